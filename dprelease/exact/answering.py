@@ -122,6 +122,8 @@ class Sources:
     joined_frame: object | None = None
     servers: Servers | None = None
     """The connections of the run, where tables are on servers; an engine alone makes its own."""
+    queries: tuple[Query, ...] | None = None
+    """All that the engine is going to be asked, where that is known."""
 
 
 class EngineKind(Protocol):
@@ -160,3 +162,11 @@ class Keeping(Protocol):
         DataError
             As `EngineKind.open`, for what the engine can't do.
         """
+
+
+@runtime_checkable
+class Starting(Protocol):
+    """A kind of engine of which something can be started before it is known what it reads."""
+
+    def started(self) -> AbstractContextManager[None]:
+        """Start it in a thread, for the first engine that is opened in the block; never raises."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
@@ -13,6 +17,14 @@ from dprelease.errors import DataError
 from dprelease.exact.reading.sources import pattern
 from dprelease.exact.settings import Settings
 from dprelease.query import quoting
+from dprelease.system.forks import Maker
+
+PRIVATE: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "python_enable_replacements": False,
+}
+"""What every connection is opened with: nothing is loaded, and no variable of a caller is read."""
 
 
 def connected(scratch: Path, settings: Settings) -> duckdb.DuckDBPyConnection:
@@ -25,22 +37,77 @@ def connected(scratch: Path, settings: Settings) -> duckdb.DuckDBPyConnection:
     """
     link: duckdb.DuckDBPyConnection | None = None
     try:
-        link = duckdb.connect(
-            config={
-                **settings.config,
-                "temp_directory": str(scratch),
-                "autoinstall_known_extensions": False,
-                "autoload_known_extensions": False,
-                "python_enable_replacements": False,
-            }
-        )
+        link = _opened_ahead() or duckdb.connect(config=PRIVATE)
+        _OPEN[id(link)] = link
+        asked = {**settings.config, "temp_directory": str(scratch)}.items()
+        link.execute("; ".join(f"SET {name} = {quoting.text(str(value))}" for name, value in asked))
     except duckdb.Error:
+        if link is not None:
+            closed(link)
         link = None
     if link is None:
         raise DataError("DP-ENGINE-004")
-    _OPEN[id(link)] = link
     without_progress(link)
     return link
+
+
+@contextmanager
+def opening_ahead() -> Iterator[None]:
+    """Let a thread open the first connection of the block, which takes longer than to plan one.
+
+    Nothing is left of it behind the block.
+    """
+    coming = _Coming()
+    _AHEAD.append(coming)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):  # it was asked for
+            _AHEAD.remove(coming)
+            link = coming.get()
+            if link is not None:
+                link.close()
+
+
+class _Coming:
+    """A connection that a thread opens, unless it can't: then whoever needs one finds out why."""
+
+    def __init__(self) -> None:
+        self._links: list[duckdb.DuckDBPyConnection] = []
+        self._maker = Maker()
+        self._thread = threading.Thread(target=self._open, name="dprelease-connect")
+        with contextlib.suppress(RuntimeError):  # no more threads are to be had
+            self._thread.start()
+            time.sleep(HANDED_OVER)
+
+    def _open(self) -> None:
+        with contextlib.suppress(duckdb.Error, OSError, MemoryError):
+            self._links.append(duckdb.connect(config=PRIVATE))
+
+    def get(self) -> duckdb.DuckDBPyConnection | None:
+        """Return the connection once it is open, one time; None where there is none."""
+        if not self._maker.is_here:
+            return None
+        if self._thread.ident is not None:
+            self._thread.join()
+        return self._links.pop() if self._links else None
+
+    def leave(self) -> None:
+        """Let it never end in this process, which is a child of the one that opened it."""
+        for link in self._links:
+            _hold(link)
+
+
+HANDED_OVER = 1e-4
+"""Seconds in which a thread that was started gets the interpreter's lock, for which it would wait
+as long as a connection takes; the engine needs none."""
+
+_AHEAD: list[_Coming] = []
+"""Connections that nobody has asked for yet."""
+
+
+def _opened_ahead() -> duckdb.DuckDBPyConnection | None:
+    return _AHEAD.pop().get() if _AHEAD else None
 
 
 def without_progress(link: duckdb.DuckDBPyConnection) -> None:
@@ -67,16 +134,36 @@ _OPEN: dict[int, duckdb.DuckDBPyConnection] = {}
 
 
 def _leave_to_parent() -> None:
-    """Let no connection end in a child: it would wait for threads that the child doesn't have.
-
-    The end of a Python object that nobody holds ends the connection, too, so each is held for ever.
-    """
+    """Let no connection end in a child: it would wait for threads that the child doesn't have."""
     for connection in _OPEN.values():
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+        _hold(connection)
+    for coming in _AHEAD:
+        coming.leave()
     _OPEN.clear()
+    _AHEAD.clear()
+
+
+def _hold(connection: duckdb.DuckDBPyConnection) -> None:
+    """Hold a connection for ever: the end of a Python object that nobody holds ends it, too."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
 
 os.register_at_fork(after_in_child=_leave_to_parent)
+
+
+def starting(files: int) -> tuple[str, ...]:
+    """Return the statements that come first, for a connection that reads so many files.
+
+    Records of a local release may not move by their values, so rows keep their order. What a
+    Parquet file says of itself is read once, and not for the names, the types and every statement
+    anew; of many files it would take room.
+    """
+    rows = ("SET TimeZone = 'UTC'", "SET preserve_insertion_order = true")
+    return (*rows, "SET parquet_metadata_cache = true") if files <= FEW_FILES else rows
+
+
+FEW_FILES = 256
+"""Files of which what each says of itself is held: columns by groups of rows, a few kB each."""
 
 
 def locking(files: Sequence[Path]) -> tuple[str, ...]:

@@ -11,7 +11,8 @@ import duckdb
 import numpy as np
 
 from dprelease.errors import DataError, DpReleaseError, State
-from dprelease.exact.connection import closed, connected, locking
+from dprelease.exact.asked_floats import AskedFloats, is_float, needed
+from dprelease.exact.connection import closed, connected, locking, starting
 from dprelease.exact.finest_tables import FinestTables
 from dprelease.exact.inputs import Input, find_inputs, refuse_parts
 from dprelease.exact.key_tables import KeyTables
@@ -30,8 +31,7 @@ from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
 from dprelease.statements.compiled import Compiled, KeyTable
 from dprelease.statements.compiler import KEPT, compile_kept, compile_partitions, compile_query
-from dprelease.statements.layers import duplicate_keys, needed_columns, needed_joined
-from dprelease.statements.values.physical import FLOATS, base_type
+from dprelease.statements.layers import duplicate_keys
 from dprelease.system.forks import Maker
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ class Engine:
     def __init__(self, inputs: list[Input], scratch: Path, settings: Settings = DEFAULT) -> None:
         self.declared = inputs[0].declared
         self._inputs, self._scratch = inputs, scratch
+        self._floats = AskedFloats(())
         self._unique: set[str] = set()
         self._keys = KeyTables()
         self._tables: ScannedTables | None = None
@@ -91,11 +92,13 @@ class Engine:
         joined_frame: object | None = None,
         settings: Settings = DEFAULT,
         servers: Servers | None = None,
+        queries: Sequence[Query] | None = None,
     ) -> Iterator[Self]:
         """Yield an engine over the declared source, or over `frame` in its place.
 
         `joined`: a second table, for queries that join it. `servers`: the connections of a run, for
-        tables that are on servers; without them those of this engine alone.
+        tables that are on servers; without them those of this engine alone. `queries`: all that it
+        is going to be asked, where that is known.
 
         Raises
         ------
@@ -111,7 +114,7 @@ class Engine:
             scratch = stack.enter_context(settings.scratch())
             engine = cls(inputs, scratch, settings)
             stack.callback(closed, engine._connection)
-            engine._prepare()
+            engine._prepare(queries)
             yield engine
 
     def compile(self, query: Query) -> Compiled:
@@ -125,13 +128,13 @@ class Engine:
             DP-DATA-002 for a missing column, DP-DATA-004 or 005 for a type that can't serve,
             DP-DATA-012 for a public table in which a key stands twice.
         """
-        needed = [needed_columns(query), needed_joined(query)]
-        for given, names in zip(self._inputs, needed, strict=False):
+        self._floats.refuse_others(query, [given.physical for given in self._inputs])
+        for given, names in zip(self._inputs, needed(query), strict=False):
             for name in names:
                 if name not in given.physical:
                     raise DataError("DP-DATA-002", table=given.declared.table.name, column=name)
             unit = query.unit.id
-            if unit in names and base_type(given.physical[unit]) in FLOATS:
+            if unit in names and is_float(given.physical[unit]):
                 raise DataError("DP-DATA-005", column=unit)
         self._refuse_duplicates(query)
         return compile_query(query, self.physical, self.joined)
@@ -343,18 +346,15 @@ class Engine:
             failure = DataError(code, state=state, **fields, format=given.kind)
         raise failure
 
-    def _prepare(self) -> None:
+    def _prepare(self, queries: Sequence[Query] | None) -> None:
         """Make the sources known, learn their types, and lock everything else out."""
-        # Records of a local release may not move by their values.
-        self._ask("SET TimeZone = 'UTC'; SET preserve_insertion_order = true", self._inputs[0])
+        files = sum(len(given.files) for given in self._inputs)
+        self._ask("; ".join(starting(files)), self._inputs[0])
         for given in self._inputs:
             self._introduce(given)
-        settings = list(locking([file for given in self._inputs for file in given.readable]))
-        if any(base_type(kind) in FLOATS for i in self._inputs for kind in i.physical.values()):
-            # Statistics of Parquet files say nothing of NaN, and from them the engine takes isnan
-            # to be false: whether a row's value is missing would depend on others.
-            settings.insert(0, "SET disabled_optimizers = 'statistics_propagation'")
-        self._ask("; ".join(settings), self._inputs[0])
+        self._floats = AskedFloats.of([given.physical for given in self._inputs], queries)
+        locks = locking([file for given in self._inputs for file in given.readable])
+        self._ask("; ".join([*self._floats.settings, *locks]), self._inputs[0])
 
     def _introduce(self, given: Input) -> None:
         relation = given.relation

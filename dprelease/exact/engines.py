@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 from difflib import get_close_matches
 
 from dprelease.errors import DataError, FrameError
@@ -15,6 +16,7 @@ from dprelease.exact.answering import (
     Keeping,
     Recording,
     Sources,
+    Starting,
 )
 from dprelease.exact.postgres.server_link import Servers, servers_of
 from dprelease.exact.reading.frames import kind_of_object
@@ -47,25 +49,30 @@ def open_engines(
         if the engine can't be set up; DP-SPARK-001 to 004 if Spark can't be had, or could read a
         source differently.
     """
-    opened: dict[tuple[str, str | None], Answering] = {}
+    pairs: dict[tuple[str, str | None], list[Query]] = {}
+    for query in queries:
+        joined = None if query.join is None else query.join.declared.table.name
+        pairs.setdefault((query.table.name, joined), []).append(query)
     by_name: dict[str, Answering] = {}
     with ExitStack() as stack:
         servers = stack.enter_context(servers_of(_read_by(queries, frames)))
-        for query in queries:
-            joined = None if query.join is None else query.join.declared
-            pair = query.table.name, None if joined is None else joined.table.name
-            if pair not in opened:
-                own = frame_of(query.declared.table, frames)
-                other = None if joined is None else frame_of(joined.table, frames)
-                sources = Sources(query.declared, own, joined, other, servers)
-                opening = kind_of_engine(spec.engine).open(sources, spec, settings)
-                opened[pair] = stack.enter_context(opening)
-            by_name[query.name] = opened[pair]
-            by_name[query.name].compile(query)
-        for engine in opened.values():
+        for asked in pairs.values():
+            sources = replace(_sources_of(asked[0], frames), servers=servers, queries=tuple(asked))
+            opening = kind_of_engine(spec.engine).open(sources, spec, settings)
+            engine = stack.enter_context(opening)
+            for query in asked:
+                engine.compile(query)
+                by_name[query.name] = engine
             if isinstance(engine, Expecting):
-                engine.expect([query for query in queries if by_name[query.name] is engine])
-        yield by_name
+                engine.expect(asked)
+        yield {query.name: by_name[query.name] for query in queries}
+
+
+def _sources_of(query: Query, frames: Mapping[str, object]) -> Sources:
+    """Return what a query reads: its table, and the one joined to it, or frames for them."""
+    own, joined = query.declared, None if query.join is None else query.join.declared
+    other = None if joined is None else frame_of(joined.table, frames)
+    return Sources(own, frame_of(own.table, frames), joined, other)
 
 
 def _read_by(queries: Sequence[Query], frames: Mapping[str, object]) -> Iterator[Declared]:
@@ -92,6 +99,12 @@ def engine_kept(spec: ReleaseSpec) -> AbstractContextManager[None]:
     """
     kind = kind_of_engine(spec.engine)
     return kind.kept(spec) if isinstance(kind, Keeping) else nullcontext()
+
+
+def engine_started(spec: ReleaseSpec) -> AbstractContextManager[None]:
+    """Start what the first engine of a release needs, while it is planned; never raises."""
+    kind = kind_of_engine(spec.engine)
+    return kind.started() if isinstance(kind, Starting) else nullcontext()
 
 
 def open_engine(

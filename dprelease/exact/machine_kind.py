@@ -29,7 +29,14 @@ class MachineKind:
             sources.joined_frame,
             settings,
             sources.servers,
+            sources.queries,
         )
+
+    def started(self) -> AbstractContextManager[None]:
+        """See `Starting.started`: a connection."""
+        from dprelease.exact.connection import opening_ahead
+
+        return opening_ahead()
 
     def left_open(self, spec: ReleaseSpec) -> list[str]:
         """Return nothing: nobody else takes part."""

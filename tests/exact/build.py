@@ -47,7 +47,7 @@ def ask(
 def exact(query: Query, frame: object, joined: object = None) -> dict[str, np.ndarray]:
     """Return the true vectors of a query over a frame, and one that is joined to it."""
     other = None if query.join is None else query.join.declared
-    with Engine.open(query.declared, frame, other, joined) as engine:
+    with Engine.open(query.declared, frame, other, joined, queries=[query]) as engine:
         found = engine.run(query)
     return {measurement.name: _held(found, measurement) for measurement in query.measurements}
 

@@ -25,6 +25,7 @@ from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.resolve import Query
 from dprelease.query.scans import joint
 from dprelease.schema.load import Declared
+from dprelease.statements.values import categories
 from tests.exact.build import ask, declare
 
 COLUMNS: dict[str, dict[str, Any]] = {
@@ -109,7 +110,8 @@ def numbers(table: ExactTable, query: Query) -> dict[str, list[Any]]:
 
 
 def answers(queries: Sequence[Query], frame: object, *, together: bool) -> list[Any]:
-    with Engine.open(queries[0].declared, frame) as engine:
+    known = queries if together else None
+    with Engine.open(queries[0].declared, frame, queries=known) as engine:
         for query in queries:
             engine.compile(query)
         if together:
@@ -117,13 +119,21 @@ def answers(queries: Sequence[Query], frame: object, *, together: bool) -> list[
         return [numbers(engine.run(query), query) for query in queries]
 
 
-@given(st.lists(ROWS, max_size=12), releases(), st.sampled_from([1, 40, 2**18]))
+@given(
+    st.lists(ROWS, max_size=12),
+    releases(),
+    st.sampled_from([1, 40, 2**18]),
+    st.sampled_from([categories.COMPARED, 0]),
+)
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
-def test_every_number_is_that_of_the_query_alone(rows: Any, asks: Any, most: int) -> None:
+def test_every_number_is_that_of_the_query_alone(
+    rows: Any, asks: Any, most: int, compared: int
+) -> None:
     declared = declare(COLUMNS)
     queries = [asked(declared, f"q{i}", *one) for i, one in enumerate(asks)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(joint, "MOST_CELLS", most)  # few tables are joint ones, some, or all
+        patch.setattr(categories, "COMPARED", compared)  # where more are looked up in tables
         frame = frame_of(rows)
         assert answers(queries, frame, together=True) == answers(queries, frame, together=False)
 

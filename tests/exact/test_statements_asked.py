@@ -14,8 +14,8 @@ from dprelease.schema.load import read_declaration
 from dprelease.statements.values import categories
 from tests.benchmarks import workloads
 
-SETTING_UP = 6
-"""Progress, order and time zone, the file's types, its view and that view's types, locks."""
+SETTING_UP = 7
+"""The private folder, progress, order and time zone, the file's types, its view and that view's types, locks."""
 
 TABLES = {"W1_count": 0, "U1_count": 0, "W2_sum_mean": 1, "U2_sum_mean": 1, "W5_quartiles": 1}
 """Tables of keys that workloads take: of long lists, or where each row is placed."""

@@ -1,0 +1,200 @@
+"""The connection that a thread opens while a release is planned is one like any other."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+import pytest
+
+from dprelease.errors import DataError, DpReleaseError
+from dprelease.exact import connection
+from dprelease.exact.connection import closed, connected, opening_ahead
+from dprelease.exact.settings import DEFAULT, Settings
+from dprelease.release.runs.pipeline import run
+from dprelease.schema.load import read_declaration
+from tests.release.build import RELEASE, write
+from tests.replay import Keyed
+
+FRAME = pd.DataFrame({"n": [1]})
+"""What a connection may not read by the name of a variable."""
+
+
+@pytest.fixture(autouse=True)
+def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The threads in which connections were opened, by their names."""
+    threads: list[str] = []
+    connect = duckdb.connect
+
+    def told(*given: Any, **named: Any) -> Any:
+        threads.append(threading.current_thread().name)
+        return connect(*given, **named)
+
+    monkeypatch.setattr(duckdb, "connect", told)
+    yield threads
+    assert not connection._AHEAD
+    assert not [one for one in threading.enumerate() if one.name == "dprelease-connect"]
+
+
+def is_closed(link: duckdb.DuckDBPyConnection) -> bool:
+    try:
+        link.execute("SELECT 1")
+    except duckdb.ConnectionException:
+        return True
+    return False
+
+
+def test_the_first_one_gets_it(opened: list[str], tmp_path: Path) -> None:
+    with opening_ahead():
+        links = [connected(tmp_path, DEFAULT) for _ in range(2)]
+    assert sorted(opened) == sorted(["dprelease-connect", threading.current_thread().name])
+    assert not any(map(is_closed, links))  # their engines close them
+    for link in links:
+        closed(link)
+    assert all(map(is_closed, links))
+
+
+def test_what_nobody_asked_for_is_closed(monkeypatch: pytest.MonkeyPatch, opened: Any) -> None:
+    gone: list[duckdb.DuckDBPyConnection] = []
+    get = connection._Coming.get
+
+    def kept(self: connection._Coming) -> Any:
+        gone.append(get(self))  # type: ignore[arg-type]
+        return gone[-1]
+
+    monkeypatch.setattr(connection._Coming, "get", kept)
+    with pytest.raises(KeyboardInterrupt), opening_ahead():
+        raise KeyboardInterrupt
+    assert [is_closed(link) for link in gone] == [True]
+    assert opened == ["dprelease-connect"]
+
+
+ASKED = (
+    "threads",
+    "memory_limit",
+    "temp_directory",
+    "autoinstall_known_extensions",
+    "autoload_known_extensions",
+    "python_enable_replacements",
+)
+
+
+@pytest.mark.parametrize("settings", [DEFAULT, Settings("2 GB", 1)])
+def test_it_is_set_as_any_other(settings: Settings, tmp_path: Path) -> None:
+    found = []
+    with opening_ahead():
+        for _ in range(2):
+            link = connected(tmp_path, settings)
+            asked = ", ".join(f"current_setting('{name}')" for name in ASKED)
+            found.append(link.execute(f"SELECT {asked}").fetchall())
+            with pytest.raises(duckdb.CatalogException):
+                link.execute("SELECT * FROM FRAME")
+            closed(link)
+    assert found[0] == found[1]
+    assert found[0][0][2:] == (str(tmp_path), False, False, False)
+
+
+def test_settings_that_it_does_not_take(tmp_path: Path) -> None:
+    with opening_ahead():
+        for _ in range(2):
+            before = len(connection._OPEN)
+            with pytest.raises(DataError, match="DP-ENGINE-004"):
+                connected(tmp_path, Settings(memory_limit="much"))
+            assert len(connection._OPEN) == before
+
+
+def test_one_that_cannot_be_opened_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    connect = duckdb.connect
+
+    def fails(*given: Any, **named: Any) -> Any:
+        if threading.current_thread().name == "dprelease-connect":
+            raise duckdb.OutOfMemoryException
+        return connect(*given, **named)
+
+    monkeypatch.setattr(duckdb, "connect", fails)
+    with opening_ahead():
+        closed(connected(tmp_path, DEFAULT))
+
+
+def test_there_may_be_no_thread(
+    monkeypatch: pytest.MonkeyPatch, opened: list[str], tmp_path: Path
+) -> None:
+    def none(_self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", none)
+        with opening_ahead():
+            closed(connected(tmp_path, DEFAULT))
+        with opening_ahead():
+            pass
+    assert opened == [threading.current_thread().name]
+
+
+def in_child(work: Any) -> int:
+    """Return how a forked child ends that does some work, and then all that Python does."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            work()
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_child_opens_its_own(waits: bool, tmp_path: Path) -> None:
+    """It neither waits for a thread that it doesn't have, nor ends what its parent opened."""
+    with opening_ahead():
+        (coming,) = connection._AHEAD
+        if waits:
+            coming._thread.join()
+
+        def work() -> None:
+            assert not connection._AHEAD
+            assert coming.get() is None
+            closed(connected(tmp_path, DEFAULT))
+
+        assert in_child(work) == 0
+        link = connected(tmp_path, DEFAULT)
+        assert link.execute("SELECT 1").fetchall() == [(1,)]
+        closed(link)
+
+
+def test_a_child_leaves_the_block(tmp_path: Path) -> None:
+    with opening_ahead():
+        connection._AHEAD[0]._thread.join()
+        block = opening_ahead()
+        block.__enter__()
+        assert in_child(lambda: block.__exit__(None, None, None)) == 0
+        block.__exit__(None, None, None)
+
+
+def test_a_release_is_planned_meanwhile(opened: list[str], tmp_path: Path) -> None:
+    ahead = run(read_declaration(write(tmp_path / "a")), bits=Keyed("x"))
+    assert opened == ["dprelease-connect"]
+    path = write(tmp_path / "b")
+    path.write_text(RELEASE + "duckdb: {threads: 1}\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(connection, "_opened_ahead", lambda: None)
+        alone = run(read_declaration(path), bits=Keyed("x"))
+    for file in ahead.glob("*.parquet"):
+        assert file.read_bytes() == (alone / file.name).read_bytes()
+
+
+def test_a_release_that_is_refused_leaves_none(opened: list[str], tmp_path: Path) -> None:
+    path = write(tmp_path)
+    (path.parent / "out").mkdir()
+    (path.parent / "out" / "mine.txt").write_text("not a release")
+    with pytest.raises(DpReleaseError, match="DP-OUTPUT"):
+        run(read_declaration(path), output=path.parent / "out", overwrite=True)
+    assert opened == ["dprelease-connect"]
