@@ -17,6 +17,7 @@ from dprelease.exact.results import vectors as vectors_module
 from dprelease.privacy.unit import Move, Neighbours, Sensitivity
 from dprelease.query.aggregates.count_distinct import CountDistinct
 from dprelease.query.resolve import Query
+from dprelease.statements.values import categories
 from tests.covering import examples, thinned
 from tests.exact.build import ask, declare, exact
 from tests.exact.reference import reference
@@ -106,8 +107,13 @@ def same(query: Query, rows: list[dict[str, Any]]) -> None:
         assert found[name].tolist() == vector, name
 
 
-WAYS = {"in the engine": (2**62, 0), "in memory": (0, 2**25)}
-"""Cells from which on sums are made in memory, and places up to which counts are."""
+WAYS = {
+    f"{where}, {keys}": (*cells, *values)
+    for where, cells in {"in the engine": (2**62, 0), "in memory": (0, 2**25)}.items()
+    for keys, values in {"keys compared": (64, 4), "tables of keys": (0, 0)}.items()
+}
+"""Cells from which on sums are made in memory, and places up to which counts are; values that groups
+and rows are compared with, where more are looked up in tables."""
 
 
 @pytest.mark.parametrize(("unit", "by", "way"), thinned(UNITS, KEYS, list(WAYS)), ids=str)
@@ -117,13 +123,17 @@ def test_sql_equals_the_reference(
     unit: dict[str, Any], by: list[str], way: str, rows: list[dict[str, Any]]
 ) -> None:
     measurements = dict(MEASURES)
-    if way == "in memory" and "kinds" in measurements:  # distinct values are the engine's alone
+    in_memory = way.startswith("in memory")
+    if in_memory and "kinds" in measurements:  # distinct values are the engine's alone
         del measurements["kinds"]
-    many, places = WAYS[way]
-    with mock.patch.multiple(table_reader, MANY_CELLS=many, MOST_PLACES=places):
+    many, places, short, compared = WAYS[way]
+    with (
+        mock.patch.multiple(table_reader, MANY_CELLS=many, MOST_PLACES=places),
+        mock.patch.multiple(categories, SHORT=short, COMPARED=compared),
+    ):
         query = build(unit, by, measurements)
         same(query, rows)
-        if way == "in memory":
+        if in_memory:
             same(without_people(query), rows)
 
 
