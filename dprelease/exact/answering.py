@@ -162,11 +162,3 @@ class Keeping(Protocol):
         DataError
             As `EngineKind.open`, for what the engine can't do.
         """
-
-
-@runtime_checkable
-class Starting(Protocol):
-    """A kind of engine of which something can be started before it is known what it reads."""
-
-    def started(self) -> AbstractContextManager[None]:
-        """Start it in a thread, for the first engine that is opened in the block; never raises."""

@@ -53,7 +53,7 @@ def connected(scratch: Path, settings: Settings) -> duckdb.DuckDBPyConnection:
 
 @contextmanager
 def opening_ahead() -> Iterator[None]:
-    """Let a thread open the first connection of the block, which takes longer than to plan one.
+    """Let a thread open the first connection of the block, while modules are loaded.
 
     Nothing is left of it behind the block.
     """

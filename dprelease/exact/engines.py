@@ -16,7 +16,6 @@ from dprelease.exact.answering import (
     Keeping,
     Recording,
     Sources,
-    Starting,
 )
 from dprelease.exact.postgres.server_link import Servers, servers_of
 from dprelease.exact.reading.frames import kind_of_object
@@ -99,12 +98,6 @@ def engine_kept(spec: ReleaseSpec) -> AbstractContextManager[None]:
     """
     kind = kind_of_engine(spec.engine)
     return kind.kept(spec) if isinstance(kind, Keeping) else nullcontext()
-
-
-def engine_started(spec: ReleaseSpec) -> AbstractContextManager[None]:
-    """Start what the first engine of a release needs, while it is planned; never raises."""
-    kind = kind_of_engine(spec.engine)
-    return kind.started() if isinstance(kind, Starting) else nullcontext()
 
 
 def open_engine(

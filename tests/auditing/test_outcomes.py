@@ -18,8 +18,8 @@ from dprelease.auditing import reproduced, sensitivities, whole_audit
 from dprelease.cli import app
 from dprelease.cli.audits.audit_command import audit_words
 from dprelease.documents import manifest
+from dprelease.documents.audits.audit_name import NAME
 from dprelease.documents.audits.audit_record import (
-    NAME,
     Audit,
     Untried,
     digest_of,

@@ -1,8 +1,9 @@
-"""The connection that a thread opens while a release is planned is one like any other."""
+"""The connection that a thread opens while modules are loaded is one like any other."""
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,14 +13,19 @@ import duckdb
 import pandas as pd
 import pytest
 
-from dprelease.errors import DataError, DpReleaseError
-from dprelease.exact import connection
+from dprelease.errors import DataError
+from dprelease.exact import connection, machine_kind
 from dprelease.exact.connection import closed, connected, opening_ahead
+from dprelease.exact.engines import open_engine
 from dprelease.exact.settings import DEFAULT, Settings
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
-from tests.release.build import RELEASE, write
+from tests import processes
+from tests.exact.build import declare
+from tests.release.build import write
 from tests.replay import Keyed
+
+ROOT = Path(__file__).parents[2]
 
 FRAME = pd.DataFrame({"n": [1]})
 """What a connection may not read by the name of a variable."""
@@ -179,22 +185,44 @@ def test_a_child_leaves_the_block(tmp_path: Path) -> None:
         block.__exit__(None, None, None)
 
 
-def test_a_release_is_planned_meanwhile(opened: list[str], tmp_path: Path) -> None:
-    ahead = run(read_declaration(write(tmp_path / "a")), bits=Keyed("x"))
-    assert opened == ["dprelease-connect"]
-    path = write(tmp_path / "b")
-    path.write_text(RELEASE + "duckdb: {threads: 1}\n")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(connection, "_opened_ahead", lambda: None)
-        alone = run(read_declaration(path), bits=Keyed("x"))
-    for file in ahead.glob("*.parquet"):
-        assert file.read_bytes() == (alone / file.name).read_bytes()
+def test_a_process_loads_its_engine_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, opened: list[str], tmp_path: Path
+) -> None:
+    later = run(read_declaration(write(tmp_path / "a")), bits=Keyed("x"))
+    assert opened == [threading.current_thread().name]
+    monkeypatch.setattr(machine_kind, "ENGINE_MODULE", "not loaded yet")
+    first = run(read_declaration(write(tmp_path / "b")), bits=Keyed("x"))
+    assert opened[1:] == ["dprelease-connect"]
+    for file in later.glob("*.parquet"):
+        assert file.read_bytes() == (first / file.name).read_bytes()
 
 
-def test_a_release_that_is_refused_leaves_none(opened: list[str], tmp_path: Path) -> None:
-    path = write(tmp_path)
-    (path.parent / "out").mkdir()
-    (path.parent / "out" / "mine.txt").write_text("not a release")
-    with pytest.raises(DpReleaseError, match="DP-OUTPUT"):
-        run(read_declaration(path), output=path.parent / "out", overwrite=True)
+TOLD = """
+import sys, threading, duckdb
+connect = duckdb.connect
+def told(*given, **named):
+    print(threading.current_thread().name)
+    return connect(*given, **named)
+duckdb.connect = told
+import dprelease
+for folder in sys.argv[1:]:
+    dprelease.read_release(folder + "/release.yaml").run()
+"""
+
+
+def test_in_a_process_of_its_own(tmp_path: Path) -> None:
+    folders = [str(write(tmp_path / name).parent) for name in "ab"]
+    done = processes.run(
+        [sys.executable, "-c", TOLD, *folders], cwd=ROOT, check=True, capture_output=True
+    )
+    assert done.stdout.split() == [b"dprelease-connect", b"MainThread"]
+
+
+def test_a_source_that_is_refused_leaves_none(
+    monkeypatch: pytest.MonkeyPatch, opened: list[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(machine_kind, "ENGINE_MODULE", "not loaded yet")
+    declared = declare({"n": {"type": "boolean"}}, source=str(tmp_path / "none.parquet"))
+    with pytest.raises(DataError, match="DP-DATA-001"), open_engine(declared, None):
+        pass
     assert opened == ["dprelease-connect"]

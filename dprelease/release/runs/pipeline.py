@@ -10,7 +10,7 @@ from dprelease.documents import manifest
 from dprelease.documents.described import metadata_of
 from dprelease.documents.file_records import Written
 from dprelease.errors import RunState
-from dprelease.exact.engines import engine_started, open_engines
+from dprelease.exact.engines import open_engines
 from dprelease.exact.settings import Settings
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.planning.families.family_plan import families_of
@@ -46,9 +46,9 @@ def run(
         Any of the tree; the message says whether rows had been read, and what is charged. It says
         so as well in the rare case that the release is readable all the same.
     """
-    published = _other_run(declaration) or _run_tables
-    with engine_started(declaration.spec):
-        return published(
+    other = _other_run(declaration)
+    if other is not None:
+        return other(
             declaration,
             output=output,
             overwrite=overwrite,
@@ -57,19 +57,6 @@ def run(
             progress=progress,
             state=state,
         )
-
-
-def _run_tables(
-    declaration: Declaration,
-    *,
-    output: Path | None,
-    overwrite: bool,
-    bits: BitSource | None,
-    frames: Mapping[str, object],
-    progress: Progress,
-    state: RunState | None,
-) -> Path:
-    """Publish noised tables, and return their folder; raises as `run`."""
     queries, plan = prepare(declaration)
     families = families_of(declaration.spec, plan.columns)
     metadata = metadata_of(declaration, queries, families)
@@ -89,7 +76,7 @@ def _run_tables(
     ) as release:
         settings = Settings.of(declaration)
         written: dict[str, Written] = {}
-        with open_engines(queries, frames, declaration.spec, settings) as engines:
+        with open_engines(queries, frames or {}, declaration.spec, settings) as engines:
             release.read()
             for family in families:
                 written |= publish_family(
@@ -105,7 +92,7 @@ def _run_tables(
 
 
 def _other_run(declaration: Declaration) -> Callable[..., Path] | None:
-    """Return the run of single records, or of one party, which are loaded where they are needed."""
+    """Return the run of single records, or of one party; None for what is published here."""
     if declaration.spec.mode == "local":
         from dprelease.release.runs.local_run import run_local
 
