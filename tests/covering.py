@@ -56,7 +56,7 @@ def thinned(*axes: Sequence[Any], together: int = 2) -> list[Any]:
     ]
 
 
-def spread(cells: Sequence[tuple[Any, ...]], share: float = 0.4) -> list[Any]:
+def spread(cells: Sequence[tuple[Any, ...]], share: float = 0.3) -> list[Any]:
     """Return combinations for `parametrize`; those beyond a share of them are marked for audits.
 
     Which are left is spread evenly, whatever the period in which values come again.

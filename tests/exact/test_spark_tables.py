@@ -75,7 +75,9 @@ def test_a_table_of_the_catalogue(unit: bool, visits: pa.Table) -> None:
 
 
 @pytest.mark.parametrize("unit", WAYS)
-@pytest.mark.parametrize("path", ["t", "t/*.parquet", "t/1.parquet"])
+@pytest.mark.parametrize(
+    "path", ["t", "t/*.parquet", pytest.param("t/1.parquet", marks=pytest.mark.audit)]
+)
 def test_a_uri(unit: bool, path: str, tmp_path: Path) -> None:
     table = some_table(300)
     (tmp_path / "t").mkdir()

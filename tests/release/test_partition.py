@@ -7,6 +7,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import product
 from pathlib import Path
 
 import duckdb
@@ -26,6 +27,7 @@ from dprelease.postprocess.partition import Parts
 from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.tables import formats
 from dprelease.tables.parted import in_parts
+from tests.covering import spread
 from tests.release.families_of_areas import TOWNS, declared, published
 from tests.release.test_levels import AT_TOWNS
 
@@ -54,8 +56,7 @@ def rows_of(path: Path) -> pa.Table:
     return pa.concat_tables(pq.ParquetFile(file).read() for file in files)
 
 
-@pytest.mark.parametrize("what", CASES)
-@pytest.mark.parametrize("small", [False, True])
+@pytest.mark.parametrize(("small", "what"), spread(list(product([False, True], CASES)), 0.6))
 def test_parts_hold_the_rows_of_one_file(
     what: str, small: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from dprelease.release.party import as_party
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.verification.sealed import FORMS, HELD
+from tests.covering import spread
 from tests.rehearsal import test_records_and_parties
 from tests.release import test_federated, test_local
 from tests.release.build import write
@@ -67,8 +69,7 @@ def folder_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]
     return cache(made)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(("command", "kind"), spread(list(product(COMMANDS, KINDS)), 0.5))
 def test_a_folder_of_another_kind_is_told_as_what_it_is(
     command: str, kind: str, folder_of: Callable[[str], Path], tmp_path: Path
 ) -> None:
