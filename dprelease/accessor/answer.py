@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from dprelease.release.question import attributes
 from dprelease.schema.model import Files, read_beside, validate
 from dprelease.schema.release import Limits, QuerySpec
 from dprelease.schema.yaml_text.reader import Document, Plain
+from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from dprelease.accessor import frame_shapes
@@ -15,6 +15,7 @@ from dprelease.accessor.terms import Terms, checked
 from dprelease.errors import RunState
 from dprelease.schema.columns import IntegerColumn, NumberColumn
 from dprelease.schema.yaml_text.reader import Plain
+from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,7 +6,6 @@ import threading
 import weakref
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from os import PathLike
@@ -33,6 +32,7 @@ from dprelease.release.key import key_of
 from dprelease.schema.load import read_table, table_from_mapping
 from dprelease.schema.table import Table
 from dprelease.system.forks import Maker
+from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -23,6 +22,7 @@ from dprelease.numerics.lattice import Integers
 from dprelease.query.local_records import RecordColumn, Records
 from dprelease.rehearsal.draws import Draws
 from dprelease.rehearsal.meeting import literals_of
+from dprelease.system.late_dataclasses import dataclass
 
 RECORDS = 2000
 """Records of a table, each of which gives way to another one."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
@@ -28,6 +27,7 @@ from dprelease.consistency.tree import Ranges
 from dprelease.consistency.variances import Variances
 from dprelease.consistency.whole_tables import Level, children, roots
 from dprelease.system.ahead import in_threads
+from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

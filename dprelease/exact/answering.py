@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from dprelease.exact.results.partitions import Partitions
@@ -13,6 +12,7 @@ from dprelease.exact.settings import Settings
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
 from dprelease.schema.release import ReleaseSpec
+from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from dprelease.exact.postgres.server_link import Servers

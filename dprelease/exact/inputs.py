@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,6 +18,7 @@ from dprelease.exact.reading.sources import Opened, open_files, stamp
 from dprelease.query.unread import beyond
 from dprelease.schema.load import Declared
 from dprelease.statements.layers import JOINED, SOURCE
+from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

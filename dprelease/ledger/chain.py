@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
+
+from dprelease.system.late_dataclasses import dataclass
 
 START = "0" * 64
 

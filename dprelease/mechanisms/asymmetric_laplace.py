@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
@@ -30,6 +29,7 @@ from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Floats
 from dprelease.privacy.losses.two_sided_exponential import ExponentialLoss
 from dprelease.privacy.unit import Sensitivity
+from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

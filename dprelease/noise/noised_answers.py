@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from dprelease.numerics.lattice import Integers, largest, sample
 from dprelease.planning.plan import PlannedColumn
 from dprelease.query.resolve import Query
 from dprelease.schema.release import PRIVATE_KEYS
+from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -46,6 +46,7 @@ from dprelease.query.measurement import Measurement, Published
 from dprelease.query.resolve import Query
 from dprelease.schema.asked_columns import DEFAULT_CONFIDENCE
 from dprelease.schema.release import BudgetSpec
+from dprelease.system.late_dataclasses import dataclass
 
 LARGE_EPSILON = 10.0
 NEARLY = Fraction(999, 1000)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.lattice import Integers
 from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.query.aggregates.quantile import Quantile
+from dprelease.system.late_dataclasses import dataclass
 
 BEYOND = 0.05
 """Chance, at most, that what is published as the largest or smallest value lies beyond it."""

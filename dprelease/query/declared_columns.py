@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Any, TypeVar, cast
 
@@ -14,6 +14,7 @@ from dprelease.schema.asked_columns import ColumnSpec
 from dprelease.schema.columns import IntegerColumn, Lattice, NumberColumn
 from dprelease.schema.field_types import DROP
 from dprelease.schema.table import Table
+from dprelease.system.late_dataclasses import dataclass
 
 Part = tuple[str, Aggregate]
 """What a measurement is called after its column, if not as that, and what it measures."""

@@ -7,7 +7,6 @@ is published: there is no predicate, and whoever has no declared value gets a de
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -32,6 +31,7 @@ from dprelease.schema.field_types import DROP
 from dprelease.schema.load import Declaration, Declared
 from dprelease.schema.mechanism import MechanismSpec
 from dprelease.schema.release_parts.records import RecordColumnSpec, RecordsSpec
+from dprelease.system.late_dataclasses import dataclass
 
 RESPONSE = "randomized_response"
 MOST_VALUES = 2**20

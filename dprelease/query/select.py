@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NoReturn
 
 import sqlglot
@@ -24,6 +24,7 @@ from dprelease.schema.column_words import WORDS
 from dprelease.schema.field_types import NAME
 from dprelease.schema.table import Table
 from dprelease.schema.yaml_text.reader import Plain
+from dprelease.system.late_dataclasses import dataclass
 
 LENGTH_LIMIT = 10_000
 DEPTH_LIMIT = 60

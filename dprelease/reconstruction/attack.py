@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
@@ -39,6 +38,7 @@ from dprelease.reconstruction.told_cells import ToldCells, exactly
 from dprelease.reconstruction.true_counts import TrueCounts, true_counts
 from dprelease.rehearsal.asked_rows import Words
 from dprelease.rehearsal.draws import Draws
+from dprelease.system.late_dataclasses import dataclass
 from dprelease.verification.sealed import read_sealed
 
 SECONDS = 60.0

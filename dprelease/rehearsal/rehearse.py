@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from dprelease.documents.rehearsal_manifest import ERRORS, TRUTH
 from dprelease.rehearsal.asked_rows import Words, files_asked, rows_asked
 from dprelease.rehearsal.run import rehearse as run
 from dprelease.release.api import Release, read_release
+from dprelease.system.late_dataclasses import dataclass
 from dprelease.tables import formats
 
 if TYPE_CHECKING:

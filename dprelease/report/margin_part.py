@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from dprelease.report.pictures import Gallery, Picture, interval
 from dprelease.report.source import Published
 from dprelease.report.spoken import Words
 from dprelease.schema.asked_columns import DEFAULT_CONFIDENCE
+from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

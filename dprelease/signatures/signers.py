@@ -10,7 +10,6 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -18,6 +17,7 @@ from pathlib import Path
 from dprelease.errors import Place, SignatureError
 from dprelease.signatures.wire import Reader
 from dprelease.system.files import read_file
+from dprelease.system.late_dataclasses import dataclass
 
 MOST_BYTES = 1 << 20
 OPTION = re.compile(r'([A-Za-z-]+)(?:="((?:[^"\\]|\\.)*)")?')

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from dprelease.query.grouping.places import Places
+from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

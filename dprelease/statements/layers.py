@@ -7,7 +7,6 @@ before. Missing keys match nothing either.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from dprelease.query import quoting
 from dprelease.query.expressions.computed_order import closure, layers
@@ -20,6 +19,7 @@ from dprelease.schema.table import Table
 from dprelease.statements.meanings import is_any_integer, typed
 from dprelease.statements.values.categories import EXACT
 from dprelease.statements.values.physical import DECLARED_AS, SMALL_INTEGERS, base_type
+from dprelease.system.late_dataclasses import dataclass
 
 SOURCE, JOINED = "dp_source", "dp_joined"
 

@@ -10,7 +10,6 @@ Every expression here is total: no value, of any type, can make it fail.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from dprelease.errors import DataError
 from dprelease.errors.words.data_words import CONVERT, DAYS, SPELLED, TWINS
@@ -48,6 +47,7 @@ from dprelease.statements.values.spelling import (
     truth_of_text,
     whole_of_text,
 )
+from dprelease.system.late_dataclasses import dataclass
 
 NUMBERS = ("integers", "floats", "decimals")
 """Families of stored numbers."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -27,6 +26,7 @@ from dprelease.query.grouping.group_keys import Key, key_of
 from dprelease.query.measurement import Published, read_at
 from dprelease.query.resolve import Query
 from dprelease.schema.asked_columns import DEFAULT_CONFIDENCE
+from dprelease.system.late_dataclasses import dataclass
 from dprelease.tables.arrays import fractions, key_values, kind_of, scaled, taken, without
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ are there for the case that it has not.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from dprelease.auditing.exact_pairs import Side
 from dprelease.numerics.lattice import Integers
 from dprelease.planning.plan import PlannedColumn
 from dprelease.schema.release import PRIVATE_KEYS
+from dprelease.system.late_dataclasses import dataclass
 
 APART = 4
 """Cells all over the table that are drawn beside those in which the tables differ."""

@@ -7,7 +7,6 @@ chosen: a table of n times the same cells has n answers drawn by the code that d
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NoReturn
 
 import numpy as np
@@ -17,6 +16,7 @@ from dprelease.exact.results.true_records import ExactRecords
 from dprelease.exact.results.true_table import ExactTable, Profile
 from dprelease.numerics.lattice import CHUNK, Integers
 from dprelease.query.resolve import Query
+from dprelease.system.late_dataclasses import dataclass
 
 Profiles = Mapping[str, Profile]
 """How often each candidate occurs in each cell, by measurement."""

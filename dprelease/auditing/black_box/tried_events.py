@@ -9,7 +9,6 @@ event is tested afterwards is no function of the draws that it is tested on.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
@@ -17,6 +16,7 @@ import numpy as np
 from scipy.special import betainccinv, betaincinv
 
 from dprelease.numerics.lattice import Flags, Floats, Integers
+from dprelease.system.late_dataclasses import dataclass
 
 MOST_VALUES = 512
 """Different values up to which each is an interval of its own."""

@@ -9,7 +9,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal
 
@@ -26,6 +26,7 @@ from dprelease.errors import (
     State,
 )
 from dprelease.schema.table import Source
+from dprelease.system.late_dataclasses import dataclass
 
 VARIABLE = "TMPDIR"
 """Where processes of a run learn of the folder for what is temporary."""

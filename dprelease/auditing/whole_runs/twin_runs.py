@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from dprelease.auditing.whole_runs.replayed_run import Ran, failed_run, ran, ref
 from dprelease.auditing.whole_runs.twin_differences import COMPARED, excepted, twin_differences
 from dprelease.documents.audits.audit_record import Found, Twins
 from dprelease.schema.table import Source
+from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dprelease.errors import DataError
@@ -14,6 +13,7 @@ from dprelease.exact.reading.cell_rows import unreadable, wanted_columns
 from dprelease.exact.reading.sources import named
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
+from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

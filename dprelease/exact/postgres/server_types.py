@@ -8,7 +8,6 @@ can't say so for any value has no entry, and is refused by its type alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dprelease.errors import DataError
@@ -16,6 +15,7 @@ from dprelease.errors.words.data_words import CONVERT
 from dprelease.query import quoting
 from dprelease.schema.columns import Column
 from dprelease.statements.meanings import loses
+from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

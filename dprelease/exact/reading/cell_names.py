@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from dprelease.exact.reading.packages import Unreadable
@@ -11,6 +10,7 @@ from dprelease.exact.reading.sqlite_files import columns_of, tables_of
 from dprelease.exact.reading.workbooks import columns_in
 from dprelease.schema.load import Declared, table_from_mapping
 from dprelease.schema.table import Format
+from dprelease.system.late_dataclasses import dataclass
 
 KINDS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("INT",), "integer"),

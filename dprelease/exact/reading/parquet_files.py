@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +26,7 @@ from dprelease.query import quoting
 from dprelease.schema.load import Declared
 from dprelease.statements.values.physical import INT96, ZONED_MS
 from dprelease.statements.values.spelling import UTC
+from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

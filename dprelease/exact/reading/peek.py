@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
@@ -25,6 +24,7 @@ from dprelease.exact.reading.plain import Packing, opened
 from dprelease.exact.reading.sqlite_files import sqlite_rows
 from dprelease.exact.reading.workbooks import workbook_rows
 from dprelease.schema.table import Source
+from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

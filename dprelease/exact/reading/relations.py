@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -13,6 +12,7 @@ from dprelease.exact.reading.frames import read_as_declared
 from dprelease.exact.reading.sources import named, stored_columns
 from dprelease.exact.results.vectors import BATCH
 from dprelease.schema.load import Declared
+from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,7 +6,6 @@ import csv
 import glob
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from dprelease.schema.columns import IntegerColumn, NumberColumn, is_stored
 from dprelease.schema.load import Declared
 from dprelease.schema.table import MOST_COLUMNS, Source
 from dprelease.statements.values.written_forms import plain_number
+from dprelease.system.late_dataclasses import dataclass
 
 HEADER_LIMIT = 1 << 20
 LONGEST_RECORD = 1 << 26

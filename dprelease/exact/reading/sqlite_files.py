@@ -10,7 +10,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +25,7 @@ from dprelease.exact.reading.sources import named
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
 from dprelease.statements.meanings import loses
+from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

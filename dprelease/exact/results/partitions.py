@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NoReturn
 
 from dprelease.exact.results.true_table import Integers
+from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from dprelease.exact.arrow_numbers import numbers_of
 from dprelease.exact.results.stored import WIDTH, StoredVector
 from dprelease.exact.results.true_table import Integers
 from dprelease.query.measurement import Measurement
+from dprelease.system.late_dataclasses import dataclass
 
 BATCH = 2**20
 """Rows that come from the engine at a time."""

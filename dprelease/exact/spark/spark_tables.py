@@ -8,7 +8,6 @@ refused.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from dprelease.exact.inputs import format_of
 from dprelease.exact.reading.sources import named, stored_columns
 from dprelease.exact.spark.sessions.attempts import attempt
 from dprelease.schema.load import Declared
+from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -7,7 +7,6 @@ leave invariants out of a price refuses the release, and doesn't give them away.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
@@ -18,6 +17,7 @@ from dprelease.mechanisms.base import Symmetric
 from dprelease.numerics.lattice import Flags, Floats
 from dprelease.privacy.loss import PrivacyLoss
 from dprelease.privacy.losses.concentrated import ConcentratedLoss
+from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

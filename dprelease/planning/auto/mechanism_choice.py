@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dprelease.errors import BudgetError
 from dprelease.mechanisms import registry
@@ -25,6 +25,7 @@ from dprelease.planning.calibration import Factors, UnscaledNoise
 from dprelease.planning.noise_requests import NoiseRequest
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.calibrate import lowest
+from dprelease.system.late_dataclasses import dataclass
 
 PROMISING = 1.1
 """Families whose best common shape is within it of the best have a shape searched for each kind of
@@ -108,9 +109,8 @@ class _Search:
         self.fixed = {}
         kinds: dict[object, list[int]] = {}
         for i, request in enumerate(self.requests):
-            line = (
-                [] if request.is_auto else self._line(request.measurement.mechanism.name, request)
-            )
+            name = request.measurement.mechanism.name
+            line = [] if request.is_auto else self._line(name, request)
             if len(line) == 1:
                 self.fixed[i] = line[0]
             else:

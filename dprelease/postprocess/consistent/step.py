@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from dprelease.errors import DpReleaseError
@@ -25,6 +24,7 @@ from dprelease.postprocess.families import (
 from dprelease.schema.release import QuerySpec
 from dprelease.schema.release_parts.consistent import ConsistentSpec
 from dprelease.system.ahead import Spread, in_threads
+from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

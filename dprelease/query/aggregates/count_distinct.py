@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
@@ -11,6 +10,7 @@ from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.query.declared_columns import ColumnParts, DeclaredColumn, DeclaredColumns
 from dprelease.query.forms.single_part import MEASURED
 from dprelease.schema.columns import Column
+from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from typing import Self
 
@@ -11,6 +11,7 @@ from dprelease.numerics.rounding import plain_text
 from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
 from dprelease.query.aggregates.aggregate import Aggregate, of_values, unit_of
 from dprelease.schema.columns import Column, Lattice
+from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 
 from sqlglot import exp
+
+from dprelease.system.late_dataclasses import dataclass
 
 
 class Kind(StrEnum):

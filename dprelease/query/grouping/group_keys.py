@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Literal, cast
 
@@ -19,6 +18,7 @@ from dprelease.schema.columns import (
 )
 from dprelease.schema.field_types import DROP, to_bool, to_date, to_int
 from dprelease.schema.public_values.key_files import KeyValues
+from dprelease.system.late_dataclasses import dataclass
 
 NONE = Places(())
 

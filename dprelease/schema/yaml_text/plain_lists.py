@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 import yaml
+
+from dprelease.system.late_dataclasses import dataclass
 
 LEAST = 32
 """Items from which on a run is worth it."""

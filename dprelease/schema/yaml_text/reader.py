@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import yaml
@@ -18,6 +18,7 @@ from dprelease.errors import DeclarationError, Place
 from dprelease.schema.yaml_text.plain_lists import EMPTY, Runs, shortened
 from dprelease.schema.yaml_text.syntax import flaw_of
 from dprelease.system.files import TooLarge, in_mebibytes, read_file
+from dprelease.system.late_dataclasses import dataclass
 
 SIZE_LIMIT = 1 << 20
 DEPTH_LIMIT = 32

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import yaml
+
+from dprelease.system.late_dataclasses import dataclass
 
 MEND = "mend the syntax at this line"
 OPENS = {"[": ("bracket", "]"), "{": ("brace", "}")}

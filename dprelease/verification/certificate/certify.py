@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from flint import ctx
 
 from dprelease.numerics.rounding import exact
 from dprelease.privacy.event import Event
+from dprelease.system.late_dataclasses import dataclass
 from dprelease.verification.certificate.epsilon_bounds import (
     Bound,
     epsilon_bounds,

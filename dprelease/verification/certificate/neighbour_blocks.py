@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Protocol
@@ -22,6 +22,7 @@ from typing import Protocol
 from flint import arb, ctx
 
 from dprelease.numerics.balls import ball
+from dprelease.system.late_dataclasses import dataclass
 from dprelease.verification.certificate.loss_masses import SPARE_BITS, LossMasses, units
 
 START = 32

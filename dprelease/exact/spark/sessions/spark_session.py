@@ -7,7 +7,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from dprelease.exact.spark.sessions.private import (
 )
 from dprelease.exact.spark.sessions.workers import refuse_missing_python, refuse_other_versions
 from dprelease.system.forks import Maker
+from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
