@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from dprelease.documents.audits.audit_name import NAME
 from dprelease.documents.audits.audit_record import rendered
 from dprelease.errors import OutputError
 from dprelease.schema.load import Declaration
+from dprelease.system.undisturbed import temporary_folder
 
 if TYPE_CHECKING:
     from dprelease.auditing.pairs import Pair
@@ -52,8 +52,8 @@ def write_outcome(outcome: Outcome, folder: Path) -> Path:
     refuse_folder(folder)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".dprelease-audit-", dir=folder.parent) as private:
-            made = Path(private) / "made"
+        with temporary_folder(".dprelease-audit-", folder.parent) as private:
+            made = private / "made"
             made.mkdir()
             _write_all(outcome, made)
             refuse_folder(folder)

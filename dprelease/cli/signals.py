@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""From the keyboard; from whoever stops a service or a container; from a terminal that is gone."""
+from dprelease.system.undisturbed import ENDING
 
 OURS = (signal.SIG_DFL, signal.default_int_handler)
 """What is replaced: who ignores a signal, or handles it, keeps to that."""

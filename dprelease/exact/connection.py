@@ -107,7 +107,11 @@ _AHEAD: list[_Coming] = []
 
 
 def _opened_ahead() -> duckdb.DuckDBPyConnection | None:
-    return _AHEAD.pop().get() if _AHEAD else None
+    try:
+        coming = _AHEAD.pop()
+    except IndexError:  # to ask first whether there is one would let another thread take it
+        return None
+    return coming.get()
 
 
 def without_progress(link: duckdb.DuckDBPyConnection) -> None:

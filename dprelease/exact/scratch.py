@@ -16,6 +16,7 @@ from pathlib import Path
 
 from dprelease.system.forks import Maker
 from dprelease.system.locks import Lock
+from dprelease.system.undisturbed import undisturbed
 
 LOCK = "held"
 """The file in a private folder that its owner has locked."""
@@ -34,14 +35,17 @@ def private_folder(parent: Path, prefix: str, again: Path | None = None) -> Iter
         If it can't be made, or its file system has no locks.
     """
     remove_stale(parent, prefix)
-    folder, lock = _made(parent, prefix, again)
+    made: tuple[Path, Lock] | None = None
     maker = Maker()
     try:
-        yield folder
+        with undisturbed():
+            made = _made(parent, prefix, again)
+        yield made[0]
     finally:
-        if maker.is_here:
-            shutil.rmtree(folder, ignore_errors=True)
-            lock.let_go()
+        if made is not None and maker.is_here:
+            with undisturbed():
+                shutil.rmtree(made[0], ignore_errors=True)
+                made[1].let_go()
 
 
 def _made(parent: Path, prefix: str, again: Path | None) -> tuple[Path, Lock]:

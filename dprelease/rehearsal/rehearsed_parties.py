@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from dprelease.documents import manifest
@@ -39,6 +38,7 @@ from dprelease.rehearsal.stand_ins import Cast
 from dprelease.rehearsal.truth import truths
 from dprelease.schema.asked_columns import DEFAULT_CONFIDENCE
 from dprelease.schema.load import Declaration
+from dprelease.system.undisturbed import temporary_folder
 from dprelease.tables import formats
 from dprelease.tables.field_notes import noted
 from dprelease.tables.summed_messages import (
@@ -132,8 +132,8 @@ def _write_messages(
 ) -> dict[str, Written]:
     """Write what every party sends, over its own rows alone; return digests and rows by file."""
     written: dict[str, Written] = {}
-    with TemporaryDirectory(prefix="dprelease-parties-") as scratch:
-        for party, own in enumerate(dealt(cast, plan.parties, Path(scratch)), start=1):
+    with temporary_folder("dprelease-parties-") as scratch:
+        for party, own in enumerate(dealt(cast, plan.parties, scratch), start=1):
             queries = resolve_federated(own.declaration)
             with own.engines(queries) as engines:
                 for query in queries:

@@ -18,6 +18,7 @@ from dprelease.release.replaceable import MANIFEST, refuse_irreplaceable
 from dprelease.system.forks import Maker
 from dprelease.system.locks import Lock
 from dprelease.system.renaming import exchange, rename_new
+from dprelease.system.undisturbed import undisturbed
 
 TAKEN = frozenset({errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR})
 """What the system answers where something has the name already."""
@@ -54,7 +55,8 @@ class Claim:
     def end(self) -> None:
         """Remove the private folder, if it is there still and this is no forked process."""
         if self._maker.is_here:
-            _discard(self._folder)
+            with undisturbed():
+                _discard(self._folder)
 
     def store(self) -> None:
         """Bring all files to the disk, with the rights that they are published with."""
@@ -92,7 +94,8 @@ class Claim:
             _sync(self.target.parent)
         finally:
             if replaced is not None:
-                _discard(replaced)
+                with undisturbed():
+                    _discard(replaced)
 
 
 @contextmanager
@@ -112,12 +115,15 @@ def claimed(target: Path, overwrite: bool, state: RunState) -> Iterator[Claim]:
         _make(target.parent)
         with _locked(target):
             _refuse_existing(target, overwrite)
-            folder = Path(tempfile.mkdtemp(prefix=_prefix(target), dir=target.parent))
-            claim = Claim(target, folder, overwrite)
+            claim: Claim | None = None
             try:
+                with undisturbed():
+                    folder = Path(tempfile.mkdtemp(prefix=_prefix(target), dir=target.parent))
+                    claim = Claim(target, folder, overwrite)
                 yield claim
             finally:
-                claim.end()
+                if claim is not None:
+                    claim.end()
     except OSError as problem:
         failure = problem
     if failure is not None:
@@ -126,13 +132,17 @@ def claimed(target: Path, overwrite: bool, state: RunState) -> Iterator[Claim]:
 
 @contextmanager
 def _locked(target: Path) -> Iterator[None]:
-    lock = Lock.take(target.parent / f".{target.name}.dprelease-lock")
-    if lock is None:
-        raise OutputError("DP-OUTPUT-006", name=target.name)
+    lock: Lock | None = None
     try:
+        with undisturbed():
+            lock = Lock.take(target.parent / f".{target.name}.dprelease-lock")
+        if lock is None:
+            raise OutputError("DP-OUTPUT-006", name=target.name)
         yield
     finally:
-        lock.let_go()
+        if lock is not None:
+            with undisturbed():
+                lock.let_go()
 
 
 def _make(folder: Path, missing: bool = False) -> None:

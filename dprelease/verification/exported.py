@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from dprelease.documents.metadata import Metadata
 from dprelease.errors import OutputError
 from dprelease.schema.load import Declaration
 from dprelease.schema.release_parts.format_names import PARQUET
+from dprelease.system.undisturbed import temporary_folder
 from dprelease.verification.report import Report
 
 if TYPE_CHECKING:
@@ -52,12 +52,12 @@ def check_exports(report: Report, metadata: Metadata, record: Mapping[str, Any])
     told = {name: part for name, part in record.items() if name not in (KEY, "digest")}
     beside: dict[str, Sequence[str]] = {PARQUET: files_of_tables(told)}
     try:
-        with tempfile.TemporaryDirectory(prefix="dprelease-verify-") as folder:
+        with temporary_folder("dprelease-verify-") as folder:
             for i, held in enumerate(record[KEY]):
                 release = PublishedRelease(report.path, told, metadata, dict(beside))
                 beside[held["format"]] = [file["name"] for file in held["files"]]
-                _check(report, release, held, f"{KEY}[{i}]", Path(folder))
-                _take_published(report.path, held, Path(folder))
+                _check(report, release, held, f"{KEY}[{i}]", folder)
+                _take_published(report.path, held, folder)
     except OSError as problem:
         reason = (problem.strerror or type(problem).__name__).lower()
         raise OutputError("DP-OUTPUT-016", reason=reason) from None

@@ -114,6 +114,25 @@ def test_settings_that_it_does_not_take(tmp_path: Path) -> None:
             assert len(connection._OPEN) == before
 
 
+class TakenMeanwhile(list[Any]):
+    """Has one whenever it is asked, and another thread takes it before it is had."""
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __len__(self) -> int:
+        return 1
+
+    def pop(self, _place: Any = -1) -> Any:
+        raise IndexError
+
+
+def test_one_that_another_thread_takes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(connection, "_AHEAD", TakenMeanwhile())
+        closed(connected(tmp_path, DEFAULT))
+
+
 def test_one_that_cannot_be_opened_is_tried_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -27,6 +27,7 @@ from dprelease.errors import (
 )
 from dprelease.schema.table import Source
 from dprelease.system.late_dataclasses import dataclass
+from dprelease.system.undisturbed import temporary_folder
 
 VARIABLE = "TMPDIR"
 """Where processes of a run learn of the folder for what is temporary."""
@@ -46,8 +47,8 @@ def room() -> Iterator[Path]:
     """
     problem = ""
     try:
-        with tempfile.TemporaryDirectory(prefix="dprelease-audit-") as made:
-            yield Path(made)
+        with temporary_folder("dprelease-audit-") as made:
+            yield made
     except OSError as refused:
         problem = (refused.strerror or type(refused).__name__).lower()
     except LedgerError as refused:
@@ -104,8 +105,8 @@ class Ran:
 def _temporary(run: Ran) -> Iterator[None]:
     """Have an own folder for what is temporary, and note what is left in it."""
     known, named = tempfile.tempdir, os.environ.get(VARIABLE)
-    with tempfile.TemporaryDirectory(prefix="dprelease-audit-run-") as place:
-        tempfile.tempdir = os.environ[VARIABLE] = place
+    with temporary_folder("dprelease-audit-run-") as place:
+        tempfile.tempdir = os.environ[VARIABLE] = str(place)
         try:
             yield
         finally:

@@ -6,7 +6,6 @@ or packages fails on blank tables as well, and costs nothing.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from dprelease.documents.metadata import Metadata
 from dprelease.errors import Place
 from dprelease.exports.trials.blank_tables import blank_release
 from dprelease.exports.written import write_formats
+from dprelease.system.undisturbed import temporary_folder
 
 
 def try_formats(
@@ -42,6 +42,6 @@ def try_formats(
     OSError
         If the system does not take the files.
     """
-    with tempfile.TemporaryDirectory(prefix=".dprelease-trial-", dir=folder) as private:
-        release = blank_release(record, metadata, Path(private))
-        write_formats(names, release, Path(private), trial=place)
+    with temporary_folder(".dprelease-trial-", folder) as private:
+        release = blank_release(record, metadata, private)
+        write_formats(names, release, private, trial=place)

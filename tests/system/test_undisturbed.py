@@ -1,0 +1,154 @@
+"""Signals wait for steps that must not be cut in two, and are answered behind them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from dprelease.errors import RunState
+from dprelease.exact.scratch import private_folder
+from dprelease.release.folder import claimed
+from dprelease.system.undisturbed import ENDING, temporary_folder, undisturbed
+
+SIGNALS = [pytest.param(number, id=number.name) for number in ENDING]
+
+
+@pytest.fixture(autouse=True)
+def _answered() -> Iterator[None]:
+    """Let Python code answer all of them, as in a command."""
+
+    def interrupt(number: int, _: FrameType | None) -> None:
+        raise KeyboardInterrupt(number)
+
+    before = {number: signal.signal(number, interrupt) for number in ENDING}
+    yield
+    for number, handler in before.items():
+        assert signal.signal(number, handler) is interrupt, "a handler was not given back"
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_is_answered_behind_the_block(number: signal.Signals) -> None:
+    done = []
+
+    @undisturbed()
+    def steps() -> None:
+        for step in range(3):
+            os.kill(os.getpid(), number)
+            done.append(step)
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        steps()
+    assert done == [0, 1, 2]
+    assert caught.value.args == (number,)
+
+
+def test_the_first_of_several_is_answered_once_all_blocks_are_done() -> None:
+    done = []
+
+    @undisturbed()
+    def inner() -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        done.append("inner")
+
+    @undisturbed()
+    def outer() -> None:
+        inner()
+        os.kill(os.getpid(), signal.SIGINT)
+        done.append("outer")
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        outer()
+    assert done == ["inner", "outer"]
+    assert caught.value.args == (signal.SIGTERM,)
+
+
+def test_what_is_ignored_stays_so() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with undisturbed():
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        os.kill(os.getpid(), signal.SIGHUP)
+    signal.signal(signal.SIGHUP, before)
+
+
+def test_an_error_of_the_block_comes_through() -> None:
+    with pytest.raises(ValueError, match="its own"), undisturbed():
+        raise ValueError("its own")
+
+
+def test_other_threads_leave_handlers_be() -> None:
+    handlers, seen = [signal.getsignal(number) for number in ENDING], []
+
+    def work() -> None:
+        with undisturbed():
+            seen.append([signal.getsignal(number) for number in ENDING])
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [handlers]
+
+
+@contextmanager
+def a_claim(parent: Path) -> Iterator[Path]:
+    with claimed(parent / "out", False, RunState()) as claim:
+        yield claim.folder
+
+
+FOLDERS: dict[str, Callable[[Path], AbstractContextManager[Path]]] = {
+    "temporary": lambda parent: temporary_folder("dprelease-", parent),
+    "locked": lambda parent: private_folder(parent, "dprelease-"),
+    "claimed": a_claim,
+}
+
+
+@pytest.mark.parametrize("kind", FOLDERS)
+@pytest.mark.parametrize("ended_before", [False, True])
+def test_no_signal_leaves_half_a_folder(
+    kind: str, ended_before: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One at every file that is removed: at the end, and behind a first one in the block."""
+    real, removed = shutil.rmtree, []
+
+    def disturbed(path: Path, *given: Any, **named: Any) -> None:
+        for file in sorted(Path(path).rglob("*")):
+            os.kill(os.getpid(), signal.SIGINT)
+            removed.append(file.name)
+        real(path, *given, **named)
+
+    def used() -> None:
+        with FOLDERS[kind](tmp_path) as folder:
+            for name in "abc":
+                (folder / name).write_text("noised")
+            if ended_before:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(shutil, "rmtree", disturbed)
+    with pytest.raises(KeyboardInterrupt):
+        used()
+    assert {*"abc"} <= {*removed}
+    assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize("kind", FOLDERS)
+def test_a_signal_while_a_folder_is_made_leaves_none(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.mkdir
+
+    def made(*given: Any, **named: Any) -> None:
+        real(*given, **named)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(os, "mkdir", made)
+    with pytest.raises(KeyboardInterrupt), FOLDERS[kind](tmp_path):
+        pytest.fail("nobody should get it")
+    assert [*tmp_path.iterdir()] == []
