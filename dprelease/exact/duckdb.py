@@ -13,6 +13,7 @@ import numpy as np
 from dprelease.errors import DataError, DpReleaseError, State
 from dprelease.exact.asked_floats import AskedFloats, is_float, needed
 from dprelease.exact.connection import closed, connected, locking, starting
+from dprelease.exact.engine_memory import refuse_little
 from dprelease.exact.finest_tables import FinestTables
 from dprelease.exact.inputs import Input, find_inputs, refuse_parts
 from dprelease.exact.key_tables import KeyTables
@@ -104,7 +105,7 @@ class Engine:
         ------
         DataError
             DP-DATA-001, 003, 008 or 009 if a source can't be opened as declared, DP-DATA-006 if a
-            relation fails while it is fetched, DP-ENGINE-003 or 004 if settings don't serve.
+            relation fails while it is fetched, DP-ENGINE-003 to 005 if settings don't serve.
         """
         with ExitStack() as stack:
             tables = [(declared, frame), *([] if joined is None else [(joined, joined_frame)])]
@@ -239,10 +240,7 @@ class Engine:
         return done
 
     def _held(self, sources: Together, taken: int) -> tuple[HeldRows, CompiledRows] | None:
-        """Return the rows that several queries bound; None if there are too many to hold.
-
-        `taken`: bytes of rows that are held already.
-        """
+        """Return the rows that several queries bound, if they fit beside `taken` other bytes."""
         from dprelease.exact.bounding.held_rows import HeldRows
         from dprelease.statements.rows_of_ids import compile_rows
 
@@ -350,6 +348,7 @@ class Engine:
         """Make the sources known, learn their types, and lock everything else out."""
         files = sum(len(given.files) for given in self._inputs)
         self._ask("; ".join(starting(files)), self._inputs[0])
+        refuse_little(self._connection, self._inputs)
         for given in self._inputs:
             self._introduce(given)
         self._floats = AskedFloats.of([given.physical for given in self._inputs], queries)

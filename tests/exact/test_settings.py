@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from dprelease.errors import DataError, DpReleaseError
+from dprelease.errors import DataError, DpReleaseError, State
 from dprelease.exact.bounding import bounding_in_memory as bounding
 from dprelease.exact.bounding import kept
 from dprelease.exact.duckdb import Engine
@@ -82,6 +82,43 @@ def test_an_engine_that_does_not_start(tmp_path: Path) -> None:
         Engine.open(query_of(None, tmp_path).declared, FRAME, settings=settings),
     ):
         pass
+
+
+TEXTS = {
+    "csv": ("n\n", "1\n"),
+    "json_lines": ("", '{"n": "1", "beside": "0123456789"}\n'),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "sizes", "threads", "little", "enough"),
+    [
+        ("csv", (20,), 2, "18MiB", "34MiB"),
+        ("csv", (12, 12, 12), 2, "25MiB", "40MiB"),
+        ("json_lines", (1,), 1, "32MiB", "50MiB"),
+        ("json_lines", (1,), 2, "66MiB", "84MiB"),
+        ("json_lines", (40,), 2, "100MiB", "120MiB"),
+    ],
+)
+def test_texts_that_take_more_than_the_memory_limit(
+    kind: str, sizes: tuple[int, ...], threads: int, little: str, enough: str, tmp_path: Path
+) -> None:
+    """They are refused before a row is read; a little above that, the engine reads them."""
+    head, line = TEXTS[kind]
+    rows = [(size << 20) // len(line) for size in sizes]
+    for i, many in enumerate(rows):
+        (tmp_path / f"n{i}.{kind}").write_text(head + line * many)
+    columns = {"n": {"type": "integer", "lower": 0, "upper": 9}}
+    declared = declare(columns, source={"path": f"{tmp_path}/n*.{kind}", "format": kind})
+    query = ask(declared, {"n": {"sum": "n"}})
+    with (
+        pytest.raises(DataError, match="DP-ENGINE-005") as caught,
+        Engine.open(declared, settings=Settings(little, threads)),
+    ):
+        pass
+    assert caught.value.state is State.NOTHING
+    with Engine.open(declared, settings=Settings(enough, threads)) as engine:
+        assert engine.run(query).vector("n").tolist() == [sum(rows)]
 
 
 def test_settings_change_no_value(tmp_path: Path) -> None:

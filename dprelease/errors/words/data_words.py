@@ -72,7 +72,10 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-DATA-006": Template(
         cause="The engine failed while it read the table '{table}'.",
-        fix="check that the source is whole and that memory and disk suffice; then run again.",
+        fix=(
+            "check that the source is whole, and that memory (`memory_limit`), disk and open files "
+            "suffice; then run again."
+        ),
     ),
     "DP-DATA-007": Template(
         cause="The source of '{table}' changed while it was read.",

@@ -24,4 +24,11 @@ OPENED: dict[str, Template] = {
         cause="The engine does not start with the declared settings.",
         fix="raise `memory_limit` or lower `threads`.",
     ),
+    "DP-ENGINE-005": Template(
+        cause="The {format} files of '{table}' take more memory than the engine may use.",
+        fix=(
+            "raise `memory_limit`, or lower `threads`: a CSV file takes its size, up to 256 MiB, "
+            "for each that is read at once, and JSON lines 34 MiB a thread; Parquet takes less."
+        ),
+    ),
 }

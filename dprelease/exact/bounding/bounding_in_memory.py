@@ -7,7 +7,6 @@ once its rows are read; of a larger one before, so that its rows need not be hel
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from typing import Any
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from dprelease.exact.arrow_numbers import numbers_of
 from dprelease.exact.bounding.kept import Bounds, NoRoomError, Rows, hashed, keep, less, residues
+from dprelease.exact.engine_memory import memory_limit, threads_of
 from dprelease.exact.results.true_table import Integers
 from dprelease.exact.results.vectors import BATCH
 from dprelease.privacy.unit import PrivacyUnit
@@ -95,12 +95,6 @@ def narrowed(link: duckdb.DuckDBPyConnection, sql: str) -> tuple[str, pa.DataTyp
     return None
 
 
-def threads_of(link: duckdb.DuckDBPyConnection) -> int:
-    """Return how many threads the engine has."""
-    (threads,) = link.sql("SELECT current_setting('threads')").fetchall()[0]
-    return int(threads)
-
-
 def _append(link: duckdb.DuckDBPyConnection, kept: pa.Table, before: int, *, alone: bool) -> None:
     """Add rows to `KEPT`; what comes in parts is held by the engine, within its memory limit."""
     if alone:
@@ -118,14 +112,10 @@ def most_held(link: duckdb.DuckDBPyConnection, row: int = ROW_BYTES, taken: int 
 
     `taken`: bytes of others that are held beside them.
     """
-    (limit,) = link.sql("SELECT current_setting('memory_limit')").fetchall()[0]
-    told = re.fullmatch(r"([0-9.]+) (bytes|[KMGTP]iB)", limit)
+    limit = memory_limit(link)
     most = min(MOST_HELD, MOST_BYTES // row)
     most = max(0, most - taken // row)
-    if told is None:
-        return most
-    size = float(told[1]) * 1024 ** ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB").index(told[2])
-    return min(most, max(0, int((size - taken) / row)))
+    return most if limit is None else min(most, max(0, (limit - taken) // row))
 
 
 def _kept(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dprelease.exact.arrow_numbers import numbers_of, places_of
 from dprelease.exact.bounding import bounding_in_memory as bounding
 from dprelease.exact.bounding.kept import Bounds, Rows, keep
+from dprelease.exact.engine_memory import threads_of
 from dprelease.exact.results.true_table import Integers
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query.resolve import Query
@@ -52,7 +53,7 @@ class HeldRows:
         narrow = bounding.narrowed(link, compiled.sql)
         if narrow is None or room < 1:
             return None
-        batches = bounding.read_all(link, narrow[0], room, bounding.threads_of(link))
+        batches = bounding.read_all(link, narrow[0], room, threads_of(link))
         if batches is None:
             return None
         ids = pa.chunked_array([batch.column(0) for batch in batches], type=narrow[1])
@@ -62,7 +63,7 @@ class HeldRows:
         self, link: duckdb.DuckDBPyConnection, columns: Columns, unit: PrivacyUnit, cells: int
     ) -> pa.Table:
         """Return the rows of one table that count, as `bounding_in_memory` does."""
-        bounds = Bounds(unit, cells, max(1, len(self.codes)), bounding.threads_of(link))
+        bounds = Bounds(unit, cells, max(1, len(self.codes)), threads_of(link))
         return keep(self._blocks(columns), len(self.codes), self.hashes, bounds)
 
     def _blocks(self, columns: Columns) -> Iterator[Rows]:

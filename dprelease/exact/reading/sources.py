@@ -20,6 +20,7 @@ from dprelease.system.late_dataclasses import dataclass
 
 HEADER_LIMIT = 1 << 20
 LONGEST_RECORD = 1 << 26
+CSV_BUFFER = 2 * LONGEST_RECORD
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class TextReader:
 
 
 Stamp = tuple[int, ...]
+SIZE = 2
 
 
 def stamp(file: Path) -> Stamp:
@@ -72,6 +74,11 @@ class Opened:
     attach: tuple[str, ...]
     relation: str
     reader: TextReader | None = None
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Return how many bytes the files had before anything of them was read."""
+        return tuple(one[SIZE] for one in self.stamps if one)
 
 
 def named(declared: Declared, is_read: bool = True) -> dict[str, Any]:
@@ -223,7 +230,7 @@ def _csv(source: Source, header: Sequence[str]) -> str:
         # cost thousands of others: one unit would decide about the rows of many.
         "parallel = false",
         f"max_line_size = {LONGEST_RECORD}",
-        f"buffer_size = {2 * LONGEST_RECORD}",
+        f"buffer_size = {CSV_BUFFER}",
         "compression = 'none'",
         "hive_partitioning = false",
     ]
