@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -144,8 +145,7 @@ def reporting(as_json: bool) -> Iterator[RunState]:
         except DpReleaseError as error:
             failure = error
         except KeyboardInterrupt:
-            if not signals:
-                raise
+            signals = signals or [signal.SIGINT]  # somebody else's handler answered it
         except Exception as problem:  # noqa: BLE001 - its text may quote data, so only its type is told
             failure = _unexpected(type(problem).__name__)
     if signals or failure is None:  # whatever came of it, the cause was the signal

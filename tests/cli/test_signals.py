@@ -14,8 +14,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import typer
 
 import dprelease
+from dprelease.cli.reporting import reporting
 from dprelease.errors import RunState, State
 from dprelease.ledger.ledger import Ledger
 from tests import processes
@@ -121,6 +123,22 @@ def test_a_signal_that_is_ignored_stays_so(tmp_path: Path) -> None:
     done = ended(tmp_path, "staged", signal.SIGHUP, "ignored")
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "out/people/manifest.json").exists()
+
+
+def test_an_interrupt_that_another_handler_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    """As that of a Spark that was started meanwhile: what had happened is told all the same."""
+
+    def interrupted() -> None:
+        with reporting(as_json=False) as state:
+            state.rows = True
+            raise KeyboardInterrupt
+
+    with pytest.raises(typer.Exit) as caught:
+        interrupted()
+    assert caught.value.exit_code == 128 + signal.SIGINT
+    told = capsys.readouterr().err
+    assert "DP-SIGNAL-001" in told
+    assert State.READ.value in told
 
 
 def test_an_interrupt_in_python_tells_what_had_happened() -> None:

@@ -79,6 +79,16 @@ def test_a_python_of_this_machine(master: str | None, named: str | None, is_refu
         workers.refuse_missing_python(master, environment)
 
 
+@pytest.mark.parametrize(
+    ("named", "found"), [(None, sys.executable), ("", sys.executable), ("python3", "python3")]
+)
+def test_workers_of_this_machine_find_what_we_found(named: str | None, found: str) -> None:
+    """An empty name, as some profiles of shells leave it, is none."""
+    environment = {} if named is None else {workers.PYTHON: named}
+    workers.name_python(environment)
+    assert environment == {workers.PYTHON: found}
+
+
 def test_spark_is_not_started_for_a_python_that_is_not_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -21,7 +20,12 @@ from dprelease.exact.spark.sessions.private import (
     has_java,
     private_settings,
 )
-from dprelease.exact.spark.sessions.workers import refuse_missing_python, refuse_other_versions
+from dprelease.exact.spark.sessions.quiet import handler_kept, unlogged, without_tracebacks
+from dprelease.exact.spark.sessions.workers import (
+    name_python,
+    refuse_missing_python,
+    refuse_other_versions,
+)
 from dprelease.system.forks import Maker
 from dprelease.system.late_dataclasses import dataclass
 
@@ -103,7 +107,11 @@ def session(settings: Settings) -> Iterator[SparkSession]:
             refuse_missing_python(settings.master or config.get("spark.master"), os.environ)
             config = stack.enter_context(private_settings(settings.master, config))
             stack.enter_context(_java())
-        spark = attempt(lambda: _started(settings, config, running), _not_started())
+        stack.enter_context(unlogged())
+        with handler_kept():
+            spark = attempt(lambda: _started(settings, config, running), _not_started())
+        if own:
+            without_tracebacks(spark)
         try:
             if not (own or is_kept()):
                 _tell_open(spark)
@@ -211,8 +219,7 @@ def _new(settings: Settings, config: Mapping[str, str]) -> SparkSession:
         if master:
             builder = builder.master(master)
         if not master or master.startswith("local"):
-            # Workers of this machine have to find what this process found.
-            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+            name_python(os.environ)
     for name, value in config.items():
         builder = builder.config(name, value)
     spark: SparkSession = builder.create() if settings.is_remote else builder.getOrCreate()

@@ -6,7 +6,8 @@ import os
 import platform
 import re
 import shutil
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, MutableMapping
 from typing import TYPE_CHECKING
 
 from dprelease.errors import DataError
@@ -39,6 +40,12 @@ def refuse_missing_python(master: str | None, environment: Mapping[str, str]) ->
     named = environment.get(PYTHON)
     if named and is_local(master or "local") and shutil.which(named) is None:
         raise _refused(f'Cannot run program "{named}"')
+
+
+def name_python(environment: MutableMapping[str, str]) -> None:
+    """Let workers of this machine find what this process found, unless a Python is named."""
+    if not environment.get(PYTHON):
+        environment[PYTHON] = sys.executable
 
 
 def refuse_other_versions(spark: SparkSession) -> None:

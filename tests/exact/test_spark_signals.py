@@ -1,0 +1,103 @@
+"""A run on Spark ends by a signal as one without: what had happened is told, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from dprelease.errors import DataError, State
+from dprelease.exact.spark.sessions.quiet import handler_kept, unlogged
+from tests import processes
+from tests.exact.spark import CONFIG
+from tests.ledger.test_ledger import release_with_ledger
+
+ROOT = Path(__file__).parents[2]
+
+ENDED = """
+import os, signal, sys, threading
+from dprelease.exact.spark.sessions.attempts import attempt, unreadable
+from dprelease.exact.spark.spark_engine import SparkEngine
+
+whose, number, path = sys.argv[1:]
+
+def endless(self, _query):
+    from pyspark import SparkContext
+    process = os.getpid() if whose == "run" else SparkContext._gateway.proc.pid
+    threading.Timer(1, os.kill, (process, int(number))).start()
+    rows = self._spark.range(10**13).selectExpr("sum(hash(id))")
+    return attempt(rows.collect, unreadable("people", "parquet"))
+
+SparkEngine.run = endless
+from dprelease.__main__ import main
+sys.argv = ["dprelease", "run", path, "--json"]
+main()
+"""
+
+
+@pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java")
+@pytest.mark.parametrize(
+    ("whose", "number", "code"),
+    [
+        ("run", signal.SIGINT, "DP-SIGNAL-001"),
+        pytest.param("run", signal.SIGTERM, "DP-SIGNAL-001", marks=pytest.mark.audit),
+        ("Java", signal.SIGKILL, "DP-DATA-006"),
+    ],
+)
+def test_what_ends_a_run_while_spark_works(
+    whose: str, number: signal.Signals, code: str, tmp_path: Path
+) -> None:
+    path = release_with_ledger(tmp_path)
+    config = json.dumps(CONFIG)
+    path.write_text(f"{path.read_text()}\nengine: spark\nspark: {{config: {config}}}\n")
+    (tmp_path / "tmp").mkdir()
+    done = processes.run(
+        [sys.executable, "-c", ENDED, whose, str(int(number)), str(path)],
+        env=dict(os.environ, PYTHONPATH=str(ROOT), TMPDIR=str(tmp_path / "tmp")),
+        capture_output=True,
+        text=True,
+    )
+    assert not [word for word in ("Traceback", "Interrupt", "ERROR") if word in done.stderr]
+    (finding,) = json.loads(done.stdout)["findings"]
+    assert (finding["code"], finding["state"]) == (code, State.CHARGED.value)
+    assert done.returncode == (128 + number if whose == "run" else DataError.exit_code)
+    assert [*(tmp_path / "tmp").iterdir()] == []
+    assert [*(tmp_path / "out").iterdir()] == []
+
+
+def test_a_handler_is_given_back() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with handler_kept():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_nothing_is_logged_that_nobody_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither in the block nor, by handlers that it has left, behind it."""
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", [])
+    with unlogged():
+        logging.error("of py4j")
+        logging.getLogger("py4j").error("of py4j")
+    assert root.handlers == []
+    assert capsys.readouterr().err == ""
+
+
+def test_what_somebody_asked_for_is_logged(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[logging.LogRecord] = []
+    theirs = logging.Handler()
+    monkeypatch.setattr(theirs, "emit", heard.append)
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", [theirs])
+    with unlogged():
+        logging.error("of py4j")
+    assert [record.getMessage() for record in heard] == ["of py4j"]
+    assert root.handlers == [theirs]
