@@ -18,6 +18,14 @@ from dprelease.cli.signals import ending_signals
 from dprelease.errors import DpReleaseError, EndedError, Findings, OutputError, RunState, State
 from dprelease.errors.printable import one_line, printable
 
+GIVES_NO_MORE = frozenset(
+    {
+        errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN,
+        errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENOLCK,
+    }
+)  # fmt: skip
+"""What the system answers where memory, files, processes or disks are at their end."""
+
 UNPRINTED = "DP-OUTPUT-007"
 
 USAGE_ERROR: Any = typer.BadParameter.__base__
@@ -147,12 +155,42 @@ def reporting(as_json: bool) -> Iterator[RunState]:
         except KeyboardInterrupt:
             signals = signals or [signal.SIGINT]  # somebody else's handler answered it
         except Exception as problem:  # noqa: BLE001 - its text may quote data, so only its type is told
-            failure = _unexpected(type(problem).__name__)
+            failure = _refused(problem) or _unexpected(type(problem).__name__)
     if signals or failure is None:  # whatever came of it, the cause was the signal
         failure = EndedError(signals[0], state.told)
     if state.told is not State.NOTHING:
         failure.tell(state.told)
     fail(failure, as_json)
+
+
+def _refused(problem: Exception) -> DpReleaseError | None:
+    """Return the error for a system that gives no more; None where that is not what is wrong."""
+    reason = ""
+    if isinstance(problem, MemoryError) or _is_unmapped(problem):
+        reason = "there is no more memory"
+    elif isinstance(problem, OSError) and problem.errno in GIVES_NO_MORE:
+        reason = os.strerror(problem.errno).lower()
+    elif isinstance(problem, FileNotFoundError) and not _has_folder():
+        reason = "the folder that it was started in is gone"
+    if not reason:
+        return None
+    from dprelease.errors import SystemRefusedError
+
+    return SystemRefusedError("DP-SYSTEM-001", reason=reason)
+
+
+def _is_unmapped(problem: Exception) -> bool:
+    """Return whether a library can't be loaded for want of memory: the loader says it in words."""
+    said = str(problem).lower() if isinstance(problem, ImportError) else ""
+    return "failed to map" in said or "cannot allocate" in said
+
+
+def _has_folder() -> bool:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _unexpected(kind: str) -> DpReleaseError:

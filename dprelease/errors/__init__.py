@@ -12,6 +12,7 @@ DpReleaseError
 ├── SignatureError     a key or a list of signers can't be used                    (exit 2)
 ├── SessionError       a frame or a session of `df.dp` is used wrongly             (exit 2)
 │   └── UsageError     a question is called wrongly, also a TypeError
+├── SystemRefusedError no memory, no open file, no disk is to be had               (exit 1)
 ├── EndedError         a signal ended the command                       (exit 128 + its number)
 ├── InternalError      a promise of this library does not hold: please report      (exit 1)
 └── Findings           several of the above, reported together
@@ -34,6 +35,7 @@ from dprelease.errors.error_tree import (
     QueryError,
     SessionError,
     SignatureError,
+    SystemRefusedError,
     UsageError,
     VerificationError,
     raise_all,
@@ -58,6 +60,7 @@ __all__ = [
     "SessionError",
     "SignatureError",
     "State",
+    "SystemRefusedError",
     "UsageError",
     "VerificationError",
     "raise_all",

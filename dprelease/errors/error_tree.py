@@ -227,6 +227,13 @@ class InternalError(DpReleaseError):
     exit_code = EXIT_UNEXPECTED
 
 
+class SystemRefusedError(DpReleaseError):
+    """The system did not give what the command needs, such as memory; the input is not to blame."""
+
+    templates = internal.REFUSED
+    exit_code = EXIT_UNEXPECTED
+
+
 class EndedError(DpReleaseError):
     """Somebody ended the command by a signal; the exit code is that of a shell, 128 and its number.
 

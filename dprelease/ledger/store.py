@@ -286,8 +286,9 @@ def _operational(path: Path, name: str) -> LedgerError:
     reasons = {
         "SQLITE_FULL": "the disk is full",
         "SQLITE_READONLY": "it is read-only",
-        "SQLITE_CANTOPEN": "it, or its folder, can't be opened",
+        "SQLITE_CANTOPEN": "it, or its folder, can't be opened, or too many files are open",
         "SQLITE_IOERR": "the disk failed",
+        "SQLITE_NOMEM": "there is no more memory",
     }
     for start, problem in reasons.items():
         if name.startswith(start):

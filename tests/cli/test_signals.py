@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import resource
@@ -139,6 +140,51 @@ def test_an_interrupt_that_another_handler_answers(capsys: pytest.CaptureFixture
     told = capsys.readouterr().err
     assert "DP-SIGNAL-001" in told
     assert State.READ.value in told
+
+
+@pytest.mark.parametrize(
+    ("problem", "code", "said"),
+    [
+        (MemoryError(), "DP-SYSTEM-001", "there is no more memory"),
+        (ImportError("libarrow.so: failed to map segment"), "DP-SYSTEM-001", "no more memory"),
+        (ImportError("No module named 'canary'"), "DP-INTERNAL-001", "ImportError"),
+        (OSError(errno.EMFILE, "canary"), "DP-SYSTEM-001", "too many open files"),
+        (OSError(errno.ENOSPC, "canary", "canary"), "DP-SYSTEM-001", "no space left"),
+        (FileNotFoundError(errno.ENOENT, "canary"), "DP-INTERNAL-001", "FileNotFoundError"),
+        (ValueError("canary"), "DP-INTERNAL-001", "ValueError"),
+    ],
+)
+def test_what_the_system_refuses_is_no_mistake_of_ours(
+    problem: Exception, code: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails() -> None:
+        with reporting(as_json=False):
+            raise problem
+
+    with pytest.raises(typer.Exit) as caught:
+        fails()
+    assert caught.value.exit_code == 1
+    told = capsys.readouterr().err
+    assert code in told
+    assert said in told
+    assert "canary" not in told
+
+
+def test_a_folder_that_is_gone(tmp_path: Path) -> None:
+    release_with_ledger(tmp_path)
+    (tmp_path / "gone").mkdir()
+    words = f"{sys.executable} -m dprelease run {tmp_path}/release.yaml --output out"
+    done = processes.run(
+        ["sh", "-c", f"rmdir {tmp_path}/gone && exec {words}"],
+        env=dict(os.environ, PYTHONPATH=str(ROOT)),
+        cwd=tmp_path / "gone",
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert "DP-SYSTEM-001" in done.stderr
+    assert "the folder that it was started in is gone" in done.stderr
+    assert State.NOTHING.value in done.stderr
 
 
 def test_an_interrupt_in_python_tells_what_had_happened() -> None:

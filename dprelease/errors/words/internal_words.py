@@ -11,6 +11,13 @@ TEMPLATES: dict[str, Template] = {
     ),
 }
 
+REFUSED: dict[str, Template] = {
+    "DP-SYSTEM-001": Template(
+        cause="The system refused what the command needs: {reason}.",
+        fix="make room: memory, disk, open files (`ulimit -n`), a folder to work in; run again.",
+    ),
+}
+
 ENDED: dict[str, Template] = {
     "DP-SIGNAL-001": Template(
         cause="The command was ended by {signal}.",
