@@ -28,6 +28,7 @@ from dprelease.privacy.grid import Grid
 from dprelease.privacy.losses.normal import normal_delta
 from dprelease.privacy.priced import Priced
 from dprelease.privacy.unit import Move, Neighbours, PrivacyUnit, Sensitivity
+from tests.covering import sampled
 from tests.mechanisms.laws import KINDS, law_of, laws
 from tests.reference.read import number, rows
 
@@ -217,7 +218,7 @@ def covers(upper: Grid, lower: Grid) -> bool:
 
 
 def test_a_slot_covers_each_of_its_moves() -> None:
-    for name, shape in KINDS:
+    for name, shape in sampled(KINDS):
         law = law_of(name, 6.0, shape, 3)
         moves = (Move(3, 1), Move(2, 2))
         slot = slot_grid(law.losses, Sensitivity(1, moves), 1e-3)

@@ -55,16 +55,16 @@ def swept(folder: Path, faults: Path, way: str, mode: str, first: int, every: in
 
 
 SOME = [
-    ("central", ONCE, 120),
-    ("central", FROM_THEN_ON, 180),
-    ("central", KILL, 120),
-    ("local", ONCE, 240),
-    ("federated", FROM_THEN_ON, 240),
-    ("formats", ONCE, 400),
-    ("formats", KILL, 400),
-    ("sql", ONCE, 120),
-    ("sql to a folder", ONCE, 240),
-    ("session", FROM_THEN_ON, 120),
+    ("central", ONCE, 180),
+    ("central", FROM_THEN_ON, 270),
+    ("central", KILL, 180),
+    ("local", ONCE, 360),
+    ("federated", FROM_THEN_ON, 360),
+    ("formats", ONCE, 600),
+    ("formats", KILL, 600),
+    ("sql", ONCE, 180),
+    ("sql to a folder", ONCE, 360),
+    ("session", FROM_THEN_ON, 180),
 ]
 
 
