@@ -30,6 +30,7 @@ from tests.consistency.families import (
     random_truth,
     true_tables,
 )
+from tests.covering import spread, thinned
 
 
 def gathered(case, how, **kwargs):
@@ -115,7 +116,7 @@ def check_random(seed):
     assert all((a == b).all() for a, b in zip(whole, again, strict=True))
 
 
-@pytest.mark.parametrize("start", range(0, 300, 25))
+@pytest.mark.parametrize("start", spread([(start,) for start in range(0, 300, 25)], 0.6))
 def test_random_families_are_feasible_and_the_same_in_any_pieces(start):
     for seed in range(start, start + 25):
         check_random(seed)
@@ -138,9 +139,9 @@ CHAINS = [
 ]
 
 
-@pytest.mark.parametrize("chain", CHAINS, ids=str)
-@pytest.mark.parametrize("sizes", [(2, 3), (3, 2), (1, 4)])
-@pytest.mark.parametrize("composition", [False, True])
+@pytest.mark.parametrize(
+    ("chain", "sizes", "composition"), thinned(CHAINS, [(2, 3), (3, 2), (1, 4)], [False, True])
+)
 def test_pieces_with_no_areas_below_some_level(sizes, chain, composition):
     """Areas without parts, where each is a piece by itself: as all of them at once."""
     parents = [np.zeros(4, int), np.array([0, 0, 1, 2, 3, 3]), np.array([0, 0, 0, 0, 4, 5, 5, 5])]

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from dprelease.exact.duckdb import Engine
+from tests.covering import spread
 from tests.exact.build import ask, declare, exact
 
 COLUMNS: dict[str, Any] = {
@@ -63,7 +64,7 @@ EACH_TIME = ("nothing", "an odd id", "floats")
 """Lines that are tried each time with rows bounded by id; the others in audits."""
 
 CASES = [
-    *((reader, odd, False) for reader, odd in dict.fromkeys(PAIRS)),
+    *spread([(reader, odd, False) for reader, odd in dict.fromkeys(PAIRS)], 0.6),
     *(
         pytest.param("plain", odd, True, marks=[] if odd in EACH_TIME else pytest.mark.audit)
         for odd in ODD

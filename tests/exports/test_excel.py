@@ -26,6 +26,7 @@ from dprelease.exports.excel.archive import reads_same
 from dprelease.exports.excel.excel_cells import DIGITS, escaped, significant
 from dprelease.exports.excel.sheets import LEFT_EMPTY, NO_VALUE, SHORTHAND, unique
 from dprelease.exports.excel.workbook import EXPORT, FILE
+from tests.covering import spread
 from tests.exports.build import by_hand, column, key, publish, said_of_all
 from tests.exports.test_csv import tables
 
@@ -315,7 +316,7 @@ LARGE = [(2000, room) for room in (8_000, 30_000, 70_000)]
 """Rows, of which the library of XML writes some before the sheet ends; what the disk takes."""
 
 
-@pytest.mark.parametrize(("rows", "room"), [*SMALL, *LARGE])
+@pytest.mark.parametrize(("rows", "room"), spread([*SMALL, *LARGE], 0.6))
 def test_a_disk_that_does_not_take_it_is_told_once(
     tmp_path: Path, rows: int, room: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

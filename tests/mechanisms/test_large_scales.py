@@ -19,6 +19,7 @@ from dprelease.numerics import stable
 from dprelease.numerics.blocks import LawBlocks
 from dprelease.numerics.lattice import LIMIT, refine, sample
 from dprelease.privacy.unit import Move, Sensitivity
+from tests.covering import spread
 from tests.mechanisms.laws import KINDS, law_of, mass
 from tests.replay import Keyed, Led, OutOfBits, Replay
 from tests.two_arm import ERROR_RATE, p_value
@@ -236,7 +237,7 @@ def test_low_bits_are_even(law: Mechanism) -> None:
     assert stats.chisquare(np.bincount(planted & 255, minlength=256)).pvalue < ERROR_RATE
 
 
-@pytest.mark.parametrize("law", PLAIN, ids=name_of)
+@pytest.mark.parametrize("law", spread([(law,) for law in PLAIN], 0.6), ids=name_of)
 def test_two_arms_at_large_scales(law: Mechanism) -> None:
     """Draws agree with their law and disagree with one 3 % off on either side."""
     draws = sample(law, 6 * 10**5, Keyed(f"two arms {law}"))
