@@ -10,7 +10,7 @@ settings.register_profile(
     "dev",
     deadline=None,
     derandomize=True,
-    max_examples=24,
+    max_examples=20,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile(

@@ -75,7 +75,7 @@ WAYS = {
 @pytest.mark.parametrize(
     ("kind", "measures", "way"), thinned(list(KINDS), list(MEASURES), list(WAYS))
 )
-@examples(6)
+@examples(4)
 @given(data=st.data())
 def test_every_way_keeps_the_same_rows(
     kind: str, measures: str, way: str, data: st.DataObject

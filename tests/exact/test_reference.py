@@ -117,7 +117,7 @@ and rows are compared with, where more are looked up in tables."""
 
 
 @pytest.mark.parametrize(("unit", "by", "way"), thinned(UNITS, KEYS, list(WAYS)), ids=str)
-@examples(6)
+@examples(4)
 @given(rows=TABLES)
 def test_sql_equals_the_reference(
     unit: dict[str, Any], by: list[str], way: str, rows: list[dict[str, Any]]

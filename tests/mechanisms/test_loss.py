@@ -34,7 +34,7 @@ CLAIMS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "shape", "scale", "shift"), spread(CLAIMS))
+@pytest.mark.parametrize(("name", "shape", "scale", "shift"), spread(CLAIMS, 0.2))
 def test_claimed_delta_covers_the_masses_in_both_directions(
     name: str, shape: int, scale: float, shift: int
 ) -> None:
