@@ -1025,7 +1025,7 @@ DP-RELEASE-018  This is a table schema, where a release file is needed.
         """
 nope.csv
 DP-DATA-018  There is no file 'nope.csv'.
-  Fix    give the path of a Parquet, CSV, JSON lines, SQLite or Excel file, from the folder where you are.
+  Fix    give the path of a Parquet, CSV, JSON lines, DuckDB, SQLite or Excel file, or a pattern of such in quotes, from the folder where you are.
 """,
     ),
     (
@@ -1035,7 +1035,7 @@ DP-DATA-018  There is no file 'nope.csv'.
         """
 nope.xlsx
 DP-DATA-018  There is no file 'nope.xlsx'.
-  Fix    give the path of a Parquet, CSV, JSON lines, SQLite or Excel file, from the folder where you are.
+  Fix    give the path of a Parquet, CSV, JSON lines, DuckDB, SQLite or Excel file, or a pattern of such in quotes, from the folder where you are.
 """,
     ),
     (
@@ -1045,7 +1045,7 @@ DP-DATA-018  There is no file 'nope.xlsx'.
         """
 sheet.xlsx
 DP-DATA-010  'sheet.xlsx' does not tell the names of its columns.
-  Fix    give a Parquet file, a CSV file whose first line holds the names, JSON lines (.jsonl), a workbook (.xlsx) whose first row does, or a SQLite file (.sqlite); of several sheets or tables, and of a server, name one by --table.
+  Fix    give a Parquet file, a CSV file whose first line holds the names, JSON lines (.jsonl), a workbook (.xlsx) whose first row does, or a file of DuckDB (.duckdb) or SQLite (.sqlite); of several sheets or tables, and of a server, name one by --table.
 """,
     ),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +19,8 @@ def init(
     source: Annotated[
         str | None,
         typer.Argument(
-            help="A file of Parquet, CSV, JSON lines, SQLite or Excel, or postgresql://...",
+            help="A file of Parquet, CSV, JSON lines, DuckDB, SQLite or Excel, a pattern of "
+            "such in quotes, a folder of Parquet, or postgresql://...",
             show_default=False,
         ),
     ] = None,
@@ -39,7 +41,8 @@ def init(
     table: Annotated[
         str | None,
         typer.Option(
-            help="Which table of a server or a SQLite file, or which sheet of a workbook."
+            help="Which table of a server or of a DuckDB or SQLite file, or which sheet of a "
+            "workbook."
         ),
     ] = None,
 ) -> None:
@@ -97,6 +100,8 @@ def _sketched(
 
         return server_sketch(source, table, unit, peek=peeked is not None, state=peeked)
     if peeked is not None:
+        if not Path(source).is_file() and glob.glob(source):
+            raise typer.BadParameter("--peek reads one file: name one of them")
         from dprelease.scaffold.proposals import peeked_sketch
 
         return peeked_sketch(Path(source), unit, folder, peeked, table)

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Protocol
 import duckdb
 
 from dprelease.errors import DataError
-from dprelease.exact.reading.cell_rows import unreadable
 from dprelease.exact.reading.frames import to_arrow
 from dprelease.exact.reading.plain import opened as open_raw
 from dprelease.exact.reading.relations import batches_of, is_relation
-from dprelease.exact.reading.sources import Opened, open_files, stamp
+from dprelease.exact.reading.sources import Opened, open_files, stamp, unreadable
 from dprelease.query.unread import beyond
 from dprelease.schema.load import Declared
 from dprelease.statements.layers import JOINED, SOURCE

@@ -9,7 +9,6 @@ the data would make the guarantee untrue.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ from dprelease.exact.reading.cell_names import CellForm, cell_form
 from dprelease.exact.reading.dialect import Form, Kind, Told, form_of
 from dprelease.exact.reading.json_lines_form import NESTED, form_of_json_lines
 from dprelease.numerics.rounding import exact
+from dprelease.scaffold.named_files import first_of, first_told, path_of, stem_of
 from dprelease.schema.load import CONFIRM
 from dprelease.schema.source_texts import UTC, to_zone
 from dprelease.schema.table import Source
@@ -63,11 +63,13 @@ def sketch(
     proposals: Mapping[str, str] | None = None,
     table: str | None = None,
 ) -> str:
-    """Return the text of a table schema for a file of Parquet, CSV, JSON lines, SQLite or Excel.
+    """Return the text of a table schema for a file, or for a pattern or folder of such.
 
-    `unit`: the column that names the privacy units. `folder`: where the schema will be, if that is
-    not beside the file. `head`: the comment at its top. `proposals`: what stands at some columns in
-    place of what their types say. `table`: which one of a SQLite file's tables, or which sheet.
+    `source`: of Parquet, CSV, JSON lines, DuckDB, SQLite or Excel. Of several files the first one
+    by name is looked at, since all have the same columns. `unit`: the column that names the
+    privacy units. `folder`: where the schema will be, if that is not beside the file. `head`: the
+    comment at its top. `proposals`: what stands at some columns in place of what their types say.
+    `table`: which one of a DuckDB or SQLite file's tables, or which sheet.
 
     Raises
     ------
@@ -75,9 +77,8 @@ def sketch(
         DP-DATA-018 if the file is not there, 010 if it does not tell its columns, 011 if `unit` is
         none of them, 003 for names that are one but for their case.
     """
-    place = Place(file=source.name)
-    if not source.is_file():
-        raise DataError("DP-DATA-018", place=place, path=source)
+    place, asked = Place(file=source.name), source
+    source = first_of(asked)
     form = _form(source)
     cells = _cells(source, table)
     columns = list(_columns(source, form) if cells is None else cells.columns.items())
@@ -86,11 +87,11 @@ def sketch(
     names = [name for name, _ in columns]
     if unit is not None and unit not in names:
         raise DataError("DP-DATA-011", place=place, column=unit, known=", ".join(names[:40]))
-    called = name_of(table or source.name.split(".")[0])
+    called = name_of(table or stem_of(asked))
     refuse_twins(_header(form, cells) or names, place, called)
-    path = source.name if folder is None else os.path.relpath(source, folder)
     head = head or (HEAD if form is None else CSV_HEAD)
-    lines = [head.rstrip(), f"table: {called}"]
+    lines = [head.rstrip(), *first_told(asked, source), f"table: {called}"]
+    path = path_of(asked, folder)
     lines += source_lines(path, form, _zone(source) if cells is None else cells.source)
     return lines_of(lines, columns, unit, proposals or {}, form)
 
@@ -161,9 +162,9 @@ def _form(source: Path) -> Form | None:
 
 
 def _cells(source: Path, table: str | None) -> CellForm | None:
-    """Return what a SQLite file or workbook says; None for other files."""
+    """Return what a file of DuckDB, SQLite or Excel says; None for other files."""
     kind = Source.model_construct(path=source.name).kind
-    if kind not in ("sqlite", "excel"):
+    if kind not in ("duckdb", "sqlite", "excel"):
         return None
     return cell_form(source, kind, table) or CellForm({}, {})
 

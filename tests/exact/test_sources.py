@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dprelease.errors import DataError
+from dprelease.errors import DataError, State
 from dprelease.exact import duckdb as engine_module
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.reading import sources as sources_module
@@ -320,6 +320,22 @@ def test_a_header_that_is_longer_than_its_rows_may_be_is_refused(tmp_path: Path)
     columns = {"k": COLUMNS["k"], "n": COLUMNS["n"]}
     query = query_of("t.csv", tmp_path, columns, columns={"n": {"sum": "n"}})
     assert "not empty" in fails("DP-DATA-009", query).fix
+
+
+def test_files_with_other_headers_are_told_by_name(tmp_path: Path) -> None:
+    columns = {"k": COLUMNS["k"], "n": COLUMNS["n"]}
+    for name, text in (
+        ("p1.csv", "k,n\na,1\n"),
+        ("p2.csv", "k,n\na,2\n"),
+        ("p3.csv", "n,k\n3,a\n"),
+    ):
+        (tmp_path / name).write_text(text)
+    query = query_of("p*.csv", tmp_path, columns, columns={"n": {"sum": "n"}})
+    told = fails("DP-DATA-024", query)
+    assert "'p*.csv', can't be read as CSV: the header of 'p3.csv' is another than" in str(told)
+    assert told.state is State.NOTHING
+    (tmp_path / "p3.csv").write_text("k,n\na,3\n")
+    assert vectors(query)["n"] == [6, 0]
 
 
 def test_a_row_with_a_bad_byte_is_a_missing_row(tmp_path: Path) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from contextlib import closing
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 
+import duckdb
 import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from dprelease import cli
@@ -216,6 +219,14 @@ def people(folder: Path, ending: str) -> Path:
             link.executemany("INSERT INTO people VALUES (?, ?, ?, ?)", rows)
             link.execute("CREATE TABLE other (n)")
         return path
+    if ending == "duckdb":
+        with duckdb.connect(path) as engine:
+            engine.execute("CREATE TYPE place AS ENUM ('Oslo', 'INT', '" + CANARY + "')")
+            engine.execute('CREATE TABLE people ("person id" INT, city place, age INT, born DATE)')
+            engine.executemany("INSERT INTO people VALUES (?, ?, ?, ?)", rows)
+            engine.execute("CREATE TABLE other (n INT[], s STRUCT(a INT), t INTERVAL, d DECIMAL)")
+            engine.execute("CREATE VIEW looked AS SELECT * FROM people")
+        return path
     book = openpyxl.Workbook()
     for row in [names, *rows]:
         book.create_sheet("people").append(row) if row is names else book["people"].append(row)
@@ -223,8 +234,8 @@ def people(folder: Path, ending: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("ending", ["sqlite", "xlsx"])
-def test_tables_of_sqlite_and_sheets_of_workbooks(ending: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("ending", ["duckdb", "sqlite", "xlsx"])
+def test_tables_of_databases_and_sheets_of_workbooks(ending: str, tmp_path: Path) -> None:
     """One of several is named; what is written reads, and no cell is in it without --peek."""
     path, target = people(tmp_path, ending), tmp_path / "people.yaml"
     status, text = init(str(path))
@@ -243,6 +254,57 @@ def test_tables_of_sqlite_and_sheets_of_workbooks(ending: str, tmp_path: Path) -
     assert "city: {type: category, values: [" in text
     assert "age: {type: integer, lower: 17, upper: 76}" in text
     assert "born: {type: date, lower: 1990-01-01, upper: 1990-12-31}" in text
+
+
+def test_what_a_table_of_duckdb_holds_that_no_column_can_be(tmp_path: Path) -> None:
+    path = people(tmp_path, "duckdb")
+    status, text = init(str(path), "--table", "other")
+    assert status == 0
+    columns = [line.strip() for line in text.partition("columns:\n")[2].splitlines()]
+    assert columns == [
+        '# "n": left out, list columns can\'t be used',
+        "# s: left out, struct columns can't be used",
+        "# t: left out, interval columns can't be used",
+        "d: {type: number}  # FILL IN lower, upper and step, to sum it",
+    ]
+    status, text = init(str(path), "--table", "looked")  # a view, which no release may read
+    assert (status, "DP-DATA-010" in text) == (2, True)
+    path.write_bytes(b"DUCK" + CANARY.encode())
+    status, text = init(str(path))
+    assert (status, "DP-DATA-010" in text, CANARY in text) == (2, True, False)
+
+
+def test_several_files_are_sketched_by_their_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is written names all of them, and reads."""
+    monkeypatch.chdir(tmp_path)
+    for year in (2024, 2025):
+        (tmp_path / f"visits_{year}.csv").write_text("id;amount\n1;2,5\n2;3,5\n")
+        (tmp_path / "visits" / f"year={year}").mkdir(parents=True)
+        held = pa.table({"id": [1, 2], "amount": [2.5, 3.5]})
+        pq.write_table(held, tmp_path / "visits" / f"year={year}" / "part.parquet")
+    for asked, path, first in (
+        ("visits_*.csv", "visits_*.csv", "visits_2024.csv"),
+        ("visits", "visits/", "part.parquet"),
+        ("visits/*/*.parquet", "visits/*/*.parquet", "part.parquet"),
+    ):
+        target = tmp_path / "made" / "schema.yaml"
+        target.parent.mkdir()
+        assert init(asked, "--unit", "id", "--output", str(target))[0] == 0
+        assert f"the first of its files, {first}:" in target.read_text()
+        declared = read_table(fill_in(target))
+        assert declared.table.source is not None
+        assert (declared.table.name, declared.table.source.path) == ("visits", f"../{path}")
+        status, text = init(asked)
+        assert (status, yaml.safe_load(text)["table"]) == (0, "visits")
+        source = yaml.safe_load(text)["source"]
+        assert path == (source if isinstance(source, str) else source["path"])
+        status, text = init(asked, "--peek")
+        assert (status, "reads one file" in text) == (2, True)
+        shutil.rmtree(target.parent)
+    status, text = init("nothing_*.csv")
+    assert (status, "DP-DATA-018" in text) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -47,8 +47,8 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-DATA-018": Template(
         cause="There is no file '{path}'.",
-        fix="give the path of a Parquet, CSV, JSON lines, SQLite or Excel file, from the folder "
-        "where you are.",
+        fix="give the path of a Parquet, CSV, JSON lines, DuckDB, SQLite or Excel file, or a "
+        "pattern of such in quotes, from the folder where you are.",
     ),
     "DP-DATA-002": Template(
         cause="The source of '{table}' has no column '{column}'.",
@@ -91,7 +91,7 @@ TEMPLATES: dict[str, Template] = {
         "frame; known are: {known}.",
     ),
     "DP-DATA-009": Template(
-        cause="The header of the CSV source of '{table}' can't be read.",
+        cause="The header of the CSV source of '{table}'{named} can't be read.",
         fix=(
             "give a file with one header line, each of whose names is another and whose last is "
             "not empty (as after a delimiter at its end), and in `source` its encoding, "
@@ -102,8 +102,8 @@ TEMPLATES: dict[str, Template] = {
     "DP-DATA-010": Template(
         cause="'{path}' does not tell the names of its columns.",
         fix="give a Parquet file, a CSV file whose first line holds the names, JSON lines "
-        "(.jsonl), a workbook (.xlsx) whose first row does, or a SQLite file (.sqlite); of several "
-        "sheets or tables, and of a server, name one by --table.",
+        "(.jsonl), a workbook (.xlsx) whose first row does, or a file of DuckDB (.duckdb) or "
+        "SQLite (.sqlite); of several sheets or tables, and of a server, name one by --table.",
     ),
     "DP-DATA-023": Template(
         cause="'{path}' describes no table: {reason}.",

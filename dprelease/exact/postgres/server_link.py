@@ -15,8 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import DataError
-from dprelease.exact.reading.cell_rows import unreadable
-from dprelease.exact.reading.sources import named
+from dprelease.exact.reading.sources import named, unreadable
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
 

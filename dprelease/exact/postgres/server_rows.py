@@ -9,8 +9,8 @@ from dprelease.errors import DataError
 from dprelease.exact.postgres.server_link import KIND, Link, ServerError, Servers, address_of
 from dprelease.exact.postgres.server_types import Asked, StoredColumn, asked, selection
 from dprelease.exact.reading.arrow import readable
-from dprelease.exact.reading.cell_rows import unreadable, wanted_columns
-from dprelease.exact.reading.sources import named
+from dprelease.exact.reading.cell_rows import wanted_columns
+from dprelease.exact.reading.sources import named, unreadable
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
 from dprelease.system.late_dataclasses import dataclass

@@ -1,10 +1,11 @@
-"""The columns of SQLite files and workbooks by name, for a first schema: no row is read."""
+"""The columns of databases in files, and of workbooks, for a first schema: no row is read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from dprelease.exact.reading import duckdb_files
 from dprelease.exact.reading.packages import Unreadable
 from dprelease.exact.reading.sqlite_files import columns_of, tables_of
 from dprelease.exact.reading.workbooks import columns_in
@@ -24,6 +25,18 @@ KINDS: tuple[tuple[tuple[str, ...], str], ...] = (
 
 EITHER = "text or number"
 
+OF_DUCKDB: dict[str, str] = {
+    **dict.fromkeys(["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"], "integer"),
+    **dict.fromkeys(["UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"], "integer"),
+    **dict.fromkeys(["FLOAT", "DOUBLE", "DECIMAL"], "number"),
+    **dict.fromkeys(["VARCHAR", "ENUM"], "text"),
+    **dict.fromkeys(["TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP"], "timestamp"),
+    "TIMESTAMP WITH TIME ZONE": "timestamp",
+    "BOOLEAN": "boolean",
+    "DATE": "date",
+}
+"""By the engine's types: what to propose."""
+
 
 @dataclass(frozen=True, slots=True)
 class CellForm:
@@ -42,12 +55,13 @@ class CellForm:
 
 
 def cell_form(file: Path, kind: Format, name: str | None) -> CellForm | None:
-    """Return what a SQLite file or workbook says of one of its tables, or sheets.
+    """Return what a file of DuckDB, SQLite or Excel says of one of its tables, or sheets.
 
     None if it can't be read, or has several and `name` says none of them.
     """
+    forms = {"duckdb": _of_duckdb, "sqlite": _of_sqlite, "excel": _of_workbook}
     try:
-        return _of_sqlite(file, name) if kind == "sqlite" else _of_workbook(file, name)
+        return forms[kind](file, name)
     except (OSError, Unreadable):
         return None
 
@@ -59,14 +73,36 @@ def _of_workbook(file: Path, name: str | None) -> CellForm:
     )
 
 
-def _of_sqlite(file: Path, name: str | None) -> CellForm | None:
-    known = tables_of(file)
+def _chosen(name: str | None, known: Sequence[str]) -> str | None:
+    """Return which table is meant: the one that is named, or the only one."""
     if name is None and len(known) == 1:
-        name = known[0]
-    if name is None or name not in known:
+        return known[0]
+    return name if name in known else None
+
+
+def _of_duckdb(file: Path, name: str | None) -> CellForm | None:
+    table = _chosen(name, duckdb_files.tables_of(file))
+    if table is None:
         return None
-    columns = {column: _proposed(kind) for column, kind in columns_of(file, name).items()}
-    return CellForm({"table": name}, columns)
+    columns = {
+        column: _of_engine(kind) for column, kind in duckdb_files.columns_of(file, table).items()
+    }
+    return CellForm({"table": table}, columns)
+
+
+def _of_engine(kind: str) -> str:
+    """Return what to propose for one of the engine's types, or why nothing is."""
+    # What follows the first bracket may hold names and values, such as those of an ENUM.
+    base = "list" if kind.endswith("]") else kind.partition("(")[0].strip()
+    return OF_DUCKDB.get(base) or f"{base.lower()} columns can't be used"
+
+
+def _of_sqlite(file: Path, name: str | None) -> CellForm | None:
+    table = _chosen(name, tables_of(file))
+    if table is None:
+        return None
+    columns = {column: _proposed(kind) for column, kind in columns_of(file, table).items()}
+    return CellForm({"table": table}, columns)
 
 
 def _proposed(declared: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dprelease.errors import DataError
 from dprelease.exact.reading.cell_texts import Reading, texts_of
-from dprelease.exact.reading.sources import named, stored_columns
+from dprelease.exact.reading.sources import stored_columns
 from dprelease.schema.load import Declared
 from dprelease.system.late_dataclasses import dataclass
 
@@ -20,12 +20,6 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 2**15
 """Rows of a batch."""
-
-KNOWN = {
-    "sqlite": "a SQLite file",
-    "excel": "an Excel workbook",
-    "postgres": "a table of a PostgreSQL server",
-}
 
 Row = Sequence[object]
 Read = Callable[[], Iterator[Row]]
@@ -105,11 +99,3 @@ def wanted_columns(declared: Declared, names: Sequence[str]) -> list[str]:
         if folded.count(name.casefold()) > 1:
             raise DataError("DP-DATA-003", table=declared.table.name, column=name)
     return [name for name in stored_columns(declared) if name in names]
-
-
-def unreadable(declared: Declared, reason: str, way: str) -> DataError:
-    """Return the error DP-DATA-024 of a source whose rows were not read."""
-    source = declared.table.source
-    kind = "" if source is None else source.kind or ""
-    fields = {**named(declared), "format": KNOWN.get(kind, kind)}
-    return DataError("DP-DATA-024", **fields, reason=reason, way=way)

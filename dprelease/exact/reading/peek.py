@@ -19,6 +19,7 @@ from dprelease.exact.postgres.server_link import servers_of
 from dprelease.exact.postgres.server_rows import server_rows
 from dprelease.exact.reading.cell_names import CellForm, cell_form
 from dprelease.exact.reading.dialect import form_of
+from dprelease.exact.reading.duckdb_files import rows_of
 from dprelease.exact.reading.json_lines_form import form_of_json_lines
 from dprelease.exact.reading.plain import Packing, opened
 from dprelease.exact.reading.sqlite_files import sqlite_rows
@@ -107,6 +108,8 @@ def _read(source: Path, table: str | None) -> pa.Table:
     import pyarrow as pa
 
     kind = Source.model_construct(path=source.name).kind
+    if kind == "duckdb":
+        return _read_duckdb(source, cell_form(source, kind, table))
     if kind in ("sqlite", "excel"):
         return _read_cells(source, cell_form(source, kind, table))
 
@@ -148,6 +151,12 @@ def _without(held: pa.Table, nulls: Sequence[str]) -> pa.Table:
             known = pc.invert(pc.is_in(column, value_set=missing))
             held = held.set_column(i, name, pc.if_else(known, column, None))
     return held
+
+
+def _read_duckdb(source: Path, form: CellForm | None) -> pa.Table:
+    if form is None:
+        raise OSError("no columns")
+    return rows_of(source, form.source["table"])
 
 
 def _read_cells(source: Path, form: CellForm | None) -> pa.Table:

@@ -18,6 +18,14 @@ from dprelease.schema.table import MOST_COLUMNS, Source
 from dprelease.statements.values.written_forms import plain_number
 from dprelease.system.late_dataclasses import dataclass
 
+FORMATS = {
+    "csv": "CSV",
+    "sqlite": "a SQLite file",
+    "excel": "an Excel workbook",
+    "postgres": "a table of a PostgreSQL server",
+}
+"""What messages call them."""
+
 HEADER_LIMIT = 1 << 20
 LONGEST_RECORD = 1 << 26
 CSV_BUFFER = 2 * LONGEST_RECORD
@@ -95,6 +103,14 @@ def named(declared: Declared, is_read: bool = True) -> dict[str, Any]:
     }
 
 
+def unreadable(declared: Declared, reason: str, way: str) -> DataError:
+    """Return the error DP-DATA-024 of a source whose rows were not read."""
+    source = declared.table.source
+    kind = "" if source is None else source.kind or ""
+    fields = {**named(declared), "format": FORMATS.get(kind, kind)}
+    return DataError("DP-DATA-024", **fields, reason=reason, way=way)
+
+
 def stored_columns(declared: Declared) -> list[str]:
     """Return the declared columns that a source must store: all but computed ones."""
     return [name for name, column in declared.table.columns.items() if is_stored(column)]
@@ -143,7 +159,7 @@ def text_reader(declared: Declared, source: Source, files: Sequence[Path]) -> Te
     Raises
     ------
     DataError
-        DP-DATA-003 or 009 for a CSV header that can't be read, or is not that of all files.
+        DP-DATA-003 or 009 for a CSV header that can't be read, 024 if it is not that of all files.
     """
     packing = Packing.of(source)
     if source.kind == "csv":
@@ -206,10 +222,13 @@ def _struct(names: Sequence[str]) -> str:
 
 
 def _common_header(declared: Declared, source: Source, files: Sequence[Path]) -> tuple[str, ...]:
-    headers = {tuple(_header(declared, source, file)) for file in files}
-    if len(headers) != 1:
-        raise DataError("DP-DATA-009", table=declared.table.name)
-    return headers.pop()
+    first, *others = (tuple(_header(declared, source, file)) for file in files)
+    for file, header in zip(files[1:], others, strict=True):
+        if header != first:
+            reason = f"the header of '{file.name}' is another than that of '{files[0].name}'"
+            way = "give all files the same columns, in the same order"
+            raise unreadable(declared, reason, way)
+    return first
 
 
 def _csv(source: Source, header: Sequence[str]) -> str:
@@ -272,7 +291,7 @@ def _header(declared: Declared, source: Source, file: Path) -> list[str]:
         failed = True
     folded = [name.casefold() for name in header]
     if failed or not header or any("\0" in name or not name for name in header):
-        raise DataError("DP-DATA-009", table=declared.table.name)
+        raise DataError("DP-DATA-009", **named(declared))
     if len(header) > MOST_COLUMNS:  # the engine takes much memory for each, read or not
         most = f"{MOST_COLUMNS:,}"
         raise DataError("DP-DATA-022", **named(declared), most=most)
@@ -280,5 +299,5 @@ def _header(declared: Declared, source: Source, file: Path) -> list[str]:
         if folded.count(name.casefold()) > 1:
             raise DataError("DP-DATA-003", table=declared.table.name, column=name)
     if len(set(folded)) < len(folded):
-        raise DataError("DP-DATA-009", table=declared.table.name)
+        raise DataError("DP-DATA-009", **named(declared))
     return header

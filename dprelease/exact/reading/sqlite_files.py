@@ -18,10 +18,9 @@ from dprelease.exact.reading.cell_rows import (
     CellRows,
     Row,
     cell_rows,
-    unreadable,
     wanted_columns,
 )
-from dprelease.exact.reading.sources import named
+from dprelease.exact.reading.sources import named, unreadable
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
 from dprelease.statements.meanings import loses

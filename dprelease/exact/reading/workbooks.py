@@ -21,11 +21,11 @@ from dprelease.exact.reading.cell_rows import (
     CellRows,
     Row,
     cell_rows,
-    unreadable,
     wanted_columns,
 )
 from dprelease.exact.reading.cell_texts import texts_of
 from dprelease.exact.reading.packages import DAMAGED, Unreadable, refuse_bombs
+from dprelease.exact.reading.sources import unreadable
 from dprelease.schema.load import Declared
 from dprelease.statements.values.categories import EXACT
 from dprelease.system.late_dataclasses import dataclass

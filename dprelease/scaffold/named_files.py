@@ -1,0 +1,60 @@
+"""The file, pattern or folder that a first schema is asked for."""
+
+from __future__ import annotations
+
+import glob
+import os
+from pathlib import Path
+
+from dprelease.errors import DataError, Place
+from dprelease.errors.printable import one_line
+
+
+def first_of(asked: Path) -> Path:
+    """Return a file itself; of a pattern or a folder of Parquet the first one by name.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-018 if there is none.
+    """
+    if asked.is_file():
+        return asked
+    files = glob.glob(
+        os.path.join(asked, "**/*.parquet") if asked.is_dir() else str(asked), recursive=True
+    )
+    found = sorted(file for file in files if os.path.isfile(file))
+    if not found:
+        raise DataError("DP-DATA-018", place=Place(file=asked.name), path=asked)
+    return Path(found[0])
+
+
+def first_told(asked: Path, first: Path) -> list[str]:
+    """Return a comment that says which of several files was looked at; none for a file alone."""
+    if asked == first:
+        return []
+    return [
+        f"# Looked at was the first of its files, {one_line(first.name)}: all need its columns."
+    ]
+
+
+def stem_of(asked: Path) -> str:
+    """Return what its table may be called: the name before any pattern, or that of the folder."""
+    name = asked.name.split(".")[0]
+    if not asked.is_file() and glob.has_magic(name):
+        name = name.partition("*")[0].rstrip("_-")
+    if name and not glob.has_magic(name):
+        return name
+    return next(part for part in reversed(asked.absolute().parts[:-1]) if not glob.has_magic(part))
+
+
+def path_of(asked: Path, folder: Path | None) -> str:
+    """Return the path as a schema in `folder` has it; without one it is beside a file.
+
+    A pattern or a folder is then told as it is asked for. A folder ends with a stroke.
+    """
+    if folder is not None:
+        path = os.path.relpath(asked, folder)
+    else:
+        path = asked.name if asked.is_file() else str(asked)
+    return f"{path}/" if asked.is_dir() else path
