@@ -1,10 +1,14 @@
-"""Hypothesis profiles: `dev` repeats itself, `audit` searches anew; warnings are errors."""
+"""What is run each time and what in audits; Hypothesis repeats itself, and searches anew in audits."""
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.covering import GOLDEN
 
 settings.register_profile(
     "dev",
@@ -17,3 +21,20 @@ settings.register_profile(
     "audit", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave to audits the cases of a test beyond the share that its mark `share` says.
+
+    Spread evenly, as by `covering.spread`; a case that is asked for by its name is always run.
+    """
+    seen: Counter[str] = Counter()
+    for item in items:
+        mark = item.get_closest_marker("share")
+        if mark is None:
+            continue
+        test = item.nodeid.partition("[")[0]
+        if seen[test] * GOLDEN % 1 >= mark.args[0]:
+            item.add_marker(pytest.mark.audit)
+        seen[test] += 1

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import re
+import sys
 from itertools import combinations, product
+from pathlib import Path
 
 import pytest
 
-from tests.covering import cover, thinned
+from tests.covering import cover, spread, thinned
+from tests.processes import run
+
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.mark.parametrize("together", [1, 2, 3])
@@ -24,3 +31,37 @@ def test_the_whole_product_is_there_for_audits() -> None:
     cells = thinned("abcd", range(6), [True, False])
     assert [cell.values for cell in cells] == list(product("abcd", range(6), [True, False]))
     assert [bool(cell.marks) for cell in cells].count(False) == 24
+
+
+HELD = """
+import pytest
+
+@pytest.mark.share(0.3)
+@pytest.mark.parametrize("i", range(20))
+def test_some(i): pass
+
+@pytest.mark.parametrize("i", range(5))
+def test_all(i): pass
+"""
+
+
+def test_a_share_is_run_each_time_and_the_rest_in_audits(tmp_path: Path) -> None:
+    """Spread evenly, one at least; a case that is named is always run."""
+    (tmp_path / "conftest.py").write_text("from tests.conftest import *\n")
+    (tmp_path / "test_held.py").write_text(HELD)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  share(part)\n  audit\n")
+
+    def ran(*words: str) -> list[str]:
+        command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", *words]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        done = run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        return re.findall(r"::(test_\w+\[\d+\]) PASSED", done.stdout)
+
+    cells = spread([(i,) for i in range(20)])
+    kept = [i for i, cell in enumerate(cells) if not cell.marks]
+    assert kept[0] == 0
+    assert len(kept) < 10
+    wanted = [f"test_some[{i}]" for i in kept] + [f"test_all[{i}]" for i in range(5)]
+    assert ran("-m", "not audit") == wanted
+    assert len(ran()) == 25
+    assert ran("-m", "not audit", "test_held.py::test_some[3]") == ["test_some[3]"]

@@ -60,6 +60,7 @@ def asked(folder: Path, unit: str) -> tuple[pd.DataFrame, Any, Ledger]:
     return frame, session, ledger
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(
     ("keys", "unit"), list(zip(KEYS.values(), ["row", "id"], strict=True)), ids=KEYS
 )
@@ -161,6 +162,7 @@ class Paid:
         return lambda *given: getattr(self.groups, name)(*given, epsilon=90)
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(
     ("shape", "keys", "as_index"),
     [

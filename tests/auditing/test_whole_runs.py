@@ -210,6 +210,7 @@ LEAKS: dict[str, Callable[[Ran], object]] = {
 }
 
 
+@pytest.mark.share(0.6)
 @pytest.mark.parametrize("leak", LEAKS)
 def test_twins_find_planted_faults(
     leak: str, audited: tuple[Stage, list[Group]], tmp_path: Path

@@ -98,6 +98,7 @@ def areas_agree(known: Variances, dense: Dense, covariance, projection, rng) -> 
         assert claimed == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("seed", range(60))
 def test_random_families_equal_a_dense_solve(seed):
     rng = np.random.default_rng(seed)

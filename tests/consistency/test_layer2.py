@@ -116,6 +116,7 @@ def check_random(seed):
     assert all((a == b).all() for a, b in zip(whole, again, strict=True))
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("start", spread([(start,) for start in range(0, 300, 25)], 0.6))
 def test_random_families_are_feasible_and_the_same_in_any_pieces(start):
     for seed in range(start, start + 25):
@@ -139,6 +140,7 @@ CHAINS = [
 ]
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize(
     ("chain", "sizes", "composition"), thinned(CHAINS, [(2, 3), (3, 2), (1, 4)], [False, True])
 )

@@ -21,6 +21,10 @@ OWN = {"tutorial.md": DOCS.parent / "examples" / "nist_acs"}
 """Pages about an example, in a copy of its folder."""
 
 
+SLOW = {"how-to/audit.md"}
+"""Pages that are run in audits alone: of an audit of a whole release, which other tests have."""
+
+
 def names(path: Path) -> str:
     return path.relative_to(DOCS).as_posix()
 
@@ -38,7 +42,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if is_run(page)], ids=names)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=names(page), marks=[pytest.mark.audit] * (names(page) in SLOW))
+        for page in PAGES
+        if is_run(page)
+    ],
+)
 def test_a_page_works_as_it_stands(page: Path, folder: Path) -> None:
     """Every block in order, in one folder, after the files of the first guide."""
     reader = Reader(folder)

@@ -113,6 +113,7 @@ def build(
     return ask(declare({**COLUMNS, **COMPUTED}, **given), measurements, by, where, **more)
 
 
+@pytest.mark.share(0.6)
 @pytest.mark.parametrize("by", KEYS, ids=str)
 @pytest.mark.parametrize("unit", UNITS[:3], ids=str)
 @examples(7)
@@ -187,6 +188,7 @@ TOTAL = {
 }  # fmt: skip
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize(
     ("kind", "expression"), [(k, e) for k, texts in TOTAL.items() for e in texts]
 )

@@ -209,6 +209,7 @@ def answered(engine: Engine, query: Query) -> str:
     return ""
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("kind", spread([(kind,) for kind in KINDS], 0.6), ids=str)
 def test_an_arrow_column_is_refused_by_its_type_or_never(kind: pa.DataType) -> None:
     extremes = made(kind)

@@ -35,6 +35,7 @@ from tests.exact.test_reference import breaches, units_of
 UNITS = [ROW_UNIT, unit_of(1, 1), unit_of(2, 2), unit_of(50, 3)]
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(
     ("asked", "columns", "unit", "nulls"),
     thinned(ASKED, [PLAIN, COUNTS, SUMS], UNITS, NULLS),
@@ -92,6 +93,7 @@ def _lies(key: Key, fine: Query) -> tuple[int, list[int]] | None:
 NEAR = thinned(ASKED, [ROW_UNIT, unit_of(1, 2), unit_of(3, 2)], list(Neighbours))
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(("asked", "unit", "neighbours"), NEAR, ids=str)
 @examples(1)
 @given(rows=st.lists(ROWS, max_size=14), others=st.lists(ROWS, min_size=1, max_size=6))

@@ -125,6 +125,7 @@ def test_lines_mean_something() -> None:
     assert (found["noon.n"].sum(), found["words.n"].sum()) == (12, 20)
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(("reader", "odd", "by_id"), CASES)
 def test_a_line_of_a_csv_file_changes_its_own_cells_alone(
     reader: str, odd: str, by_id: bool

@@ -316,6 +316,7 @@ LARGE = [(2000, room) for room in (8_000, 30_000, 70_000)]
 """Rows, of which the library of XML writes some before the sheet ends; what the disk takes."""
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(("rows", "room"), spread([*SMALL, *LARGE], 0.6))
 def test_a_disk_that_does_not_take_it_is_told_once(
     tmp_path: Path, rows: int, room: int, monkeypatch: pytest.MonkeyPatch

@@ -108,6 +108,7 @@ def some_blocks(law: Mechanism) -> list[int]:
     return sorted({h + i for h in found for i in (-1, 0, 1)})
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("law", BLOCKED, ids=name_of)
 def test_what_is_accepted_without_a_look_is_below_every_share_of_masses(law: Mechanism) -> None:
     """p(k) / M is at least 1 - unevenness: balls, at cells where it is least and at some between."""
@@ -237,6 +238,7 @@ def test_low_bits_are_even(law: Mechanism) -> None:
     assert stats.chisquare(np.bincount(planted & 255, minlength=256)).pvalue < ERROR_RATE
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("law", spread([(law,) for law in PLAIN], 0.6), ids=name_of)
 def test_two_arms_at_large_scales(law: Mechanism) -> None:
     """Draws agree with their law and disagree with one 3 % off on either side."""

@@ -84,6 +84,7 @@ def test_enumerated_law_brackets_the_masses(name: str, shape: int, scale: float)
         assert true <= arb(high.numerator) / high.denominator + arb(2) ** -100
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(("name", "shape"), KINDS)
 def test_enumeration_rejects_planted_mistakes(name: str, shape: int) -> None:
     """The bracket of a law excludes the law of a scale 10 % off: the check can fail."""
@@ -114,6 +115,7 @@ def boundary_words(law: Mechanism, ks: list[int]) -> list[int]:
     return words
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize(("name", "shape", "scale"), spread(LAWS))
 def test_fast_path_agrees_with_balls_beside_every_boundary(
     name: str, shape: int, scale: float
@@ -162,6 +164,7 @@ def test_draws_fall_as_the_bits_grow(name: str, shape: int) -> None:
     assert all(a >= b for a, b in zip(draws, draws[1:], strict=False))
 
 
+@pytest.mark.share(0.6)
 @pytest.mark.parametrize(("name", "shape", "scale"), spread(laws((0.7, 7.5, 300.0, 2.0**10))))
 def test_two_arms(name: str, shape: int, scale: float) -> None:
     """A million draws agree with their law and disagree with one 3 % off on either side."""
@@ -175,6 +178,7 @@ def test_two_arms(name: str, shape: int, scale: float) -> None:
             assert p_value(draws, other) < ERROR_RATE
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(("name", "shape"), KINDS)
 @pytest.mark.parametrize("mistake", ["toward zero", "one side", "shifted"])
 def test_two_arms_reject_planted_mistakes(name: str, shape: int, mistake: str) -> None:

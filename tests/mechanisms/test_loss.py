@@ -34,6 +34,7 @@ CLAIMS = [
 ]
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(("name", "shape", "scale", "shift"), spread(CLAIMS, 0.2))
 def test_claimed_delta_covers_the_masses_in_both_directions(
     name: str, shape: int, scale: float, shift: int
@@ -106,6 +107,7 @@ def test_pieces_add_up_to_the_curve(name: str, shape: int, scale: float, shift: 
             assert exact <= curve + 2 * width + 1e-9
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(("name", "shape"), KINDS)
 def test_the_price_rises_with_the_shift_and_falls_with_the_noise(name: str, shape: int) -> None:
     """Less noise never costs less (V51)."""

@@ -206,6 +206,7 @@ def test_exact_quantiles_at_epsilon_100(name: str) -> None:
                 assert set(found.tolist()) == {np.quantile(true, float(Fraction(at)))}
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("name", [name for name in columns() if len(columns()[name][0]) >= 100])
 def test_margins_in_ranks_cover(name: str) -> None:
     """300 releases: one in twenty may lie outside; streams are keyed, so every run is the same."""

@@ -218,7 +218,7 @@ def covers(upper: Grid, lower: Grid) -> bool:
 
 
 def test_a_slot_covers_each_of_its_moves() -> None:
-    for name, shape in sampled(KINDS):
+    for name, shape in sampled(KINDS, 0.3):
         law = law_of(name, 6.0, shape, 3)
         moves = (Move(3, 1), Move(2, 2))
         slot = slot_grid(law.losses, Sensitivity(1, moves), 1e-3)

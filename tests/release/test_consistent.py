@@ -74,6 +74,7 @@ def sums(table: pa.Table, column: str) -> list[float]:
     return list(by_area.values())
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("what", spread([(what,) for what in CASES], 0.6))
 def test_what_is_published_adds_up_and_is_verified(what: str, tmp_path: Path) -> None:
     """Every total in every table, exactly: floats of multiples of a power of two too."""

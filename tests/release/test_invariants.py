@@ -141,6 +141,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return cache(lambda what: published(tmp_path_factory.mktemp("case"), **asked(what)))
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("what", CASES)
 def test_invariants_are_the_truth_and_everything_agrees_with_them(
     what: str, released: Callable[[str], Path]

@@ -40,6 +40,7 @@ FolderOf = Callable[[str], Path]
 PageFor = Callable[[str], bytes]
 
 
+@pytest.mark.share(0.6)
 @pytest.mark.parametrize("name", KINDS)
 def test_a_page_is_valid_and_can_be_read_by_everybody(name: str, page_for: PageFor) -> None:
     root = parsed(page_for(name))

@@ -199,6 +199,7 @@ def test_giant_numbers_are_not_compared_by_wrapped_costs(folder: Path) -> None:
     assert exchanges._gains(np.array([[3], [0]]), np.array([[0], [3 << 20]]), 20)
 
 
+@pytest.mark.share(0.6)
 @pytest.mark.parametrize("what", FAULTS)
 def test_running_again_finds_faults(what: str, tmp_path: Path) -> None:
     """Whatever the digests say."""

@@ -121,7 +121,7 @@ def is_exception(spot: Spot) -> bool:
 
 
 @pytest.mark.usefixtures("known_prices")
-@pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.audit)])
+@pytest.mark.parametrize("every", [16, pytest.param(1, marks=pytest.mark.audit)])
 @pytest.mark.parametrize("kind", RELEASES)
 def test_every_place_of_a_manifest(
     kind: str, every: int, published: dict[str, Path], tmp_path: Path
