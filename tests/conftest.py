@@ -27,12 +27,13 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave to audits the cases of a test beyond the share that its mark `share` says.
 
-    Spread evenly, as by `covering.spread`; a case that is asked for by its name is always run.
+    Of those that are not left to them already, spread evenly, as by `covering.spread`; a case that
+    is asked for by its name is always run.
     """
     seen: Counter[str] = Counter()
     for item in items:
         mark = item.get_closest_marker("share")
-        if mark is None:
+        if mark is None or item.get_closest_marker("audit") is not None:
             continue
         test = item.nodeid.partition("[")[0]
         if seen[test] * GOLDEN % 1 >= mark.args[0]:

@@ -72,7 +72,6 @@ WAYS = {
 """Rows held, rows of a batch, rows hashed together, new rows after which some are dropped."""
 
 
-@pytest.mark.share(0.5)
 @pytest.mark.parametrize(
     ("kind", "measures", "way"), thinned(list(KINDS), list(MEASURES), list(WAYS))
 )

@@ -113,7 +113,6 @@ def build(
     return ask(declare({**COLUMNS, **COMPUTED}, **given), measurements, by, where, **more)
 
 
-@pytest.mark.share(0.6)
 @pytest.mark.parametrize("by", KEYS, ids=str)
 @pytest.mark.parametrize("unit", UNITS[:3], ids=str)
 @examples(7)

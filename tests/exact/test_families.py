@@ -35,7 +35,6 @@ from tests.exact.test_reference import breaches, units_of
 UNITS = [ROW_UNIT, unit_of(1, 1), unit_of(2, 2), unit_of(50, 3)]
 
 
-@pytest.mark.share(0.5)
 @pytest.mark.parametrize(
     ("asked", "columns", "unit", "nulls"),
     thinned(ASKED, [PLAIN, COUNTS, SUMS], UNITS, NULLS),

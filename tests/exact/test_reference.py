@@ -116,7 +116,6 @@ WAYS = {
 and rows are compared with, where more are looked up in tables."""
 
 
-@pytest.mark.share(0.6)
 @pytest.mark.parametrize(("unit", "by", "way"), thinned(UNITS, KEYS, list(WAYS)), ids=str)
 @examples(4)
 @given(rows=TABLES)

@@ -16,7 +16,7 @@ from tests.fuzzing.columns import Columns, columns, of
 RELEASE, TABLE, SOURCE = "release.yaml", "t.yaml", "t.parquet"
 """What the files of a case are called; the source is either of both tables."""
 
-PURE = ("discrete_laplace", "laplace", "staircase")
+PURE = ("discrete_laplace", "laplace", "staircase", "auto")
 AGREEING = ("discrete_gaussian", "gaussian", *PURE)
 APPROXIMATE = ("truncated_laplace", *AGREEING)
 IDS = ("integer", "text")

@@ -242,3 +242,48 @@ def test_the_ledger_says_what_it_counts(
         )
     plan = prepare(read_declaration(release))[1]
     assert {column.mechanism.name for column in plan.columns} == {family}
+
+
+OFTEN = """\
+table: visits
+privacy_unit: {id: person, max_groups: 12, max_rows_per_group: 2}
+columns:
+  person: {type: integer}
+  shop: {type: integer, lower: 1, upper: 30}
+"""
+BESIDE = """\
+title: A family beside plain tables
+tables: [visits.yaml]
+budget: {epsilon: 1, delta: 1e-6}
+mechanism: {name: auto, allowed: "symmetric_alpha_stable, discrete_laplace"}
+queries:
+  plain:
+    from: visits
+    group_by: [shop]
+    columns: {n: {count: "*"}, m: {count: "*"}, k: {count: "*"}}
+  family:
+    from: visits
+    cube: [shop]
+    consistent: true
+    columns: {n: {count: "*"}}
+output: out
+"""
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_family_beside_a_table_has_noise_of_a_sure_variance(
+    tmp_path: Path, *, is_first: bool
+) -> None:
+    """One mechanism for columns of a kind, but what some of them can't take is for others alone."""
+    text = BESIDE
+    start, end = text.index("  plain"), text.index("  family")
+    if not is_first:
+        text = text[:start] + text[end : text.index("output")] + text[start:end] + "output: out\n"
+    (tmp_path / "visits.yaml").write_text(OFTEN)
+    (tmp_path / "release.yaml").write_text(text)
+    _, plan = prepare(read_declaration(tmp_path / "release.yaml"))
+    kinds = {
+        (column.measurement.of_family, column.mechanism.moments_above is not None)
+        for column in plan.columns
+    }
+    assert kinds == {(True, True), (False, False)}

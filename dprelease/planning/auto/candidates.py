@@ -134,15 +134,16 @@ def _is_promising(options: Options, kind: type[Randomizer], cells: int, *, pure:
 
 
 def kind_of(request: NoiseRequest) -> object:
-    """Return what columns of a kind have in common."""
+    """Return what columns of a kind have in common, so that one candidate serves all of them."""
     sensitivity = request.measurement.sensitivity
     largest = sensitivity.largest_shift
     moves = tuple((move.cells, move.shift == largest) for move in sensitivity.moves)
     declared = tuple(sorted(request.measurement.mechanism.shape.items()))
     accurate = request.measurement.wanted is not None
     name = request.measurement.mechanism.name
+    takes = tuple(n for n in registry.names() if request.may_take(registry.get(n)))
     # Not the weight: among columns of one shape, it alone says whose noise is the larger.
-    return name, declared, sensitivity.slots, moves, _fineness(largest), accurate
+    return name, declared, takes, sensitivity.slots, moves, _fineness(largest), accurate
 
 
 def _fineness(largest: int) -> int:

@@ -71,7 +71,7 @@ def of_kind(name: str, shape: int, unit: str, budget: str, scale: float) -> Clai
     return claimed([law_of(name, scale, shape, shift)], UNITS[unit], budget)
 
 
-@pytest.mark.share(0.3)
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(
     ("kind", "unit", "budget", "scale"), thinned(KINDS, [*UNITS], [*BUDGETS], SCALES)
 )
