@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 SECONDS, MEBIBYTES = 5.0, 512.0
 
 
-SLOW = {"matrix", "declarations"}
+SLOW = {"matrix", "declarations", "ledgers"}
 """Groups that audits alone read."""
 
 

@@ -1137,6 +1137,7 @@ def told(folder: Path, *words: str) -> tuple[int, str]:
     return done.exit_code, done.stderr.strip().replace(STATE, "").replace(f"{folder}/", "")
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(
     ("file", "old", "new", "code", "message"),
     [case[1:] for case in (*FILES, *TIRED)],
@@ -1263,6 +1264,7 @@ FURTHER = """\
 """
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("file", ["release.yaml", "people.yaml"])
 def test_one_mistake_is_told_once(tmp_path: Path, file: str) -> None:
     """What leans on a wrong value is not said to be wrong: mending the one would make it untrue."""

@@ -261,6 +261,7 @@ CANARY_LEAKS: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("leak", CANARY_LEAKS)
 def test_canaries_find_planted_faults(
     leak: str, audited: tuple[Stage, list[Group]], tmp_path: Path

@@ -222,6 +222,7 @@ class Interrupter:
         return self
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(
     ("question", "has_ledger"),
     [*((question, False) for question in QUESTIONS), ("groups", True)],

@@ -378,6 +378,7 @@ def test_joins_of_one_unit_equal_the_reference(
         assert found[name].tolist() == vector, name
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 @pytest.mark.parametrize("bounds", BOUNDS, ids=str)
 @examples(4)

@@ -192,7 +192,7 @@ def is_stored(column: pa.Array) -> bool:
 
 
 def test_whole_numbers_in_every_column_of_pandas() -> None:
-    cells = pandas_numbers()
+    cells = dict(sampled(pandas_numbers().items()))
     backed = {
         f"backed {kind}": pd.Series(a, dtype=pd.ArrowDtype(a.type))
         for kind, a in sampled(arrow_numbers().items())
@@ -203,17 +203,17 @@ def test_whole_numbers_in_every_column_of_pandas() -> None:
 
 
 def test_whole_numbers_however_they_are_spelled() -> None:
-    cells = pandas_spellings()
+    cells = dict(sampled(pandas_spellings().items()))
     found = meanings(declared_for(cells, TYPED), pd.DataFrame(held(cells, TYPED)))
     assert wrong(found, SAID_BY_WHOLE) == {}
 
 
 @pytest.mark.parametrize("source", ["arrow", "parquet"])
 def test_whole_numbers_in_every_column_of_arrow(source: str, tmp_path: Path) -> None:
-    cells = arrow_numbers()
+    cells = dict(sampled(arrow_numbers().items(), 0.6))
     if source == "parquet":
         cells = {kind: column for kind, column in cells.items() if is_stored(column)}
-        assert len(cells) > len(NUMBERS)
+        assert len(cells) > len(NUMBERS) / 2
     table, path = pa.table(held(cells, TYPED)), None
     if source == "parquet":
         path = str(tmp_path / "t.parquet")

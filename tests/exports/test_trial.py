@@ -100,6 +100,7 @@ def files(folder: Path) -> set[str]:
     return {name for name in names if not name.endswith(("-lock", ".lock"))}
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("ledger", [True, False], ids=["charged", "free"])
 @pytest.mark.parametrize("at_trial", [True, False], ids=["at trial", "of noised tables"])
 @pytest.mark.parametrize("what", FAILURES)
@@ -220,6 +221,7 @@ def asked(folder: Path, release: str) -> tuple[Declaration, Exports, dict[str, A
     return declaration, exports, exporting._told(draft_of(declaration, queries, plan))
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("release", RELEASES)
 def test_blank_tables_are_as_published_ones(release: str, tmp_path: Path) -> None:
     """Columns, types, keys; what is missing anywhere is missing here; and sizes are bounded."""

@@ -104,6 +104,7 @@ def errors_of(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
     return {(one["table"], one["column"]): one for one in told}
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_is_a_rehearsal_and_no_release(made: Made, kind: str) -> None:
     folder = made(kind)

@@ -132,6 +132,7 @@ def _messages(folder: Path) -> dict[str, str]:
     return {"a party's unit": unit["words"], "a party's messages": measured["aggregate"]}
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("bounded", [True, False], ids=["ids", "rows"])
 @pytest.mark.parametrize("told", [_explained, _statement, _messages])
 def test_every_answer_says_which_rows_count(

@@ -140,6 +140,7 @@ def test_what_appears_during_a_run_is_not_replaced(
     assert os.listdir(tmp_path / "out") == ["people"]
 
 
+@pytest.mark.share(0.6)
 @pytest.mark.parametrize("known", [True, False], ids=["renameat2", "rename"])
 @pytest.mark.parametrize("fails", [(), (1,), (2,), (1, 2), (2, 3)], ids=str)
 def test_an_overwrite_happens_wholly_or_not_at_all(

@@ -400,6 +400,7 @@ def one_of_two(folder: Path, what: str, *, second: bool) -> tuple[Declaration, C
     return declaration, charge
 
 
+@pytest.mark.share(0.6)
 @pytest.mark.parametrize("what", FUNCTIONS)
 def test_a_name_stands_for_one_function_in_a_ledger(what: str, tmp_path: Path) -> None:
     """The difference of two tables that are published exactly is exact, and nobody allowed it."""

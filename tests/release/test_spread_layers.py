@@ -125,6 +125,7 @@ def test_what_is_sent_has_no_key_of_the_family(
         assert not any(name.encode() in one for name in [*names, "KeySpace"])
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.usefixtures("no_java", "subtrees")
 @pytest.mark.parametrize("what", situations())
 def test_executors_make_the_layers_of_one_machine(

@@ -177,6 +177,7 @@ def with_labels(release: PublishedRelease, text: str) -> bytes:
     return page_of(replace(release, metadata=labels), checks=Checks((text,), (text,)))
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(
     ("name", "case"),
     [

@@ -240,6 +240,7 @@ def test_a_manifest_whose_claim_is_no_number(leaf: str, text: str, paid: Path) -
     json.dumps(report.to_json(), allow_nan=False)
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(
     "kind", ["central", "local", pytest.param("party", marks=pytest.mark.audit)]
 )
