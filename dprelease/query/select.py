@@ -7,8 +7,9 @@ as a statement over that table alone. That is post-processing, and it reads noth
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import field
 from typing import Any, NoReturn
 
@@ -21,7 +22,7 @@ from dprelease.query import quoting
 from dprelease.query.expressions.nodes import near
 from dprelease.query.expressions.whole import KNOWN, dropped, unread
 from dprelease.schema.column_words import WORDS
-from dprelease.schema.field_types import NAME
+from dprelease.schema.field_types import NAME, RESERVED
 from dprelease.schema.table import Table
 from dprelease.schema.yaml_text.reader import Plain
 from dprelease.system.late_dataclasses import dataclass
@@ -30,6 +31,9 @@ LENGTH_LIMIT = 10_000
 DEPTH_LIMIT = 60
 MOST_NODES = 20_000
 """Parts that are computed from the noised table, each alias counted where it is used."""
+
+MOST_LETTERS = 50
+"""Of a name that is made of a column's; a number after it still fits into a name."""
 
 NOISED = "noised"
 """Name of the noised table in the statement that is computed from it."""
@@ -76,7 +80,10 @@ PARTS: dict[type[exp.Expression], str] = {
 
 AGGREGATES = frozenset({exp.Count, *KINDS, *PARTS})
 NEAREST = {"variancepop": "use VARIANCE, of a sample", "stddevpop": "use STDDEV, of a sample"}
-OTHERS = "use COUNT, COUNT(DISTINCT ...), SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE_CONT or MODE"
+OTHERS = (
+    "use COUNT, COUNT(DISTINCT ...), SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE_CONT, MIN, MAX "
+    "or MODE"
+)
 
 
 @dataclass
@@ -224,7 +231,7 @@ class _Splitter:
         """Return the rendered expression over the noised table, and its name."""
         body: exp.Expression = item.unalias()  # type: ignore[assignment]
         name = item.alias or (body.name if isinstance(body, exp.Column) else "")
-        if type(body) in AGGREGATES and re.fullmatch(NAME, item.alias):
+        if type(body) in AGGREGATES:
             self._aggregate(body, item.alias)
         rendered = self._over(body)
         return rendered, name or self.names.get(body.sql("duckdb"), "") or body.sql("duckdb")[:60]
@@ -234,9 +241,9 @@ class _Splitter:
         text = node.sql("duckdb")
         if text not in self.names:
             kind, column, spec = self._kind(node)
-            taken = {*self.found.columns, *self.found.group_by}
-            name = wanted if wanted and wanted not in taken else ""
-            name = name or _free(f"{kind}_{'rows' if column == '*' else column}", taken)
+            taken = {name.casefold() for name in (*self.found.columns, *self.found.group_by)}
+            made = f"{kind}_{'rows' if column == '*' else column}"
+            name = wanted if _can_be_held(wanted, taken) else _free(made, taken)
             self.found.columns[name] = {kind: spec}
             self.names[text] = name
         return self.names[text]
@@ -341,5 +348,18 @@ class _Splitter:
         return self._over(body) + words
 
 
-def _free(name: str, taken: set[str]) -> str:
-    return name if name not in taken else _free(f"{name}_", taken)
+def _can_be_held(name: str, taken: Collection[str]) -> bool:
+    """Return whether a column of a file may have a name: an answer's may be any other."""
+    folded = name.casefold()
+    return bool(re.fullmatch(NAME, name)) and folded not in RESERVED and folded not in taken
+
+
+def _free(wanted: str, taken: Collection[str]) -> str:
+    """Return a name that a file can hold, made of that of a column, which may be any text."""
+    name = re.sub("[^A-Za-z0-9_]+", "_", wanted)[:MOST_LETTERS]
+    return next(free for free in _numbered(name) if free.casefold() not in taken)
+
+
+def _numbered(name: str) -> Iterator[str]:
+    yield name
+    yield from (f"{name}_{number}" for number in itertools.count(2))

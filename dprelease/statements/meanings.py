@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dprelease.errors import DataError
-from dprelease.errors.words.data_words import CONVERT, DAYS, SPELLED, TWINS
+from dprelease.errors.words.data_words import CONVERT, DAYS, NUMBERED, SPELLED, TWINS
 from dprelease.query import quoting
 from dprelease.schema.columns import (
     CategoryColumn,
@@ -112,6 +112,8 @@ def _way(name: str, column: Column, stored: str) -> str:
         return SPELLED.format(column=name)
     if isinstance(column, DateColumn | TimestampColumn) and _is_respelled(column, stored):
         return DAYS.format(column=name, layout=column.format)
+    if isinstance(column, DateColumn | TimestampColumn) and FAMILY_OF[stored] in NUMBERS:
+        return NUMBERED.format(layout=column.format)
     same = twins(column.values or ()) if isinstance(column, CategoryColumn) else None
     if same is None:
         return CONVERT
@@ -240,7 +242,8 @@ def _day_of_instant(held: Held) -> str | None:
 
 
 def _day_of_text(held: Held) -> str | None:
-    return _inside(f"CAST({_instant_of_text(held)} AS DATE)", held.column)
+    said = _instant_of_text(held)
+    return None if said is None else _inside(f"CAST({said} AS DATE)", held.column)
 
 
 def _inside(day: str, column: Column) -> str:
@@ -258,7 +261,8 @@ def _instant_of_text(held: Held) -> str | None:
     if not isinstance(held.column, DateColumn | TimestampColumn):
         raise TypeError("only days and instants have a format")
     if FAMILY_OF[held.stored] != "texts" and not says_numbers(held.column.format):
-        return _missing(held)
+        # Where all days are missing, frames have a column of floats: no other numbers are days.
+        return _missing(held) if held.stored in FLOATS else None
     return instant_of_text(held.text, held.column.format, held.zone)
 
 
@@ -282,14 +286,12 @@ MEANINGS: dict[tuple[str, str], Meaning] = {
     ("date", "floats"): _day_of_text,
     ("date", "decimals"): _day_of_text,
     ("date", "texts"): _day_of_text,
-    ("date", "truth values"): _missing,
     ("date", "days"): _day,
     ("date", "instants"): _day_of_instant,
     ("timestamp", "integers"): _instant_of_text,
     ("timestamp", "floats"): _instant_of_text,
     ("timestamp", "decimals"): _instant_of_text,
     ("timestamp", "texts"): _instant_of_text,
-    ("timestamp", "truth values"): _missing,
     ("timestamp", "days"): _instant,
     ("timestamp", "instants"): _instant,
     **{("category", family): _category for family in set(FAMILY_OF.values())},

@@ -38,8 +38,9 @@ COLUMNS: dict[str, Any] = {
     "day": {"type": "date"},
     "at": {"type": "timestamp", "format": "%d/%m/%Y %H:%M"},
 }
-TYPED = [name for name in COLUMNS if name != "name"]
-"""What whole numbers may be declared as: a text has a spelling, which numbers don't keep."""
+TYPED = [name for name in COLUMNS if name not in ("name", "day", "at")]
+"""What whole numbers may be declared as: a text has a spelling, which numbers don't keep, and no
+number is a day of these two formats."""
 
 Cells = Mapping[str, object]
 """Columns of the same logical values, by what they are stored as."""
@@ -96,8 +97,6 @@ SAID_BY_WHOLE: dict[str, list[Any]] = {
     "padded": ["01", "02", "34", None, "00"],
     "odd": ["1.0", "+2", "34", None, "0"],
     "year": ["0001-01-01", "0002-01-01", "0034-01-01", None, None],
-    "day": [None] * 5,
-    "at": [None] * 5,
 }
 SPELLINGS = ["{}", "{}.0", "{}.", " {}", "+{}", "0{}", "{}e0", "00{}.000"]
 TEXTS = [
@@ -223,6 +222,36 @@ def test_whole_numbers_in_every_column_of_arrow(source: str, tmp_path: Path) -> 
     assert wrong(found, SAID_BY_WHOLE) == {}
 
 
+NO_DAYS = [pa.bool_(), *(kind for kind in NUMBERS[:-1] if not pa.types.is_floating(kind))]
+"""None of their values is a day of most formats; the widest decimals are floats to the engine."""
+
+
+@pytest.mark.parametrize("name", ["day", "at"])
+@pytest.mark.parametrize("kind", [*NO_DAYS, "Int64", "int64"], ids=str)
+@pytest.mark.parametrize("files", [0, 1, 2])
+def test_numbers_of_nanoseconds_are_no_days(
+    name: str, kind: Any, files: int, tmp_path: Path
+) -> None:
+    """A table of nothing but missing days would be published, and be charged."""
+    column = pd.Series([1, 0], dtype=kind) if isinstance(kind, str) else cast([1, 0], kind)
+    table = pa.table({name: column})
+    for place in range(files):
+        texts = table if place == 0 else pa.table({name: ["2024-02-29", None]})
+        pq.write_table(texts, tmp_path / f"t{place}.parquet")
+    asked = (None, str(tmp_path / "t*.parquet")) if files else (table, None)
+    with pytest.raises(DataError, match="DP-DATA-004") as refused:
+        meanings({name: COLUMNS[name]}, *asked)
+    assert ("pd.to_datetime" in str(refused.value)) is (kind != pa.bool_())
+
+
+@pytest.mark.parametrize("name", ["day", "at"])
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32(), *TEXTS], ids=str)
+def test_numbers_beside_which_days_are_missing(name: str, kind: pa.DataType) -> None:
+    """A frame's column of no days at all is one of floats; texts are read one by one."""
+    said = cast(WHOLE, kind) if pa.types.is_floating(kind) else pa.array(spelled("{}")).cast(kind)
+    assert meanings({name: COLUMNS[name]}, pa.table({name: said})) == {name: [None] * 5}
+
+
 TRUTH = [True, False, None]
 SAID_BY_TRUTH: dict[str, list[Any]] = {
     "whole": [1, 0, None],
@@ -230,9 +259,6 @@ SAID_BY_TRUTH: dict[str, list[Any]] = {
     "flag": ["true", "false", None],
     "code": ["true", "false", None],
     "odd": ["True", "FALSE", None],
-    "year": [None] * 3,
-    "day": [None] * 3,
-    "at": [None] * 3,
 }
 
 

@@ -83,14 +83,12 @@ SAID: dict[str, list[Any]] = {
     "real": [1, 2, 34, None],
     "code": ["1", "2", "34", None],
     "flag": ["true", None, None, None],
-    "day": [None] * 4,
 }
 COLUMNS: dict[str, Any] = {
     "whole": {"type": "integer", "lower": 0, "upper": 100},
     "real": {"type": "number", "lower": 0, "upper": 100, "step": 1},
     "code": {"type": "category", "values": ["1", "2", "34"]},
     "flag": {"type": "boolean"},
-    "day": {"type": "date"},
 }
 STORED = [pa.int8(), pa.int64(), pa.uint64(), pa.float64(), pa.decimal128(9, 3), pa.string()]
 
@@ -138,17 +136,32 @@ def test_days_instants_and_texts_of_several_files(tmp_path: Path) -> None:
     for place, values in enumerate(([day.date()], [day], [day.tz_localize("UTC")], ["2024-02-29"])):
         table = pa.table({"day": values, "at": values, "code": values})
         pq.write_table(table, tmp_path / f"t{place}.parquet")
-    pq.write_table(pa.table({"code": ["2024-02-29"]}), tmp_path / "t4.parquet")  # lacks two
     columns = {
         "day": {"type": "date"},
         "at": {"type": "timestamp"},
         "code": {"type": "category", "values": ["2024-02-29"]},
     }
     assert meanings(columns, None, str(tmp_path / "t*.parquet")) == {
-        "day": ["2024-02-29"] * 4 + [None],
-        "at": ["2024-02-29 00:00:00"] * 4 + [None],
-        "code": ["2024-02-29"] * 5,
+        "day": ["2024-02-29"] * 4,
+        "at": ["2024-02-29 00:00:00"] * 4,
+        "code": ["2024-02-29"] * 4,
     }
+
+
+@pytest.mark.parametrize("lacking", [["t0"], ["t2"], ["t0", "t2"]])
+def test_a_column_that_some_files_lack(lacking: list[str], tmp_path: Path) -> None:
+    """All of it would be missing there, and the published table be short by whole files."""
+    for name in ("t0", "t1", "t2"):
+        columns = {"code": ["x"], "other": [1]} | ({} if name in lacking else {"n": [3]})
+        pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
+    declared = {"code": {"type": "text"}, "n": {"type": "integer"}}
+    with pytest.raises(DataError, match="DP-DATA-024") as refused:
+        meanings(declared, None, str(tmp_path / "t*.parquet"))
+    others = "and 1 other lack" if len(lacking) > 1 else "lacks"
+    assert f"'{lacking[0]}.parquet' {others} the column 'n'" in str(refused.value)
+    assert "no row was read, no budget was spent" in str(refused.value)
+    del declared["n"]
+    assert meanings(declared, None, str(tmp_path / "t*.parquet")) == {"code": ["x"] * 3}
 
 
 @pytest.mark.parametrize("zone", [None, "UTC", "Europe/Paris"])
@@ -163,8 +176,8 @@ def test_instants_in_milliseconds(unit: str, zone: str | None, tmp_path: Path) -
     for place, code in enumerate((coded, pa.array(texts, pa.large_string()))):
         table = pa.table({"day": at, "at": at, "code": code, "other": [[1]] * 4})
         pq.write_table(table, tmp_path / f"t{place}.parquet", coerce_timestamps="ms")
-    days = {"day": pa.array(["2024-02-29"]), "code": pa.array(["x"])}
-    pq.write_table(pa.table(days), tmp_path / "t2.parquet")  # stored otherwise, and lacks one
+    days = {"day": ["2024-02-29"], "code": ["x"], "at": pa.array([None], pa.string())}
+    pq.write_table(pa.table(days), tmp_path / "t2.parquet")  # stored otherwise
     columns = {
         "day": {"type": "date"},
         "at": {"type": "timestamp"},

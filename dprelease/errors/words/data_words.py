@@ -16,6 +16,10 @@ DAYS = (
     "in the format '{layout}' a text may look like a number, and of 10.2020 the number is 10.202: "
     f"{AS_TEXT}"
 )
+NUMBERED = (
+    "in the format '{layout}' no number is a day: convert the source, in pandas by pd.to_datetime, "
+    "or declare the format that its numbers have, as %Y%m%d, or the type that it has"
+)
 TWINS = (
     "the declared values '{first}' and '{second}' say the same, and only texts tell them apart: "
     f"{AS_TEXT}, or declare one of them"

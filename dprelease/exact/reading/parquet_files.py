@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ from dprelease.errors import DataError
 from dprelease.errors.words.data_words import CONVERT
 from dprelease.exact.inputs import Input
 from dprelease.exact.reading.frames import read_as_declared
-from dprelease.exact.reading.sources import parquet, pattern, stored_columns
+from dprelease.exact.reading.sources import parquet, pattern, stored_columns, unreadable
 from dprelease.exact.reading.stored_types import (
     COARSE,
     IN_MILLISECONDS,
@@ -45,10 +45,12 @@ def parquet_relation(given: Input, relation: str, ask: Ask, *, by_arrow: bool) -
     Raises
     ------
     DataError
-        DP-DATA-002 or 003 for names that differ by case, 004, 005 or 015 for types.
+        DP-DATA-002 or 003 for names that differ by case, 024 for a column that some files lack,
+        004, 005 or 015 for types.
     """
     names = stored_columns(given.declared)
     files = {file: _types(given.declared, file, ask) for file in given.files}
+    _refuse_partial(given.declared, files)
     runs = by_types(files, given.declared)
     given.differs = bool(runs)
     stored = {name: {kinds[name] for kinds in files.values() if name in kinds} for name in names}
@@ -86,6 +88,18 @@ def _types(declared: Declared, file: Path, ask: Ask) -> dict[str, str]:
     if declared.table.time_zone == UTC:  # where both are the same
         types = {name: LOCAL.get(kind, kind) for name, kind in types.items()}
     return types
+
+
+def _refuse_partial(declared: Declared, files: Mapping[Path, Types]) -> None:
+    """Raise DP-DATA-024 for a column that some files have: in others all of it would be missing."""
+    for name in stored_columns(declared):
+        lacking = [file.name for file, types in files.items() if name not in types]
+        if 0 < len(lacking) < len(files):
+            more = len(lacking) - 1
+            lack = f" and {more} other{'s' if more > 1 else ''} lack" if more else " lacks"
+            reason = f"'{lacking[0]}'{lack} the column '{name}', which the rest has"
+            way = "give all files the same columns, or declare those that all have"
+            raise unreadable(declared, reason, way)
 
 
 @dataclass(frozen=True)

@@ -110,39 +110,32 @@ def _kind(physical: str) -> str:
 def union(parts: Sequence[tuple[str, Types]], declared: Declared) -> str:
     """Return a relation of all rows of relations, in order, that are stored differently.
 
+    A column is in all of them, or in none.
+
     Raises
     ------
     DataError
         DP-DATA-004, 005 or 015 for a type that can't serve.
     """
+    names = [name for name in stored_columns(declared) if name in parts[0][1]]
+    differ = {name for name in names if len({types[name] for _, types in parts}) > 1}
     selects = []
     for relation, types in parts:
         columns = [
-            f"{value} AS {quoting.identifier(name)}"
-            for name in stored_columns(declared)
-            if (value := _value(name, types.get(name), parts, declared))
+            f"{_value(name, types[name], declared)} AS {quoting.identifier(name)}"
+            if name in differ
+            else quoting.identifier(name)
+            for name in names
         ]
         selects.append(f"SELECT {', '.join(columns) or '1 AS one'} FROM {relation}")
     return f"({' UNION ALL '.join(selects)})"
 
 
-def _value(
-    name: str,
-    physical: str | None,
-    parts: Sequence[tuple[str, Types]],
-    declared: Declared,
-) -> str | None:
-    """Return a column as all files are to have it; None if no file has it."""
-    kinds = {types[name] for _, types in parts if name in types}
-    if not kinds:
-        return None
-    if len(kinds) == 1:
-        return "NULL" if physical is None else quoting.identifier(name)
+def _value(name: str, physical: str, declared: Declared) -> str:
+    """Return a column as all files are to have it."""
     column = declared.table.columns[name]
     kind = getattr(column, "type", "")
     target = "HUGEINT" if kind == "integer" else DECLARED_AS[kind]
-    if physical is None:
-        return f"CAST(NULL AS {target})"
     if name == declared.table.privacy_unit.id and base_type(physical) in FLOATS:
         raise DataError("DP-DATA-005", column=name)
     return f"CAST({typed(name, column, physical, declared.table.time_zone)} AS {target})"
