@@ -1634,7 +1634,7 @@ DP-QUERY-001  The table 'people' declares no column 'incom'; did you mean 'incom
 
 release.yaml:16  output
 DP-YAML-008  Nothing is filled in here: '${YEAR}' would stand for itself.
-  Fix    write the value out, or declare it under `variables` of the release and give it with --set; other options of commands take what differs from run to run, such as --output.
+  Fix    write the value out, or declare it under `variables` of the release and give it with --set; other options of commands take what differs from run to run, such as --output. In a release file, $${...} stands for the text itself.
 """,
     ),
     (

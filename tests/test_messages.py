@@ -549,7 +549,7 @@ DP-YAML-003  The text is not valid YAML: a text with ${...} stands in brackets o
         """
 release.yaml:15  output
 DP-YAML-008  Nothing is filled in here: '${YEAR}' would stand for itself.
-  Fix    write the value out, or declare it under `variables` of the release and give it with --set; other options of commands take what differs from run to run, such as --output.
+  Fix    write the value out, or declare it under `variables` of the release and give it with --set; other options of commands take what differs from run to run, such as --output. In a release file, $${...} stands for the text itself.
 """,
     ),
     (

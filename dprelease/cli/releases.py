@@ -31,6 +31,16 @@ Set = Annotated[
 ]
 ReleaseFile = Annotated[Path, typer.Argument(help="The release file, YAML.", show_default=False)]
 
+TRUTHS_FROM_TEXTS = (
+    "Read from texts: {}. Only {} are truth values there; any other text, such as Yes, is missing, "
+    "and becomes what `nulls` says. Declare a category for such texts; `dprelease profile` counts "
+    "them."
+)
+COMPARED_CELLS = (
+    "Compared in `where`: {}. A condition sees what is stored: rows whose code is another, or "
+    "missing, are in that cell and not met."
+)
+
 
 def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) -> None:
     """Read a release and its tables, and report every finding; opens no data."""
@@ -38,6 +48,7 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         from dprelease.planning.declaration_findings import declared
         from dprelease.planning.invariant_plans import told_invariants
         from dprelease.planning.truths_from_texts import WORDS, truths_from_texts
+        from dprelease.query.compared_cells import compared_cells
         from dprelease.query.unread import unread
         from dprelease.release.engine_choice import left_open
         from dprelease.release.exporting import tried
@@ -51,7 +62,7 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         columns = sum(len(query.measurements) for query in queries)
         opened, refused = left_open(declaration), unread(declaration, queries)
         bare = untold(declaration.spec)
-        truths = truths_from_texts(queries)
+        truths, cells = truths_from_texts(queries), compared_cells(queries)
         answer = {
             "ok": True,
             "queries": len(queries),
@@ -60,6 +71,7 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
             "unread": [error.to_json() for error in refused],
             "without_label": bare,
             "truths_from_texts": truths,
+            "compared_cells": cells,
         }
         asked = amount(len(queries), "query", "queries")
         numbers = amount(columns, "column", "columns")
@@ -70,11 +82,9 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
             f"Warning: {one_line(warning)}" for warning in [*map(refused_words, refused), *told]
         ]
         if truths:
-            lines.append(
-                f"Read from texts: {one_line(', '.join(truths))}. Only {WORDS} are truth values "
-                "there; any other text, such as Yes, is missing, and becomes what `nulls` says. "
-                "Declare a category for such texts; `dprelease profile` counts them."
-            )
+            lines.append(TRUTHS_FROM_TEXTS.format(one_line(", ".join(truths)), WORDS))
+        if cells:
+            lines.append(COMPARED_CELLS.format(one_line("; ".join(cells))))
         if bare:
             lines.append(f"Without a label, unlike others: {one_line(', '.join(bare))}.")
         respond(as_json, answer, "\n".join(lines))

@@ -182,9 +182,9 @@ def _refuse_existing(target: Path, overwrite: bool) -> None:
     _recover(target)
     if not os.path.lexists(target):
         return
+    refuse_irreplaceable(target)
     if not overwrite:
         raise OutputError("DP-OUTPUT-001", name=target.name)
-    refuse_irreplaceable(target)
 
 
 def _recover(target: Path) -> None:

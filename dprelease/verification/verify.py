@@ -42,7 +42,8 @@ def verify(
 ) -> Report:
     """Return the report on a release folder; it never raises for what is in the folder.
 
-    A file is taken for the outcome of an audit, and checked as `verify_audit` does.
+    A manifest stands for its folder. Any other file is taken for the outcome of an audit, and
+    checked as `verify_audit` does.
 
     Checked: the manifest's bytes are the canonical encoding of what it says, with its digest; every
     file has its digest, and no other file is there. The manifest is made again from its declaration
@@ -75,6 +76,8 @@ def verify(
     LedgerError
         DP-LEDGER-013 for a ledger that is not there.
     """
+    if Path(path).is_file() and Path(path).name == manifest.NAME:
+        path = Path(path).parent
     if Path(path).is_file():
         return verify_audit(Path(path), signers)
     if ledger is not None and not Path(ledger).exists():

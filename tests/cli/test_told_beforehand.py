@@ -74,6 +74,39 @@ def test_check_names_truth_values_that_are_texts(
     assert ("such as Yes" in call("check", path)[1]) == bool(told)
 
 
+CATEGORIES = """\
+  sex: {type: category, values: [f, m, other], others: other, nulls: f}
+  band: {cut: age, edges: [0, 50, 100], nulls: 0-49}
+"""
+
+
+@pytest.mark.parametrize(
+    ("where", "told"),
+    [
+        ("sex = 'm' AND adult", []),
+        ("sex = 'other'", ["sex with 'other'"]),
+        ("'f' <> sex OR (age > 3 AND sex IN ('m', 'other'))", ["sex with 'f'", "sex with 'other'"]),
+        ("sex = 'other' AND NOT sex = 'other'", ["sex with 'other'"]),
+        ("band IN ('0-49', '50-99')", ["band with '0-49'"]),
+        ("band = '50-99' AND sex IS NULL", []),
+    ],
+)
+def test_check_names_cells_that_conditions_do_not_see(
+    where: str, told: list[str], tmp_path: Path
+) -> None:
+    """What is compared is stored: rows that `others` or `nulls` bring into a cell are not met."""
+    path = write(tmp_path, "people.parquet")
+    schema = tmp_path / "people.yaml"
+    schema.write_text(schema.read_text() + CATEGORIES)
+    path.write_text(
+        path.read_text().replace("{from: people,", f'{{from: people, where: "{where}",')
+    )
+    code, out = call("check", path, "--json")
+    assert code == 0, out
+    assert sorted(json.loads(out)["compared_cells"]) == told
+    assert ("sees what is stored" in " ".join(call("check", path)[1].split())) == bool(told)
+
+
 HEADERS: dict[str, tuple[str, str | None]] = {
     "a semicolon": ("code;label\nF;Female\nM;Male\n", None),
     "a tab": ("code\tlabel\nF\tFemale\n", "code"),

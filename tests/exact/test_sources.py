@@ -387,7 +387,8 @@ def test_missing_and_mistyped_columns_are_refused(tmp_path: Path) -> None:
     fails("DP-DATA-003", query_of("twins.csv", tmp_path))
     with duckdb.connect(tmp_path / "t.duckdb"):
         pass
-    fails("DP-DATA-001", query_of({"path": "t.duckdb", "table": "none"}, tmp_path))
+    told = fails("DP-DATA-001", query_of({"path": "t.duckdb", "table": "none"}, tmp_path))
+    assert "the table 'none' of 't.duckdb'" in str(told)
 
 
 def test_parquet_columns_that_differ_by_case_are_refused(tmp_path: Path) -> None:

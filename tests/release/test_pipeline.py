@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import dprelease
 from dprelease.errors import DataError, OutputError, State
 from dprelease.exact.results.true_table import ExactTable
 from dprelease.noise.noised_vectors import perturb
@@ -32,14 +33,16 @@ def test_an_existing_output_is_refused(tmp_path: Path) -> None:
         run(declaration)
     assert caught.value.state is State.NOTHING
     assert before == {path.name: path.read_bytes() for path in target.iterdir()}
+    assert dprelease.verify(target / "manifest.json").checked == dprelease.verify(target).checked
     run(declaration, overwrite=True)
     assert before != {path.name: path.read_bytes() for path in target.iterdir()}
     photos = tmp_path / "photos"
     photos.mkdir()
-    with pytest.raises(OutputError, match="DP-OUTPUT-003"):
-        run(declaration, output=photos, overwrite=True)
+    for overwrite in (False, True):  # what can't be replaced is not advised to be
+        with pytest.raises(OutputError, match="DP-OUTPUT-003"):
+            run(declaration, output=photos, overwrite=overwrite)
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(OutputError, match="DP-OUTPUT-001"):
+    with pytest.raises(OutputError, match="DP-OUTPUT-003"):
         run(declaration, output=tmp_path / "link")
 
 

@@ -56,7 +56,9 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-DATA-002": Template(
         cause="The source of '{table}' has no column '{column}'.",
-        fix="correct the name, letter by letter and case by case, or the declared source.",
+        fix="correct the name, letter by letter and case by case, or the declared source: of a CSV "
+        "file also its `delimiter` and header, of a frame the index, which reset_index() makes a "
+        "column.",
     ),
     "DP-DATA-003": Template(
         cause="The source of '{table}' has several columns named '{column}', or so but for their "

@@ -37,7 +37,8 @@ TEMPLATES: dict[str, Template] = {
     "DP-YAML-008": Template(
         cause="Nothing is filled in here: '{found}' would stand for itself.",
         fix="write the value out, or declare it under `variables` of the release and give it with "
-        "--set; other options of commands take what differs from run to run, such as --output.",
+        "--set; other options of commands take what differs from run to run, such as --output. "
+        "In a release file, $${{...}} stands for the text itself.",
     ),
     "DP-YAML-010": Template(
         cause="{problem}.",

@@ -95,12 +95,19 @@ def named(declared: Declared, is_read: bool = True) -> dict[str, Any]:
     `is_read`: whether the source is, and no frame in its place.
     """
     source = declared.table.source
-    told = "" if source is None or not is_read else source.path or source.table or ""
+    told = _told(source) if source is not None and is_read else ""
     return {
         "place": declared.document.place("source") if told else None,
         "table": declared.table.name,
-        "named": f", '{told}'," if told else "",
+        "named": f", {told}," if told else "",
     }
+
+
+def _told(source: Source) -> str:
+    if source.path and source.table:
+        return f"the table '{source.table}' of '{source.path}'"
+    name = source.path or source.table
+    return f"'{name}'" if name else ""
 
 
 def unreadable(declared: Declared, reason: str, way: str) -> DataError:
