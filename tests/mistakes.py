@@ -415,7 +415,7 @@ DP-WHERE-006  '18 && sex' is not allowed in an expression over one row.
         """
 release.yaml:8  queries.by_sex.where
 DP-WHERE-001  The text can't be parsed as one SQL expression, from '=>' on.
-  Fix    write one expression over declared columns, such as age >= 18 AND sex = 'F'.
+  Fix    write one expression over declared columns, such as age >= 18 AND sex = 'F', and names that are words of SQL, or no plain names, as "when" or "a b".
 """,
     ),
     (
@@ -427,7 +427,7 @@ DP-WHERE-001  The text can't be parsed as one SQL expression, from '=>' on.
         """
 release.yaml:8  queries.by_sex.where
 DP-WHERE-001  The text can't be parsed as one SQL expression, from '18' on.
-  Fix    write one expression over declared columns, such as age >= 18 AND sex = 'F'.
+  Fix    write one expression over declared columns, such as age >= 18 AND sex = 'F', and names that are words of SQL, or no plain names, as "when" or "a b".
 """,
     ),
     (
@@ -439,7 +439,7 @@ DP-WHERE-001  The text can't be parsed as one SQL expression, from '18' on.
         """
 release.yaml:8  queries.by_sex.where
 DP-WHERE-001  The text can't be parsed as one SQL expression.
-  Fix    write one expression over declared columns, such as age >= 18 AND sex = 'F'.
+  Fix    write one expression over declared columns, such as age >= 18 AND sex = 'F', and names that are words of SQL, or no plain names, as "when" or "a b".
 """,
     ),
     (
@@ -463,7 +463,7 @@ DP-WHERE-012  'age = NULL' is never true: nothing is equal to NULL, or differs f
         """
 release.yaml:8  queries.by_sex.where
 DP-WHERE-001  The text can't be parsed as one SQL expression, from 'WHERE' on.
-  Fix    write one expression over declared columns, such as age >= 18 AND sex = 'F'.
+  Fix    write one expression over declared columns, such as age >= 18 AND sex = 'F', and names that are words of SQL, or no plain names, as "when" or "a b".
 """,
     ),
     (
@@ -523,7 +523,7 @@ DP-WHERE-007  A text is compared with a truth value.
         """
 release.yaml:8  queries.by_sex.where
 DP-WHERE-001  The text can't be parsed as one SQL expression, from ',' on.
-  Fix    write one expression over declared columns, such as age >= 18 AND sex = 'F'.
+  Fix    write one expression over declared columns, such as age >= 18 AND sex = 'F', and names that are words of SQL, or no plain names, as "when" or "a b".
 """,
     ),
     (
@@ -1682,7 +1682,7 @@ STATEMENTS: list[tuple[str, str, int, str]] = [
         """
 sql
 DP-SQL-001  The text can't be answered: it can't be parsed as SQL, from '(' on.
-  Fix    write one SELECT over one declared table, such as SELECT sex, COUNT(*) AS persons FROM people GROUP BY sex.
+  Fix    write one SELECT over one declared table, such as SELECT sex, COUNT(*) AS persons FROM people GROUP BY sex, and names that are words of SQL, or no plain names, as "when" or "a b".
 """,
     ),
     (
@@ -1702,7 +1702,7 @@ DP-SQL-004  'FLOOR(age / 10)' is no declared column in GROUP BY, no aggregate, a
         """
 sql
 DP-SQL-001  The text can't be answered: it can't be parsed as SQL, from 'people' on.
-  Fix    write one SELECT over one declared table, such as SELECT sex, COUNT(*) AS persons FROM people GROUP BY sex.
+  Fix    write one SELECT over one declared table, such as SELECT sex, COUNT(*) AS persons FROM people GROUP BY sex, and names that are words of SQL, or no plain names, as "when" or "a b".
 """,
     ),
     (
