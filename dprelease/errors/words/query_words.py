@@ -64,8 +64,8 @@ TEMPLATES: dict[str, Template] = {
     "DP-SQL-001": Template(
         cause="The text can't be answered: {problem}.",
         fix="write one SELECT over one declared table, such as "
-        "SELECT sex, COUNT(*) AS persons FROM people GROUP BY sex, and names that are words of SQL, "
-        'or no plain names, as "when" or "a b".',
+        "SELECT sex, COUNT(*) AS persons FROM people GROUP BY sex, and names that are words of "
+        'SQL, or no plain names, as "when" or "a b".',
     ),
     "DP-SQL-002": Template(
         cause="The statement uses what has no bounded meaning here: {what}.",
@@ -96,8 +96,8 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-WHERE-001": Template(
         cause="The text can't be parsed as one SQL expression{near}.",
-        fix="write one expression over declared columns, such as age >= 18 AND sex = 'F', and names "
-        'that are words of SQL, or no plain names, as "when" or "a b".',
+        fix="write one expression over declared columns, such as age >= 18 AND sex = 'F', and "
+        'names that are words of SQL, or no plain names, as "when" or "a b".',
     ),
     "DP-WHERE-002": Template(
         cause="The expression holds a subquery.",
