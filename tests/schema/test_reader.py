@@ -64,6 +64,7 @@ def test_nothing_is_null_and_quoted_nothing_is_empty() -> None:
         ("a: \x00\n", "DP-YAML-003"),
         ("a:\n\t- b\n", "DP-YAML-003"),
         ("a: " + "[" * 2000 + "]" * 2000, "DP-YAML-006"),
+        ("".join(" " * i + "a:\n" for i in range(1200)), "DP-YAML-006"),
         ("a: [" + "1," * 200_001 + "]", "DP-YAML-006"),
         (
             "a: &a ["

@@ -25,6 +25,8 @@ DEPTH_LIMIT = 32
 NODE_LIMIT = 200_000
 MOST_FINDINGS = 100
 """What is told of one document before its keys are looked at."""
+PARSERS_DEPTH = "exceeded maximum nesting depth"
+"""What LibYAML, from PyYAML 6.0.4 on, says of a thousand levels, before it tells of the first."""
 LONGEST_KEY = 1000
 """Characters, as of any other text that is declared."""
 
@@ -150,13 +152,13 @@ def _checked_events(runs: Runs, here: Place) -> list[yaml.Event]:
                 depth += isinstance(event, yaml.CollectionStartEvent)
                 depth -= isinstance(event, yaml.CollectionEndEvent)
             if depth > DEPTH_LIMIT or len(events) > most:
-                raise DeclarationError(
-                    "DP-YAML-006", place=here, limit=DEPTH_LIMIT, nodes=NODE_LIMIT
-                )
+                raise _too_much(here)
             if isinstance(event, yaml.NodeEvent) and _is_special(event):
                 place = Place(here.file, _line(event.start_mark))
                 raise DeclarationError("DP-YAML-004", place=place)
     except yaml.YAMLError as problem:
+        if getattr(problem, "problem", None) == PARSERS_DEPTH:
+            raise _too_much(here) from None
         flaw = flaw_of(problem, runs.text)
         place = Place(here.file, flaw.line)
         raise DeclarationError(
@@ -165,6 +167,10 @@ def _checked_events(runs: Runs, here: Place) -> list[yaml.Event]:
     if documents != 1:
         raise DeclarationError("DP-YAML-007", place=here)
     return events
+
+
+def _too_much(here: Place) -> DeclarationError:
+    return DeclarationError("DP-YAML-006", place=here, limit=DEPTH_LIMIT, nodes=NODE_LIMIT)
 
 
 def _line(mark: object) -> int | None:
