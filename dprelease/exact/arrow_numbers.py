@@ -14,6 +14,15 @@ def numbers_of(array: pa.Array) -> NDArray[Any]:
     return np.from_dlpack(array)
 
 
+def filled(array: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where an array of integers has one, as ones and zeros, and its numbers, or zeros."""
+    known = numbers_of(array.is_valid().cast(pa.int64()))
+    # Arrow's own way to fill them makes a scalar, for which it loads pandas.
+    stored = [None, array.buffers()[1]]
+    numbers = pa.Array.from_buffers(array.type, len(array), stored, 0, array.offset)
+    return known, numbers_of(numbers).astype(np.int64) * known
+
+
 def array_of(numbers: NDArray[np.integer[Any]]) -> pa.Array:
     """Return an array of numbers that lie one after the other; no copy is made."""
     held = np.ascontiguousarray(numbers)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dprelease.mechanisms.randomizer import Randomizer
-from dprelease.numerics.lattice import Flags, Floats, Integers
+from dprelease.numerics.lattice import Floats, Integers
 from dprelease.numerics.rounding import plain_text
 from dprelease.postprocess.derived_values import (
     FRACTIONS,
@@ -27,7 +27,7 @@ from dprelease.query.measurement import Published, read_at
 from dprelease.query.resolve import Query
 from dprelease.schema.asked_columns import DEFAULT_CONFIDENCE
 from dprelease.system.late_dataclasses import dataclass
-from dprelease.tables.arrays import fractions, key_values, kind_of, scaled, taken, without
+from dprelease.tables.arrays import flags, fractions, key_values, kind_of, scaled, taken, without
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -134,12 +134,9 @@ def _labels(column: Published, array: pa.Array) -> pa.Array:
 
 def _flags(column: Published, values: _Values) -> pa.Array:
     """Return where the margin of error is above the declared part of the value."""
-    import pyarrow as pa
-
     numbers, margin = _floats(values.array), _floats(values.margin)
     with np.errstate(invalid="ignore"):
-        flags: Flags = ~(margin <= np.abs(numbers) * float(column.post.flag_above or 0))
-    return pa.array(flags.tolist(), type=pa.bool_())
+        return flags(~(margin <= np.abs(numbers) * float(column.post.flag_above or 0)))
 
 
 def _floats(array: pa.Array | None) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any
 from unittest import mock
 
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease.exact.bounding import bounding_in_memory as bounding
-from dprelease.exact.bounding import kept
+from dprelease.exact.bounding import id_ranges, kept
 from dprelease.query.resolve import Query
 from dprelease.statements.bounding import MODULUS, ROUNDS
 from tests.covering import examples, thinned
@@ -62,14 +63,26 @@ def rows_of(kind: str) -> st.SearchStrategy[list[dict[str, Any]]]:
 
 MOST = bounding.MOST_HELD
 WAYS = {
-    "in the engine": (0, 2**20, 2**16, 2**21),
-    "in parts": (8, 2**20, 2**16, 2**21),
-    "numbered before, in parts, as they come": (12, 3, 2, 1),
-    "numbered before, as they come": (30, 4, 2, 3),
-    "in memory": (MOST, 2**20, 2**16, 2**21),
-    "in memory, in short blocks": (MOST, 5, 3, 2),
+    "in the engine": (0, 2**18, 2**16, 2**20, 2**17),
+    "in parts": (8, 2**18, 2**16, 2**20, 1),
+    "numbered before, in parts, as they come": (12, 3, 2, 1, 2),
+    "numbered before, as they come": (30, 4, 2, 3, 2**17),
+    "in memory": (MOST, 2**18, 2**16, 2**20, 2**17),
+    "in memory, in ranges of ids": (MOST, 2**18, 2**16, 2**20, 1),
+    "in memory, in short blocks": (MOST, 5, 3, 2, 3),
 }
-"""Rows held, rows of a batch, rows hashed together, new rows after which some are dropped."""
+"""Rows held, rows of a batch, rows hashed together, new rows after which some are dropped, and keys
+from which on a range of ids has a thread of its own."""
+
+
+def patched(way: str) -> dict[Any, dict[str, int]]:
+    """Return what stands for the limits of modules, so that few rows come that way."""
+    held, batch, block, fewest, keys = WAYS[way]
+    return {
+        bounding: {"MOST_HELD": held, "BATCH": batch},
+        kept: {"BLOCK": block, "FEWEST": fewest},
+        id_ranges: {"FEWEST_KEYS": keys},
+    }
 
 
 @pytest.mark.parametrize(
@@ -83,11 +96,9 @@ def test_every_way_keeps_the_same_rows(
     query = build(kind, data.draw(st.sampled_from(BOUNDS)), measures)
     rows = data.draw(rows_of(kind))
     fields = [("id", KINDS[kind][0]), ("shop", pa.int16()), ("n", pa.int64()), ("m", pa.int32())]
-    held, batch, block, fewest = WAYS[way]
-    with (
-        mock.patch.multiple(bounding, MOST_HELD=held, BATCH=batch),
-        mock.patch.multiple(kept, BLOCK=block, FEWEST=fewest),
-    ):
+    with ExitStack() as limits:
+        for module, values in patched(way).items():
+            limits.enter_context(mock.patch.multiple(module, **values))
         found = exact(query, pa.Table.from_pylist(rows, schema=pa.schema(fields)))
     for name, vector in reference(query, rows).items():
         assert found[name].tolist() == vector, name
@@ -96,12 +107,9 @@ def test_every_way_keeps_the_same_rows(
 @pytest.mark.parametrize(("kind", "way"), thinned(list(KINDS), list(WAYS), together=1))
 def test_many_rows_come_every_way(kind: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each way is taken, and all keep what the reference keeps of 300 rows."""
-    held, batch, block, fewest = WAYS[way]
-    values = {"MOST_HELD": held, "BATCH": batch}
-    for name, value in values.items():
-        monkeypatch.setattr(bounding, name, value)
-    monkeypatch.setattr(kept, "BLOCK", block)
-    monkeypatch.setattr(kept, "FEWEST", fewest)
+    for module, values in patched(way).items():
+        for name, value in values.items():
+            monkeypatch.setattr(module, name, value)
     taken: set[str] = set()
     watch(monkeypatch, taken)
     ids = [None, *KINDS[kind][2]]
@@ -190,6 +198,32 @@ def test_cells_of_equal_hash_are_still_two_cells() -> None:
         (0, 5 + MODULUS),
         (1, 7),
     ]
+
+
+@given(
+    ids=st.lists(st.integers(0, 9), min_size=1, max_size=80),
+    blocks=st.integers(1, 4),
+    threads=st.integers(1, 6),
+)
+def test_no_id_is_in_two_ranges(ids: list[int], blocks: int, threads: int) -> None:
+    """Each key is in one range, in the order of keys, with all others of its id."""
+    keys = np.array([(one << 31) + place for place, one in enumerate(ids)], dtype=np.int64)
+    with mock.patch.object(id_ranges, "FEWEST_KEYS", 1):
+        spans = id_ranges.ranges(np.array_split(keys, blocks), 31, threads)
+    found = [keys[id_ranges.within(keys, span)] for span in spans]
+    assert sorted(np.concatenate(found).tolist()) == sorted(keys.tolist())
+    held = [set((part >> 31).tolist()) for part in found]
+    assert sum(map(len, held)) == len(set(ids))
+    assert spans == sorted(spans)
+    assert len(spans) <= threads
+
+
+def test_ranges_share_the_work() -> None:
+    keys = np.arange(1000, dtype=np.int64) << 31
+    with mock.patch.object(id_ranges, "FEWEST_KEYS", 100):
+        spans = id_ranges.ranges([keys[:700], keys[700:]], 31, 4)
+    assert [len(id_ranges.within(keys, span)) for span in spans] == [250] * 4
+    assert id_ranges.ranges([keys], 31, 4) == [(0, id_ranges.MOST_KEY)]
 
 
 def test_the_hash_in_numpy_is_the_documented_one() -> None:

@@ -20,10 +20,12 @@ from dprelease.exact.arrow_numbers import numbers_of
 from dprelease.exact.bounding.kept import Bounds, NoRoomError, Rows, hashed, keep, less, residues
 from dprelease.exact.engine_memory import memory_limit, threads_of
 from dprelease.exact.results.true_table import Integers
-from dprelease.exact.results.vectors import BATCH
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.statements.bounding import number
 from dprelease.statements.compiler import KEPT
+
+BATCH = 2**18
+"""Rows that come from the engine at a time: what is known of ids drops rows of later ones."""
 
 MOST_HELD = 3 * 2**22
 """Rows, or ids, that are held in memory at a time, about 1 GB; more are taken in parts of ids."""

@@ -3,7 +3,8 @@
 One 64-bit integer a row, the number of its id and behind it the hash of its cell, says in which
 order cells are taken. Rows beyond the cells that their id has so far are dropped as they come, so
 that what is held follows what is kept and not the table. NumPy's long loops let go of the
-interpreter's lock: blocks of rows are worked on by as many threads as the engine has.
+interpreter's lock: blocks of rows, and of those held ranges of ids, are worked on by as many
+threads as the engine has.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dprelease.exact.arrow_numbers import array_of, numbers_of
+from dprelease.exact.arrow_numbers import array_of, filled
+from dprelease.exact.bounding.id_ranges import Range, ranges, within
 from dprelease.exact.results.true_table import Integers
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.statements.bounding import MODULUS, ROUNDS
@@ -32,7 +34,7 @@ ANY = LOW = 2**HASH_BITS - 1
 BLOCK = 2**16
 """Rows whose hashes are computed together, and stay in the cache."""
 
-FEWEST = 2**21
+FEWEST = 2**20
 """New rows from which on those held are looked through for rows to drop."""
 
 SPARE = 1.25
@@ -100,11 +102,15 @@ def keep(blocks: Iterable[Rows], total: int, hashes: Integers, bounds: Bounds) -
                 settle(0)
                 full = held.size > bounds.room
                 held.drop(pool.map)
-                if full and not held.pack():
+                if full and not held.pack(pool.map):
                     # What is kept of the rows to come is no more than of those that came.
                     raise NoRoomError(seen / total)
         settle(0)
-        return held.table()
+        return held.table(pool.map)
+
+
+Each = Callable[..., Iterable[Any]]
+"""As `map`, in threads or without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,23 +173,28 @@ class _Held:
         self.blocks.append(block)
         self.size += len(block.keys)
 
-    def drop(self, each: Callable[..., Iterable[_Keyed]]) -> None:
+    def drop(self, each: Each) -> None:
         """Drop rows of cells that are not among the first ones of their ids."""
-        if self.bounds.chooses_cells:
-            last = _last(np.concatenate([b.keys for b in self.blocks]), self.bounds.unit.max_groups)
-            ids = last >> HASH_BITS
-            self.known[ids] = self.known[ids] & LOW | (last & LOW) << HASH_BITS
+        if self.bounds.chooses_cells and self.blocks:
+            spans = ranges([b.keys for b in self.blocks], HASH_BITS, self.bounds.threads)
+            list(each(self._learn, spans))
             self.blocks = list(each(self._within, self.blocks))
         self.size = self.settled = sum(len(block.keys) for block in self.blocks)
 
-    def pack(self) -> bool:
+    def pack(self, each: Each) -> bool:
         """Return whether there is room for more, if need be after dropping all that is not kept."""
         enough = self.bounds.room * 3 // 4
         if self.size > enough:
-            rows = self._joined()
-            self.blocks = [rows.take(self._chosen(rows))]
+            self.blocks = [self._chosen(each)]
             self.size = self.settled = len(self.blocks[0].keys)
         return self.size <= enough
+
+    def _learn(self, span: Range) -> None:
+        """Note up to which hash cells are among the first ones of the ids of a range."""
+        held = np.concatenate([b.keys[within(b.keys, span)] for b in self.blocks])
+        last = _last(held, self.bounds.unit.max_groups)
+        ids = last >> HASH_BITS
+        self.known[ids] = self.known[ids] & LOW | (last & LOW) << HASH_BITS
 
     def _within(self, block: _Keyed) -> _Keyed:
         limits = self.known[block.keys >> HASH_BITS] >> HASH_BITS
@@ -191,17 +202,20 @@ class _Held:
 
     def _joined(self) -> _Keyed:
         blocks, self.blocks = self.blocks, []
-        if not blocks:
-            return _Keyed(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), None)
-        values = [block.values for block in blocks if block.values is not None]
-        return _Keyed(
-            np.concatenate([block.keys for block in blocks]),
-            np.concatenate([block.cells for block in blocks]),
-            pa.concat_batches(values) if values else None,
-        )
+        return _joined(blocks)
 
-    def _chosen(self, rows: _Keyed) -> Integers:
-        """Return the places of the kept rows, by id and cell."""
+    def _chosen(self, each: Each) -> _Keyed:
+        """Return the kept rows, by id and cell; none is held any more."""
+        rows = self._joined()
+
+        def chosen(span: Range) -> _Keyed:
+            own = rows.take(within(rows.keys, span))
+            return own.take(self._places(own))
+
+        return _joined(list(each(chosen, ranges([rows.keys], HASH_BITS, self.bounds.threads))))
+
+    def _places(self, rows: _Keyed) -> Integers:
+        """Return the places of the kept ones among rows of whole ids, by id and cell."""
         order, keys, cells = _ordered(rows.keys, rows.cells)
         new = _changes(keys, cells)
         group = np.cumsum(new) - 1
@@ -216,11 +230,10 @@ class _Held:
             return places
         return order[_rows_in_groups(rows.values, order, keys, group, most)]
 
-    def table(self) -> pa.Table:
+    def table(self, each: Each) -> pa.Table:
         """Return what is kept of all rows that were added."""
-        self.drop(map)
-        rows = self._joined()
-        rows = rows.take(self._chosen(rows))
+        self.drop(each)
+        rows = self._chosen(each)
         if rows.values is not None:
             columns = [array_of(rows.keys >> HASH_BITS), array_of(rows.cells), *rows.values.columns]
             return pa.table(columns, names=["id", "cell", *rows.values.schema.names])
@@ -228,6 +241,17 @@ class _Held:
         counts = np.diff(first, append=len(rows.keys))
         columns = [rows.keys[first] >> HASH_BITS, rows.cells[first], counts]
         return pa.table([array_of(column) for column in columns], names=["id", "cell", "n"])
+
+
+def _joined(blocks: Sequence[_Keyed]) -> _Keyed:
+    if not blocks:
+        return _Keyed(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), None)
+    values = [block.values for block in blocks if block.values is not None]
+    return _Keyed(
+        np.concatenate([block.keys for block in blocks]),
+        np.concatenate([block.cells for block in blocks]),
+        pa.concat_batches(values) if values else None,
+    )
 
 
 def less(ids: NDArray[np.integer[Any]], low: int) -> NDArray[np.integer[Any]]:
@@ -305,10 +329,9 @@ def _rows_in_groups(
     held = values.take(array_of(order[places]))
     row, ties = keys[places] & LOW, list[Integers]()
     for column in held.columns:
-        known = numbers_of(column.is_valid().cast(pa.int64()))
-        filled = numbers_of(column.fill_null(0)).astype(np.int64)
-        row = hashed(row, np.where(known == 1, residues(filled), MODULUS))
-        ties += [known, filled]
+        known, whole = filled(column)
+        row = hashed(row, np.where(known == 1, residues(whole), MODULUS))
+        ties += [known, whole]
     decided = np.lexsort(_least_first([group[places], row, *ties]))
     kept = places[decided][_among_first(group[places][decided], most)]
     return np.sort(np.concatenate([np.flatnonzero(~full), kept]))

@@ -1,0 +1,49 @@
+"""Rows of ids by ranges of their keys, so that several threads bound them at a time.
+
+A key is the number of an id and behind it the hash of a cell. Ranges end where an id ends: what is
+kept of an id is decided by its own rows, so neither how many ranges there are nor where they end
+can move a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from dprelease.exact.results.true_table import Integers
+
+FEWEST_KEYS = 2**17
+"""Keys of a range from which on a thread of its own pays."""
+
+SAMPLE = 2**12
+"""Keys from which the ends of ranges are taken."""
+
+MOST_KEY = 2**63 - 1
+
+Range = tuple[int, int]
+
+
+def ranges(keys: Sequence[Integers], bits: int, threads: int) -> list[Range]:
+    """Return ranges, from the first to the last key, that hold about as many keys each.
+
+    `keys`: in blocks. `bits`: those of a key behind the number of its id. A range
+    holds its first end, and not its last one.
+    """
+    total = sum(map(len, keys))
+    parts = min(threads, total // FEWEST_KEYS)
+    if parts < 2:
+        return [(0, MOST_KEY)]
+    sample = np.sort(np.concatenate([block[:: max(1, total // SAMPLE)] for block in keys]))
+    middle = [int(sample[len(sample) * part // parts]) >> bits << bits for part in range(1, parts)]
+    ends = sorted({0, *middle, MOST_KEY})
+    return list(pairwise(ends))
+
+
+def within(keys: Integers, span: Range) -> Integers:
+    """Return the places of the keys of a range."""
+    low, high = span
+    if span == (0, MOST_KEY):
+        return np.arange(len(keys))
+    return np.flatnonzero((keys >= low) & (keys < high))
