@@ -31,7 +31,7 @@ from dprelease.rehearsal.staged import (
 from dprelease.rehearsal.stand_ins import Cast
 from dprelease.rehearsal.truth import truths
 from dprelease.release.disk import most_bytes
-from dprelease.release.runs.family_run import publish_family
+from dprelease.release.runs.family_run import publish_families
 from dprelease.schema.load import Declaration
 
 BESIDE = 4
@@ -84,12 +84,10 @@ def rehearse(
     ) as release:
         progress("people")
         cast = cast.invent(queries, wanted.bits)
-        written: dict[str, Written] = {}
         with cast.engines(queries) as engines:
-            for family in families:
-                written |= publish_family(
-                    family, plan, engines, wanted.bits, release, metadata, progress
-                )
+            written = publish_families(
+                families, plan, engines, wanted.bits, release, metadata, progress
+            )
         progress("truth")
         truth = _write_truth(release.folder, cast, queries, plan, families)
         record = manifest.build(cast.unpaid, queries, plan, written)

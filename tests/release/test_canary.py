@@ -49,7 +49,7 @@ def stepping(function):
     return wrapped
 
 for owner, names in (
-    (pipeline, ("publishing", "open_engines", "publish_family")),
+    (pipeline, ("publishing", "open_engines", "publish_families")),
     (family_run, ("streaming", "write_pieces")),
 ):
     for name in names:

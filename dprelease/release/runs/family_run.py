@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from dprelease.documents.file_records import Written
 from dprelease.documents.metadata import Metadata
@@ -12,19 +13,22 @@ from dprelease.documents.said_records import field_notes
 from dprelease.exact.answering import Answering, Holding, Working
 from dprelease.numerics.entropy import BitSource
 from dprelease.planning.plan import Plan
-from dprelease.postprocess.families import Family
+from dprelease.postprocess.families import Family, FamilyStep, FamilyTable
 from dprelease.release.execute import Publication
 from dprelease.release.runs.streaming import streaming
+from dprelease.release.runs.table_writers import TableWriters, table_writers
 from dprelease.release.runs.written_tables import write_pieces
 from dprelease.system.ahead import Spread, ahead, in_threads
-from dprelease.tables.family_tables import MeasuredTables, published_table, step_tables
-from dprelease.tables.field_notes import noted, noted_tables
+from dprelease.system.late_dataclasses import dataclass
+from dprelease.tables.family_tables import MeasuredTables, Piece, published_table, step_tables
+from dprelease.tables.field_notes import Notes, noted, noted_tables
+from dprelease.tables.formats import ROW_GROUP
 from dprelease.tables.parted import in_parts
 from dprelease.tables.published_tables import Tables
 
 
-def publish_family(
-    family: Family,
+def publish_families(
+    families: Sequence[Family],
     plan: Plan,
     engines: Mapping[str, Answering],
     bits: BitSource,
@@ -32,11 +36,10 @@ def publish_family(
     metadata: Metadata,
     progress: Callable[[str], None],
 ) -> dict[str, Written]:
-    """Write all tables of a family into a release's private folder, and return them by name.
+    """Write all tables into a release's private folder, and return them by name.
 
-    Without a step each is written while it is noised. With one, so are the measurements; the step
-    reads them from the files that will be published, as who verifies the release does. Files say of
-    their columns what `metadata` does.
+    A table of few cells is written while the next one is noised. Files say of their columns what
+    `metadata` does.
 
     Raises
     ------
@@ -44,30 +47,72 @@ def publish_family(
         As `Answering.run`.
     """
     notes = {table.name: field_notes(table) for table in metadata.tables}
-    parts = family.parts
-    written: dict[str, Written] = {}
-    for table in family.tables:
-        name = table.query.name
-        progress(name)
-        folder = release.folder  # only its maker gets it: a forked child comes no further
-        columns = plan.of_query(name)
+    with table_writers(sum(len(family.tables) for family in families)) as writers:
+        run = _Run(plan, engines, bits, release, notes, progress, writers)
+        for family in families:
+            run.publish(family)
+        return writers.settled()
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What the families of a release have in common."""
+
+    plan: Plan
+    engines: Mapping[str, Answering]
+    bits: BitSource
+    release: Publication
+    notes: Mapping[str, Notes]
+    progress: Callable[[str], None]
+    writers: TableWriters
+
+    def publish(self, family: Family) -> None:
+        """Write all tables of a family.
+
+        Without a step each is written while it, or the next one, is noised. With one, so are the
+        measurements; the step reads them from the files that will be published, as who verifies the
+        release does.
+        """
+        for table in family.tables:
+            self.progress(table.query.name)
+            self._measure(family, table)
+        if family.step is not None:
+            self.writers.settled()
+            self._take(family, family.step)
+
+    def _measure(self, family: Family, table: FamilyTable) -> None:
+        """Write the noised table of one query."""
+        name, query = table.query.name, table.query
+        folder = self.release.folder  # only its maker gets it: a forked child comes no further
         shown = Tables if family.step is None else partial(MeasuredTables, coded=True)
         named = name if family.step is None else table.measured
-        with streaming(engines[name], columns, bits, shown=shown) as tables:
-            noticed = noted_tables(tables, notes[named])
-            pieces = in_parts(named, noticed, parts.get(named))
-            written |= write_pieces(folder, pieces, parts, release.notes)
-    if family.step is not None:
-        for engine in {id(one): one for one in engines.values()}.values():
+        planned = self.plan.of_query(name)
+        with streaming(self.engines[name], planned, self.bits, shown=shown) as tables:
+            noticed = noted_tables(tables, self.notes[named])
+            pieces = in_parts(named, noticed, family.parts.get(named))
+            is_whole = query.private is not None or query.keys.size <= ROW_GROUP
+            if is_whole:  # made here: bits and balls are one thread's
+                pieces = iter(list(pieces))
+            self._write(folder, pieces, family, at_once=not is_whole)
+
+    def _take(self, family: Family, step: FamilyStep) -> None:
+        """Write what a step makes of a family's measurements."""
+        for engine in {id(one): one for one in self.engines.values()}.values():
             if isinstance(engine, Holding):
                 engine.let_go()  # the step needs the room, and no row
-        noised = [published_table(table, release.folder) for table in family.tables]
-        values = family.step.values(noised, _who_works(engines.values()))
-        made = step_tables(family.outputs, values, parts)
-        noticed = (replace(one, rows=noted(one.rows, notes[one.name])) for one in made)
+        noised = [published_table(table, self.release.folder) for table in family.tables]
+        values = step.values(noised, _who_works(self.engines.values()))
+        made = step_tables(family.outputs, values, family.parts)
+        noticed = (replace(one, rows=noted(one.rows, self.notes[one.name])) for one in made)
         with ahead(noticed, "dprelease-step") as made_ahead:
-            written |= write_pieces(release.folder, made_ahead, parts, release.notes)
-    return written
+            self._write(self.release.folder, made_ahead, family, at_once=True)
+
+    def _write(
+        self, folder: Path, pieces: Iterator[Piece], family: Family, *, at_once: bool = False
+    ) -> None:
+        """Write tables; `at_once`: they are made while they are written."""
+        work = partial(write_pieces, folder, pieces, family.parts, self.release.notes)
+        self.writers.write(work, at_once=at_once)
 
 
 def _who_works(engines: Iterable[Answering]) -> Spread:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from dprelease.documents import manifest
 from dprelease.documents.described import metadata_of
-from dprelease.documents.file_records import Written
 from dprelease.errors import RunState
 from dprelease.exact.engines import open_engines
 from dprelease.exact.settings import Settings
@@ -18,7 +17,7 @@ from dprelease.planning.prepare import prepare
 from dprelease.release.disk import most_bytes
 from dprelease.release.execute import publishing
 from dprelease.release.exporting import draft_of, exports_of, try_exports
-from dprelease.release.runs.family_run import publish_family
+from dprelease.release.runs.family_run import publish_families
 from dprelease.schema.load import Declaration
 
 Progress = Callable[[str], None]
@@ -75,13 +74,9 @@ def run(
         trial=partial(try_exports, exports, draft),
     ) as release:
         settings = Settings.of(declaration)
-        written: dict[str, Written] = {}
         with open_engines(queries, frames or {}, declaration.spec, settings) as engines:
             release.read()
-            for family in families:
-                written |= publish_family(
-                    family, plan, engines, source, release, metadata, progress
-                )
+            written = publish_families(families, plan, engines, source, release, metadata, progress)
         charged = release.charged.to_json()
         record = manifest.build(declaration, queries, plan, written, charged)
         if exports is not None:
