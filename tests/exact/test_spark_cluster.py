@@ -77,10 +77,11 @@ def published(noise: WatchedNoise) -> list[int]:
     """Return the noise of every block, each of one draw."""
     query, settings = cells(), Settings(staging=f"file://{noise.staging}")
     with SparkEngine.open(query.declared, FRAME, settings=settings) as engine:
-        found = engine.noised(query, noise)
+        noised = engine.noised(query, noise)
+        assert noised is not None
+        rows = np.concatenate([some["rows"] for some in noised])
         true = engine.run(query).vector("rows")
-    assert found is not None
-    drawn = [set(part) for part in np.split(found["rows"] - true, range(BLOCK, CELLS, BLOCK))]
+    drawn = [set(part) for part in np.split(rows - true, range(BLOCK, CELLS, BLOCK))]
     assert [len(one) for one in drawn] == [1] * 8
     return [int(one.pop()) for one in drawn]
 
