@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from dprelease.accessor.chosen import Chosen
 from dprelease.accessor.rows import Questions
+from dprelease.accessor.same_values import same_values
 from dprelease.accessor.session import Session, session_of
 from dprelease.errors import SessionError
 from dprelease.exact.reading.sources import stored_columns
@@ -75,14 +76,14 @@ class DpAccessor(Questions):
         column or a declared one that came later may have looked at several rows at once.
         """
         known, frame = session.snapshot(token), self._frame
-        if not frame.columns.is_unique or not frame.index.equals(known.index):
+        if not frame.columns.is_unique or not same_values(frame.index, known.index):
             raise SessionError("DP-SESSION-002")
         for name in stored_columns(session.declared):
             if name in frame.columns:
                 if name not in known.columns:
                     raise SessionError("DP-SESSION-010", column=name)
-                mine, registered = frame[name], known[name]
-                if mine.dtype != registered.dtype or not mine.equals(registered):
+                mine, registered = (each[name].reset_index(drop=True) for each in (frame, known))
+                if mine.dtype != registered.dtype or not same_values(mine, registered):
                     raise SessionError("DP-SESSION-002")
 
 

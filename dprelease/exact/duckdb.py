@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 
 from dprelease.errors import DataError, DpReleaseError, State
 from dprelease.exact.asked_floats import AskedFloats, is_float, needed
@@ -329,7 +330,10 @@ class Engine:
         work: Callable[[duckdb.DuckDBPyConnection], Result],
         given: Input | None = None,
     ) -> Result:
-        """Work on the connection; the engine's own words, which may quote a cell, go no further."""
+        """Work on the connection; the engine's own words, which may quote a cell, go no further.
+
+        Its batches raise OSError or ValueError, and Arrow errors that are neither.
+        """
         failure: DpReleaseError | None = None
         if not self._maker.is_here:
             raise DataError("DP-DATA-019", table=self.declared.table.name)
@@ -338,7 +342,7 @@ class Engine:
                 for relation in self._inputs:
                     relation.fetch(self._connection)
             return work(self._connection)
-        except (duckdb.Error, MemoryError, OSError, ValueError):  # the last two from its batches
+        except (duckdb.Error, MemoryError, OSError, ValueError, pa.ArrowException):
             given = given or self._inputs[0]
             fields = named(given.declared, given.opened is not None)
             failure = DataError(code, state=state, **fields, format=given.kind)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import dprelease
@@ -124,6 +125,51 @@ def test_only_the_first_rows_are_ever_read(opened: list[pd.DataFrame]) -> None:
             outcomes[False] += 1
     assert outcomes[True] > 100
     assert outcomes[False] > 1000
+
+
+NAN = float("nan")
+
+
+def of_arrow(values: list[Any], kind: Any) -> Any:
+    return pd.array(pd.arrays.ArrowExtensionArray(pa.array(values, kind)))
+
+
+MISSING: dict[str, Callable[[Any], Any]] = {
+    "NumPy": lambda x: [1.0, NAN, x],
+    "objects": lambda x: pd.Series([1.0, NAN, x], dtype=object),
+    "Float64": lambda x: pd.array([1.0, None, x], dtype="Float64"),
+    "Arrow": lambda x: of_arrow([1.0, NAN, x], pa.float64()),
+    "Arrow, 32 bits": lambda x: of_arrow([None, NAN, x], pa.float32()),
+    "Arrow, without NaN": lambda x: of_arrow([1.0, None, x], pa.float64()),
+    "Arrow's decimals": lambda x: of_arrow([None, None, int(x)], pa.decimal128(5, 1)),
+}
+
+
+@pytest.mark.parametrize("where", ["column", "index"])
+@pytest.mark.parametrize("kind", MISSING)
+def test_a_missing_value_is_the_same_as_itself(kind: str, where: str) -> None:
+    def made(x: float) -> pd.DataFrame:
+        pay, states = MISSING[kind](x), {"state": ["VT", "NH", "VT"]}
+        if where == "column":
+            return pd.DataFrame({**states, "pay": pay})
+        return pd.DataFrame(states, index=pd.Index(pay))
+
+    session = dprelease.Session(schema=SCHEMA, epsilon=1.0)
+    first, same, other = made(3.0), made(3.0), made(4.0)
+    for frame in (first, same, first.copy()):
+        frame.dp.use(session)
+        assert len(frame.dp.count(by="state", epsilon=0.1)) == 2
+    with pytest.raises(SessionError, match="DP-SESSION-002"):
+        other.dp.use(session)
+
+
+def test_a_nan_is_not_a_null() -> None:
+    arrays = [of_arrow(values, pa.float64()) for values in ([1.0, NAN], [1.0, None])]
+    first, other = (pd.DataFrame({"state": ["VT", "NH"], "pay": one}) for one in arrays)
+    session = dprelease.Session(schema=SCHEMA, epsilon=1.0)
+    first.dp.use(session)
+    with pytest.raises(SessionError, match="DP-SESSION-002"):
+        other.dp.use(session)
 
 
 def test_a_column_twice_is_never_known() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from contextlib import ExitStack
 from typing import Any
 from unittest import mock
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dprelease.errors import DataError
 from dprelease.exact.bounding import bounding_in_memory as bounding
 from dprelease.exact.bounding import id_ranges, kept
 from dprelease.query.resolve import Query
@@ -158,6 +160,41 @@ def test_a_source_that_changes_between_two_reads_tells_no_id(
     assert asked
     for name, vector in reference(query, rows).items():
         assert found[name].tolist() == vector, name
+
+
+@pytest.mark.parametrize(("most", "long"), [(2**30, 300), (30_000, 300), (30_000, 3)])
+def test_long_texts_take_room(most: int, long: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrow can't number texts of 2^31 bytes, whoever of two neighbours brings the last of them."""
+    monkeypatch.setattr(bounding, "MOST_TEXT", most)
+    taken: set[str] = set()
+    watch(monkeypatch, taken)
+    query = build("text", (2, 1), "with values")
+    ids = [str(i).rjust(long, "x") for i in range(120)]
+    rows = [{"id": ids[i % 120], "shop": i % 5, "n": i % 7, "m": i % 3} for i in range(400)]
+    fields = [("id", pa.string()), ("shop", pa.int16()), ("n", pa.int64()), ("m", pa.int32())]
+    found = exact(query, pa.Table.from_pylist(rows, schema=pa.schema(fields)))
+    assert taken == ({"whole"} if most == 2**30 or long == 3 else {"numbered"})
+    for name, vector in reference(query, rows).items():
+        assert found[name].tolist() == vector, name
+
+
+@pytest.mark.parametrize("error", [pa.ArrowCapacityError, pa.ArrowKeyError, MemoryError])
+def test_no_error_of_a_library_quotes_data(
+    error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Arrow's, which would tell how long all ids are together."""
+
+    def fails(*_: object) -> None:
+        raise error("4711")
+
+    monkeypatch.setattr(bounding, "numbered", fails)
+    query = build("text", (2, 1), "with values")
+    fields = [("id", pa.string()), ("shop", pa.int16()), ("n", pa.int64()), ("m", pa.int32())]
+    rows = [{"id": "a", "shop": 1, "n": 1, "m": 1}]
+    with pytest.raises(DataError, match="DP-DATA-006") as caught:
+        exact(query, pa.Table.from_pylist(rows, schema=pa.schema(fields)))
+    told = "".join(traceback.format_exception(caught.value))
+    assert "4711" not in told
 
 
 def watch(monkeypatch: pytest.MonkeyPatch, taken: set[str]) -> None:

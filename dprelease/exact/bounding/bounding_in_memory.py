@@ -36,6 +36,12 @@ ROW_BYTES = 100
 MOST_BYTES = 2**31
 """Bytes of rows that several tables hold together."""
 
+SHORT = 20
+"""Bytes of a text for an id, and of its place, that `ROW_BYTES` counts on."""
+
+MOST_TEXT = 2**30
+"""Bytes of longer texts that are held: Arrow numbers no more than 2^31 bytes of them."""
+
 MOST_PARTS = 64
 """Still more rows are left to the engine, which can use the disk."""
 
@@ -189,17 +195,26 @@ def _empty(schema: pa.Schema) -> pa.RecordBatch:
 
 
 def read_all(
-    link: duckdb.DuckDBPyConnection, sql: str, room: int, threads: int
+    link: duckdb.DuckDBPyConnection, sql: str, room: int, threads: int, row: int = ROW_BYTES
 ) -> list[pa.RecordBatch] | None:
-    """Return all rows of a SELECT; None if there are more than there is room for."""
-    batches, seen = [], 0
+    """Return all rows of a SELECT; None if there are more than there is room for.
+
+    `room`: in rows of `row` bytes, with ids that are numbers or short texts.
+    """
+    batches, seen, texts = [], 0, 0
     with closing(_batches(link, sql, room, threads)) as stream:
         for batch in stream:
             seen += len(batch)
-            if seen > room:
+            texts += _longer(batch.column(0))
+            if seen + texts // row > room or texts > MOST_TEXT:
                 return None
             batches.append(batch)
     return batches
+
+
+def _longer(ids: pa.Array) -> int:
+    """Return the bytes of ids beyond those of short ones."""
+    return max(0, ids.nbytes - SHORT * len(ids)) if _is_text(ids.type) else 0
 
 
 def _blocks(batches: list[pa.RecordBatch], codes: NDArray[np.int32]) -> Iterator[Rows]:

@@ -53,7 +53,7 @@ class HeldRows:
         narrow = bounding.narrowed(link, compiled.sql)
         if narrow is None or room < 1:
             return None
-        batches = bounding.read_all(link, narrow[0], room, threads_of(link))
+        batches = bounding.read_all(link, narrow[0], room, threads_of(link), row)
         if batches is None:
             return None
         ids = pa.chunked_array([batch.column(0) for batch in batches], type=narrow[1])
