@@ -39,7 +39,8 @@ class PrivacyUnit:
         within = f"in {groups}" if self.max_groups == 1 else f"in each of at most {groups}"
         return (
             f"of bounded rows: each '{self.id}' counts with at most {rows} {within}. What a unit "
-            "has beyond is left out, which no margin of error covers"
+            f"has beyond is left out, and so are rows without '{self.id}', which no margin of "
+            "error covers"
         )
 
 

@@ -85,6 +85,19 @@ def test_every_row_is_accounted_for(tmp_path: Path) -> None:
     assert told.missing == {"cost": 2, "age": 0}
 
 
+@pytest.mark.parametrize("thousands", ["", ', thousands: "."'], ids=["commas", "and points"])
+def test_numbers_of_another_form_are_told_as_unread(thousands: str, tmp_path: Path) -> None:
+    """A decimal point in a file of decimal commas is no missing value."""
+    costs = ['"10,5"', "10.00", "few", "", "12.5", "7", '"1.00,5"']
+    path = write(tmp_path, [f"p{i},Bern,f,30,{cost}" for i, cost in enumerate(costs)])
+    schema = tmp_path / "visits.yaml"
+    declared = f'{{path: visits.csv, encoding: latin-1, decimal: ","{thousands}}}'
+    schema.write_text(re.sub("source: .*", f"source: {declared}", schema.read_text()))
+    (told,) = profile_of(read_declaration(path), {}).losses
+    assert told.unread["cost"] == 4
+    assert told.missing["cost"] == 5
+
+
 def test_joined_rows_and_keys_that_are_found(tmp_path: Path) -> None:
     """Losses are of the rows that the query asks: of pairs of rows, and of rows with a key."""
     rows = ["a,Bern,f,20,1", "a,Thun,f,20,1", "b,Bern,f,20,1", "c,,f,20,1", "d,Rome,f,20,1"]

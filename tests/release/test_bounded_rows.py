@@ -39,7 +39,8 @@ output: out
 """
 WORDS = (
     "of bounded rows: each 'person' counts with at most 4 rows in each of at most 3 groups. What a "
-    "unit has beyond is left out, which no margin of error covers. There are 2 groups, so "
+    "unit has beyond is left out, and so are rows without 'person', which no margin of error "
+    "covers. There are 2 groups, so "
     "`max_groups` cuts nothing: only rows beyond 4 in one are cut."
 )
 

@@ -13,6 +13,9 @@ from dprelease.schema.source_texts import SPACES
 from dprelease.statements.values.spelling import matches
 
 
+NO_NUMBER = "'?'"
+
+
 def plain_number(text: str, decimal: str, thousands: str | None, own_points: bool) -> str:
     """Return a text with its number, if it says one in the declared form, in the plain form.
 
@@ -27,7 +30,8 @@ def plain_number(text: str, decimal: str, thousands: str | None, own_points: boo
         plain = f"replace({plain}, {quoting.text(decimal)}, '.')"
     rest = text
     if decimal != "." and not own_points:
-        rest = f"CASE WHEN NOT contains({text}, '.') THEN {text} END"
+        # Not NULL: who may see the data is told that it can't be read, and not that it is missing.
+        rest = f"CASE WHEN contains({text}, '.') THEN {NO_NUMBER} ELSE {text} END"
     return f"CASE WHEN {matches(text, shape)} THEN {plain} ELSE {rest} END"
 
 
