@@ -141,7 +141,7 @@ def in_process(folder: Path, work: Workload, rows: int, rounds: int | None = Non
     plain_sql = work.plain.format(source=folder / f"{work.table}.parquet")
 
     def ours() -> object:
-        with Engine.open(queries[0].declared) as engine:
+        with Engine.open(queries[0].declared, queries=queries) as engine:  # as releases do
             engine.expect(queries)
             return [engine.run(query) for query in queries]
 

@@ -12,7 +12,6 @@ from dprelease.query import quoting
 from dprelease.schema.source_texts import SPACES
 from dprelease.statements.values.spelling import matches
 
-
 NO_NUMBER = "'?'"
 
 
