@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dprelease.accessor.chosen import Chosen
 from dprelease.accessor.rows import Questions
-from dprelease.accessor.same_values import same_values
 from dprelease.accessor.session import Session, session_of
 from dprelease.errors import SessionError
 from dprelease.exact.reading.sources import stored_columns
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 TOKEN = "dprelease"
 """Key in `DataFrame.attrs`; the value is an opaque id, never a session: pandas copies attrs."""
@@ -76,15 +76,57 @@ class DpAccessor(Questions):
         column or a declared one that came later may have looked at several rows at once.
         """
         known, frame = session.snapshot(token), self._frame
-        if not frame.columns.is_unique or not same_values(frame.index, known.index):
+        if not frame.columns.is_unique or not _same_values(frame.index, known.index):
             raise SessionError("DP-SESSION-002")
         for name in stored_columns(session.declared):
             if name in frame.columns:
                 if name not in known.columns:
                     raise SessionError("DP-SESSION-010", column=name)
                 mine, registered = (each[name].reset_index(drop=True) for each in (frame, known))
-                if mine.dtype != registered.dtype or not same_values(mine, registered):
+                if mine.dtype != registered.dtype or not _same_values(mine, registered):
                     raise SessionError("DP-SESSION-002")
+
+
+class _Values(Protocol):
+    """A series or an index."""
+
+    @property
+    def dtype(self) -> object:
+        """Return the type of its values."""
+
+    @property
+    def array(self) -> pd.api.extensions.ExtensionArray:
+        """Return its values."""
+
+    def equals(self, other: Any, /) -> bool:
+        """Return whether another one has the same values."""
+
+
+def _same_values(one: _Values, other: _Values) -> bool:
+    """Return whether values and missing ones are the same, a NaN as another one."""
+    return one.equals(other) or _same_floats(one, other)
+
+
+def _same_floats(one: _Values, other: _Values) -> bool:
+    """Return what pandas does not of floats of Arrow's, whose NaN equals nothing, nor itself."""
+    import numpy as np
+    import pandas as pd
+    import pyarrow as pa
+
+    kind: Any = one.dtype
+    if one.dtype != other.dtype or not isinstance(kind, pd.ArrowDtype):
+        return False
+    if not pa.types.is_floating(kind.pyarrow_dtype):
+        return False
+    mine, others = (_held(column) for column in (one, other))
+    missing = np.array_equal(mine.is_null().to_numpy(), others.is_null().to_numpy())
+    return missing and np.array_equal(mine.to_numpy(), others.to_numpy(), equal_nan=True)
+
+
+def _held(column: _Values) -> pa.ChunkedArray:
+    array: Any = column.array
+    held: pa.ChunkedArray = array.__arrow_array__()
+    return held
 
 
 def dp(frame: pd.DataFrame) -> DpAccessor:

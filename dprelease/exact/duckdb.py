@@ -330,10 +330,7 @@ class Engine:
         work: Callable[[duckdb.DuckDBPyConnection], Result],
         given: Input | None = None,
     ) -> Result:
-        """Work on the connection; the engine's own words, which may quote a cell, go no further.
-
-        Its batches raise OSError or ValueError, and Arrow errors that are neither.
-        """
+        """Work on the connection; the engine's own words, which may quote a cell, go no further."""
         failure: DpReleaseError | None = None
         if not self._maker.is_here:
             raise DataError("DP-DATA-019", table=self.declared.table.name)
