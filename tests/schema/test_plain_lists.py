@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -9,12 +10,12 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dprelease.errors import DeclarationError, DpReleaseError
+from dprelease.errors import DeclarationError, DpReleaseError, Place
 from dprelease.schema.model import Files, read_beside, validate
 from dprelease.schema.table import Table
 from dprelease.schema.yaml_text import reader
 from dprelease.schema.yaml_text.plain_lists import LEAST, STAND_IN, Runs, shortened
-from dprelease.schema.yaml_text.reader import Document
+from dprelease.schema.yaml_text.reader import Document, KeyPath, Plain
 from tests.covering import examples
 
 HERE = Path("file.yaml")
@@ -70,7 +71,17 @@ def read(text: str, *, shortly: bool) -> object:
     except DeclarationError as error:
         return str(error)
     findings = {keys: str(error) for keys, error in found.findings.items()}
-    return found.text, found.values, list(found.lines.items()), findings
+    return found.text, found.values, [*places(found, found.values)], findings
+
+
+def places(found: Document, value: Plain, keys: KeyPath = ()) -> Iterator[tuple[KeyPath, Place]]:
+    """Yield the place of every value."""
+    yield keys, found.place(*keys)
+    parts: Iterable[tuple[str | int, Plain]] = ()
+    if isinstance(value, (dict, list)):
+        parts = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, part in parts:
+        yield from places(found, part, (*keys, key))
 
 
 @given(

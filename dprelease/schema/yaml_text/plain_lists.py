@@ -24,9 +24,9 @@ STAND_IN = "dp_items_"
 EMPTY = frozenset({"", "~", "null"})
 """Plain texts that say that there is no value."""
 
-_PLAIN = r"-?\w[\w.'/()&+-]*(?: [\w.'/()&+-]+)*"
-_SIMPLE = r"""[\w .,;:/()&+-]*"""
-_ITEM = rf"""(?:{_PLAIN}|"{_SIMPLE}"|'{_SIMPLE}')"""
+_PLAIN = r"-?\w[\w.'/()&+-]*+(?: [\w.'/()&+-]++)*+"
+_SIMPLE = r"""[\w .,;:/()&+-]*+"""
+_ITEM = rf"""(?>{_PLAIN}|"{_SIMPLE}"|'{_SIMPLE}')"""
 ITEM = rf"""({_PLAIN})|"({_SIMPLE})"|'({_SIMPLE})'"""
 """An item: a plain word, or a quoted one without anything that is escaped."""
 
@@ -42,10 +42,18 @@ BY_DASHES = (
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Items that stand one after the other in a list, and on which line each, from the first."""
+    """Items that stand one after the other in a list.
+
+    `lines`: on which each stands, counted from the first; nothing where all stand on one.
+    """
 
     items: list[str | None]
     lines: Sequence[int]
+
+    @property
+    def breaks(self) -> int:
+        """Return how many lines behind the first the last one stands."""
+        return self.lines[-1] if self.lines else 0
 
 
 @dataclass(slots=True)
@@ -82,7 +90,7 @@ def shortened(text: str) -> Runs:
 def _replaced(runs: Runs, mark: str, match: re.Match[str]) -> str:
     name, run = f"{STAND_IN}{len(runs.left)}", _run(match, in_brackets=mark == ",")
     runs.left[name] = run
-    return f"{match['start']}{name}{chr(10) * run.lines[-1]}"
+    return f"{match['start']}{name}{chr(10) * run.breaks}"
 
 
 def _run(match: re.Match[str], *, in_brackets: bool) -> Run:
@@ -90,8 +98,10 @@ def _run(match: re.Match[str], *, in_brackets: bool) -> Run:
     plain = '"' not in text and "'" not in text
     if plain and (not in_brackets or "\n" not in text):
         between = "," if in_brackets else f"\n{match['indent']}- "
-        words = [word.strip(" ") for word in text.split(between)]
-        lines = [0] * len(words) if in_brackets else range(len(words))
+        words: list[str | None] = [*map(str.strip, text.split(between))]
+        lines = () if in_brackets else range(len(words))
+        if EMPTY.isdisjoint(words):
+            return Run(words, lines)
         return Run([None if word in EMPTY else word for word in words], lines)
     items: list[str | None] = []
     places = []

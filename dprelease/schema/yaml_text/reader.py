@@ -41,6 +41,7 @@ KeyPath = tuple[str | int, ...]
 class Document:
     """One document: its exact text, its values, and the line of each key path.
 
+    Items of a long list have none in `lines` where they stand on the line of their list.
     `findings`: what is wrong with it whatever its keys mean, by key path; `validate` raises them
     beside its own.
     """
@@ -230,8 +231,9 @@ class _Building:
                 items.append(self.plain(item, (*keys, len(items))))
                 continue
             first = _starts(item)
-            for i, line in enumerate(run.lines, start=len(items)):
-                self.lines[(*keys, i)] = first + line
+            if run.lines or first != self.lines[keys]:  # else they stand where their list does
+                for i, line in enumerate(run.lines or [0] * len(run.items), start=len(items)):
+                    self.lines[(*keys, i)] = first + line
             items += run.items
         return items
 
