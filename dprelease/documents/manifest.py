@@ -23,6 +23,7 @@ from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.guarantees import budget_of, reading
 from dprelease.planning.invariant_plans import invariant_name
 from dprelease.planning.plan import Plan, PlannedColumn
+from dprelease.postprocess.families import Family
 from dprelease.privacy.guarantee import Guarantee
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.resolve import Query
@@ -92,9 +93,20 @@ def build(
 
     `ledger`: what binds it to the entry of a ledger that paid for it.
     """
+    return sealed(unsealed(declaration, queries, plan, written, ledger))
+
+
+def unsealed(
+    declaration: Declaration,
+    queries: tuple[Query, ...],
+    plan: Plan,
+    written: dict[str, Written],
+    ledger: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return what `build` does, but for its digest."""
     families = families_of(declaration.spec, plan.columns)
     metadata = metadata_of(declaration, queries, families)
-    record = {
+    return {
         **opening(FORMAT, declaration, metadata),
         **priced_at(plan.guarantee),
         "ledger": ledger,
@@ -108,7 +120,18 @@ def build(
         "post_processing": POST_PROCESSING,
         "unprotected_quantities": [*_exactly(plan.guarantee), *UNPROTECTED],
     }
-    return sealed(record)
+
+
+def filled(
+    draft: Mapping[str, Any],
+    families: Sequence[Family],
+    metadata: Metadata,
+    written: Mapping[str, Written],
+    ledger: dict[str, Any] | None,
+) -> dict[str, Any]:
+    """Return what `build` does of a draft: what it says of blank files is the same of others."""
+    files = list(file_records(families, written, metadata))
+    return sealed({**draft, "ledger": ledger, "files": files})
 
 
 def _invariants(plan: Plan) -> dict[str, list[dict[str, Any]]]:

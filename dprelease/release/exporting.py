@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from dprelease.documents.metadata import Metadata
 
 
+BLANK = "0" * 64
+"""What stands for a digest in a draft, of which only the length counts."""
+
+
 @dataclass(frozen=True, slots=True)
 class Exports:
     """The formats that a release is published in beside Parquet, and what they tell of it."""
@@ -126,7 +130,7 @@ def draft_of(declaration: Declaration, queries: tuple[Query, ...], plan: Plan) -
         for parts in [family.parts]
         for name in family.published
     }
-    return manifest.build(declaration, queries, plan, blank)
+    return {**manifest.unsealed(declaration, queries, plan, blank), "digest": BLANK}
 
 
 def local_draft(declaration: Declaration, plan: Plan) -> dict[str, Any]:

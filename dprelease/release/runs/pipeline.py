@@ -78,7 +78,7 @@ def run(
             release.read()
             written = publish_families(families, plan, engines, source, release, metadata, progress)
         charged = release.charged.to_json()
-        record = manifest.build(declaration, queries, plan, written, charged)
+        record = manifest.filled(draft, families, metadata, written, charged)
         if exports is not None:
             record = exports.written(record, release.folder, progress)
         progress("manifest")
