@@ -54,8 +54,7 @@ def position_in(values: Sequence[str], text: str, *, groups: bool) -> str | None
     """
     if groups and is_short(values):
         listed = ", ".join(map(quoting.text, values))
-        # Older engines answer zero for what is not in a list.
-        return f"(nullif(list_position([{listed}], {text}), 0) - 1)"
+        return f"(list_position([{listed}], {text}) - 1)"
     if not groups and len(values) <= COMPARED and "(" not in text:  # it is written repeatedly
         places = (f"WHEN {text} = {quoting.text(v)} THEN {i}" for i, v in enumerate(values))
         return f"CASE {' '.join(places)} END" if values else "NULL"

@@ -8,7 +8,7 @@ meant AS (
   SELECT CASE WHEN "k0" IN ('1', '2') THEN "k0" WHEN regexp_full_match("k0", '[\s\v]*[+-]?0*[0-9]{1,38}(\.0*)?[\s\v]*') THEN CAST(TRY_CAST(trim("k0") AS HUGEINT) AS VARCHAR) WHEN regexp_full_match("k0", '(?i)[\s\v]*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)[\s\v]*') THEN CASE WHEN isnan(TRY_CAST(trim("k0") AS DOUBLE)) THEN NULL WHEN TRY_CAST(trim("k0") AS DOUBLE) = trunc(TRY_CAST(trim("k0") AS DOUBLE)) THEN coalesce(CAST(TRY_CAST(TRY_CAST(trim("k0") AS DOUBLE) AS BIGINT) AS VARCHAR), CAST(TRY_CAST(TRY_CAST(trim("k0") AS DOUBLE) AS HUGEINT) AS VARCHAR), CAST(TRY_CAST(trim("k0") AS DOUBLE) AS VARCHAR)) ELSE CAST(TRY_CAST(trim("k0") AS DOUBLE) AS VARCHAR) END ELSE nullif("k0", '') END AS k0, k1, a0, a1, a2 FROM grouped
 ),
 placed AS (
-  SELECT CAST((nullif(list_position(['1', '2'], k0), 0) - 1) AS BIGINT) * 3 + CAST(k1 AS BIGINT) * 1 AS cell, a0, a1, a2 FROM meant 
+  SELECT CAST((list_position(['1', '2'], k0) - 1) AS BIGINT) * 3 + CAST(k1 AS BIGINT) * 1 AS cell, a0, a1, a2 FROM meant 
 )
 SELECT cell, CAST(least(greatest(coalesce(sum(a0), 0), -4611686018427387904::HUGEINT), 4611686018427387904::HUGEINT) AS BIGINT) AS m0, CAST(least(greatest(coalesce(sum(a1) + sum(a2) * (-49)::HUGEINT, 0), -4611686018427387904::HUGEINT), 4611686018427387904::HUGEINT) AS BIGINT) AS m1, CAST(least(greatest(coalesce(sum(a2), 0), -4611686018427387904::HUGEINT), 4611686018427387904::HUGEINT) AS BIGINT) AS m2
 FROM placed WHERE cell IS NOT NULL GROUP BY cell
