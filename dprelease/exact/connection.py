@@ -26,6 +26,20 @@ PRIVATE: dict[str, str | bool | int | float | list[str]] = {
 }
 """What every connection is opened with: nothing is loaded, and no variable of a caller is read."""
 
+READING = {
+    "TimeZone": "UTC",
+    "preserve_insertion_order": "true",
+    "parquet_metadata_cache": "true",
+}
+"""Records of a local release may not move by their values, so rows keep their order. What a Parquet
+file says of itself is read once, and not for the names, the types and every statement anew."""
+
+FORGETTING = "SET parquet_metadata_cache = false"
+"""For many files: what they say would take room."""
+
+FEW_FILES = 256
+"""Files of which what each says of itself is held: columns by groups of rows, a few kB each."""
+
 
 def connected(scratch: Path, settings: Settings) -> duckdb.DuckDBPyConnection:
     """Return a connection of its own, in memory, that spills into a private folder.
@@ -39,7 +53,7 @@ def connected(scratch: Path, settings: Settings) -> duckdb.DuckDBPyConnection:
     try:
         link = _opened_ahead() or duckdb.connect(config=PRIVATE)
         _OPEN[id(link)] = link
-        asked = {**settings.config, "temp_directory": str(scratch)}.items()
+        asked = {**settings.config, **READING, "temp_directory": str(scratch)}.items()
         link.execute("; ".join(f"SET {name} = {quoting.text(str(value))}" for name, value in asked))
     except duckdb.Error:
         if link is not None:
@@ -153,21 +167,6 @@ def _hold(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 os.register_at_fork(after_in_child=_leave_to_parent)
-
-
-def starting(files: int) -> tuple[str, ...]:
-    """Return the statements that come first, for a connection that reads so many files.
-
-    Records of a local release may not move by their values, so rows keep their order. What a
-    Parquet file says of itself is read once, and not for the names, the types and every statement
-    anew; of many files it would take room.
-    """
-    rows = ("SET TimeZone = 'UTC'", "SET preserve_insertion_order = true")
-    return (*rows, "SET parquet_metadata_cache = true") if files <= FEW_FILES else rows
-
-
-FEW_FILES = 256
-"""Files of which what each says of itself is held: columns by groups of rows, a few kB each."""
 
 
 def locking(files: Sequence[Path]) -> tuple[str, ...]:

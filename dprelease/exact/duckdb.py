@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from dprelease.errors import DataError, DpReleaseError, State
 from dprelease.exact.asked_floats import AskedFloats, is_float, needed
-from dprelease.exact.connection import closed, connected, locking, starting
+from dprelease.exact.connection import FEW_FILES, FORGETTING, closed, connected, locking
 from dprelease.exact.engine_memory import refuse_little
 from dprelease.exact.finest_tables import FinestTables
 from dprelease.exact.inputs import Input, find_inputs, refuse_parts
@@ -347,8 +347,8 @@ class Engine:
 
     def _prepare(self, queries: Sequence[Query] | None) -> None:
         """Make the sources known, learn their types, and lock everything else out."""
-        files = sum(len(given.files) for given in self._inputs)
-        self._ask("; ".join(starting(files)), self._inputs[0])
+        if sum(len(given.files) for given in self._inputs) > FEW_FILES:
+            self._ask(FORGETTING, self._inputs[0])
         refuse_little(self._connection, self._inputs)
         for given in self._inputs:
             self._introduce(given)
@@ -363,15 +363,12 @@ class Engine:
                 self._ask(statement, given)
             relation = self._checked(given, given.opened)
         elif not given.rows:
-            self._attempt(
-                "DP-DATA-001",
-                State.NOTHING,
-                lambda link: link.register(relation, given.arrow),
-                given,
-            )
-        self._attempt("DP-DATA-001", State.NOTHING, given.describe, given)
+            self._learn(lambda link: link.register(relation, given.arrow), given)
+        self._learn(given.describe, given)
         if relation != given.relation:
             self._ask(f"CREATE VIEW {given.relation} AS SELECT * FROM {relation}", given)
+        if given.physical:
+            return  # its file has told
         rows = self._ask(f"DESCRIBE {given.relation}", given)
         stored = {str(name): str(kind) for name, kind, *_ in rows}
         stored |= {name: kind for name, kind in given.coarse.items() if name in stored}
@@ -395,6 +392,7 @@ class Engine:
 
     def _ask(self, sql: str, given: Input) -> list[Any]:
         """Return the rows of a statement that reads no row about people."""
-        return self._attempt(
-            "DP-DATA-001", State.NOTHING, lambda link: link.execute(sql).fetchall(), given
-        )
+        return self._learn(lambda link: link.execute(sql).fetchall(), given)
+
+    def _learn(self, work: Callable[[duckdb.DuckDBPyConnection], Result], given: Input) -> Result:
+        return self._attempt("DP-DATA-001", State.NOTHING, work, given)

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from datetime import date
 from fractions import Fraction
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,8 +63,10 @@ def taken(values: pa.Array, places: Integers | NDArray[np.int32]) -> pa.Array:
         return wrapped(kind, numbers[places])
     if max(len(places), len(values)) >= FEW or COMPUTE in sys.modules:
         return values.take(wrapped(pa.int64(), places.astype(np.int64, copy=False)))
-    known = values.to_pylist()
-    return texts([known[place] for place in places.tolist()])
+    ends, raw = np.frombuffer(values.buffers()[1], dtype=np.int32), values.buffers()[2].to_pybytes()
+    known = [raw[start:end] for start, end in pairwise(ends.tolist())]
+    joined = b"".join([known[place] for place in places.tolist()])
+    return _texts(np.diff(ends)[places], joined)
 
 
 def wrapped(kind: pa.DataType, values: NDArray[Any]) -> pa.Array:
@@ -90,16 +93,21 @@ def flags(values: Flags) -> pa.Array:
 
 def texts(values: Sequence[object]) -> pa.Array:
     """Return values as texts; some of them are objects at a time, for there may be many."""
-    import pyarrow as pa
-
-    lengths, joined = np.zeros(len(values) + 1, np.int64), []
+    lengths, joined = np.zeros(len(values), np.int64), []
     for first in range(0, len(values), AT_ONCE):
         encoded = [str(value).encode() for value in values[first : first + AT_ONCE]]
-        lengths[first + 1 : first + 1 + len(encoded)] = [len(text) for text in encoded]
+        lengths[first : first + len(encoded)] = [len(text) for text in encoded]
         joined.append(b"".join(encoded))
-    ends = np.cumsum(lengths).astype(np.int32)
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(joined))]
-    return pa.Array.from_buffers(pa.string(), len(values), buffers)
+    return _texts(lengths, b"".join(joined))
+
+
+def _texts(lengths: Integers | NDArray[np.int32], joined: bytes) -> pa.Array:
+    import pyarrow as pa
+
+    ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    return pa.Array.from_buffers(
+        pa.string(), len(lengths), [None, pa.py_buffer(ends), pa.py_buffer(joined)]
+    )
 
 
 def without(values: pa.Array, empty: Flags) -> pa.Array:

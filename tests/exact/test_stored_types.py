@@ -231,3 +231,36 @@ def test_instants_of_96_bits_are_those_of_greenwich(zone: str, tmp_path: Path) -
         source = {"path": str(tmp_path / f"{files}.parquet"), "time_zone": zone}
         found = meanings(columns, None, source)
         assert found == {name: values * times for name, values in wanted.items()}
+
+
+DUCKDB_TYPES = [
+    *("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER"),
+    *("UBIGINT", "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL(4, 1)", "DECIMAL(9, 0)", "DECIMAL(18, 2)"),
+    *("DECIMAL(38, 10)", "BOOLEAN", "VARCHAR", "JSON", "ENUM('a', 'b')", "UUID", "BLOB", "BIT"),
+    *("DATE", "TIME", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_NS", "TIMESTAMPTZ", "INTERVAL"),
+    *("INTEGER[]", "STRUCT(a INTEGER)", "MAP(VARCHAR, INTEGER)"),
+]
+ARROW_TYPES = [
+    *(pa.int8(), pa.uint16(), pa.int32(), pa.uint64(), pa.float16(), pa.float32(), pa.float64()),
+    *(pa.decimal128(4, 1), pa.decimal128(38, 0), pa.decimal256(50, 1), pa.bool_(), pa.string()),
+    *(pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string()), pa.binary()),
+    *(pa.binary(16), pa.date32(), pa.date64(), pa.time32("ms"), pa.time64("ns"), pa.null()),
+    *(pa.timestamp("us"), pa.timestamp("ns"), pa.timestamp("us", "UTC"), pa.list_(pa.int8())),
+]
+
+
+@pytest.mark.parametrize("kind", [*DUCKDB_TYPES, *ARROW_TYPES], ids=str)
+def test_the_types_of_one_file_are_those_that_the_engine_reads(
+    kind: str | pa.DataType, tmp_path: Path
+) -> None:
+    """They are told by the file where it is sure that they are the same, and asked for elsewhere."""
+    path = tmp_path / "t.parquet"
+    with duckdb.connect() as link:
+        if isinstance(kind, str):
+            link.execute(f"COPY (SELECT NULL::{kind} AS v, 1 AS other) TO '{path}'")
+        else:
+            pq.write_table(pa.table({"v": pa.nulls(1, kind), "other": [1]}), path)
+        wanted = link.execute(f"DESCRIBE SELECT v FROM '{path}'").fetchall()[0][1]
+    declared = declare({"v": {"type": "text"}}, source=str(path))
+    with Engine.open(declared) as engine:
+        assert engine.physical == {"v": wanted}

@@ -17,6 +17,7 @@ from dprelease.exact.reading.stored_types import (
     SCHEMA,
     Ask,
     Types,
+    are_told,
     by_types,
     column_types,
     union,
@@ -61,6 +62,10 @@ def parquet_relation(given: Input, relation: str, ask: Ask, *, by_arrow: bool) -
     }
     given.coarse |= {name: INT96 for name, kinds in stored.items() if kinds == {INT96}}
     if not runs and not (given.coarse and by_arrow):
+        (first, *others) = files.values()
+        told = {name: first[name] for name in names if name in first}
+        if not others and are_told(told.values()):
+            given.physical = told
         return relation
     parts = []
     for i, (run, kinds) in enumerate(runs or [(list(files), files[given.files[0]])]):

@@ -6,7 +6,7 @@ floats for integers. Each file is read by its own types, so that none decides ho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from dprelease.statements.meanings import typed
 from dprelease.statements.values.physical import (
     DECLARED_AS,
     FLOATS,
+    INT96,
     SMALL_INTEGERS,
     ZONED_MS,
     base_type,
@@ -36,10 +37,9 @@ don't fit, so one value could stop a run. Others have to read them as they are."
 
 IN_MILLISECONDS = frozenset({COARSE, ZONED_MS})
 
-SCHEMA = (
-    "SELECT name, num_children, if(type = 'INT96', type, duckdb_type), logical_type "
-    "FROM parquet_schema({})"
-)
+TOLD = SMALL_INTEGERS | FLOATS | {"VARCHAR", "BOOLEAN", "DATE", "DECIMAL"}
+
+SCHEMA = "SELECT name, num_children, type, duckdb_type, logical_type FROM parquet_schema({})"
 """What a Parquet file says of its columns; no row is read."""
 
 
@@ -66,7 +66,7 @@ def refuse_computed(declared: Declared, database: str, ask: Ask) -> None:
 
 
 def column_types(
-    rows: Sequence[tuple[str, int | None, str | None, str | None]],
+    rows: Sequence[tuple[str, int | None, str | None, str | None, str | None]],
 ) -> tuple[list[str], dict[str, str]]:
     """Return the names of a Parquet file's columns, in order, and the engine's types of them.
 
@@ -75,11 +75,11 @@ def column_types(
     names: list[str] = []
     types: dict[str, str] = {}
     skip = 0
-    for name, children, kind, detail in rows[1:]:
+    for name, children, written, kind, detail in rows[1:]:
         if skip == 0:
             names.append(name)
             detail = detail or ""
-            types[name] = kind or "STRUCT"
+            types[name] = INT96 if written == INT96 else kind or "STRUCT"
             if "MILLIS=MilliSeconds" in detail and "Timestamp" in detail:
                 types[name] = ZONED_MS if "isAdjustedToUTC=1" in detail else COARSE
         else:
@@ -100,6 +100,11 @@ def by_types(files: Mapping[Path, Types], declared: Declared) -> list[tuple[list
 
     runs = [(list(run), types) for types, run in groupby(files, alike)]
     return runs if len(runs) > 1 else []
+
+
+def are_told(kinds: Iterable[str]) -> bool:
+    """Return whether the engine gives columns the very types that a Parquet file's schema tells."""
+    return all(base_type(kind) in TOLD for kind in kinds)
 
 
 def _kind(physical: str) -> str:
