@@ -26,6 +26,9 @@ GIVES_NO_MORE = frozenset(
 )  # fmt: skip
 """What the system answers where memory, files, processes or disks are at their end."""
 
+NO_THREAD = "can't start new thread"
+"""What Python says then, as an error of no other type than many."""
+
 UNPRINTED = "DP-OUTPUT-007"
 
 USAGE_ERROR: Any = typer.BadParameter.__base__
@@ -170,6 +173,8 @@ def _refused(problem: Exception) -> DpReleaseError | None:
         reason = "there is no more memory"
     elif isinstance(problem, OSError) and problem.errno in GIVES_NO_MORE:
         reason = os.strerror(problem.errno).lower()
+    elif isinstance(problem, RuntimeError) and str(problem) == NO_THREAD:
+        reason = "no more threads can be started"
     elif isinstance(problem, FileNotFoundError) and not _has_folder():
         reason = "the folder that it was started in is gone"
     if not reason:

@@ -9,6 +9,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -18,7 +19,7 @@ import pytest
 import typer
 
 import dprelease
-from dprelease.cli.reporting import reporting
+from dprelease.cli.reporting import NO_THREAD, reporting
 from dprelease.errors import RunState, State
 from dprelease.ledger.ledger import Ledger
 from tests import processes
@@ -150,6 +151,8 @@ def test_an_interrupt_that_another_handler_answers(capsys: pytest.CaptureFixture
         (ImportError("No module named 'canary'"), "DP-INTERNAL-001", "ImportError"),
         (OSError(errno.EMFILE, "canary"), "DP-SYSTEM-001", "too many open files"),
         (OSError(errno.ENOSPC, "canary", "canary"), "DP-SYSTEM-001", "no space left"),
+        (RuntimeError(NO_THREAD), "DP-SYSTEM-001", "no more threads can be started"),
+        (RuntimeError("canary"), "DP-INTERNAL-001", "RuntimeError"),
         (FileNotFoundError(errno.ENOENT, "canary"), "DP-INTERNAL-001", "FileNotFoundError"),
         (ValueError("canary"), "DP-INTERNAL-001", "ValueError"),
     ],
@@ -168,6 +171,16 @@ def test_what_the_system_refuses_is_no_mistake_of_ours(
     assert code in told
     assert said in told
     assert "canary" not in told
+
+
+def test_what_python_says_where_no_thread_can_be_started() -> None:
+    before = threading.stack_size(2**46)  # more than any machine has
+    try:
+        with pytest.raises(RuntimeError) as caught:
+            threading.Thread(target=print).start()
+    finally:
+        threading.stack_size(before)
+    assert str(caught.value) == NO_THREAD
 
 
 def test_a_folder_that_is_gone(tmp_path: Path) -> None:

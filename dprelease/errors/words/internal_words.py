@@ -14,7 +14,8 @@ TEMPLATES: dict[str, Template] = {
 REFUSED: dict[str, Template] = {
     "DP-SYSTEM-001": Template(
         cause="The system refused what the command needs: {reason}.",
-        fix="make room: memory, disk, open files (`ulimit -n`), a folder to work in; run again.",
+        fix="make room: memory, disk, open files (`ulimit -n`), threads (`ulimit -u`), a folder to "
+        "work in; run again.",
     ),
 }
 
