@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from dprelease.errors import DataError, DpReleaseError, State
-from dprelease.exact.asked_floats import AskedFloats, is_float, needed
+from dprelease.exact.asked_floats import AskedFloats
 from dprelease.exact.connection import FEW_FILES, FORGETTING, closed, connected, locking
 from dprelease.exact.engine_memory import refuse_little
 from dprelease.exact.finest_tables import FinestTables
-from dprelease.exact.inputs import Input, find_inputs, refuse_parts
+from dprelease.exact.inputs import Input, find_inputs, refuse_parts, refuse_unstored
 from dprelease.exact.key_tables import KeyTables
 from dprelease.exact.postgres.server_link import Servers, servers_of
 from dprelease.exact.reading.parquet_files import parquet_relation
@@ -64,6 +64,7 @@ class Engine:
         self._inputs, self._scratch = inputs, scratch
         self._floats = AskedFloats(())
         self._unique: set[str] = set()
+        self._compiled: tuple[Query, Compiled] | None = None
         self._keys = KeyTables()
         self._tables: ScannedTables | None = None
         self._rows: SharedRows | None = None
@@ -130,16 +131,12 @@ class Engine:
             DP-DATA-002 for a missing column, DP-DATA-004 or 005 for a type that can't serve,
             DP-DATA-012 for a public table in which a key stands twice.
         """
-        self._floats.refuse_others(query, [given.physical for given in self._inputs])
-        for given, names in zip(self._inputs, needed(query), strict=False):
-            for name in names:
-                if name not in given.physical:
-                    raise DataError("DP-DATA-002", table=given.declared.table.name, column=name)
-            unit = query.unit.id
-            if unit in names and is_float(given.physical[unit]):
-                raise DataError("DP-DATA-005", column=unit)
-        self._refuse_duplicates(query)
-        return compile_query(query, self.physical, self.joined)
+        if self._compiled is None or self._compiled[0] is not query:
+            self._floats.refuse_others(query, [given.physical for given in self._inputs])
+            refuse_unstored(self._inputs, query)
+            self._refuse_duplicates(query)
+            self._compiled = query, compile_query(query, self.physical, self.joined)
+        return self._compiled[1]
 
     def _refuse_duplicates(self, query: Query) -> None:
         """Raise DP-DATA-012 if a public table has several rows of one key; rows about people wait.

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Protocol
 import duckdb
 
 from dprelease.errors import DataError
+from dprelease.exact.asked_floats import is_float, needed
 from dprelease.exact.reading.frames import to_arrow
 from dprelease.exact.reading.plain import opened as open_raw
 from dprelease.exact.reading.relations import batches_of, is_relation
 from dprelease.exact.reading.sources import Opened, open_files, stamp, unreadable
+from dprelease.query.resolve import Query
 from dprelease.query.unread import beyond
 from dprelease.schema.load import Declared
 from dprelease.statements.layers import JOINED, SOURCE
@@ -154,6 +156,17 @@ def refuse_parts(given: Input) -> None:
             "its rows stand in partitions that their values choose, and records keep their order",
             "name one partition, or copy it by CREATE TABLE ... AS SELECT",
         )
+
+
+def refuse_unstored(inputs: Sequence[Input], query: Query) -> None:
+    """Raise DP-DATA-002 for a column that a source lacks, 005 for ids that are floats."""
+    unit = query.unit.id
+    for given, names in zip(inputs, needed(query), strict=False):
+        for name in names:
+            if name not in given.physical:
+                raise DataError("DP-DATA-002", table=given.declared.table.name, column=name)
+        if unit in names and is_float(given.physical[unit]):
+            raise DataError("DP-DATA-005", column=unit)
 
 
 def find_input(

@@ -60,8 +60,9 @@ class Claim:
 
     def store(self) -> None:
         """Bring all files to the disk, with the rights that they are published with."""
+        left_out = _umask()
         for path in self.folder.rglob("*"):
-            path.chmod((0o777 if path.is_dir() else 0o666) & ~_umask())
+            path.chmod((0o777 if path.is_dir() else 0o666) & ~left_out)
             _sync(path)
         _sync(self.folder)
 

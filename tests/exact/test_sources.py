@@ -32,6 +32,7 @@ from dprelease.schema.load import table_from_mapping
 from dprelease.schema.model import Files, read_beside, validate
 from dprelease.schema.release import Limits, QuerySpec
 from dprelease.schema.yaml_text.reader import Document
+from dprelease.statements.compiled import Compiled
 
 COLUMNS: dict[str, Any] = {
     "id": {"type": "integer"},
@@ -579,8 +580,7 @@ def test_engine_failures_say_nothing_of_the_data(
     """Not in the message, its arguments, nor its chain of causes (V58)."""
     query = query_of(None, tmp_path)
     with Engine.open(query.declared, FRAME) as engine:
-        compiled = engine.compile(query)
-        broken = type(compiled)("SELECT CAST('SECRET-4711' AS INTEGER)", (), ("n",), {})
+        broken = Compiled("SELECT CAST('SECRET-4711' AS INTEGER)", (), ("n",), {})
         monkeypatch.setattr(engine_module, "compile_query", lambda *_: broken)
         with pytest.raises(DataError, match="DP-DATA-006") as caught:
             engine.run(query)
