@@ -243,10 +243,8 @@ class QuerySpec(Told):
         return self.model_copy(update=changed)
 
     def _some_table_is_twice(self) -> bool:
-        """Return whether a marginal is asked twice: of tables that agree, in any order of keys."""
-        asked = self.margins_asked
-        if self.consistent is not None:
-            asked = tuple(tuple(sorted(keys)) for keys in asked)
+        """Return whether a marginal is asked, and paid for, twice: in any order of its keys."""
+        asked = [frozenset(keys) for keys in self.margins_asked]
         return len(set(asked)) < len(asked)
 
     def _levels_are_there(self, areas: tuple[str, ...]) -> None:
@@ -275,7 +273,8 @@ class QuerySpec(Told):
             everywhere = any(key in keys for keys in self.attributes_at(None))
             refuse("DP-DECL-003", problem=problem, key=ways[-1] if everywhere else "marginals_at")
         if self._some_table_is_twice():
-            refuse("DP-DECL-003", problem="the same marginal stands there twice")
+            problem = "the same marginal stands there twice, in whatever order of its keys"
+            refuse("DP-DECL-003", problem=problem)
         keys = dict.fromkeys(key for keys in self.margins_asked for key in keys)
         if self.histogram is not None:
             if self.histogram.key in (*keys, *self.derive):
