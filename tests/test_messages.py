@@ -481,6 +481,18 @@ DP-WHERE-011  'm' is no declared value of 'sex', so the condition says nothing.
 """,
     ),
     (
+        "several values in a list",
+        "release.yaml",
+        "age >= 18",
+        "sex IN ('x1', 'F', 'x1', 'x2', 'x3', 'x4', 'x5', 'x6')",
+        2,
+        """
+release.yaml:8  queries.by_sex.where
+DP-WHERE-011  'x1', 'x2', 'x3', 'x4', 'x5', ... are no declared values of 'sex', so the condition says nothing.
+  Fix    compare with a declared value (F, M), or declare these.
+""",
+    ),
+    (
         "a second argument",
         "release.yaml",
         "age >= 18",

@@ -136,8 +136,8 @@ TEMPLATES: dict[str, Template] = {
         fix="name a column that is {wanted}, or declare this one {how}.",
     ),
     "DP-WHERE-011": Template(
-        cause="'{value}' is no declared value of '{column}', so the condition says nothing.",
-        fix="compare with a declared value ({known}), or declare this one.",
+        cause="{values} {number} of '{column}', so the condition says nothing.",
+        fix="compare with a declared value ({known}), or declare {others}.",
     ),
     "DP-WHERE-012": Template(
         cause="'{what}' is never true: nothing is equal to NULL, or differs from it.",

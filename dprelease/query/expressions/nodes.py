@@ -16,6 +16,9 @@ from dprelease.schema.table import Table
 SHOWN = 60
 """Characters of an expression that a message shows."""
 
+NAMED = 5
+"""Values that a message names."""
+
 
 def near(problem: Exception) -> str:
     """Return where the parser gave up, in words."""
@@ -47,11 +50,20 @@ def check_declared(
     if not isinstance(column, CategoryColumn | CutColumn):
         return
     values = column.values or ()
-    for other in others:
-        if isinstance(other, exp.Literal) and other.is_string and other.name not in values:
-            shown = ", ".join(values[:5]) + (", ..." if len(values) > 5 else "")
-            fields: dict[str, Any] = {"value": other.name[:SHOWN], "column": side.name}
-            raise QueryError("DP-WHERE-011", place=place, known=shown, **fields)
+    texts = (one.name for one in others if isinstance(one, exp.Literal) and one.is_string)
+    found = [text for text in dict.fromkeys(texts) if text not in values]
+    if found:
+        fields: dict[str, Any] = {"column": side.name, "known": _some(values)}
+        told = _some([f"'{text[:SHOWN]}'" for text in found])
+        fields |= {"number": "is no declared value", "others": "this one"}
+        if len(found) > 1:
+            fields |= {"number": "are no declared values", "others": "these"}
+        raise QueryError("DP-WHERE-011", place=place, values=told, **fields)
+
+
+def _some(words: Sequence[str]) -> str:
+    """Return words as a message names them: so many, and that there are more."""
+    return ", ".join(words[:NAMED]) + (", ..." if len(words) > NAMED else "")
 
 
 def seen(node: exp.Column, column: Column) -> str:
