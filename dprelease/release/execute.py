@@ -125,6 +125,7 @@ def publishing(
         place, needed = declaration.place("output"), tables + written + copies + ROOM
         refuse_full(claim.folder, claim.target.name, needed, place, temporary(declaration, queries))
         trial(claim.folder)
+        claim.refuse_left()
         with charging(declaration, queries, plan, state, claim.target) as charged:
             keep_files(declaration, claim.folder)
             yield Publication(claim, charged, state, declaration.key)

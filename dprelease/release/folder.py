@@ -58,6 +58,11 @@ class Claim:
             with undisturbed():
                 _discard(self._folder)
 
+    def refuse_left(self) -> None:
+        """Raise OSError if anything is in the private folder, all of which would be published."""
+        for path in self.folder.iterdir():
+            raise OSError(errno.EBUSY, f"'{path.name}' can't be removed")
+
     def store(self) -> None:
         """Bring all files to the disk, with the rights that they are published with."""
         left_out = _umask()

@@ -263,3 +263,26 @@ def test_a_disk_without_room_for_formats(tmp_path: Path, monkeypatch: pytest.Mon
     shutil.rmtree(tmp_path / "out", ignore_errors=True)
     path.write_text(path.read_text().replace(ALL, "formats: csv\n"))
     assert run(read_declaration(path), bits=Keyed("room")).is_dir()
+
+
+def test_what_was_tried_and_cannot_be_removed_is_not_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A system that once refuses to remove a folder costs nothing, and leaves nothing in the end."""
+    path, true, refused = declared(tmp_path, "formats: csv\n", ledger=True), shutil.rmtree, []
+
+    def refusing(folder: Any, *given: Any, **more: Any) -> None:
+        if ".dprelease-trial-" in str(folder) and not refused:
+            refused.append(folder)
+            return  # as `ignore_errors` does
+        true(folder, *given, **more)
+
+    monkeypatch.setattr(shutil, "rmtree", refusing)
+    with pytest.raises(OutputError, match=r"DP-OUTPUT-002.*can't be removed") as caught:
+        run(read_declaration(path))
+    assert caught.value.state is State.NOTHING
+    assert (len(refused), spent(tmp_path)) == (1, 0)
+    assert not [name for name in files(tmp_path) if "staging" in name or "trial" in name]
+    assert sorted(
+        entry.name for entry in run(read_declaration(path)).iterdir() if entry.is_dir()
+    ) == ["csv"]
