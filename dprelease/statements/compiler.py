@@ -302,7 +302,7 @@ class Compiler:
                 column, kind = self.columns[key.column], self.physical[key.column]
                 short = is_short(key.texts)
                 known = "" if short else f"SELECT value FROM {self._own_table(key)}"
-                value = f"{typed(value, column, kind, zone, known)} AS k{i}"
+                value = f"{typed(key.column, column, kind, zone, known, value)} AS k{i}"
             values.append(value)
         return values
 

@@ -94,7 +94,7 @@ class _Rows(Compiler):
         rows, self.joins = self.joins, []
         kind, zone = self.physical[key.column], self.query.table.time_zone
         known = f"SELECT value FROM {self._own_table(key)}"
-        meant = typed("stored", self.columns[key.column], kind, zone, known)
+        meant = typed(key.column, self.columns[key.column], kind, zone, known, "stored")
         code = super()._code(key, "meant.value", of_groups=True)
         join, self.joins = " ".join(self.joins), rows
         steps = [

@@ -77,11 +77,19 @@ Meaning = Callable[[Held], str | None]
 """From a stored column to a value of the declared kind."""
 
 
-def typed(name: str, column: Column, physical: str, zone: str = UTC, known: str = "") -> str:
+def typed(
+    name: str,
+    column: Column,
+    physical: str,
+    zone: str = UTC,
+    known: str = "",
+    source: str = "",
+) -> str:
     """Return the value of a column as its declared kind; NULL where it is missing.
 
     `zone`: the time zone in which the source's instants, and days of them, are local. `known`: a
-    SELECT of a category's declared values, where a table of them is at hand.
+    SELECT of a category's declared values, where a table of them is at hand. `source`: what the
+    stored value is called in SQL, where that is not the column's name.
 
     Raises
     ------
@@ -89,7 +97,7 @@ def typed(name: str, column: Column, physical: str, zone: str = UTC, known: str 
         DP-DATA-004 if no value of the stored type could be read as declared, DP-DATA-015 if a
         float may stand for several of the declared values.
     """
-    source, stored = quoting.identifier(name), base_type(physical)
+    source, stored = quoting.identifier(source or name), base_type(physical)
     if isinstance(column, CutColumn):
         raise TypeError("a cut has no stored column")
     if stored in ZONED and zone != UTC:

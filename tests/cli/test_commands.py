@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import dprelease
 from dprelease import cli
 from dprelease.mechanisms import registry
+from dprelease.query.scans.joint import MOST_TABLES
 from tests import processes
 from tests.release.build import SCHEMA, write
 
@@ -208,6 +209,18 @@ def test_plan_explains_what_is_read_together(tmp_path: Path) -> None:
     path.write_text(ROWS_ASKED + "engine: spark\n")
     assert "by itself" not in out
     assert call("plan", str(path), "--explain")[1].count("this engine reads each table") == 3
+
+
+def test_plan_says_how_many_tables_share_a_reading(tmp_path: Path) -> None:
+    path, most = write(tmp_path), MOST_TABLES + 1
+    asked = "  q{i}: {{from: people, columns: {{n: {{count: '*'}}}}}}\n"
+    queries = "".join(asked.format(i=i) for i in range(most))
+    path.write_text(ROWS_ASKED.partition("queries:\n")[0] + f"queries:\n{queries}output: out\n")
+    out = call("plan", str(path), "--explain")[1]
+    assert f"and ids numbered, once, for at most {MOST_TABLES} tables, then bounded" in out
+    assert (
+        f"  by itself   q{most - 1}: {MOST_TABLES} other tables share a reading of its rows" in out
+    )
 
 
 def test_every_release_that_a_ledger_did_not_pay_for_is_named(tmp_path: Path) -> None:

@@ -6,12 +6,15 @@ import math
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from dprelease.errors import DataError
 from dprelease.exact.duckdb import Engine
 from dprelease.query.resolve import Query
 from dprelease.statements import compiler
@@ -108,3 +111,26 @@ def test_values_of_a_key_are_one_table_however_many_statements_read_them() -> No
     columns = {"n": {"count": "*"}, "low": {"median": "w"}, "kinds": {"mode": "c"}}
     query = asked(CODES, {"columns": columns})
     assert [table.values for table in planned(query).key_tables] == [tuple(CODES["values"])]
+
+
+@pytest.mark.parametrize(
+    ("stored", "codes", "code"),
+    [
+        (pa.array([b"1"]), CODES, "DP-DATA-004"),
+        (pa.array([1.0]), FEW | {"values": [str(2**53), str(2**53 + 1)]}, "DP-DATA-015"),
+    ],
+    ids=["bytes", "floats"],
+)
+def test_a_type_that_cannot_be_read_is_told_by_the_name_of_its_column(
+    stored: pa.Array, codes: dict[str, Any], code: str, tmp_path: Path
+) -> None:
+    """And not by what the statement calls it there."""
+    pq.write_table(pa.table({"c": stored}), tmp_path / "t.parquet")
+    declared = declare({"c": codes}, source=str(tmp_path / "t.parquet"))
+    query = ask(declared, {"n": {"count": "*"}}, ["c"])
+    with (
+        Engine.open(query.declared) as engine,
+        pytest.raises(DataError, match=rf"{code}.*'c'") as caught,
+    ):
+        engine.compile(query)
+    assert "k0" not in str(caught.value)

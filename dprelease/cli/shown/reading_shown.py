@@ -23,7 +23,7 @@ def reads(spec: ReleaseSpec, queries: Sequence[Query]) -> list[dict[str, Any]]:
         return [_alone(query.name, [RECORD_BY_RECORD]) for query in queries]
     if spec.engine != "duckdb":
         return [_alone(query.name, [BY_ITSELF]) for query in queries]
-    from dprelease.query.scans.joint import bounded_together, scans
+    from dprelease.query.scans.joint import MOST_TABLES, bounded_together, scans
 
     objects = [_family(space, of_it) for space, of_it in _families(queries)]
     together, reasons = scans([query for query in queries if query.finest is None])
@@ -38,10 +38,17 @@ def reads(spec: ReleaseSpec, queries: Sequence[Query]) -> list[dict[str, Any]]:
         ]
         tables = list(dict.fromkeys(part.query.name for part in scan.parts))
         objects.append({"tables": tables, "joint_tables": joints})
-    for bounded in bounded_together(queries):
+    groups = bounded_together(queries)
+    full = [group for group in groups if len(group.queries) == MOST_TABLES]
+    for bounded in groups:
         names = [query.name for query in bounded.queries]
-        objects.append({"tables": names, "bounded": BOUNDED})
+        limit = f", for at most {MOST_TABLES} tables" if bounded in full else ""
+        objects.append({"tables": names, "bounded": BOUNDED + limit})
         reasons = {name: why for name, why in reasons.items() if name not in names}
+    for query in queries:
+        is_like = query.unit.id is not None and query.private is None
+        if query.name in reasons and is_like and any(group.admits(query) for group in full):
+            reasons[query.name] = [f"{MOST_TABLES} other tables share a reading of its rows"]
     return objects + [_alone(name, why) for name, why in reasons.items()]
 
 
