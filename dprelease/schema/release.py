@@ -242,10 +242,15 @@ class QuerySpec(Told):
         changed = {"derive": derive, "group_by": (*keys, bands.key), "histogram": None}
         return self.model_copy(update=changed)
 
-    def _some_table_is_twice(self) -> bool:
-        """Return whether a marginal is asked, and paid for, twice: in any order of its keys."""
-        asked = [frozenset(keys) for keys in self.margins_asked]
-        return len(set(asked)) < len(asked)
+    def _refuse_twice(self) -> None:
+        """Refuse a marginal that is asked, and paid for, twice: in any order of its keys."""
+        seen: set[frozenset[str]] = set()
+        for keys in self.margins_asked:
+            if frozenset(keys) in seen:
+                which = f"of {', '.join(keys)}" if keys else "without keys"
+                problem = f"the marginal {which} stands there twice, in whatever order of its keys"
+                refuse("DP-DECL-003", problem=problem)
+            seen.add(frozenset(keys))
 
     def _levels_are_there(self, areas: tuple[str, ...]) -> None:
         """Refuse tables at what is no level of tables that agree."""
@@ -272,9 +277,7 @@ class QuerySpec(Told):
             problem = f"'{key}' is a level of the hierarchy already"
             everywhere = any(key in keys for keys in self.attributes_at(None))
             refuse("DP-DECL-003", problem=problem, key=ways[-1] if everywhere else "marginals_at")
-        if self._some_table_is_twice():
-            problem = "the same marginal stands there twice, in whatever order of its keys"
-            refuse("DP-DECL-003", problem=problem)
+        self._refuse_twice()
         keys = dict.fromkeys(key for keys in self.margins_asked for key in keys)
         if self.histogram is not None:
             if self.histogram.key in (*keys, *self.derive):
