@@ -93,20 +93,9 @@ def build(
 
     `ledger`: what binds it to the entry of a ledger that paid for it.
     """
-    return sealed(unsealed(declaration, queries, plan, written, ledger))
-
-
-def unsealed(
-    declaration: Declaration,
-    queries: tuple[Query, ...],
-    plan: Plan,
-    written: dict[str, Written],
-    ledger: dict[str, Any] | None = None,
-) -> dict[str, Any]:
-    """Return what `build` does, but for its digest."""
     families = families_of(declaration.spec, plan.columns)
     metadata = metadata_of(declaration, queries, families)
-    return {
+    record = {
         **opening(FORMAT, declaration, metadata),
         **priced_at(plan.guarantee),
         "ledger": ledger,
@@ -120,6 +109,7 @@ def unsealed(
         "post_processing": POST_PROCESSING,
         "unprotected_quantities": [*_exactly(plan.guarantee), *UNPROTECTED],
     }
+    return sealed(record)
 
 
 def filled(

@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from dprelease.documents.metadata import Metadata
 
 
-BLANK = "0" * 64
-"""What stands for a digest in a draft, of which only the length counts."""
-
-
 @dataclass(frozen=True, slots=True)
 class Exports:
     """The formats that a release is published in beside Parquet, and what they tell of it."""
@@ -130,7 +126,7 @@ def draft_of(declaration: Declaration, queries: tuple[Query, ...], plan: Plan) -
         for parts in [family.parts]
         for name in family.published
     }
-    return {**manifest.unsealed(declaration, queries, plan, blank), "digest": BLANK}
+    return manifest.build(declaration, queries, plan, blank)
 
 
 def local_draft(declaration: Declaration, plan: Plan) -> dict[str, Any]:

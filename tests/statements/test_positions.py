@@ -28,8 +28,30 @@ def test_texts_are_found_where_they_stand(
     with duckdb.connect() as link:
         sql = f"SELECT {position}, {or_else(position, 77)} FROM (SELECT {told} AS t)"
         found = link.execute(sql).fetchone()
+    assert found == _places(values, text)
+
+
+@given(
+    st.lists(st.sampled_from(NASTY), unique=True, max_size=COMPARED),
+    st.lists(st.one_of(st.none(), st.sampled_from(NASTY)), min_size=1, max_size=9),
+    st.booleans(),
+)
+def test_texts_of_a_column_are_found_too(
+    values: list[str], texts: list[str | None], groups: bool
+) -> None:
+    """Engines answer columns by other code than the one that folds constants."""
+    position = position_in(values, "t", groups=groups)
+    assert position is not None
+    with duckdb.connect() as link:
+        link.execute("CREATE TABLE found AS SELECT unnest(?::VARCHAR[]) AS t", [texts])
+        sql = f"SELECT {position}, {or_else(position, 77)} FROM found ORDER BY rowid"
+        assert link.execute(sql).fetchall() == [_places(values, text) for text in texts]
+
+
+def _places(values: list[str], text: str | None) -> tuple[int | None, int]:
+    """Return the position of a text, None where it has none; and that with 77 for none."""
     place = values.index(text) if text in values else None
-    assert found == (place, 77 if place is None else place)
+    return place, 77 if place is None else place
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def reads(spec: ReleaseSpec, queries: Sequence[Query]) -> list[dict[str, Any]]:
     full = [group for group in groups if len(group.queries) == MOST_TABLES]
     for bounded in groups:
         names = [query.name for query in bounded.queries]
-        limit = f", for at most {MOST_TABLES} tables" if bounded in full else ""
+        limit = f", for at most {MOST_TABLES} tables" if len(names) == MOST_TABLES else ""
         objects.append({"tables": names, "bounded": BOUNDED + limit})
         reasons = {name: why for name, why in reasons.items() if name not in names}
     for query in queries:
