@@ -16,11 +16,23 @@ def numbers_of(array: pa.Array) -> NDArray[Any]:
 
 def filled(array: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return where an array of integers has one, as ones and zeros, and its numbers, or zeros."""
-    known = numbers_of(array.is_valid().cast(pa.int64()))
+    there = numbers_of(array.is_valid().cast(pa.int64()))
+    return there, with_any(array).astype(np.int64) * there
+
+
+def with_any(array: pa.Array) -> NDArray[Any]:
+    """Return the numbers of an array, any number in place of a missing one; no copy is made."""
     # Arrow's own way to fill them makes a scalar, for which it loads pandas.
     stored = [None, array.buffers()[1]]
-    numbers = pa.Array.from_buffers(array.type, len(array), stored, 0, array.offset)
-    return known, numbers_of(numbers).astype(np.int64) * known
+    return numbers_of(pa.Array.from_buffers(array.type, len(array), stored, 0, array.offset))
+
+
+def known(array: pa.Array) -> NDArray[np.uint8] | None:
+    """Return 1 where an array has a number, 0 where it is missing; None if none is."""
+    if not array.null_count:
+        return None
+    bits = np.frombuffer(array.buffers()[0], dtype=np.uint8)
+    return np.unpackbits(bits, count=array.offset + len(array), bitorder="little")[array.offset :]
 
 
 def array_of(numbers: NDArray[np.integer[Any]]) -> pa.Array:

@@ -85,7 +85,7 @@ class TableReader:
         if places > MOST_PLACES:
             columns = self._fetched(asked.grouped)
             return Profile.of(columns["cell"], columns["v"], columns["n"], size)
-        counts = self.attempt(lambda link: counted(link, asked.places, places))
+        counts = self.attempt(lambda link: counted(link, asked, size))
         return DenseProfile.of(counts.reshape(size, asked.candidates), own=True)
 
     def _fetched(self, sql: str) -> dict[str, Integers]:

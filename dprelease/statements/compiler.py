@@ -13,7 +13,7 @@ from dprelease.query import quoting
 from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.query.grouping.group_keys import Key, KeySpace, key_of
 from dprelease.query.grouping.places import Places
-from dprelease.query.grouping.private_keys import COMPOSITE, UNKNOWN
+from dprelease.query.grouping.private_keys import UNKNOWN
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import CutColumn, IntegerColumn, NumberColumn
@@ -25,7 +25,6 @@ from dprelease.statements.compiled import Compiled, KeyTable, ProfileSql
 from dprelease.statements.layers import (
     assumed_joined,
     assumed_types,
-    cut_case,
     grouped_as_stored,
     physical_of,
     typed_column,
@@ -33,14 +32,16 @@ from dprelease.statements.layers import (
 )
 from dprelease.statements.meanings import typed
 from dprelease.statements.partition_counts import partition
+from dprelease.statements.raw_keys import raw_key
 from dprelease.statements.values.categories import is_short, or_else, position_in, with_stand_ins
-from dprelease.statements.values.lattice_steps import steps
+from dprelease.statements.values.lattice_steps import Clamped, as_stored, steps
 from dprelease.statements.values.row_values import NARROW, group_total, row_value, same_values
 from dprelease.statements.values.stored_numbers import (
     found_as_numbers,
     run_position,
     table_of_numbers,
 )
+from dprelease.statements.values.stored_texts import found_as_texts
 
 KEPT = "dp_kept"
 """The relation of rows that were bounded outside of the engine."""
@@ -97,6 +98,7 @@ class Compiler:
         self.source, self.unbounded = KEPT if bounded else "kept", ""
         self.physical = physical_of(query, stored, joined)
         self.as_numbers = found_as_numbers(query, self.physical)
+        self.untyped = self.as_numbers | found_as_texts(query, self.physical)
         self.columns = query.table.columns
         self.vectors = [m for m in query.measurements if m.is_vector and m.name != PRIVATE_KEYS]
         self.key_tables: list[KeyTable] = []
@@ -147,23 +149,43 @@ class Compiler:
         return by_name
 
     def _profile(self, j: int, measurement: Measurement) -> ProfileSql:
-        size = measurement.aggregate.candidates
-        kept = self._kept(None if self.query.unit.id is not None else j)
+        aggregate, is_row = measurement.aggregate, self.query.unit.id is None
+        size = aggregate.candidates
+        kept = self._kept(j if is_row else None)
         present = f"FROM {self.source} WHERE v{j} IS NOT NULL"
         grouped = f"SELECT cell, v{j} AS v, count(*) AS n\n{present} GROUP BY cell, v{j}"
         by_group = self._statement([*kept, ("", grouped)])
         outside = self.query.keys.size * size
-        place, kind = f"cell * {size} + v{j}", "INTEGER" if outside < NARROW else "BIGINT"
+        kind = "INTEGER" if outside < NARROW else "BIGINT"
+        clamped = self._clamped(aggregate) if is_row else None
+        if clamped is not None:
+            rows = self._rows([], kind, f", {clamped.sql} AS v")
+            pairs = self._statement([("kept", rows), ("", "SELECT cell, v FROM kept")])
+            return ProfileSql(by_group, pairs, size, clamped)
+        place = f"cell * {size} + v{j}"
         places = f"SELECT CAST({or_else(place, outside)} AS {kind}) AS place\nFROM {self.source}"
-        if self.query.unit.id is None:  # the engine is faster without a filter on what it computes
+        if is_row:  # the engine is faster without a filter on what it computes
             kept = [("kept", self._rows([j]))]
         return ProfileSql(by_group, self._statement([*kept, ("", places)]), size)
 
-    def _rows(self, read: list[int]) -> str:
-        """Return a SELECT of the cell of each row, maybe missing, and of its values."""
+    def _clamped(self, aggregate: Aggregate) -> Clamped | None:
+        """Return the stored values that only have to be clamped; None for any others."""
+        name, lattice = aggregate.column or "", aggregate.lattice
+        column = self.columns[name]
+        if lattice is None or not isinstance(column, IntegerColumn | NumberColumn):
+            return None
+        if aggregate.candidates != lattice.upper - lattice.lower + 1:  # some lie between these
+            return None
+        return as_stored(typed_column(name), lattice, column, self.physical[name])
+
+    def _rows(self, read: list[int], kind: str = "BIGINT", stored: str = "") -> str:
+        """Return a SELECT of the cell of each row, maybe missing, and of its values.
+
+        `read`: the measurements that they are of; `stored` are others.
+        """
         self.joins = []
-        cell = self._cell([self._raw_key(key) for key in self.space.keys])
-        values = "".join(
+        cell = self._cell([raw_key(self.query, key) for key in self.space.keys], kind)
+        values = stored + "".join(
             f", {row_value(self, self.query.measurements[j].aggregate)} AS v{j}" for j in read
         )
         unit = self.query.unit
@@ -172,34 +194,9 @@ class Compiler:
 
     def typed(self, as_stored: frozenset[str] = frozenset()) -> str:
         """Return the layer in which every column, but those as stored, has its declared kind."""
-        inner = typed_rows(self.query, self.stored, self.joined, as_stored | self.as_numbers)
+        inner = typed_rows(self.query, self.stored, self.joined, as_stored | self.untyped)
         predicate = self.query.predicate
         return inner if predicate is None else f"SELECT * FROM ({inner}) WHERE {predicate.sql}"
-
-    def _raw_key(self, key: Key) -> str:
-        """Return what rows are grouped by: the text of a text key, the code of any other."""
-        if key.column == COMPOSITE:
-            return partition(self.query)
-        column, value = self.columns[key.column], typed_column(key.column)
-        if isinstance(column, CutColumn):
-            return cut_case(column, as_label=False, key=key)
-        if key.kind == "text":
-            return value
-        none = str(len(key.values)) if key.rest else "NULL"
-        null = none if key.nulls is None else str(key.nulls)
-        if key.kind == "boolean":
-            return f"CASE WHEN {value} IS NULL THEN {null} WHEN {value} THEN 1 ELSE 0 END"
-        if key.kind == "integer":
-            low, high = quoting.integer(key.whole[0]), quoting.integer(key.whole[-1])
-        else:
-            low, high = quoting.day(key.days[0]), quoting.day(key.days[-1])
-        inside = f"{value} BETWEEN {low} AND {high}"
-        # The cast of an integer comes first: a TINYINT minus a TINYINT may not be one.
-        code = f"CAST({value} AS BIGINT) - {low}"
-        if key.kind == "date":
-            code = f"CAST({value} - {low} AS BIGINT)"
-        missing = "" if key.nulls is None else f"WHEN {value} IS NULL THEN {null} "
-        return f"CASE {missing}WHEN {inside} THEN {code} ELSE {none} END"
 
     def _code(self, key: Key, raw: str, *, of_groups: bool = False) -> str:
         """Return the position of a key's cell; may join the key table of a text key."""
@@ -223,13 +220,13 @@ class Compiler:
             self._named[key.column, values] = self._key_table(values)
         return self._named[key.column, values]
 
-    def _cell(self, raws: list[str], *, of_groups: bool = False) -> str:
+    def _cell(self, raws: list[str], kind: str = "BIGINT", *, of_groups: bool = False) -> str:
         keys, strides = self.space.keys, self.space.strides
         terms = [
-            f"CAST({self._code(key, raw, of_groups=of_groups)} AS BIGINT) * {stride}"
+            f"CAST({self._code(key, raw, of_groups=of_groups)} AS {kind}) * {stride}"
             for key, raw, stride in zip(keys, raws, strides, strict=True)
         ]
-        return " + ".join(terms) or "0::BIGINT"
+        return " + ".join(terms) or f"0::{kind}"
 
     def known(self, column: str) -> str:
         """Return what is NULL where a column is missing; a cut is there with its number."""
@@ -257,7 +254,7 @@ class Compiler:
 
     def code(self, key: Key) -> str:
         """Return the position of a row's cell of one key; NULL for rows that are dropped."""
-        code = self._code(key, self._raw_key(key))
+        code = self._code(key, raw_key(self.query, key))
         needs_one = key.kind == "text" or isinstance(self.columns.get(key.column), CutColumn)
         return or_else(code, len(key.values)) if key.rest and needs_one else code
 
@@ -267,7 +264,7 @@ class Compiler:
         Short lists of values are looked through for the few groups, longer ones joined to them.
         """
         keys = self.space.keys
-        raws = [f"{self._raw_key(key)} AS k{i}" for i, key in enumerate(keys)]
+        raws = [f"{raw_key(self.query, key)} AS k{i}" for i, key in enumerate(keys)]
         added: dict[str, str] = {}
         totals = [self._over_groups(measurement, added) for measurement in self.vectors]
         raws += [f"{sql} AS {name}" for sql, name in added.items()]

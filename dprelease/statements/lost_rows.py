@@ -15,6 +15,7 @@ from dprelease.statements.compiler import Compiler
 from dprelease.statements.layers import SOURCE, needed_columns, typed_column, typed_rows
 from dprelease.statements.meanings import typed
 from dprelease.statements.partition_counts import key_text
+from dprelease.statements.raw_keys import raw_key
 from dprelease.statements.values.physical import base_type
 from dprelease.system.late_dataclasses import dataclass
 
@@ -49,7 +50,7 @@ def compile_lost_rows(
     stored = dict(_unread(query, physical))
     compiler = Compiler(query, physical, joined)
     asked = dict(_asked(compiler))
-    rows = typed_rows(query, physical, joined, compiler.as_numbers)
+    rows = typed_rows(query, physical, joined, compiler.untyped)
     last = f"SELECT {', '.join(asked.values())} FROM typed {' '.join(compiler.joins)}"
     return LostRows(
         f"SELECT {', '.join(stored.values())} FROM {SOURCE}",
@@ -81,7 +82,7 @@ def _asked(compiler: Compiler) -> Iterator[tuple[tuple[str, str], str]]:
     query, predicate = compiler.query, compiler.query.predicate
     columns = query.table.columns
     meets = "true" if predicate is None else f"coalesce(({predicate.sql}), false)"
-    codes = {key.column: compiler._code(key, compiler._raw_key(key)) for key in compiler.space.keys}
+    codes = {key.column: compiler._code(key, raw_key(query, key)) for key in compiler.space.keys}
     if query.private is not None:  # whatever has a text may be a key
         codes = {name: key_text(name, columns[name]) for name, _ in query.private.columns}
     inside = " AND ".join([f"({code}) IS NOT NULL" for code in codes.values()]) or "true"

@@ -20,7 +20,7 @@ from dprelease.query.resolve import Query
 from dprelease.statements import compiler
 from dprelease.statements.compiler import planned
 from dprelease.statements.layers import grouped_as_stored
-from dprelease.statements.values import stored_numbers
+from dprelease.statements.values import stored_numbers, stored_texts
 from tests.exact.build import ask, declare
 
 CODES = {"type": "category", "values": ["01", "02", "10", "2024-01-01", "x", "", "none", "other"]}
@@ -76,7 +76,7 @@ def test_cells_are_those_of_typed_rows(kind: str, monkeypatch: pytest.MonkeyPatc
         with Engine.open(asks[0].declared, table) as engine:
             found = [vectors(engine, query) for query in asks]
             with monkeypatch.context() as changed:
-                for module in (compiler, stored_numbers):
+                for module in (compiler, stored_numbers, stored_texts):
                     changed.setattr(module, "grouped_as_stored", lambda _query: frozenset())
                 assert found == [vectors(engine, query) for query in asks]
         seen += sum(map(sum, (each["n"] for each in found)))

@@ -274,9 +274,9 @@ def test_wide_rows_come_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None
 
     fill = scanned.fill
     monkeypatch.setattr(Engine, "_scan", watched)
-    monkeypatch.setattr(vectors, "BATCH", 2**13)  # the engine gives 2,048 rows, and more of these
+    monkeypatch.setattr(vectors, "NUMBERS", 2**15)  # the engine gives 2,048 rows, and more of these
     assert answers(wide, frame, together=True) == alone
-    assert 0 < largest <= max(vectors.FEW_COLUMNS * 2**13, 64 * 2**11)
+    assert 0 < largest <= 64 * 2**11
 
 
 def test_what_is_read_alone_and_why(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from dprelease.exact import duckdb as engine_module
 from dprelease.exact import table_reader
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.results import vectors
-from dprelease.statements.compiled import Compiled
+from dprelease.statements.compiled import Compiled, ProfileSql
 from tests.exact.build import ask, declare, exact
 
 ROWS = "SELECT i * i % 7 AS cell, i % 5 - 2 AS m0, i % 3 * 1000 AS m1 FROM range(5000) t(i)"
@@ -73,7 +73,7 @@ def test_counts_are_wide_where_rows_could_outgrow_them(monkeypatch: pytest.Monke
     for narrow, kind in ((2**31, np.int32), (20001, np.int32), (20000, np.int64), (1, np.int64)):
         monkeypatch.setattr(vectors, "NARROW", narrow)
         with duckdb.connect() as link:
-            found = vectors.counted(link, sql, 6)
+            found = vectors.counted(link, ProfileSql("", sql, 2), 3)
         assert found.dtype == kind
         assert found.tolist() == wanted
 

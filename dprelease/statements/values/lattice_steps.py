@@ -13,10 +13,14 @@ from fractions import Fraction
 from dprelease.numerics.rounding import round_down, round_up
 from dprelease.query import quoting
 from dprelease.schema.columns import IntegerColumn, Lattice, NumberColumn
-from dprelease.statements.values.physical import INTEGERS, base_type
+from dprelease.statements.values.physical import INTEGERS, SMALL_INTEGERS, base_type
+from dprelease.system.late_dataclasses import dataclass
 
 EXACT = 2**53
 """Up to it a float holds every whole number."""
+
+WIDEST = 2**62
+"""Sums and differences of two smaller numbers fit 64 bits."""
 
 WIDEST_EXACT = 2**125  # sums and differences of two such numbers are 128-bit integers
 
@@ -41,6 +45,42 @@ def steps(value: str, lattice: Lattice, column: IntegerColumn | NumberColumn, ph
     return f"CASE WHEN {value} IS NOT NULL THEN {sql} ELSE {inside} END"
 
 
+@dataclass(frozen=True, slots=True)
+class Clamped:
+    """Whole numbers of at most 64 bits, `sql`, that are steps once they are clamped to two ends.
+
+    `first`: the lowest step. All are below 2^62 in size.
+    """
+
+    sql: str
+    least: int
+    most: int
+    first: int
+
+
+def as_stored(
+    value: str, lattice: Lattice, column: IntegerColumn | NumberColumn, physical: str
+) -> Clamped | None:
+    """Return a typed value of which `steps` is but a clamp, which is left to who reads the rows.
+
+    A clamp takes the engine as long as all else that it does with a row. None where `steps` does
+    more than that.
+    """
+    kind = base_type(physical)
+    is_number = isinstance(column, NumberColumn)
+    if kind not in SMALL_INTEGERS or not _is_whole(column, lattice.step, kind):
+        return None
+    if column.null_value is not None or lattice.step != 1:
+        return None
+    if is_number and kind == "BIGINT":  # typed as floats
+        return None
+    least, most = _ends(column, lattice.lower, lattice.upper, 1)
+    if max(map(abs, (least, most, lattice.lower))) >= WIDEST:
+        return None
+    wide = "BIGINT" if kind in {"BIGINT", "UINTEGER"} else "INTEGER"
+    return Clamped(f"CAST({value} AS {wide})", least, most, lattice.lower)
+
+
 def _is_whole(column: IntegerColumn | NumberColumn, step: Fraction, physical: str) -> bool:
     """Return whether steps are found among whole numbers, faster than by doubles where both can."""
     if isinstance(column, IntegerColumn):
@@ -53,12 +93,8 @@ def _is_whole(column: IntegerColumn | NumberColumn, step: Fraction, physical: st
 def _whole_steps(
     value: str, column: IntegerColumn | NumberColumn, low: int, high: int, step: int
 ) -> str:
-    least, most = low * step, high * step
-    if column.lower is not None and column.upper is not None:
-        least = max(least, -((-column.lower) // 1))
-        most = min(most, column.upper // 1)
     # Not least(greatest(...)), which takes a missing value for a bound, and is slower.
-    ends = [quoting.integer(end) for end in (least, most)]
+    ends = [quoting.integer(end) for end in _ends(column, low, high, step)]
     clamped = (
         f"CASE WHEN {value} < {ends[0]} THEN {ends[0]} WHEN {value} > {ends[1]} THEN {ends[1]} "
         f"ELSE {value} END"
@@ -67,6 +103,15 @@ def _whole_steps(
         return f"CAST({clamped} AS BIGINT)"
     raised = f"(CAST({clamped} AS HUGEINT) - {quoting.integer(low * step)} + {step // 2})"
     return f"CAST({raised} // {step} + {quoting.integer(low)} AS BIGINT)"
+
+
+def _ends(column: IntegerColumn | NumberColumn, low: int, high: int, step: int) -> tuple[int, int]:
+    """Return the least and the greatest of the whole numbers that a value is clamped to."""
+    least, most = low * step, high * step
+    if column.lower is not None and column.upper is not None:
+        least = max(least, -((-column.lower) // 1))
+        most = min(most, column.upper // 1)
+    return least, most
 
 
 def _rounded_steps(

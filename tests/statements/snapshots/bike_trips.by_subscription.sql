@@ -1,5 +1,5 @@
 WITH typed AS (
-  SELECT "bike_id", nullif("subscription_type", '') AS "subscription_type" FROM dp_source
+  SELECT "bike_id", "subscription_type" FROM dp_source
 ),
 coded AS (
   SELECT * FROM (SELECT typed."bike_id" AS id, CAST(CASE WHEN typed."subscription_type" = 'Subscriber' THEN 0 WHEN typed."subscription_type" = 'Customer' THEN 1 END AS BIGINT) * 1 AS cell FROM typed ) WHERE cell IS NOT NULL AND id IS NOT NULL

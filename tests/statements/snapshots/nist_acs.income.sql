@@ -14,7 +14,7 @@ SELECT cell, CAST(least(greatest(coalesce(sum(a0), 0), -4611686018427387904::HUG
 FROM placed WHERE cell IS NOT NULL GROUP BY cell;
 
 WITH typed AS (
-  SELECT * FROM (SELECT nullif("PUMA", '') AS "PUMA", "AGEP", nullif("PINCP", 'nan'::DOUBLE) AS "PINCP" FROM dp_source) WHERE ("AGEP" >= 15)
+  SELECT * FROM (SELECT "PUMA", "AGEP", nullif("PINCP", 'nan'::DOUBLE) AS "PINCP" FROM dp_source) WHERE ("AGEP" >= 15)
 ),
 coded AS (
   SELECT * FROM (SELECT NULL AS id, CAST(dp_keys_0.code AS BIGINT) * 1 AS cell, (CAST(CASE WHEN typed."PINCP" IS NOT NULL THEN CAST(round(least(greatest(CAST(typed."PINCP" AS DOUBLE), 0.0::DOUBLE), 150000.0::DOUBLE)) AS BIGINT) END AS BIGINT) - 0) AS v3 FROM typed LEFT JOIN dp_keys_0 ON typed."PUMA" = dp_keys_0.value) WHERE cell IS NOT NULL

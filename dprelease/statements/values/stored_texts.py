@@ -1,0 +1,37 @@
+"""Categories that are stored as texts, and found as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dprelease.query import quoting
+from dprelease.query.resolve import Query
+from dprelease.schema.columns import CategoryColumn
+from dprelease.statements.layers import grouped_as_stored
+from dprelease.statements.values.categories import category
+from dprelease.statements.values.physical import base_type
+
+
+def found_as_texts(query: Query, physical: Mapping[str, str]) -> frozenset[str]:
+    """Return the keys whose stored texts are compared as they are, and that nothing else reads.
+
+    That an empty text is missing need not be told where nothing stands in for what is missing: it
+    is none of the declared values, as any other text that is not.
+    """
+    keys = {key.column: key for key in (query.finest or query.keys).keys}
+    return frozenset(
+        name
+        for name in grouped_as_stored(query)
+        if base_type(physical[name]) == "VARCHAR"
+        and keys[name].nulls is None
+        and keys[name].others is None
+        and _are_plain(name, query)
+    )
+
+
+def _are_plain(name: str, query: Query) -> bool:
+    """Return whether a stored text means itself, but for an empty one."""
+    column, source = query.table.columns[name], quoting.identifier(name)
+    if not isinstance(column, CategoryColumn):
+        return False
+    return category(source, "VARCHAR", column.values or ()) in (source, f"nullif({source}, '')")
