@@ -14,7 +14,7 @@ import numpy as np
 
 from dprelease.exact.arrow_numbers import numbers_of
 from dprelease.exact.results.true_table import Integers
-from dprelease.exact.results.vectors import batches
+from dprelease.exact.results.vectors import LARGE, batches
 from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class _Ranges:
         """Begin with the first row: the engine has read all others before it gives this one."""
 
         def begun(link: duckdb.DuckDBPyConnection) -> Generator[Any, None, None]:
-            return batches(link, self.sql, 1 + self.number)
+            return batches(link, self.sql, 1 + self.number, LARGE)
 
         self._coming = self.attempt(begun)
         self._left, self._passed, self._vectors = self._next(), 0, None

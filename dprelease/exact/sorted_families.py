@@ -16,7 +16,7 @@ import numpy as np
 
 from dprelease.exact.arrow_numbers import numbers_of
 from dprelease.exact.results.true_table import Held, Integers
-from dprelease.exact.results.vectors import MOST_ROWS, batches, most_added
+from dprelease.exact.results.vectors import LARGE, MOST_ROWS, batches, most_added
 from dprelease.exact.table_reader import Attempt
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query.aggregates.aggregate import Aggregate
@@ -136,7 +136,7 @@ def _added_up(
     from dprelease.exact.results.sorted_cells import TooManyRows, sorted_cells
 
     def read() -> Iterator[Rows]:
-        for batch in batches(link, rows.sql, 1 + len(rows.ones)):
+        for batch in batches(link, rows.sql, 1 + len(rows.ones), LARGE):
             cells, *added = batch.columns
             yield (
                 numbers_of(cells),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dprelease.query.grouping.places import Places
-from dprelease.statements.values.lattice_steps import Clamped
+from dprelease.statements.values.stored_candidates import Clamped, Rounded
 from dprelease.system.late_dataclasses import dataclass
 
 
@@ -23,15 +23,15 @@ class ProfileSql:
     """Two SELECTs for the same: rows of BIGINT `cell`, `v`, `n`, or one BIGINT `place` a row.
 
     `place` is cell x `candidates` + v, or one beyond the last for a row that does not count:
-    counting places in memory is faster where they are few. With `clamped` a row has whole numbers
-    `cell` and `v` in its place, NULL where it does not count: v is what is stored, and becomes a
-    candidate where it is counted.
+    counting places in memory is faster where they are few. With `stored` a row has `cell`, a whole
+    number, and `v` in its place, NULL where it does not count: v is what is stored, of which a
+    candidate is made where it is counted.
     """
 
     grouped: str
     places: str
     candidates: int
-    clamped: Clamped | None = None
+    stored: Clamped | Rounded | None = None
 
 
 @dataclass(frozen=True, slots=True)

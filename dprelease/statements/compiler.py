@@ -34,8 +34,9 @@ from dprelease.statements.meanings import typed
 from dprelease.statements.partition_counts import partition
 from dprelease.statements.raw_keys import raw_key
 from dprelease.statements.values.categories import is_short, or_else, position_in, with_stand_ins
-from dprelease.statements.values.lattice_steps import Clamped, as_stored, steps
+from dprelease.statements.values.lattice_steps import steps
 from dprelease.statements.values.row_values import NARROW, group_total, row_value, same_values
+from dprelease.statements.values.stored_candidates import Clamped, Rounded, as_stored
 from dprelease.statements.values.stored_numbers import (
     found_as_numbers,
     run_position,
@@ -157,19 +158,19 @@ class Compiler:
         by_group = self._statement([*kept, ("", grouped)])
         outside = self.query.keys.size * size
         kind = "INTEGER" if outside < NARROW else "BIGINT"
-        clamped = self._clamped(aggregate) if is_row else None
-        if clamped is not None:
-            rows = self._rows([], kind, f", {clamped.sql} AS v")
+        stored = self._stored_candidates(aggregate) if is_row else None
+        if stored is not None:
+            rows = self._rows([], kind, f", {stored.sql} AS v")
             pairs = self._statement([("kept", rows), ("", "SELECT cell, v FROM kept")])
-            return ProfileSql(by_group, pairs, size, clamped)
+            return ProfileSql(by_group, pairs, size, stored)
         place = f"cell * {size} + v{j}"
         places = f"SELECT CAST({or_else(place, outside)} AS {kind}) AS place\nFROM {self.source}"
         if is_row:  # the engine is faster without a filter on what it computes
             kept = [("kept", self._rows([j]))]
         return ProfileSql(by_group, self._statement([*kept, ("", places)]), size)
 
-    def _clamped(self, aggregate: Aggregate) -> Clamped | None:
-        """Return the stored values that only have to be clamped; None for any others."""
+    def _stored_candidates(self, aggregate: Aggregate) -> Clamped | Rounded | None:
+        """Return values of which candidates are made where they are counted; None for others."""
         name, lattice = aggregate.column or "", aggregate.lattice
         column = self.columns[name]
         if lattice is None or not isinstance(column, IntegerColumn | NumberColumn):

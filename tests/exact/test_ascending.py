@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease.errors import DataError
+from dprelease.exact import ascending as ascending_module
 from dprelease.exact import table_reader
 from dprelease.exact.ascending import AscendingVector, ascending
 from dprelease.exact.duckdb import Engine
@@ -29,7 +30,7 @@ RANGES = st.lists(st.tuples(st.integers(0, SIZE), st.integers(0, SIZE + 5)), max
 def made(rows: dict[int, int], batch: int) -> Iterator[dict[str, AscendingVector]]:
     """Yield two vectors: the numbers of rows, and their negatives."""
     with duckdb.connect() as link, pytest.MonkeyPatch.context() as changed:
-        changed.setattr(vectors, "BATCH", batch)
+        changed.setattr(ascending_module, "LARGE", batch)
         link.execute("CREATE TABLE t (cell BIGINT, m0 BIGINT, m1 BIGINT)")
         for cell, value in sorted(rows.items(), key=lambda one: -one[0]):
             link.execute("INSERT INTO t VALUES (?, ?, ?)", [cell, value, -value])

@@ -1,9 +1,12 @@
-"""Whole numbers that are clamped where they are counted: the counts are those of clamped numbers."""
+"""Numbers of which candidates are made where they are counted: what the engine makes, to the bit."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from fractions import Fraction
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +20,9 @@ from dprelease.exact.results import vectors
 from dprelease.exact.results.true_table import DenseProfile
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
+from dprelease.statements import compiler
 from dprelease.statements.compiler import compile_query
+from dprelease.statements.values.stored_candidates import Clamped, Rounded
 from tests.exact.build import ask, declare
 
 KEYS = ["a", "b"]
@@ -118,7 +123,8 @@ def test_only_stored_whole_numbers_are(name: str) -> None:
     """And none of which more is to be done than to clamp them."""
 
     def clamped(declared: Declared) -> bool:
-        return compile_query(median(declared), types).profiles["m"].clamped is not None
+        stored = compile_query(median(declared), types).profiles["m"].stored
+        return isinstance(stored, Clamped)
 
     types = {"c": "VARCHAR", "w": name}
     assert clamped(table("integer", 0, 9)) == (name in TYPES)
@@ -128,7 +134,75 @@ def test_only_stored_whole_numbers_are(name: str) -> None:
     ids = {"type": "integer", "lower": 0, "upper": 9}
     columns = {"c": {"type": "category", "values": KEYS}, "w": ids, "id": ids}
     people = declare(columns, privacy_unit={"id": "id", "max_groups": 1, "max_rows_per_group": 1})
-    assert compile_query(median(people), {**types, "id": "BIGINT"}).profiles["m"].clamped is None
+    assert compile_query(median(people), {**types, "id": "BIGINT"}).profiles["m"].stored is None
+
+
+STEPS: dict[str, tuple[dict[str, Any], Fraction]] = {
+    "ones": ({"lower": 0, "upper": 9, "step": 1}, Fraction(1)),
+    "cents": ({"lower": -3, "upper": 2, "step": "0.01"}, Fraction(1, 100)),
+    "thirds of a hundredth": ({"lower": 0, "upper": 1, "step": "0.0003"}, Fraction(3, 10_000)),
+    "sevens": ({"lower": -70, "upper": 700, "step": 7}, Fraction(7)),
+    "odd bounds": ({"lower": "0.1", "upper": "2.3", "step": "0.1"}, Fraction(1, 10)),
+}
+"""Columns of numbers, each with its step."""
+
+ODD = [math.inf, -math.inf, math.nan, -0.0, 5e-324, 1.7976931348623157e308, 0.49999999999999994]
+
+
+def floats(step: Fraction) -> st.SearchStrategy[float]:
+    """Return floats about halves of a step, where rounding goes one way or the other."""
+    halves = st.integers(-25, 25).map(lambda i: float(i * step / 2))
+    near = st.tuples(halves, st.sampled_from([-math.inf, 0.0, math.inf]))
+    moved = near.map(lambda pair: math.nextafter(pair[0], pair[1]) if pair[1] else pair[0])
+    return st.one_of(moved, st.sampled_from(ODD), st.floats(-1e3, 1e3))
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32(), pa.int64(), pa.string()], ids=str)
+@pytest.mark.parametrize("name", STEPS)
+@given(data=st.data())
+def test_floats_are_those_that_the_engine_makes(name: str, kind: pa.DataType, data: Any) -> None:
+    declared = declare({"c": {"type": "category", "values": KEYS}, "w": STEPS[name][0] | NUMBER})
+    rows = data.draw(
+        st.lists(st.tuples(SOME, st.one_of(st.none(), floats(STEPS[name][1]))), max_size=30)
+    )
+    frame = pa.table(
+        {
+            "c": pa.array([key for key, _ in rows], pa.string()),
+            "w": stored([w for _, w in rows], kind),
+        }
+    )
+    types = {"c": "VARCHAR", "w": ENGINES[kind]}
+    made = compile_query(median(declared), types).profiles["m"].stored
+    with Engine.open(declared, frame) as engine:
+        found = dense(engine, declared)
+        with mock.patch.object(compiler, "as_stored", return_value=None):
+            engine._compiled = None
+            assert found == dense(engine, declared)
+    assert isinstance(made, Rounded) != (name == "ones" and kind == pa.int64())
+
+
+NUMBER = {"type": "number"}
+ENGINES = {
+    pa.float64(): "DOUBLE",
+    pa.float32(): "FLOAT",
+    pa.int64(): "BIGINT",
+    pa.string(): "VARCHAR",
+}
+
+
+def stored(values: list[float | None], kind: pa.DataType) -> pa.Array:
+    if pa.types.is_integer(kind):
+        fitting = [w if w is None or abs(w) < 2**53 else None for w in values]
+        return pa.array([None if w is None else int(w) for w in fitting], kind)
+    if pa.types.is_string(kind):
+        return pa.array([None if w is None else repr(w) for w in values], kind)
+    return pa.array(values, pa.float64()).cast(kind, safe=False)
+
+
+def dense(engine: Engine, declared: Declared) -> list[int]:
+    profile = engine.run(median(declared)).profile("m")
+    assert isinstance(profile, DenseProfile)
+    return profile.upto.ravel().tolist()
 
 
 @given(

@@ -22,7 +22,7 @@ from dprelease.exact.reading.stored_types import (
     column_types,
     union,
 )
-from dprelease.exact.results.vectors import BATCH
+from dprelease.exact.results.vectors import LARGE
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
 from dprelease.statements.values.physical import INT96, ZONED_MS
@@ -149,7 +149,7 @@ class FileBatches:
 
         for path in self.files:
             with pq.ParquetFile(path) as file:
-                for batch in file.iter_batches(BATCH, columns=schema.names):
+                for batch in file.iter_batches(LARGE, columns=schema.names):
                     yield from self._read(pa.table(batch)).cast(schema).to_batches()
 
     def _read(self, table: pa.Table) -> pa.Table:

@@ -10,7 +10,7 @@ import duckdb
 from dprelease.errors import DataError
 from dprelease.exact.reading.frames import read_as_declared
 from dprelease.exact.reading.sources import named, stored_columns
-from dprelease.exact.results.vectors import BATCH
+from dprelease.exact.results.vectors import LARGE
 from dprelease.schema.load import Declared
 from dprelease.system.late_dataclasses import dataclass
 
@@ -45,7 +45,7 @@ class Batches:
     def _read(self) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        for batch in self.frame.to_arrow_reader(BATCH):
+        for batch in self.frame.to_arrow_reader(LARGE):
             yield from _batch(pa.table(batch), self.wanted, self.declared).to_batches()
 
 

@@ -11,15 +11,20 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from dprelease.exact.arrow_numbers import known, numbers_of, with_any
+from dprelease.exact.arrow_numbers import numbers_of
+from dprelease.exact.results.candidate_places import places_of
 from dprelease.exact.results.stored import WIDTH, StoredVector
 from dprelease.exact.results.true_table import Integers
 from dprelease.query.measurement import Measurement
 from dprelease.statements.compiled import ProfileSql
 from dprelease.system.late_dataclasses import dataclass
 
-BATCH = 2**18
-"""Rows that come from the engine at a time: a column of them stays in a cache."""
+BATCH = 2**15
+"""Rows that come from the engine at a time: numbers that are made of them stay in a cache, and the
+memory of one batch serves the next, where larger pieces of it are given back and had anew."""
+
+LARGE = 2**20
+"""Rows of a batch where each of them costs something of its own."""
 
 NUMBERS = 2**22
 """Numbers that come at a time, 32 MB at most: of more columns fewer rows."""
@@ -80,35 +85,19 @@ def counted(
         seen += len(batch)
         if seen >= NARROW:
             counts = counts.astype(np.int64, copy=False)
-        np.add.at(counts, _places(batch, asked, places), counts.dtype.type(1))
+        np.add.at(counts, places_of(batch, asked, places), counts.dtype.type(1))
     return counts[:places]
 
 
-def _places(batch: Any, asked: ProfileSql, outside: int) -> NDArray[Any]:
-    """Return the place of each row, `outside` where it does not count."""
-    if asked.clamped is None:
-        return numbers_of(batch.column(0))
-    cells, values = batch.columns
-    stored, clamped = with_any(values), asked.clamped
-    if max(map(abs, (clamped.least, clamped.most, clamped.first))) >= NARROW:
-        stored = stored.astype(np.int64, copy=False)
-    candidates = np.clip(stored, clamped.least, clamped.most) - clamped.first
-    places: NDArray[np.int32] = with_any(cells) * np.int32(asked.candidates)
-    places += candidates.astype(np.int32, copy=False)
-    for column in (cells, values):
-        there = known(column)
-        if there is not None:  # five times as fast as to write where none is
-            places *= there
-            places += (1 - there) * np.int32(outside)
-    return places
-
-
-def batches(link: duckdb.DuckDBPyConnection, sql: str, wide: int = 2) -> Generator[Any, None, None]:
+def batches(
+    link: duckdb.DuckDBPyConnection, sql: str, wide: int = 2, most: int = BATCH
+) -> Generator[Any, None, None]:
     """Yield the rows of a SELECT of so many columns as Arrow record batches, as they are made.
 
-    An engine that fails after its first batch raises OSError or ValueError, with its own words.
+    `most`: rows of a batch, of which there are fewer where they are wide. An engine that fails
+    after its first batch raises OSError or ValueError, with its own words.
     """
-    yield from link.sql(sql).to_arrow_reader(min(BATCH, NUMBERS // wide))
+    yield from link.sql(sql).to_arrow_reader(min(most, NUMBERS // wide))
 
 
 class _TooManyRows(Exception):

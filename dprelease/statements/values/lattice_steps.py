@@ -13,14 +13,10 @@ from fractions import Fraction
 from dprelease.numerics.rounding import round_down, round_up
 from dprelease.query import quoting
 from dprelease.schema.columns import IntegerColumn, Lattice, NumberColumn
-from dprelease.statements.values.physical import INTEGERS, SMALL_INTEGERS, base_type
-from dprelease.system.late_dataclasses import dataclass
+from dprelease.statements.values.physical import INTEGERS, base_type
 
 EXACT = 2**53
 """Up to it a float holds every whole number."""
-
-WIDEST = 2**62
-"""Sums and differences of two smaller numbers fit 64 bits."""
 
 WIDEST_EXACT = 2**125  # sums and differences of two such numbers are 128-bit integers
 
@@ -33,7 +29,7 @@ def steps(value: str, lattice: Lattice, column: IntegerColumn | NumberColumn, ph
     """
     low, high, step = lattice.lower, lattice.upper, lattice.step
     null = column.null_value
-    if _is_whole(column, step, physical) and max(abs(low), abs(high)) * step < WIDEST_EXACT:
+    if is_whole(column, step, physical) and max(abs(low), abs(high)) * step < WIDEST_EXACT:
         sql = _whole_steps(value, column, low, high, step.numerator)
         if null is None:
             return sql  # a missing value stays missing in all of it
@@ -45,43 +41,7 @@ def steps(value: str, lattice: Lattice, column: IntegerColumn | NumberColumn, ph
     return f"CASE WHEN {value} IS NOT NULL THEN {sql} ELSE {inside} END"
 
 
-@dataclass(frozen=True, slots=True)
-class Clamped:
-    """Whole numbers of at most 64 bits, `sql`, that are steps once they are clamped to two ends.
-
-    `first`: the lowest step. All are below 2^62 in size.
-    """
-
-    sql: str
-    least: int
-    most: int
-    first: int
-
-
-def as_stored(
-    value: str, lattice: Lattice, column: IntegerColumn | NumberColumn, physical: str
-) -> Clamped | None:
-    """Return a typed value of which `steps` is but a clamp, which is left to who reads the rows.
-
-    A clamp takes the engine as long as all else that it does with a row. None where `steps` does
-    more than that.
-    """
-    kind = base_type(physical)
-    is_number = isinstance(column, NumberColumn)
-    if kind not in SMALL_INTEGERS or not _is_whole(column, lattice.step, kind):
-        return None
-    if column.null_value is not None or lattice.step != 1:
-        return None
-    if is_number and kind == "BIGINT":  # typed as floats
-        return None
-    least, most = _ends(column, lattice.lower, lattice.upper, 1)
-    if max(map(abs, (least, most, lattice.lower))) >= WIDEST:
-        return None
-    wide = "BIGINT" if kind in {"BIGINT", "UINTEGER"} else "INTEGER"
-    return Clamped(f"CAST({value} AS {wide})", least, most, lattice.lower)
-
-
-def _is_whole(column: IntegerColumn | NumberColumn, step: Fraction, physical: str) -> bool:
+def is_whole(column: IntegerColumn | NumberColumn, step: Fraction, physical: str) -> bool:
     """Return whether steps are found among whole numbers, faster than by doubles where both can."""
     if isinstance(column, IntegerColumn):
         return step.denominator == 1
@@ -94,7 +54,7 @@ def _whole_steps(
     value: str, column: IntegerColumn | NumberColumn, low: int, high: int, step: int
 ) -> str:
     # Not least(greatest(...)), which takes a missing value for a bound, and is slower.
-    ends = [quoting.integer(end) for end in _ends(column, low, high, step)]
+    ends = [quoting.integer(end) for end in whole_ends(column, low, high, step)]
     clamped = (
         f"CASE WHEN {value} < {ends[0]} THEN {ends[0]} WHEN {value} > {ends[1]} THEN {ends[1]} "
         f"ELSE {value} END"
@@ -105,7 +65,9 @@ def _whole_steps(
     return f"CAST({raised} // {step} + {quoting.integer(low)} AS BIGINT)"
 
 
-def _ends(column: IntegerColumn | NumberColumn, low: int, high: int, step: int) -> tuple[int, int]:
+def whole_ends(
+    column: IntegerColumn | NumberColumn, low: int, high: int, step: int
+) -> tuple[int, int]:
     """Return the least and the greatest of the whole numbers that a value is clamped to."""
     least, most = low * step, high * step
     if column.lower is not None and column.upper is not None:
@@ -117,21 +79,26 @@ def _ends(column: IntegerColumn | NumberColumn, low: int, high: int, step: int) 
 def _rounded_steps(
     value: str, column: IntegerColumn | NumberColumn, low: int, high: int, step: Fraction
 ) -> str:
-    ends = round_down(Fraction(column.lower or 0)), round_up(Fraction(column.upper or 0))
+    ends = float_ends(column)
     least, most = map(quoting.double, ends)
     scaled = f"least(greatest(CAST({value} AS DOUBLE), {least}), {most})"
     if step.numerator == 1 and step.denominator > 1:
         scaled = f"{scaled} * {quoting.double(Fraction(step.denominator))}"
     elif step != 1:
         scaled = f"{scaled} / {quoting.double(step)}"
-    if _stay_inside(ends, low, high, step):
+    if stay_inside(ends, low, high, step):
         return f"CAST(round({scaled}) AS BIGINT)"
     rounded = f"CAST(round({scaled}) AS HUGEINT)"
     inside = f"least(greatest({rounded}, {quoting.integer(low)}), {quoting.integer(high)})"
     return f"CAST({inside} AS BIGINT)"
 
 
-def _stay_inside(ends: tuple[float, float], low: int, high: int, step: Fraction) -> bool:
+def float_ends(column: IntegerColumn | NumberColumn) -> tuple[float, float]:
+    """Return the least and the greatest of the floats that a value is clamped to."""
+    return round_down(Fraction(column.lower or 0)), round_up(Fraction(column.upper or 0))
+
+
+def stay_inside(ends: tuple[float, float], low: int, high: int, step: Fraction) -> bool:
     """Return whether floats between two ends are never rounded to steps outside of `low` to `high`.
 
     To multiply or divide floats by a positive one, to the nearest float, is monotone, and so is

@@ -1,0 +1,86 @@
+"""Stored numbers of which whoever counts them makes candidates, instead of the engine.
+
+To clamp a number takes the engine as long as all else that it does with its row, and to round it as
+long again. What is said here of a column gives the same whole numbers as `lattice_steps`, to the
+bit; where that takes more than what is said here, it is left to the engine.
+"""
+
+from __future__ import annotations
+
+from dprelease.schema.columns import IntegerColumn, Lattice, NumberColumn
+from dprelease.statements.values.lattice_steps import (
+    EXACT,
+    float_ends,
+    is_whole,
+    stay_inside,
+    whole_ends,
+)
+from dprelease.statements.values.physical import SMALL_INTEGERS, base_type
+from dprelease.system.late_dataclasses import dataclass
+
+WIDEST = 2**62
+"""Sums and differences of two smaller numbers fit 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clamped:
+    """Whole numbers of at most 64 bits, `sql`, that are steps once they are clamped to two ends.
+
+    `first`: the step of the first candidate. All are below 2^62 in size.
+    """
+
+    sql: str
+    least: int
+    most: int
+    first: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rounded:
+    """Floats, `sql`, that are steps once they are clamped, scaled and rounded half away from zero.
+
+    Clamped floats are multiplied by `times`, or divided by `over`. `first`: the step of the first
+    candidate. Steps are at most 2^53 in size. What is NULL may be any float, also NaN.
+    """
+
+    sql: str
+    least: float
+    most: float
+    first: int
+    times: float = 1.0
+    over: float = 1.0
+
+
+def as_stored(
+    value: str, lattice: Lattice, column: IntegerColumn | NumberColumn, physical: str
+) -> Clamped | Rounded | None:
+    """Return a typed value of which steps are made where it is counted; None for the engine's."""
+    if column.null_value is not None:
+        return None
+    if is_whole(column, lattice.step, physical):
+        return _clamped(value, lattice, column, base_type(physical))
+    return _rounded(value, lattice, column) if isinstance(column, NumberColumn) else None
+
+
+def _clamped(
+    value: str, lattice: Lattice, column: IntegerColumn | NumberColumn, kind: str
+) -> Clamped | None:
+    is_float = isinstance(column, NumberColumn) and kind == "BIGINT"  # once it is typed
+    if kind not in SMALL_INTEGERS or is_float or lattice.step != 1:
+        return None
+    least, most = whole_ends(column, lattice.lower, lattice.upper, 1)
+    if max(map(abs, (least, most, lattice.lower))) >= WIDEST:
+        return None
+    wide = "BIGINT" if kind in {"BIGINT", "UINTEGER"} else "INTEGER"
+    return Clamped(f"CAST({value} AS {wide})", least, most, lattice.lower)
+
+
+def _rounded(value: str, lattice: Lattice, column: NumberColumn) -> Rounded | None:
+    low, high, step = lattice.lower, lattice.upper, lattice.step
+    ends = float_ends(column)
+    if max(abs(low), abs(high)) > EXACT or not stay_inside(ends, low, high, step):
+        return None
+    sql = f"CAST({value} AS DOUBLE)"
+    if step.numerator == 1:
+        return Rounded(sql, *ends, low, times=float(step.denominator))
+    return Rounded(sql, *ends, low, over=float(step))
