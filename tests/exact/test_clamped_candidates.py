@@ -17,10 +17,12 @@ from hypothesis import strategies as st
 from dprelease.exact.arrow_numbers import array_of, known, with_any
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.results import vectors
+from dprelease.exact.results.candidate_places import places_of
 from dprelease.exact.results.true_table import DenseProfile
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
 from dprelease.statements import compiler
+from dprelease.statements.compiled import ProfileSql
 from dprelease.statements.compiler import compile_query
 from dprelease.statements.values.stored_candidates import Clamped, Rounded
 from tests.exact.build import ask, declare
@@ -203,6 +205,15 @@ def dense(engine: Engine, declared: Declared) -> list[int]:
     profile = engine.run(median(declared)).profile("m")
     assert isinstance(profile, DenseProfile)
     return profile.upto.ravel().tolist()
+
+
+@pytest.mark.parametrize("least", [-3.0, 0.0])
+def test_no_float_leaves_its_cell(least: float) -> None:
+    """Not one that an engine would have to give as missing, either."""
+    odd = [math.nan, -math.nan, *ODD]
+    batch = pa.record_batch({"cell": pa.array([1] * len(odd), pa.int32()), "v": pa.array(odd)})
+    asked = ProfileSql("", "", 7, Rounded("", least, least + 6, int(least)))
+    assert set(places_of(batch, asked, 21)) <= set(range(7, 14))
 
 
 @given(

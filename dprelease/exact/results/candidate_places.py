@@ -24,7 +24,8 @@ def places_of(batch: Any, asked: ProfileSql, outside: int) -> NDArray[Any]:
         return numbers_of(batch.column(0))
     cells, values = batch.columns
     places: NDArray[np.int32] = with_any(cells) * np.int32(asked.candidates)
-    places += _candidates(with_any(values), asked.stored)
+    # Whatever an engine gives for a float, a row counts for a candidate of its own cell.
+    places += np.clip(_candidates(with_any(values), asked.stored), 0, asked.candidates - 1)
     for column in (cells, values):
         there = known(column)
         if there is not None:  # five times as fast as to write where none is
