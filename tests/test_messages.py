@@ -817,6 +817,30 @@ DP-QUERY-002  'note' can't be a key: a column of type text has no public values.
 """,
     ),
     (
+        "a list over several lines without a comma",
+        "release.yaml",
+        "group_by: [sex]",
+        "group_by: [\n      sex\n      age\n    ]",
+        2,
+        """
+release.yaml:10  queries.by_sex.group_by[0]
+DP-QUERY-001  The table 'people' declares no column 'sex age'; a comma is missing after 'sex'.
+  Fix    declared columns are: person, sex, age, income, born, member, note.
+""",
+    ),
+    (
+        "a key twice",
+        "release.yaml",
+        "[sex]",
+        "[sex, sex]",
+        2,
+        """
+release.yaml:9  queries.by_sex.group_by[1]
+DP-QUERY-008  The key 'sex' stands twice in one list of keys.
+  Fix    name it once.
+""",
+    ),
+    (
         "an unknown key",
         "release.yaml",
         "[sex]",

@@ -193,6 +193,16 @@ def test_formats_that_say_no_year_are_refused(where: str, layout: str) -> None:
         table({"a": column}, source=source)
 
 
+def test_all_values_that_stand_there_twice_are_named_up_to_some(tmp_path: Path) -> None:
+    """Whoever mends one should not be told the next one then."""
+    path = tmp_path / "t.yaml"
+    for number, named in [(2, "'v0', 'v1' twice"), (7, "'v0', 'v1', 'v2', 'v3', 'v4' and 2 more")]:
+        values = ", ".join([*[f"v{i}" for i in range(number)] * 2, "apart"])
+        path.write_text(f"table: t\ncolumns:\n  k: {{type: category, values: [{values}]}}\n")
+        with pytest.raises(DpReleaseError, match=f"DP-SCHEMA-003.*'k' has {named}"):
+            read_table(path)
+
+
 @pytest.mark.parametrize("way", ["values", "values_from", "labels"])
 def test_a_value_that_stands_there_twice_is_named(way: str, tmp_path: Path) -> None:
     """In a file of a million values nobody finds it by hand."""

@@ -37,7 +37,7 @@ TEMPLATES: dict[str, Template] = {
         fix="group by fewer or coarser keys, or raise limits.max_cells.",
     ),
     "DP-QUERY-008": Template(
-        cause="The key '{column}' stands in group_by twice.",
+        cause="The key '{column}' stands twice in one list of keys.",
         fix="name it once.",
     ),
     "DP-QUERY-009": Template(

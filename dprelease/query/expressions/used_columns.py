@@ -36,6 +36,14 @@ def unknown_column(table: Table, column: str) -> dict[str, Any]:
     return {
         "table": table.name,
         "column": column,
-        "nearest": nearest(column, table.columns),
+        "nearest": _without_comma(column, table) or nearest(column, table.columns),
         "known": ", ".join(table.columns),
     }
+
+
+def _without_comma(written: str, table: Table) -> str:
+    """Return what is said of several columns that a list over several lines has as one text."""
+    names = written.split()
+    if len(names) < 2 or not all(name in table.columns for name in names):
+        return ""
+    return f"; a comma is missing after '{names[0]}'"

@@ -10,6 +10,9 @@ from dprelease.schema.model import shortened
 from dprelease.schema.said import EVERY, Label, Said, labels_of_values, problem_of
 from dprelease.schema.said import LONGEST_LABEL as LONGEST
 
+NAMED = 5
+"""Values that a message names at most."""
+
 MANY = 1 << 16
 """Values from which on a set of them is large."""
 
@@ -31,10 +34,11 @@ def refuse_twice(values: Sequence[str], **key: str) -> None:
     """Refuse values of which there are none, or of which one stands there twice: DP-SCHEMA-003."""
     if values and are_apart(values):
         return
-    again = next((value for value, number in Counter(values).items() if number > 1), None)
-    if values and again is None:
+    again = [f"'{shortened(value)}'" for value, number in Counter(values).items() if number > 1]
+    if values and not again:
         return
-    problem = "is empty" if again is None else f"has '{shortened(again)}' twice"
+    named = ", ".join(again[:NAMED]) + f" and {len(again) - NAMED} more" * (len(again) > NAMED)
+    problem = f"has {named} twice" if again else "is empty"
     refuse("DP-SCHEMA-003", column="this column", problem=problem, **key)
 
 

@@ -142,9 +142,13 @@ def _start(stop: _Stop) -> Flaw | None:
     began = [stop.start_column] if stop.start == stop.line else []
     for column in (stop.column, stop.column - 1, *began):
         mark = stop.here[column : column + 1]
-        if mark and mark in STARTS and stop.here[:column].rstrip().endswith((":", "-", "[", "{")):
-            words = f"a value can't start with {mark} unless it is quoted"
-            return Flaw(stop.line, words, "put the whole value between quotes, as in count: '*'")
+        before = stop.here[:column].rstrip()
+        if not mark or mark not in STARTS or not before.endswith((":", "-", "[", "{", ",")):
+            continue
+        if mark == "," and not before.endswith((":", "-")):
+            return Flaw(stop.line, "a comma stands there with no value before it", "remove it")
+        words = f"a value can't start with {mark} unless it is quoted"
+        return Flaw(stop.line, words, "put the whole value between quotes, as in count: '*'")
     return None
 
 
