@@ -186,7 +186,7 @@ DP-QUERY-001  The table 'people' declares no column 'true'.
         2,
         """
 release.yaml:12  queries.by_sex.columns.persons.count
-DP-DECL-003  The value is not valid: a text is needed, and no list.
+DP-DECL-003  The value is not valid: a text is needed, and a list is none.
   Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
@@ -246,7 +246,7 @@ DP-DECL-001  There is no key 'SUM' here; did you mean 'sum'.
         2,
         """
 release.yaml:14  queries.by_sex.columns.pay.sum
-DP-DECL-003  The value is not valid: a text is needed, and no list.
+DP-DECL-003  The value is not valid: a text is needed, and a list is none.
   Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
@@ -474,7 +474,7 @@ DP-WHERE-001  The text can't be parsed as one SQL expression, from 'WHERE' on.
         2,
         """
 release.yaml:8  queries.by_sex.where
-DP-DECL-003  The value is not valid: a text is needed, and no list.
+DP-DECL-003  The value is not valid: a text is needed, and a list is none.
   Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
@@ -606,7 +606,7 @@ DP-YAML-003  The text is not valid YAML: a value that starts with a quote ends w
         2,
         """
 release.yaml:7  queries.by_sex.from
-DP-DECL-003  The value is not valid: a text is needed, and no list.
+DP-DECL-003  The value is not valid: a text is needed, and a list is none.
   Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
@@ -1206,7 +1206,7 @@ DP-DECL-003  The value is not valid: a list is needed, such as [a, b].
         2,
         """
 people.yaml:6  columns.sex.values[1]
-DP-DECL-003  The value is not valid: a text is needed.
+DP-DECL-003  The value is not valid: a text is needed, and an empty place (null) is none.
   Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),

@@ -908,7 +908,7 @@ DP-SCHEMA-007  'band' cuts 'note', which is not an integer or number column of t
         2,
         """
 people.yaml:6  columns.sex.values[1]
-DP-DECL-003  The value is not valid: a text is needed, and no list.
+DP-DECL-003  The value is not valid: a text is needed, and a list is none.
   Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),

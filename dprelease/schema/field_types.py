@@ -31,12 +31,26 @@ def refuse(code: str, **fields: object) -> NoReturn:
     raise PydanticCustomError(code, "finding", fields)
 
 
+NO_TEXTS = {
+    type(None): "an empty place (null)",
+    bool: "true or false",
+    float: "a float",
+    list: "a list",
+    tuple: "a list",
+}
+
+
+def _none_of(value: object) -> str:
+    """Return what stands there instead of a text or a number."""
+    return NO_TEXTS.get(type(value), "what has keys" if isinstance(value, dict) else "this")
+
+
 def to_fraction(value: object) -> Fraction:
     """Return the exact number of a decimal text or a Python number."""
     if isinstance(value, Fraction):
         return value
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        refuse("DP-DECL-004", problem="a list or keys are none")
+        refuse("DP-DECL-004", problem=f"{_none_of(value)} is none")
     try:
         return exact(str(value))
     except ValueError:
@@ -80,10 +94,7 @@ def to_text(value: object) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if not isinstance(value, str):
-        beside = ", and no list" * isinstance(value, list) + ", and no keys" * isinstance(
-            value, dict
-        )
-        refuse("DP-DECL-003", problem=f"a text is needed{beside}")
+        refuse("DP-DECL-003", problem=f"a text is needed, and {_none_of(value)} is none")
     if len(value) > LONGEST_TEXT or UNUSABLE.search(value):
         refuse("DP-DECL-003", problem="a text of at most 1000 characters without NUL is needed")
     return value

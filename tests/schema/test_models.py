@@ -217,3 +217,22 @@ def test_a_value_that_stands_there_twice_is_named(way: str, tmp_path: Path) -> N
     path.write_text(f"table: t\ncolumns:\n  k: {column}\n  n: {number}\n")
     with pytest.raises(DpReleaseError, match=r"DP-SCHEMA-003.*'k' has 'bee' twice"):
         read_table(path)
+
+
+def test_an_empty_place_in_a_list_is_told_as_one_and_at_its_area(tmp_path: Path) -> None:
+    """It was said to be a list, and told at the column."""
+    path = tmp_path / "t.yaml"
+    state = "  state: {type: category, values: [CT, ME]}\n"
+    county = "  county: {type: category, within: state, values: {CT: [a], ME: [b, null]}}\n"
+    path.write_text(f"table: t\ncolumns:\n{state}{county}")
+    with pytest.raises(DpReleaseError) as raised:
+        read_table(path)
+    assert "columns.county.values.ME" in str(raised.value)
+    assert "a text is needed, and an empty place (null) is none" in str(raised.value)
+    age = "  age: {type: integer, lower: 0, upper: [9]}\n"
+    cut = "  of: {cut: age, edges: [0, null, 9]}\n"
+    path.write_text(f"table: t\ncolumns:\n{age}{cut}")
+    with pytest.raises(DpReleaseError) as raised:
+        read_table(path)
+    assert "number is needed, and an empty place (null) is none" in str(raised.value)
+    assert "number is needed, and a list is none" in str(raised.value)

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
+from pydantic_core import PydanticCustomError
+
 from dprelease.schema.field_types import refuse, to_text
 from dprelease.schema.model import shortened
 from dprelease.schema.public_values.value_labels import are_apart
@@ -38,9 +40,17 @@ def parts_of_areas(values: object, within: str) -> tuple[list[str], list[str]]:
     for area, parts in values.items():
         if not isinstance(parts, list | tuple | Mapping):
             refuse("DP-DECL-003", problem="a list of values is needed for each area", key="values")
-        found += [to_text(part) for part in parts]
+        found += [_part(part, str(area), i) for i, part in enumerate(parts)]
         lies += [to_text(area)] * len(parts)
     return found, lies
+
+
+def _part(value: object, area: str, i: int) -> str:
+    """Return a value of an area; a finding stands at its place in the list."""
+    try:
+        return to_text(value)
+    except PydanticCustomError as problem:
+        refuse(problem.type, **{**(problem.context or {}), "spot": ("values", area, i)})
 
 
 def once(values: Sequence[str], areas: Sequence[str]) -> None:
