@@ -1,9 +1,10 @@
-"""The only source of randomness: an AES-256-CTR keystream keyed by the operating system.
+"""The only source of randomness: the operating system, stretched by AES-256-CTR for many words.
 
-The stream has no seed and no public way to get one. It can't be copied or pickled, a forked child
-draws a key of its own, whatever its number is, and new bytes of the operating system are mixed into
-the key before many words, so that a machine that was cloned or restored does not repeat the noise
-of its twin.
+The first words of a stream are the system's own; what they don't suffice for is a keystream that
+the system keys. The stream has no seed and no public way to get one. It can't be copied or pickled,
+a forked child draws a key of its own, whatever its number is, and new bytes of the operating system
+are mixed into the key before many words, so that a machine that was cloned or restored does not
+repeat the noise of its twin.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ REKEY_AFTER = 2**36
 """Bytes drawn from one key: 2**32 AES blocks, far below where a counter stream shows its period."""
 
 
+OWN = 2**18
+"""Bytes that the system gives itself: sooner than the cipher is loaded, and 1 ms at most."""
+
 MANY = 1024
 """Words drawn at once that are worth new bytes: a vector of noise begins with them."""
 
@@ -45,38 +49,53 @@ class Entropy:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._zeros = bytes(2**16)
-        self._rekey(b"")
+        self._zeros = b""
+        self._key = b""
+        self._stream: CipherContext | None = None
+        self._own = OWN
         _STREAMS.add(self)
 
     def fresh(self) -> None:
         """Mix new bytes of the operating system into the key; `words` does where many are drawn."""
         with self._lock:
-            self._rekey(self._key)
+            if self._stream is not None:
+                self._rekey()
 
     def words(self, n: int) -> Words:
         """Return (n,) independent uniform words; safe from several threads and after a fork."""
+        size = 8 * n
         with self._lock:
-            if not self._maker.is_here or self._drawn > REKEY_AFTER or n >= MANY:
-                self._rekey(self._key)
-            self._drawn += 8 * n
-            if len(self._zeros) < 8 * n:
-                self._zeros = bytes(8 * n)
-            return np.frombuffer(
-                self._stream.update(memoryview(self._zeros)[: 8 * n]), dtype=np.uint64
-            )
+            if size <= self._own:
+                self._own -= size
+                return np.frombuffer(os.urandom(size), dtype=np.uint64)
+            return np.frombuffer(self._stretched(size), dtype=np.uint64)
 
-    def _rekey(self, old_key: bytes) -> None:
+    def _stretched(self, size: int) -> bytes:
+        stream = self._stream
+        if (
+            stream is None
+            or not self._maker.is_here
+            or self._drawn > REKEY_AFTER
+            or size >= 8 * MANY
+        ):
+            stream = self._rekey()
+        self._drawn += size
+        if len(self._zeros) < size:
+            self._zeros = bytes(max(size, 2**16))
+        return stream.update(memoryview(self._zeros)[:size])
+
+    def _rekey(self) -> CipherContext:
         # Plans load this module, and draw nothing.
         from cryptography.hazmat.primitives.ciphers import Cipher
         from cryptography.hazmat.primitives.ciphers.algorithms import AES256
         from cryptography.hazmat.primitives.ciphers.modes import CTR
 
         # Hashing the old key in can only add entropy: if either part is unknown, the key is.
-        self._key = hashlib.sha256(old_key + os.urandom(64)).digest()
-        self._stream: CipherContext = Cipher(AES256(self._key), CTR(bytes(16))).encryptor()
+        self._key = hashlib.sha256(self._key + os.urandom(64)).digest()
+        self._stream = Cipher(AES256(self._key), CTR(bytes(16))).encryptor()
         self._maker = Maker()
         self._drawn = 0
+        return self._stream
 
     def _unlock(self) -> None:
         self._lock = threading.Lock()

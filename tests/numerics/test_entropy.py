@@ -7,6 +7,8 @@ import multiprocessing
 import os
 import pickle
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 
@@ -18,7 +20,15 @@ from dprelease.numerics.entropy import Entropy
 from tests import processes
 
 
-def test_two_streams_differ_whatever_is_seeded(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def keyed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Streams have no words of the system's own before those of their key."""
+    monkeypatch.setattr(entropy, "OWN", 0)
+
+
+@pytest.mark.parametrize("own", [0, entropy.OWN])
+def test_two_streams_differ_whatever_is_seeded(own: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entropy, "OWN", own)
     monkeypatch.setenv("PYTHONHASHSEED", "0")
     np.random.seed(0)
     first = Entropy().words(4)
@@ -26,15 +36,24 @@ def test_two_streams_differ_whatever_is_seeded(monkeypatch: pytest.MonkeyPatch) 
     assert not np.array_equal(first, Entropy().words(4))
 
 
+def begun(number: int) -> list[Entropy]:
+    """Return streams that have drawn words of their keys."""
+    streams = [Entropy() for _ in range(number)]
+    for stream in streams:
+        stream.words(1)
+    return streams
+
+
+@pytest.mark.usefixtures("keyed")
 def test_fresh_changes_the_stream_and_a_clone_drifts_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two machines resumed from one snapshot share the key until `fresh` mixes in new bytes."""
-    twins = [Entropy(), Entropy()]
+    twins = begun(2)
     twins[1]._key = twins[0]._key
     for twin in twins:
         twin.fresh()
     assert not np.array_equal(twins[0].words(4), twins[1].words(4))
+    known = begun(2)
     monkeypatch.setattr(entropy.os, "urandom", lambda n: bytes(n))
-    known = [Entropy(), Entropy()]
     known[0]._key, known[1]._key = b"a" * 32, b"b" * 32
     for stream in known:
         stream.fresh()  # a broken system source can't undo what the old key held
@@ -94,12 +113,15 @@ SITUATIONS = ("fresh", "used", "of the same number", "locked by a thread", "reke
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 @pytest.mark.parametrize("situation", SITUATIONS)
 @pytest.mark.parametrize("forked", FORKS)
+@pytest.mark.parametrize("own", [0, entropy.OWN], ids=["keyed", "own"])
 def test_a_forked_child_draws_its_own(
+    own: int,
     forked: Callable[[Callable[[], None]], None],
     situation: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """No word of a child is one of its parent, or of a child of the same parent."""
+    monkeypatch.setattr(entropy, "OWN", own)
     if forked is unknown_to_python and situation in ("of the same number", "locked by a thread"):
         return  # the kernel's number is all that tells then, and a lock stays locked
     stream = Entropy()
@@ -134,16 +156,18 @@ def test_a_forked_child_draws_its_own(
     assert len(np.unique(np.concatenate(drawn))) == 1008
 
 
-def test_threads_share_no_words() -> None:
+@pytest.mark.parametrize("number", [1_000, 20_000])
+def test_threads_share_no_words(number: int) -> None:
     stream = Entropy()
     found: list[np.ndarray] = []
-    processes.in_threads([lambda: found.append(stream.words(20_000))] * 8)
-    assert len(np.unique(np.concatenate(found))) == 160_000
+    processes.in_threads([lambda: found.append(stream.words(number))] * 8)
+    assert len(np.unique(np.concatenate(found))) == 8 * number
 
 
+@pytest.mark.usefixtures("keyed")
 def test_rekeys_before_the_stream_grows_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entropy, "REKEY_AFTER", 100)
-    stream = Entropy()
+    [stream] = begun(1)
     key = stream._key
     for _ in range(10):
         stream.words(8)
@@ -154,6 +178,7 @@ def test_requests_larger_than_the_buffer() -> None:
     assert len(np.unique(Entropy().words(1 << 18))) == 1 << 18
 
 
+@pytest.mark.usefixtures("keyed")
 def test_every_key_holds_all_that_the_system_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """64 bytes, each of which counts: fewer would be a key that can be tried out."""
     asked: list[int] = []
@@ -166,7 +191,7 @@ def test_every_key_holds_all_that_the_system_is_asked_for(monkeypatch: pytest.Mo
             return bytes(int(i == marked) for i in range(n))
 
         monkeypatch.setattr(entropy.os, "urandom", urandom)
-        stream = Entropy()
+        [stream] = begun(1)
         keys = [stream._key]
         stream.fresh()
         return b"".join([*keys, stream._key])
@@ -176,6 +201,37 @@ def test_every_key_holds_all_that_the_system_is_asked_for(monkeypatch: pytest.Mo
     assert len({plain, *(given(i) for i in range(64))}) == 65
 
 
+def test_few_words_are_those_of_the_system_in_order_each_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every byte that it gives is in one word; the key stream begins where no more are taken."""
+    given: list[bytes] = []
+
+    def urandom(n: int) -> bytes:
+        given.append(bytes((len(given) + i) % 251 for i in range(n)))
+        return given[-1]
+
+    monkeypatch.setattr(entropy.os, "urandom", urandom)
+    stream, sizes = Entropy(), (1, 0, 7, 40, 3)
+    assert np.concatenate([stream.words(n) for n in sizes]).tobytes() == b"".join(given)
+    assert [len(some) for some in given] == [8 * n for n in sizes]
+    stream.words((entropy.OWN // 8) - sum(sizes))
+    assert (len(given), stream._key) == (6, b"")
+    stream.words(1)
+    assert (len(given), len(given[-1]), len(stream._key)) == (7, 64, 32)
+
+
+def test_few_words_load_no_cipher() -> None:
+    code = (
+        "import sys; from dprelease.numerics import entropy as e; s = e.Entropy()\n"
+        "s.words(e.OWN // 8); s.fresh(); print('cryptography' in sys.modules)\n"
+        "s.words(1); print('cryptography' in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["False", "True"]
+
+
+@pytest.mark.usefixtures("keyed")
 def test_words_are_those_of_one_keystream_in_order_each_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -192,9 +248,10 @@ def test_words_are_those_of_one_keystream_in_order_each_once(
     assert found.tobytes() == expected
 
 
+@pytest.mark.usefixtures("keyed")
 def test_many_words_begin_with_new_bytes() -> None:
     """Twins that were resumed from one snapshot draw other noise, without being told."""
-    twins = [Entropy(), Entropy()]
+    twins = begun(2)
     twins[1]._key, twins[1]._stream = twins[0]._key, twins[0]._stream
     drawn = [twin.words(entropy.MANY) for twin in twins]
     assert not np.intersect1d(*drawn).size
