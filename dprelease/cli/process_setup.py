@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import atexit
-import gc
 import os
 import sys
 import threading
 from collections.abc import Callable
 
 from dprelease.system.cores import leave_no_core
-
-YOUNG = 200_000
-"""Objects from which on garbage is looked for: loading modules makes many, and none is garbage."""
 
 WATCHERS = frozenset({"pyspark", "cProfile", "profile", "pdb"})
 """Modules that need the interpreter's own ending: a gateway to stop, or a report to give."""
@@ -33,7 +29,6 @@ def whole_process(command: Callable[[], None]) -> None:
     """
     _open_standard_streams()
     leave_no_core()
-    gc.set_threshold(YOUNG)
     # Loading NumPy starts a thread a core, and our products of small matrices need none of them.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Looking for plugins of pydantic's reads what every installed package says of itself, and one

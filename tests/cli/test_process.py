@@ -188,6 +188,20 @@ def test_a_crash_leaves_no_core(tmp_path: Path) -> None:
     assert ended(hosts)[1] == ended(bare)[1]
 
 
+def test_no_garbage_is_looked_for_while_modules_are_loaded() -> None:
+    """The objects that they make stay; each search among them takes longer than the one before."""
+    code = (
+        "import atexit, gc, sys\n"
+        "import dprelease.__main__ as entry\n"
+        "found = []\n"
+        "gc.callbacks.append(lambda phase, about: found.append(phase))\n"
+        "sys.argv = ['dprelease', 'schema', 'table']\n"
+        "atexit.register(lambda: print(found, file=sys.stderr))\n"
+        "entry.main()\n"
+    )
+    assert ended(code)[2] == "[]\n"
+
+
 @pytest.mark.parametrize("entry", ["main()", "-m"])
 def test_both_entries_leave_no_core(entry: str, tmp_path: Path) -> None:
     script = tmp_path / "sitecustomize.py"
