@@ -52,7 +52,8 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-SESSION-004": Template(
         cause="The session of this frame is gone.",
-        fix="keep the session in a variable for as long as you ask questions.",
+        fix="keep the session in a variable for as long as you ask questions. What it spent is "
+        "spent: read the data anew for another session, and add up what both spend.",
     ),
     "DP-SESSION-005": Template(
         cause="A session can't be copied, pickled or used in a forked process: {what}.",
