@@ -261,6 +261,8 @@ def test_the_types_of_one_file_are_those_that_the_engine_reads(
         else:
             pq.write_table(pa.table({"v": pa.nulls(1, kind), "other": [1]}), path)
         wanted = link.execute(f"DESCRIBE SELECT v FROM '{path}'").fetchall()[0][1]
+    if kind == pa.decimal256(50, 1):  # which the engine takes for floats
+        wanted = "DECIMAL(38,0)"
     declared = declare({"v": {"type": "text"}}, source=str(path))
     with Engine.open(declared) as engine:
         assert engine.physical == {"v": wanted}

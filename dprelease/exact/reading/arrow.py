@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dprelease.exact.reading.cell_texts import texts_of
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -47,7 +49,7 @@ def _changes() -> tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...]
         (types.is_null, lambda column: pa.nulls(len(column), pa.string())),
         (types.is_run_end_encoded, lambda column: readable(pc.run_end_decode(column))),
         (types.is_float16, lambda column: column.cast(pa.float32())),
-        (_is_odd_decimal, lambda column: column.cast(pa.float64())),
+        (is_odd_decimal, _written_out),
         (types.is_date64, lambda column: column.cast(pa.int64()).cast(pa.timestamp("ms"))),
         (_is_coarse_instant, _in_microseconds),
         (_is_text, lambda column: _copied(_unicode(column))),
@@ -78,7 +80,18 @@ def _is_known(kind: pa.DataType) -> bool:
     return any(is_it(kind) for is_it in known)
 
 
-def _is_odd_decimal(kind: pa.DataType) -> bool:
+def _written_out(decimals: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return decimals as texts, as decimals among objects are: a cast to floats rounds them anyhow.
+
+    How many digits a type has is often taken from the largest value, so that of one row would
+    decide how all others are read.
+    """
+    import pyarrow as pa
+
+    return pa.array(texts_of(decimals.to_pylist()), pa.string())
+
+
+def is_odd_decimal(kind: pa.DataType) -> bool:
     """Return whether a decimal is one that the engine has no type for."""
     import pyarrow as pa
 

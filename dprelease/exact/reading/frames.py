@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dprelease.errors import DataError, FrameError
 from dprelease.errors.words.data_words import CONVERT
-from dprelease.exact.reading.arrow import readable
+from dprelease.exact.reading.arrow import is_odd_decimal, readable
 from dprelease.exact.reading.cell_texts import Reading, stored_as, texts_of
 from dprelease.exact.reading.sources import stored_columns
 from dprelease.schema.load import Declared
@@ -141,6 +141,13 @@ def read_as_declared(
     DataError
         DP-DATA-004 if the engine has no type for it.
     """
+    import pyarrow as pa
+
+    kind = given.type
+    coded = pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind)
+    is_odd = is_odd_decimal(kind.value_type if coded else kind)
+    if is_odd and loses(declared.table.columns[name], "DECIMAL"):
+        return pa.nulls(len(given), pa.decimal128(38, 0))  # refused, as other decimals are
     column = readable(given)
     if column is None:
         raise _mistyped(name, str(given.type), declared)

@@ -15,6 +15,7 @@ from dprelease.exact.reading.stored_types import (
     COARSE,
     IN_MILLISECONDS,
     SCHEMA,
+    WIDE_DECIMAL,
     Ask,
     Types,
     are_told,
@@ -25,6 +26,7 @@ from dprelease.exact.reading.stored_types import (
 from dprelease.exact.results.vectors import LARGE
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
+from dprelease.statements.meanings import loses
 from dprelease.statements.values.physical import INT96, ZONED_MS
 from dprelease.statements.values.spelling import UTC
 from dprelease.system.late_dataclasses import dataclass
@@ -32,6 +34,9 @@ from dprelease.system.late_dataclasses import dataclass
 if TYPE_CHECKING:
     import pyarrow as pa
 
+
+BY_ARROW = IN_MILLISECONDS | {WIDE_DECIMAL}
+"""Types of columns that the engine does not read as they are."""
 
 LOCAL = {ZONED_MS: COARSE, INT96: "TIMESTAMP"}
 """Types that tell instants of Greenwich, and those that tell local ones."""
@@ -61,7 +66,13 @@ def parquet_relation(given: Input, relation: str, ask: Ask, *, by_arrow: bool) -
         if kinds & IN_MILLISECONDS
     }
     given.coarse |= {name: INT96 for name, kinds in stored.items() if kinds == {INT96}}
-    if not runs and not (given.coarse and by_arrow):
+    wide = {name for name, kinds in stored.items() if WIDE_DECIMAL in kinds}
+    if wide and not by_arrow:
+        name = min(wide)
+        kind = getattr(given.declared.table.columns[name], "type", "cut")
+        digits = "a decimal of more than 38 digits"
+        raise DataError("DP-DATA-004", column=name, physical=digits, declared=kind, way=CONVERT)
+    if not runs and not ((given.coarse or wide) and by_arrow):
         (first, *others) = files.values()
         told = {name: first[name] for name in names if name in first}
         if not others and are_told(told.values()):
@@ -69,13 +80,21 @@ def parquet_relation(given: Input, relation: str, ask: Ask, *, by_arrow: bool) -
         return relation
     parts = []
     for i, (run, kinds) in enumerate(runs or [(list(files), files[given.files[0]])]):
-        if by_arrow and any(kinds.get(name) in IN_MILLISECONDS for name in given.coarse):
+        if by_arrow and any(kinds.get(name) in BY_ARROW for name in names):
             name = f"{given.relation}_{i}"
             given.rows[name] = FileBatches(given.declared, tuple(run), kinds)
-            parts.append((name, kinds))
+            parts.append((name, _arrived(kinds, given.declared)))
         else:
             parts.append((parquet(run), kinds))
     return union(parts, given.declared) if runs else parts[0][0]
+
+
+def _arrived(types: Types, declared: Declared) -> Types:
+    """Return the types that columns have once Arrow has read them; see `read_as_declared`."""
+    wide = {name for name in stored_columns(declared) if types.get(name) == WIDE_DECIMAL}
+    columns = declared.table.columns
+    read_as = {n: "DECIMAL" if loses(columns[n], "DECIMAL") else "VARCHAR" for n in wide}
+    return {**types, **read_as}
 
 
 def _types(declared: Declared, file: Path, ask: Ask) -> dict[str, str]:

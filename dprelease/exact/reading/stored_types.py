@@ -37,6 +37,13 @@ don't fit, so one value could stop a run. Others have to read them as they are."
 
 IN_MILLISECONDS = frozenset({COARSE, ZONED_MS})
 
+WIDE_DECIMAL = "DECIMAL256"
+"""Decimals of more than 38 digits: the engine makes floats of them, which it does not round right.
+Others have to read them as they are."""
+
+BYTES = frozenset({"FIXED_LEN_BYTE_ARRAY", "BYTE_ARRAY"})
+"""What such decimals are written as in Parquet, and no floats of 64 bits."""
+
 TOLD = SMALL_INTEGERS | FLOATS | {"VARCHAR", "BOOLEAN", "DATE", "DECIMAL"}
 
 SCHEMA = "SELECT name, num_children, type, duckdb_type, logical_type FROM parquet_schema({})"
@@ -80,6 +87,8 @@ def column_types(
             names.append(name)
             detail = detail or ""
             types[name] = INT96 if written == INT96 else kind or "STRUCT"
+            if written in BYTES and kind == "DOUBLE":
+                types[name] = WIDE_DECIMAL
             if "MILLIS=MilliSeconds" in detail and "Timestamp" in detail:
                 types[name] = ZONED_MS if "isAdjustedToUTC=1" in detail else COARSE
         else:

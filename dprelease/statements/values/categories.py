@@ -91,10 +91,12 @@ def category(source: str, stored: str, values: tuple[str, ...], known: str = "")
     shown = _some(values)
     said = {value: _said(value) for value in shown}
     text = text_of(source, stored)
-    if FAMILY_OF[stored] == "texts":
-        return _found(text, said, known, few=len(values) <= FEW)
-    if twins(values) is not None:
+    is_text = FAMILY_OF[stored] == "texts"
+    if not is_text and twins(values) is not None:
         return None
+    # Decimals of other tables become texts, or floats: 0.10 and 1e-1 are one number in all of them.
+    if is_text or FAMILY_OF[stored] == "decimals":
+        return _found(text, said, known, few=len(values) <= FEW)
     return _spelled(text, said)
 
 

@@ -15,6 +15,9 @@ WHOLE_TEXT = r"[\s\v]*[+-]?0*[0-9]{1,38}(\.0*)?[\s\v]*"
 NUMBER_TEXT = r"(?i)[\s\v]*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)[\s\v]*"
 """With all that readers of numbers skip as white space; the engine's own class lacks a tab."""
 
+FRACTION_TEXT = r"[\s\v]*[+-]?[0-9]*\.[0-9]*[1-9][0-9]*[\s\v]*"
+"""What says no whole number, though its float may be one: as a decimal it is none either."""
+
 BEYOND_HUGE = 2.0**127
 """The first float that no 128-bit integer is."""
 
@@ -56,7 +59,9 @@ def text_of(source: str, stored: str) -> str:
             return _float_text(as_double(source, stored))
         case "decimals":
             whole = f"CAST(TRY_CAST({source} AS HUGEINT) AS VARCHAR)"
+            # The engine writes .5 where a type has no digits before the point, and 0.5 elsewhere.
             rest = f"rtrim(CAST({source} AS VARCHAR), '0')"
+            rest = rf"regexp_replace({rest}, '^(-?)[.]', '\1' || '0.')"
             return f"CASE WHEN {source} = trunc({source}) THEN {whole} ELSE {rest} END"
         case "days":
             return f"CAST({calendar_day(source)} AS VARCHAR)"
@@ -93,6 +98,7 @@ def _whole_arms(text: str) -> str:
     whole = f"coalesce({exact}, TRY_CAST({value} AS HUGEINT))"  # 0e9999999999 is no integer's text
     return (
         f"WHEN {matches(text, WHOLE_TEXT)} THEN {exact} "
+        f"WHEN {matches(text, FRACTION_TEXT)} THEN NULL "
         f"WHEN {matches(text, NUMBER_TEXT)} THEN CASE WHEN {is_whole} THEN {whole} END"
     )
 
