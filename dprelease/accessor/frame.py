@@ -8,6 +8,7 @@ from dprelease.accessor.chosen import Chosen
 from dprelease.accessor.rows import Questions
 from dprelease.accessor.session import Session, session_of
 from dprelease.errors import SessionError
+from dprelease.exact.reading.frames import kind_of_object
 from dprelease.exact.reading.sources import stored_columns
 
 if TYPE_CHECKING:
@@ -46,8 +47,11 @@ class DpAccessor(Questions):
         ------
         SessionError
             DP-SESSION-002 for other rows without `row_wise`, DP-SESSION-010 for a declared column
-            that the session has not seen, DP-SESSION-003 if the frame belongs to another session.
+            that the session has not seen, DP-SESSION-003 if the frame belongs to another session,
+            DP-SESSION-019 for anything but a session.
         """
+        if not isinstance(session, Session):
+            raise SessionError("DP-SESSION-019", kind=kind_of_object(session))
         token = self._frame.attrs.get(TOKEN)
         if token is not None and session_of(token) is not session:
             raise SessionError("DP-SESSION-003")

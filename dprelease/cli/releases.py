@@ -36,10 +36,6 @@ TRUTHS_FROM_TEXTS = (
     "and becomes what `nulls` says. Declare a category for such texts; `dprelease profile` counts "
     "them."
 )
-COMPARED_CELLS = (
-    "Compared in `where`: {}. A condition sees what is stored: rows whose code is another, or "
-    "missing, are in that cell and not met."
-)
 
 
 def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) -> None:
@@ -48,7 +44,8 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         from dprelease.planning.declaration_findings import declared
         from dprelease.planning.invariant_plans import told_invariants
         from dprelease.planning.truths_from_texts import WORDS, truths_from_texts
-        from dprelease.query.compared_cells import compared_cells
+        from dprelease.query.bands import BANDS, told_bands
+        from dprelease.query.compared_cells import COMPARED_CELLS, compared_cells
         from dprelease.query.unread import unread
         from dprelease.release.engine_choice import left_open
         from dprelease.release.exporting import tried
@@ -63,6 +60,7 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         opened, refused = left_open(declaration), unread(declaration, queries)
         bare = untold(declaration.spec)
         truths, cells = truths_from_texts(queries), compared_cells(queries)
+        bands = told_bands(queries)
         answer = {
             "ok": True,
             "queries": len(queries),
@@ -72,6 +70,7 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
             "without_label": bare,
             "truths_from_texts": truths,
             "compared_cells": cells,
+            "bands": bands,
         }
         asked = amount(len(queries), "query", "queries")
         numbers = amount(columns, "column", "columns")
@@ -85,6 +84,8 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
             lines.append(TRUTHS_FROM_TEXTS.format(one_line(", ".join(truths)), WORDS))
         if cells:
             lines.append(COMPARED_CELLS.format(one_line("; ".join(cells))))
+        if bands:
+            lines.append(BANDS.format(one_line("; ".join(bands))))
         if bare:
             lines.append(f"Without a label, unlike others: {one_line(', '.join(bare))}.")
         respond(as_json, answer, "\n".join(lines))

@@ -12,6 +12,11 @@ from dprelease.schema.columns import CategoryColumn, Column, CutColumn
 from dprelease.schema.field_types import DROP
 
 COMPARISONS = (exp.EQ, exp.NEQ, exp.In, exp.NullSafeEQ, exp.NullSafeNEQ)
+COMPARED_CELLS = (
+    "Compared in `where`: {}. A condition sees what is stored: rows whose code is another, or "
+    "missing, are in that cell and not met."
+)
+"""What `check` says of them."""
 
 
 def compared_cells(queries: Sequence[Query]) -> list[str]:

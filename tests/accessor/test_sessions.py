@@ -263,6 +263,13 @@ def test_frames_without_a_live_session() -> None:
         df.dp.count(epsilon=1)
 
 
+@pytest.mark.parametrize("given", ["people.yaml", SCHEMA, None])
+def test_only_sessions_are_used(given: Any) -> None:
+    """The name of a schema's file comes to mind first."""
+    with pytest.raises(SessionError, match=r"DP-SESSION-019.*session"):
+        frame().dp.use(given)
+
+
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_sessions_are_not_copied() -> None:
     _, session = registered()

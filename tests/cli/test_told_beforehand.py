@@ -107,6 +107,44 @@ def test_check_names_cells_that_conditions_do_not_see(
     assert ("sees what is stored" in " ".join(call("check", path)[1].split())) == bool(told)
 
 
+BETWEEN = "band is named by whole numbers, and what lies between two is in the band"
+OUT = "that are declared, at"
+
+
+@pytest.mark.parametrize(
+    ("name", "edges", "more", "told"),
+    [
+        ("w", "[0, 50, 101]", "", [f"{BETWEEN} below"]),
+        ("w", "[-1, 50, 100]", ", closed: right", [f"{BETWEEN} above"]),
+        ("w", "[0, 50.5, 101]", "", []),
+        ("w", "[0, 50, 101]", ", labels: [low, high]", []),
+        ("w", "[0, 50.5, 100]", "", [f"band leaves out values of w {OUT} the upper end"]),
+        ("w", "[0, 50.5, 99]", ", others: '[0, 50.5)'", []),
+        (
+            "w",
+            "[0, 50.5, 99]",
+            ", closed: right",
+            [f"band leaves out values of w {OUT} the lower and the upper end"],
+        ),
+        ("age", "[0, 50, 101]", "", []),
+        ("age", "[1, 50, 101]", "", [f"band leaves out values of age {OUT} the lower end"]),
+    ],
+)
+def test_check_tells_what_bands_do_not_say(
+    name: str, edges: str, more: str, told: list[str], tmp_path: Path
+) -> None:
+    """4.5 is in the band that is called 0-4, and 100 in none: the counts alone don't tell so."""
+    path = write(tmp_path, "people.parquet", "band")
+    schema = tmp_path / "people.yaml"
+    number = f"  {name}: {{type: number, lower: 0, upper: 100}}\n" if name != "age" else ""
+    band = f"  band: {{cut: {name}, edges: {edges}{more}}}\n"
+    schema.write_text(schema.read_text() + number + band)
+    code, out = call("check", path, "--json")
+    assert code == 0, out
+    assert json.loads(out)["bands"] == told
+    assert ("Bands: " in call("check", path)[1]) == bool(told)
+
+
 HEADERS: dict[str, tuple[str, str | None]] = {
     "a semicolon": ("code;label\nF;Female\nM;Male\n", None),
     "a tab": ("code\tlabel\nF\tFemale\n", "code"),

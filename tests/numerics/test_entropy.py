@@ -7,7 +7,6 @@ import multiprocessing
 import os
 import pickle
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -227,7 +226,7 @@ def test_few_words_load_no_cipher() -> None:
         "s.words(e.OWN // 8); s.fresh(); print('cryptography' in sys.modules)\n"
         "s.words(1); print('cryptography' in sys.modules)"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    run = processes.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["False", "True"]
 
 

@@ -94,6 +94,11 @@ TEMPLATES: dict[str, Template] = {
         cause="No label of the answer is in the language '{language}'; there are {known}.",
         fix="name one of them, or declare labels in that language in the table's schema.",
     ),
+    "DP-SESSION-019": Template(
+        cause="A frame is used with a session, and this is a {kind}.",
+        fix="make one, as by session = dprelease.Session(schema='people.yaml', epsilon=1.0), and "
+        "call df.dp.use(session).",
+    ),
     "DP-SESSION-007": Template(
         cause="There is no such neighbouring relation.",
         fix="use one of: {known}.",
