@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.schema.columns import (
+    CategoryColumn,
     Column,
     CutColumn,
     DateColumn,
@@ -29,7 +30,7 @@ from dprelease.schema.field_types import (
     Whole,
     refuse,
 )
-from dprelease.schema.model import Model, refuse_twins
+from dprelease.schema.model import Model, refuse_twins, shortened
 from dprelease.schema.public_values.nesting import nested
 from dprelease.schema.rehearsal_form import RehearsalSpec, refuse_unknown_values
 from dprelease.schema.server_address import KEYS, has_secret, has_unknown_key, is_server
@@ -156,6 +157,8 @@ class Source(Model):
                 kind = (self.kind or "a frame").replace("_", " ")
                 reason = f"the values of {kind} are not written so"
                 refuse("DP-SCHEMA-014", key=key, reason=reason)
+        if not self.nulls:
+            refuse("DP-DECL-003", problem="a text is needed, such as [''] or [NA]", key="nulls")
         if self.thousands == self.decimal:
             refuse("DP-SCHEMA-014", key="thousands", reason="it is the decimal mark")
         if self.kind == "json_lines" and self.thousands == ".":
@@ -279,6 +282,8 @@ class Table(Model):
         for name, nested_column in nested(self.columns):
             self.columns[name] = nested_column
         for name, column in self.columns.items():
+            if isinstance(column, CategoryColumn):
+                self._refuse_missing(name, column)
             if isinstance(column, CutColumn):
                 cut = self.columns.get(column.cut)
                 if not isinstance(cut, IntegerColumn | NumberColumn):
@@ -292,6 +297,14 @@ class Table(Model):
             refuse("DP-SCHEMA-008", column=unit)
         refuse_unknown_values(self.rehearsal, self.columns)
         return self
+
+    def _refuse_missing(self, name: str, column: CategoryColumn) -> None:
+        """Raise for a declared value that the source says is missing: its cell would be empty."""
+        nulls = () if self.source is None or not is_stored(column) else self.source.nulls
+        for text in filter(None, nulls):
+            if text in (column.values or ()):
+                problem = f"'{shortened(text)}' is missing there, and a declared value of '{name}'"
+                refuse("DP-DECL-003", problem=problem, spot=("source", "nulls"))
 
     @property
     def identity(self) -> str:

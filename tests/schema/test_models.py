@@ -236,3 +236,29 @@ def test_an_empty_place_in_a_list_is_told_as_one_and_at_its_area(tmp_path: Path)
         read_table(path)
     assert "number is needed, and an empty place (null) is none" in str(raised.value)
     assert "number is needed, and a list is none" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("nulls", "problem"),
+    [
+        ("[]", "a text is needed, such as"),
+        ("[NA, b]", "'b' is missing there, and a declared value of 'k'"),
+        ("['', NA]", None),
+        ("['']", None),
+    ],
+)
+def test_missing_texts_of_a_source_are_texts_and_no_values(
+    nulls: str, problem: str | None, tmp_path: Path
+) -> None:
+    """The cell of such a value would be empty, in silence, and no list at all was an odd file."""
+    path = tmp_path / "t.yaml"
+    source = f"{{path: t.csv, nulls: {nulls}}}"
+    column = "{type: category, values: ['', a, b]}"
+    path.write_text(f"table: t\nsource: {source}\ncolumns:\n  k: {column}\n")
+    if problem is None:
+        assert read_table(path).table.columns
+        return
+    with pytest.raises(DpReleaseError) as raised:
+        read_table(path)
+    assert "source.nulls" in str(raised.value)
+    assert problem in str(raised.value)
