@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from dprelease.accessor.chosen import Chosen
 from dprelease.accessor.rows import Questions
 from dprelease.accessor.session import Session, session_of
-from dprelease.errors import SessionError
+from dprelease.errors import DataError, SessionError
 from dprelease.exact.reading.frames import kind_of_object
 from dprelease.exact.reading.sources import stored_columns
 
@@ -80,9 +80,11 @@ class DpAccessor(Questions):
         column or a declared one that came later may have looked at several rows at once.
         """
         known, frame = session.snapshot(token), self._frame
-        if not frame.columns.is_unique or not _same_values(frame.index, known.index):
+        if not _same_values(frame.index, known.index):
             raise SessionError("DP-SESSION-002")
         for name in stored_columns(session.declared):
+            if list(frame.columns).count(name) > 1:
+                raise DataError("DP-DATA-003", table=session.table.name, column=name)
             if name in frame.columns:
                 if name not in known.columns:
                     raise SessionError("DP-SESSION-010", column=name)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import dprelease
-from dprelease.errors import SessionError
+from dprelease.errors import DataError, SessionError
 from dprelease.exact.duckdb import Engine
 from tests import processes
 
@@ -177,8 +177,16 @@ def test_a_column_twice_is_never_known() -> None:
     found = frame()
     found.dp.use(session)
     twice = pd.concat([found, found[["age"]] + 1], axis=1)
-    with pytest.raises(SessionError, match="DP-SESSION-002"):
+    with pytest.raises(DataError, match="DP-DATA-003"):
         twice.dp.use(session)
+
+
+def test_a_column_twice_that_is_not_declared_is_not_read() -> None:
+    session = dprelease.Session(SCHEMA, epsilon=1)
+    found = frame().assign(of_mine=1)
+    twice = pd.concat([found, found[["of_mine"]]], axis=1)
+    twice.dp.use(session)
+    assert len(twice.dp.count(epsilon=1)) == 1
 
 
 def test_the_refusals_tell_the_way_out() -> None:
