@@ -71,6 +71,14 @@ class Holding(Protocol):
 
 
 @runtime_checkable
+class Early(Protocol):
+    """An engine that can be closed while what it answered last is noised and published."""
+
+    def close_early(self) -> None:
+        """Begin to, for nothing is asked of it any more; its block waits until it is done."""
+
+
+@runtime_checkable
 class Spreading(Protocol):
     """An engine that can have noise added where the cells are."""
 

@@ -34,7 +34,8 @@ def ascending(
     `attempt` works on the engine's connection, which has no other statement under way while ranges
     are read; those before the one that was asked last take the statement anew.
     """
-    ranges = _Ranges(attempt, f"SELECT * FROM ({sql}) ORDER BY cell", len(names), size)
+    ordered = f"SELECT * FROM ({sql}) WHERE cell < {size} ORDER BY cell"  # none is left unread
+    ranges = _Ranges(attempt, ordered, len(names), size)
     ranges.begin()
     return {name: AscendingVector(ranges, i) for i, name in enumerate(names)}
 

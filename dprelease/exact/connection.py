@@ -18,6 +18,7 @@ from dprelease.exact.reading.sources import pattern
 from dprelease.exact.settings import Settings
 from dprelease.query import quoting
 from dprelease.system.forks import Maker
+from dprelease.system.undisturbed import undisturbed
 
 PRIVATE: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False,
@@ -143,8 +144,39 @@ def without_progress(link: duckdb.DuckDBPyConnection) -> None:
 
 def closed(connection: duckdb.DuckDBPyConnection) -> None:
     """Close a connection; in a child that was forked after it was made it is nobody's to close."""
-    if _OPEN.pop(id(connection), None) is not None:
-        connection.close()
+    if id(connection) in _OPEN:
+        try:
+            connection.close()
+        finally:  # not before: a child that is forked meanwhile has to hold it
+            _OPEN.pop(id(connection), None)
+
+
+class Closing:
+    """The end of a connection: in a thread, once it is asked no more, or when its user ends."""
+
+    def __init__(self, link: duckdb.DuckDBPyConnection) -> None:
+        self._link = link
+        self._thread: threading.Thread | None = None
+
+    @property
+    def has_begun(self) -> bool:
+        """Return whether nothing can be asked any more."""
+        return self._thread is not None
+
+    def begin(self) -> None:
+        """Close the connection in a thread: it takes milliseconds. Later, if none is to be had."""
+        thread = threading.Thread(target=closed, args=(self._link,), name="dprelease-close")
+        with contextlib.suppress(RuntimeError), undisturbed():
+            thread.start()
+            self._thread = thread
+        time.sleep(HANDED_OVER)
+
+    def end(self) -> None:
+        """Return once it is closed, whatever signals come: what it holds is removed next."""
+        with undisturbed():
+            if self._thread is not None:
+                self._thread.join()
+            closed(self._link)
 
 
 _OPEN: dict[int, duckdb.DuckDBPyConnection] = {}

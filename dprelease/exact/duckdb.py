@@ -13,10 +13,16 @@ import pyarrow as pa
 
 from dprelease.errors import DataError, DpReleaseError, State
 from dprelease.exact.asked_floats import AskedFloats
-from dprelease.exact.connection import FEW_FILES, FORGETTING, closed, connected, locking
+from dprelease.exact.connection import FEW_FILES, FORGETTING, Closing, connected, locking
 from dprelease.exact.engine_memory import refuse_little
 from dprelease.exact.finest_tables import FinestTables
-from dprelease.exact.inputs import Input, find_inputs, refuse_parts, refuse_unstored
+from dprelease.exact.inputs import (
+    Input,
+    find_inputs,
+    refuse_duplicates,
+    refuse_parts,
+    refuse_unstored,
+)
 from dprelease.exact.key_tables import KeyTables
 from dprelease.exact.postgres.server_link import Servers, servers_of
 from dprelease.exact.reading.parquet_files import parquet_relation
@@ -33,7 +39,6 @@ from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
 from dprelease.statements.compiled import Compiled, KeyTable
 from dprelease.statements.compiler import KEPT, compile_kept, compile_partitions, compile_query
-from dprelease.statements.layers import duplicate_keys
 from dprelease.system.forks import Maker
 
 if TYPE_CHECKING:
@@ -70,6 +75,8 @@ class Engine:
         self._rows: SharedRows | None = None
         self._maker = Maker()
         self._connection = connected(scratch, settings)
+        self._closing = Closing(self._connection)
+        self._is_asked = False
         self._reader = TableReader(self._read_rows, scratch)
         steps = self._read_rows, self._register, self._bound, self._forget
         self._families = FinestTables(*steps)
@@ -116,7 +123,7 @@ class Engine:
             inputs = find_inputs(tables, servers)
             scratch = stack.enter_context(settings.scratch())
             engine = cls(inputs, scratch, settings)
-            stack.callback(closed, engine._connection)
+            stack.callback(engine._closing.end)
             engine._prepare(queries)
             yield engine
 
@@ -134,23 +141,10 @@ class Engine:
         if self._compiled is None or self._compiled[0] is not query:
             self._floats.refuse_others(query, [given.physical for given in self._inputs])
             refuse_unstored(self._inputs, query)
-            self._refuse_duplicates(query)
+            if query.join is not None:
+                refuse_duplicates(query, self._inputs[1], self._unique, self._ask)
             self._compiled = query, compile_query(query, self.physical, self.joined)
         return self._compiled[1]
-
-    def _refuse_duplicates(self, query: Query) -> None:
-        """Raise DP-DATA-012 if a public table has several rows of one key; rows about people wait.
-
-        The statement of the query leaves such keys out as well, so nothing rests on this check.
-        """
-        statement = duplicate_keys(query, self.joined)
-        if statement is None or query.join is None or statement in self._unique:
-            return
-        if self._ask(statement, self._inputs[1]):
-            columns = ", ".join(right for _, right in query.join.on)
-            table = query.join.declared.table.name
-            raise DataError("DP-DATA-012", table=table, columns=columns)
-        self._unique.add(statement)
 
     def expect(self, queries: Sequence[Query]) -> None:
         """Plan which of the queries that are to come are answered by one scan of the rows."""
@@ -172,7 +166,14 @@ class Engine:
         DataError
             DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
         """
-        return self._read(query) if self._tables is None else self._tables.table(query)
+        table = self._read(query) if self._tables is None else self._tables.table(query)
+        self._is_asked |= not table.is_held
+        return table
+
+    def close_early(self) -> None:
+        """See `Early`: not where answers are read from the engine, some cells after others."""
+        if not self._is_asked:
+            self._closing.begin()
 
     def _read(self, query: Query) -> ExactTable:
         """Return the true table of one query by itself."""
@@ -190,12 +191,12 @@ class Engine:
             self._register(self._reader.tables(compiled, size))
         compiled = bounded or compiled
         added = {m.name: most_added(m) for m in query.measurements}
-        vectors = self._reader.vectors(compiled, added, size)
-        profiles = self._reader.profiles(compiled, size)
-        if bounded is not None:
+        profiles = self._reader.profiles(compiled, size)  # first: vectors may come bit by bit
+        table = ExactTable(query.name, size, self._reader.vectors(compiled, added, size), profiles)
+        if bounded is not None and table.is_held:
             self._forget()
         self.refuse_change()
-        return ExactTable(query.name, size, vectors, profiles)
+        return table
 
     def _scan(self, scan: Scan) -> Scanned | None:
         """Return the joint tables of a scan; None where sums might not fit."""
@@ -254,9 +255,8 @@ class Engine:
                 raise DataError("DP-DATA-007", table=given.declared.table.name, state=State.READ)
 
     def _forget(self) -> None:
-        self._connection.unregister(KEPT)
         drop = f"DROP TABLE IF EXISTS {KEPT}"
-        self._attempt("DP-DATA-006", State.READ, lambda link: link.execute(drop))
+        self._read_rows(lambda link: link.unregister(KEPT).execute(drop))
 
     def partitions(self, query: Query) -> Partitions:
         """Return the partitions of a query whose keys are not public, and their units.
@@ -316,6 +316,8 @@ class Engine:
 
     def let_go(self) -> None:
         """Drop the finest cells of a family, and the tables of its keys; see `Holding`."""
+        if self._closing.has_begun:
+            return
         self._families.let_go()
         self._sorted.let_go()
         self._read_rows(self._keys.drop)

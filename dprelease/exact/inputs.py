@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import duckdb
 
@@ -18,7 +18,7 @@ from dprelease.exact.reading.sources import Opened, open_files, stamp, unreadabl
 from dprelease.query.resolve import Query
 from dprelease.query.unread import beyond
 from dprelease.schema.load import Declared
-from dprelease.statements.layers import JOINED, SOURCE
+from dprelease.statements.layers import JOINED, SOURCE, duplicate_keys
 from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
@@ -127,6 +127,10 @@ class Input:
                 self.opened.reader.packing.write(raw, self.copies[file])
 
 
+Ask = Callable[[str, Input], list[Any]]
+"""Returns the rows of a statement that reads no row about people."""
+
+
 def format_of(declared: Declared) -> str:
     """Return the declared format of a table, for messages."""
     source = declared.table.source
@@ -167,6 +171,22 @@ def refuse_unstored(inputs: Sequence[Input], query: Query) -> None:
                 raise DataError("DP-DATA-002", table=given.declared.table.name, column=name)
         if unit in names and is_float(given.physical[unit]):
             raise DataError("DP-DATA-005", column=unit)
+
+
+def refuse_duplicates(query: Query, joined: Input, unique: set[str], ask: Ask) -> None:
+    """Raise DP-DATA-012 if a public table has several rows of one key; rows about people wait.
+
+    The statement of the query leaves such keys out as well, so nothing rests on this check.
+    `unique`: statements that found none.
+    """
+    statement = duplicate_keys(query, joined.physical)
+    if statement is None or query.join is None or statement in unique:
+        return
+    if ask(statement, joined):
+        columns = ", ".join(right for _, right in query.join.on)
+        table = joined.declared.table.name
+        raise DataError("DP-DATA-012", table=table, columns=columns)
+    unique.add(statement)
 
 
 def find_input(

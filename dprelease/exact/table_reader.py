@@ -53,9 +53,9 @@ class TableReader:
         cells = columns["cell"]
         vectors: dict[str, Held] = {}
         for i, name in enumerate(compiled.columns):
-            vector = np.zeros(size, dtype=np.int64)
+            vector = np.zeros(size + 1, dtype=np.int64)
             vector[cells] = columns[f"m{i}"]
-            vectors[name] = vector
+            vectors[name] = vector[:size]
         return vectors
 
     def _many(self, compiled: Compiled, most: dict[str, int], size: int) -> Mapping[str, Held]:

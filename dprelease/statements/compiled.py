@@ -39,7 +39,8 @@ class Compiled:
     """SELECTs over `dp_source`.
 
     `sql`: rows are `cell`, then BIGINT columns m0, m1, ..., one for each name in `columns`; no
-    NULL. Empty if there are none. `profiles`: how to find, for each measurement that chooses among
+    NULL, but maybe a row of one cell beyond the last, for what does not count. Empty if there are
+    none. `profiles`: how to find, for each measurement that chooses among
     candidates, how many rows of each cell have each candidate. `rows`: for each row `cell`, which
     is one beyond the last if it does not count, and what it adds to each column; empty where that
     can't be told row by row.

@@ -276,6 +276,8 @@ class Compiler:
         cell = self._cell([f"k{i}" for i in range(len(keys))], of_groups=True)
         placed = f"SELECT {cell} AS cell{columns} FROM meant {' '.join(self.joins)}"
         last = self._added_up(totals, "placed WHERE cell IS NOT NULL")
+        if self.query.finest is None and self._beyond:
+            last = self._added_up(totals, "placed", f"coalesce(cell, {self.space.size}) AS cell")
         if grouped_as_stored(self.query):
             return [("grouped", grouped), ("meant", meant), ("placed", placed), *last]
         return [("meant", grouped), ("placed", placed), *last]
@@ -313,6 +315,7 @@ class Compiler:
         )
 
     _bounded = staticmethod(bounded_total)  # parts of a table are clamped once they are added
+    _beyond = True  # groups of no cell are one: a filter on what is computed takes long to plan
 
     def _row_by_row(self) -> list[tuple[str, str]]:
         """Return the steps of a query that must know the cell of every single row."""
@@ -322,11 +325,11 @@ class Compiler:
         ]
         return [*self._kept(), *self._added_up(totals, self.source)]
 
-    def _added_up(self, totals: list[str], rows: str) -> list[tuple[str, str]]:
+    def _added_up(self, totals: list[str], rows: str, cell: str = "cell") -> list[tuple[str, str]]:
         """Return the last steps: all sums of each cell, maybe by way of the finest cells."""
         if self.query.finest is None:
             bounded = [self._bounded(total, j) for j, total in enumerate(totals)]
-            return [("", f"SELECT cell, {', '.join(bounded)}\nFROM {rows} GROUP BY cell")]
+            return [("", f"SELECT {cell}, {', '.join(bounded)}\nFROM {rows} GROUP BY cell")]
         sums = "".join(f", {total} AS a{j}" for j, total in enumerate(totals))
         finest = f"SELECT cell{sums} FROM {rows} GROUP BY cell"
         return [(FINEST, finest), ("", self.of_finest(self.query.finest))]

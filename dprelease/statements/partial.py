@@ -118,6 +118,8 @@ class _Partial(Compiler):
         )
         return self._statement([*kept, ("", pairs)])
 
+    _beyond = False  # what is of no cell need not leave a part
+
     @staticmethod
     def _bounded(total: str, position: int) -> str:
         # Not yet: a part may lie beyond the bound, and the whole within.

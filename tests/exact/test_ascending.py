@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import duckdb
@@ -72,6 +73,47 @@ def test_an_engine_gives_the_same_table(monkeypatch: pytest.MonkeyPatch) -> None
             cells = slice(first, min(first + 7001, 90_000))
             for name in ("n", "v"):
                 assert np.array_equal(sorted_.block(name, cells), whole.block(name, cells))
+
+
+@pytest.mark.parametrize("unit", [{}, {"id": "id", "max_groups": 2, "max_rows_per_group": 2}])
+def test_beside_whatever_else_is_asked(
+    unit: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Distinct ids, medians, keys that are not declared, and a second query behind the first."""
+    rng = np.random.default_rng(5)
+    rows = pa.table({
+        "id": rng.integers(0, 900, 3000),
+        "k": rng.choice(["a", "b", "c", "none of them"], 3000),
+        "v": rng.integers(0, 9, 3000),
+    })  # fmt: skip
+    declared = declare(
+        {
+            "id": {"type": "integer"},
+            "k": {"type": "category", "values": ["a", "b", "c"], "others": "drop"},
+            "v": {"type": "integer", "lower": 0, "upper": 9},
+        },
+        **({"privacy_unit": unit} if unit else {}),
+    )
+    measurements: dict[str, Any] = {
+        "kinds": {"count_distinct": "v"}, "v": {"sum": "v"}, "middle": {"median": "v"},
+    }  # fmt: skip
+    if unit:
+        measurements |= {"people": {"count_distinct": "id"}}
+    query = ask(declared, measurements, by=["k"])
+    queries = [query, replace(query, name="other")]
+    names = [name for name in measurements if name != "middle"]
+    with Engine.open(declared, rows) as engine:
+        whole = engine.run(queries[0])
+        monkeypatch.setattr(table_reader, "MANY_CELLS", 0)
+        monkeypatch.setattr(table_reader, "HELD", 0)
+        for query in queries:
+            table = engine.run(query)
+            assert whole.is_held
+            assert not table.is_held
+            assert np.array_equal(table.profile("middle").upto, whole.profile("middle").upto)  # type: ignore[union-attr]
+            for cells in (slice(0, 2), slice(2, 3)):
+                for name in names:
+                    assert np.array_equal(table.block(name, cells), whole.block(name, cells))
 
 
 def test_nothing_of_an_engine_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,6 +121,11 @@ class ExactTable:
         """Return how often each candidate of one measurement occurs in each cell."""
         return self._profiles[measurement]
 
+    @property
+    def is_held(self) -> bool:
+        """Return whether all of it is in memory, so that nothing is read for it any more."""
+        return all(isinstance(vector, np.ndarray) for vector in self._vectors.values())
+
     def __repr__(self) -> str:
         held = len(self._vectors) + len(self._profiles)
         return f"<ExactTable {self.name}: {self.size} cells, {held} measurements>"

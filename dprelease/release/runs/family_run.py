@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,7 +10,7 @@ from pathlib import Path
 from dprelease.documents.file_records import Written
 from dprelease.documents.metadata import Metadata
 from dprelease.documents.said_records import field_notes
-from dprelease.exact.answering import Answering, Holding, Working
+from dprelease.exact.answering import Answering, Early, Holding, Working
 from dprelease.numerics.entropy import BitSource
 from dprelease.planning.plan import Plan
 from dprelease.postprocess.families import Family, FamilyStep, FamilyTable
@@ -48,7 +48,9 @@ def publish_families(
     """
     notes = {table.name: field_notes(table) for table in metadata.tables}
     with table_writers(sum(len(family.tables) for family in families)) as writers:
-        run = _Run(plan, engines, bits, release, notes, progress, writers)
+        queries = [table.query.name for family in families for table in family.tables]
+        last = {id(engines[name]): name for name in queries}.values()
+        run = _Run(plan, engines, bits, release, notes, progress, writers, last)
         for family in families:
             run.publish(family)
         return writers.settled()
@@ -65,6 +67,8 @@ class _Run:
     notes: Mapping[str, Notes]
     progress: Callable[[str], None]
     writers: TableWriters
+    last: Collection[str]
+    """The queries that are the last of their engines."""
 
     def publish(self, family: Family) -> None:
         """Write all tables of a family.
@@ -87,7 +91,10 @@ class _Run:
         shown = Tables if family.step is None else partial(MeasuredTables, coded=True)
         named = name if family.step is None else table.measured
         planned = self.plan.of_query(name)
-        with streaming(self.engines[name], planned, self.bits, shown=shown) as tables:
+        engine = self.engines[name]
+        with streaming(engine, planned, self.bits, shown=shown) as tables:
+            if name in self.last and isinstance(engine, Early):
+                engine.close_early()  # all rows have been read
             noticed = noted_tables(tables, self.notes[named])
             pieces = in_parts(named, noticed, family.parts.get(named))
             is_whole = query.private is not None or query.keys.size <= ROW_GROUP

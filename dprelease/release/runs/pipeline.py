@@ -77,12 +77,12 @@ def run(
         with open_engines(queries, frames or {}, declaration.spec, settings) as engines:
             release.read()
             written = publish_families(families, plan, engines, source, release, metadata, progress)
-        charged = release.charged.to_json()
-        record = manifest.filled(draft, families, metadata, written, charged)
-        if exports is not None:
-            record = exports.written(record, release.folder, progress)
-        progress("manifest")
-        release.publish(record)
+            charged = release.charged.to_json()  # engines may be closing meanwhile
+            record = manifest.filled(draft, families, metadata, written, charged)
+            if exports is not None:
+                record = exports.written(record, release.folder, progress)
+            progress("manifest")
+            release.publish(record)
     return release.claim.target
 
 

@@ -10,5 +10,5 @@ meant AS (
 placed AS (
   SELECT CAST((list_position(['01-01301', '06-07502', '06-08507', '08-00803', '13-04600', '17-03529', '17-03531', '19-01700', '24-01004', '26-02702', '28-01100', '29-01901', '30-00600', '32-00405', '36-03710', '36-04010', '38-00100', '40-00200', '51-01301', '51-51255'], k0) - 1) AS BIGINT) * 16 + CAST((list_position(['1', '2'], k1) - 1) AS BIGINT) * 8 + CAST(k2 AS BIGINT) * 1 AS cell, a0 FROM meant 
 )
-SELECT cell, CAST(least(greatest(coalesce(sum(a0), 0), -4611686018427387904::HUGEINT), 4611686018427387904::HUGEINT) AS BIGINT) AS m0
-FROM placed WHERE cell IS NOT NULL GROUP BY cell
+SELECT coalesce(cell, 320) AS cell, CAST(least(greatest(coalesce(sum(a0), 0), -4611686018427387904::HUGEINT), 4611686018427387904::HUGEINT) AS BIGINT) AS m0
+FROM placed GROUP BY cell
