@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dprelease.accessor.pricing import budget_of, charged_for, check_terms, column_of, priced
 from dprelease.accessor.session import Session, Spending, amount
-from dprelease.accessor.terms import Terms, keys_of
+from dprelease.accessor.terms import Terms, keys_of, term
 from dprelease.errors import RunState, SessionError, UsageError
 from dprelease.exact.post_view import computed
 from dprelease.planning.bounded_words import counted_words
@@ -127,7 +127,7 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
 
 def _query(session: Session, question: Question, terms: Terms) -> Query:
     what = "confidence (from 0.5 to 0.999999)"
-    if not 0.5 <= amount(terms.get("confidence", 0.95), what) <= 0.999999:
+    if not 0.5 <= amount(term(terms, "confidence"), what) <= 0.999999:
         raise SessionError("DP-SESSION-006", what=what)
     keys = keys_of(terms)
     columns, derive = question.columns, question.derive

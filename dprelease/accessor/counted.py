@@ -126,8 +126,10 @@ class Counted(Aggregates):
             statistics of each column beside each other.
         """
         given: object = columns
-        if not isinstance(given, Iterable | None):
-            kind, wanted = type(given).__name__, "a column or a list of columns"
+        parts = [*given] if isinstance(given, list | tuple) else []
+        odd = next((part for part in parts if isinstance(part, list | tuple | dict)), given)
+        if not isinstance(given, Iterable | None) or odd is not given:
+            kind, wanted = type(odd).__name__, "a name of a column, or a list of names"
             raise UsageError("DP-SESSION-016", name="columns", wanted=wanted, kind=kind)
         with self._asking() as chosen:
             named = [columns] if isinstance(columns, str) else columns

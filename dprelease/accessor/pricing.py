@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from dprelease.accessor.session import Session, Spending, amount, spending
-from dprelease.accessor.terms import Noise, Terms
+from dprelease.accessor.terms import Noise, Terms, term
 from dprelease.errors import BudgetError, RunState, SessionError, UsageError
 from dprelease.errors import Charge as Spent
 from dprelease.planning.auto.ledger_cost import Charged, counted_by
@@ -133,12 +133,12 @@ def charged_for(
 def column_of(spec: Mapping[str, Plain], terms: Terms) -> dict[str, Plain]:
     """Return a column as a release file would hold it, with its noise and its margin."""
     column = dict(spec)
-    noise = terms.get("mechanism", "auto")
+    noise = term(terms, "mechanism")
     chosen = bool(column.keys() & CHOSEN)
     if not chosen or noise != "auto":
         column["mechanism"] = _noise(noise)
     if not chosen:
-        column["margin"] = repr(float(terms.get("confidence", 0.95)))
+        column["margin"] = repr(float(term(terms, "confidence")))
     return column
 
 

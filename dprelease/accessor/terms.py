@@ -115,6 +115,12 @@ def checked(terms: Mapping[str, object], *, by: bool = True) -> Terms:
     return cast("Terms", terms)
 
 
+def term(terms: Mapping[str, Any], name: str) -> Any:
+    """Return a term, or its default where it is not given, or is None, as in pandas."""
+    value = terms.get(name)
+    return TERMS[name][1] if value is None else value
+
+
 def keys_of(terms: Terms) -> list[str]:
     """Return the keys that a question is asked by.
 

@@ -144,6 +144,7 @@ OTHER_KINDS: dict[str, Callable[[pd.DataFrame], object]] = {
     "schema": lambda df: dprelease.Session(df, epsilon=1),  # type: ignore[arg-type]
     "as_index": lambda df: df.dp.groupby("state", as_index=df.state),
     "columns": lambda df: df.dp.describe(3, epsilon=1),
+    "columns in a list": lambda df: df.dp.describe([["age"]], epsilon=1),
     "by": lambda df: df.dp.groupby(3),
 }
 
@@ -151,6 +152,6 @@ OTHER_KINDS: dict[str, Callable[[pd.DataFrame], object]] = {
 @pytest.mark.parametrize("name", OTHER_KINDS)
 def test_another_kind_is_a_type_error_in_our_words(name: str) -> None:
     frame = pd.DataFrame({"state": ["secret"]})
-    with pytest.raises(TypeError, match=f"DP-SESSION-016.*{name}") as caught:
+    with pytest.raises(TypeError, match=f"DP-SESSION-016.*{name.split()[0]}") as caught:
         OTHER_KINDS[name](frame)
     assert "secret" not in str(caught.value)

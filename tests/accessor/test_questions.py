@@ -165,6 +165,13 @@ def test_describe(df: pd.DataFrame) -> None:
     assert list(df.dp.describe(epsilon=1).columns) == ["age", "pay"]
 
 
+def test_none_is_what_there_is_without(df: pd.DataFrame) -> None:
+    """As pandas means it: no mechanism of its own, and margins as ever."""
+    given: dict[str, Any] = {"mechanism": None, "confidence": None, "private_keys": None}
+    answers = [df.dp.count(epsilon=1, **terms).attrs["dprelease_answer"] for terms in ({}, given)]
+    assert answers[0] == answers[1]
+
+
 def test_groups(df: pd.DataFrame) -> None:
     true = frame().groupby("state")
     found = df.dp.groupby("state").agg({"pay": ["mean", "std"], "age": "median"}, epsilon=99)

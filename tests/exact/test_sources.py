@@ -323,6 +323,38 @@ def test_a_header_that_is_longer_than_its_rows_may_be_is_refused(tmp_path: Path)
     assert "not empty" in fails("DP-DATA-009", query).fix
 
 
+PARTS = {
+    "nothing": (b"", "DP-DATA-024", "'p2.parquet' is no Parquet file, or not whole"),
+    "cut short": (None, "DP-DATA-024", "'p2.parquet' is no Parquet file, or not whole"),
+    "other letters": ({"k": ["a"], "N": [1]}, "DP-DATA-024", "'p2.parquet' has the column 'n'"),
+    "both": ({"k": ["a"], "n": [1], "N": [1]}, "DP-DATA-003", "several columns named 'n'"),
+    "a column less": ({"k": ["a"]}, "DP-DATA-024", "'p2.parquet' lacks the column 'n'"),
+}
+
+
+@pytest.mark.parametrize("what", PARTS)
+def test_a_part_that_is_at_fault_is_told_by_name(what: str, tmp_path: Path) -> None:
+    part, code, words = PARTS[what]
+    for name in ("p1.parquet", "p2.parquet", "p3.parquet"):
+        pq.write_table(pa.table({"k": ["a"], "n": [1]}), tmp_path / name)
+    odd = tmp_path / "p2.parquet"
+    if isinstance(part, dict):
+        pq.write_table(pa.table(part), odd)
+    else:
+        odd.write_bytes(odd.read_bytes()[:-9] if part is None else part)
+    columns = {"k": COLUMNS["k"], "n": COLUMNS["n"]}
+    query = query_of("p*.parquet", tmp_path, columns, columns={"n": {"sum": "n"}})
+    assert words in str(fails(code, query))
+
+
+def test_a_part_of_a_header_of_its_own_is_told_by_name(tmp_path: Path) -> None:
+    for name, text in (("p1.csv", "k,n\na,1\n"), ("p2.csv", "")):
+        (tmp_path / name).write_text(text)
+    columns = {"k": COLUMNS["k"], "n": COLUMNS["n"]}
+    query = query_of("p*.csv", tmp_path, columns, columns={"n": {"sum": "n"}})
+    assert "'p2.csv' of 'p*.csv'" in str(fails("DP-DATA-009", query))
+
+
 def test_files_with_other_headers_are_told_by_name(tmp_path: Path) -> None:
     columns = {"k": COLUMNS["k"], "n": COLUMNS["n"]}
     for name, text in (

@@ -85,6 +85,7 @@ def parquet(columns: dict[str, Any]) -> Callable[[Path], object]:
 REFUSED: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "no header": ("t.csv", csv(""), "names no column"),
     "no value": ("t.csv", csv("town,state\n"), "lists no value"),
+    "a code for a header": ("t.csv", csv("01001,state\n01003,BE\n"), "has a number where"),
     "another header": ("t.csv", csv("Town,State\nThun,BE\n"), "no column 'state', but 'State'"),
     "a third column": ("t.csv", csv("town,state,n\nThun,BE,1\n"), "none is named"),
     "twice": ("t.csv", csv("town,state,state\nThun,BE,BE\n"), ""),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import DataError
 from dprelease.errors.words.data_words import CONVERT
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 BY_ARROW = IN_MILLISECONDS | {WIDE_DECIMAL}
 """Types of columns that the engine does not read as they are."""
 
+WHOLE = "have it written anew, or take its name out of the path or the folder"
+LETTERS = "give all files the same columns, letter by letter and case by case"
+
 LOCAL = {ZONED_MS: COARSE, INT96: "TIMESTAMP"}
 """Types that tell instants of Greenwich, and those that tell local ones."""
 
@@ -51,11 +54,11 @@ def parquet_relation(given: Input, relation: str, ask: Ask, *, by_arrow: bool) -
     Raises
     ------
     DataError
-        DP-DATA-002 or 003 for names that differ by case, 024 for a column that some files lack,
-        004, 005 or 015 for types.
+        DP-DATA-002 or 003 for names that differ by case, 004, 005 or 015 for types; 024 for one of
+        several files that can't be read, that lacks a column, or has it in other letters.
     """
     names = stored_columns(given.declared)
-    files = {file: _types(given.declared, file, ask) for file in given.files}
+    files = {file: _types(given, file, ask) for file in given.files}
     _refuse_partial(given.declared, files)
     runs = by_types(files, given.declared)
     given.differs = bool(runs)
@@ -97,21 +100,36 @@ def _arrived(types: Types, declared: Declared) -> Types:
     return {**types, **read_as}
 
 
-def _types(declared: Declared, file: Path, ask: Ask) -> dict[str, str]:
+def _types(given: Input, file: Path, ask: Ask) -> dict[str, str]:
     """Return the types of a Parquet file's columns.
 
     Names that differ by case, from each other or from the declared, are refused: the engine
-    would rename one, or take one file's column for another's.
+    would rename one, or take one file's column for another's. Of several files it is told which.
     """
-    names, types = column_types(ask(SCHEMA.format(quoting.text(pattern(file)))))
+    declared, is_one = given.declared, len(given.files) == 1
+    names, types = column_types(_schema(given, file, ask))
     for name in stored_columns(declared):
         same = [other for other in names if other.casefold() == name.casefold()]
-        if same not in ([], [name]):
-            code = "DP-DATA-003" if len(same) > 1 else "DP-DATA-002"
-            raise DataError(code, table=declared.table.name, column=name)
+        if same in ([], [name]):
+            continue
+        if len(same) == 1 and not is_one:
+            reason = f"'{file.name}' has the column '{name}' in other letters"
+            raise unreadable(declared, reason, LETTERS)
+        code = "DP-DATA-003" if len(same) > 1 else "DP-DATA-002"
+        raise DataError(code, table=declared.table.name, column=name)
     if declared.table.time_zone == UTC:  # where both are the same
         types = {name: LOCAL.get(kind, kind) for name, kind in types.items()}
     return types
+
+
+def _schema(given: Input, file: Path, ask: Ask) -> list[Any]:
+    """Return what a Parquet file says of its columns; raises as `parquet_relation`."""
+    try:
+        return ask(SCHEMA.format(quoting.text(pattern(file))))
+    except DataError as problem:
+        if len(given.files) == 1 or problem.code != "DP-DATA-001":
+            raise
+    raise unreadable(given.declared, f"'{file.name}' is no Parquet file, or not whole", WHOLE)
 
 
 def _refuse_partial(declared: Declared, files: Mapping[Path, Types]) -> None:

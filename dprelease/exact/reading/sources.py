@@ -89,13 +89,21 @@ class Opened:
         return tuple(one[SIZE] for one in self.stamps if one)
 
 
-def named(declared: Declared, is_read: bool = True) -> dict[str, Any]:
+def named(declared: Declared, is_read: bool = True, file: Path | None = None) -> dict[str, Any]:
     """Return the place, the table and the path of a source, as they are declared, for messages.
 
-    `is_read`: whether the source is, and no frame in its place.
+    `is_read`: whether the source is, and no frame in its place. `file`: that of several that the
+    message is about.
     """
     source = declared.table.source
     told = _told(source) if source is not None and is_read else ""
+    if (
+        told
+        and file is not None
+        and source is not None
+        and file.name != Path(source.path or "").name
+    ):
+        told = f"'{file.name}' of {told}"
     return {
         "place": declared.document.place("source") if told else None,
         "table": declared.table.name,
@@ -298,7 +306,7 @@ def _header(declared: Declared, source: Source, file: Path) -> list[str]:
         failed = True
     folded = [name.casefold() for name in header]
     if failed or not header or any("\0" in name or not name for name in header):
-        raise DataError("DP-DATA-009", **named(declared))
+        raise DataError("DP-DATA-009", **named(declared, file=file))
     if len(header) > MOST_COLUMNS:  # the engine takes much memory for each, read or not
         most = f"{MOST_COLUMNS:,}"
         raise DataError("DP-DATA-022", **named(declared), most=most)
@@ -306,5 +314,5 @@ def _header(declared: Declared, source: Source, file: Path) -> list[str]:
         if folded.count(name.casefold()) > 1:
             raise DataError("DP-DATA-003", table=declared.table.name, column=name)
     if len(set(folded)) < len(folded):
-        raise DataError("DP-DATA-009", **named(declared))
+        raise DataError("DP-DATA-009", **named(declared, file=file))
     return header

@@ -153,15 +153,23 @@ def _wanted(header: Sequence[str], spec: ValuesFrom, within: str | None) -> list
         if name not in header:
             _refuse(f"it has no column '{shortened(name)}' of labels")
     others = [name for name in header if name != within and name not in labels]
-    if named is None and len(others) != 1:
+    own = _only(others, within) if named is None else named
+    wanted = [own, *([] if within is None else [within]), *labels]
+    if any(header.count(name) != 1 for name in wanted):
+        _refuse(_RAGGED)
+    return wanted
+
+
+def _only(others: Sequence[str], within: str | None) -> str:
+    """Return the one column that can be meant where none is named."""
+    if len(others) != 1:
         reason = "it has more than one column and none is named"
         if not others:
             reason = "it has no column of values"
         _refuse(reason if within is None else f"{reason} beside '{within}'")
-    wanted = [named or others[0], *([] if within is None else [within]), *labels]
-    if any(header.count(name) != 1 for name in wanted):
-        _refuse(_RAGGED)
-    return wanted
+    if others[0].strip().isdecimal():  # it is not shown: without a header it is the first value
+        _refuse("its first line has a number where columns are named: put their names above it")
+    return others[0]
 
 
 def _refuse_many(number: int) -> None:
