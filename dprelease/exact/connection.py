@@ -20,20 +20,21 @@ from dprelease.query import quoting
 from dprelease.system.forks import Maker
 from dprelease.system.undisturbed import undisturbed
 
-PRIVATE: dict[str, str | bool | int | float | list[str]] = {
+Config = dict[str, str | bool | int | float | list[str]]
+
+PRIVATE: Config = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "python_enable_replacements": False,
 }
 """What every connection is opened with: nothing is loaded, and no variable of a caller is read."""
 
-READING = {
-    "TimeZone": "UTC",
-    "preserve_insertion_order": "true",
-    "parquet_metadata_cache": "true",
-}
-"""Records of a local release may not move by their values, so rows keep their order. What a Parquet
-file says of itself is read once, and not for the names, the types and every statement anew."""
+KEEPING = {"preserve_insertion_order": "true"}
+"""Records of a local release may not move by their values, so rows keep their order."""
+
+READING = {"TimeZone": "UTC", "parquet_metadata_cache": "true"}
+"""What is set once extensions are there. What a Parquet file says of itself is read once, and not
+for the names, the types and every statement anew."""
 
 FORGETTING = "SET parquet_metadata_cache = false"
 """For many files: what they say would take room."""
@@ -52,10 +53,13 @@ def connected(scratch: Path, settings: Settings) -> duckdb.DuckDBPyConnection:
     """
     link: duckdb.DuckDBPyConnection | None = None
     try:
-        link = _opened_ahead() or duckdb.connect(config=PRIVATE)
+        asked: Config = {**settings.config, **KEEPING, "temp_directory": str(scratch)}
+        link, left = _opened_ahead(), {**asked, **READING}
+        if link is None:
+            link, left = duckdb.connect(config=PRIVATE | asked), {**READING}
         _OPEN[id(link)] = link
-        asked = {**settings.config, **READING, "temp_directory": str(scratch)}.items()
-        link.execute("; ".join(f"SET {name} = {quoting.text(str(value))}" for name, value in asked))
+        sets = (f"SET {name} = {quoting.text(str(value))}" for name, value in left.items())
+        link.execute("; ".join(sets))
     except duckdb.Error:
         if link is not None:
             closed(link)

@@ -99,7 +99,8 @@ class Compiler:
         self.source, self.unbounded = KEPT if bounded else "kept", ""
         self.physical = physical_of(query, stored, joined)
         self.as_numbers = found_as_numbers(query, self.physical)
-        self.untyped = self.as_numbers | found_as_texts(query, self.physical)
+        texts = found_as_texts(query, self.physical)
+        self.untyped, self.unread = self.as_numbers | texts, grouped_as_stored(query) - texts
         self.columns = query.table.columns
         self.vectors = [m for m in query.measurements if m.is_vector and m.name != PRIVATE_KEYS]
         self.key_tables: list[KeyTable] = []
@@ -278,9 +279,8 @@ class Compiler:
         last = self._added_up(totals, "placed WHERE cell IS NOT NULL")
         if self.query.finest is None and self._beyond:
             last = self._added_up(totals, "placed", f"coalesce(cell, {self.space.size}) AS cell")
-        if grouped_as_stored(self.query):
-            return [("grouped", grouped), ("meant", meant), ("placed", placed), *last]
-        return [("meant", grouped), ("placed", placed), *last]
+        meaning = [("grouped", grouped), ("meant", meant)] if self.unread else [("meant", grouped)]
+        return [*meaning, ("placed", placed), *last]
 
     def _over_groups(self, measurement: Measurement, added: dict[str, str]) -> str:
         """Return the total of a measurement over groups; what it takes is named in `added`."""
@@ -294,11 +294,10 @@ class Compiler:
 
     def _meant(self) -> list[str]:
         """Return what groups are by, those that are grouped as stored as they were declared."""
-        as_stored, zone = grouped_as_stored(self.query), self.query.table.time_zone
-        values = []
+        zone, values = self.query.table.time_zone, []
         for i, key in enumerate(self.space.keys):
             value = f"k{i}"
-            if key.column in as_stored:
+            if key.column in self.unread:
                 column, kind = self.columns[key.column], self.physical[key.column]
                 short = is_short(key.texts)
                 known = "" if short else f"SELECT value FROM {self._own_table(key)}"
