@@ -72,6 +72,12 @@ def _bounds(lower: Fraction | None, upper: Fraction | None, column: str) -> None
         refuse("DP-SCHEMA-001")
 
 
+def _fits(lower: Fraction | None, upper: Fraction | None, step: Fraction, column: str) -> None:
+    """Refuse a step that lies beyond all that it parts: values would be rounded away."""
+    if lower is not None and upper is not None and lower < upper and step > upper - lower:
+        refuse("DP-SCHEMA-022", column=column)
+
+
 def _lattice(lower: Fraction, upper: Fraction, step: Fraction) -> Lattice:
     return Lattice(lower=math.floor(lower / step), upper=math.ceil(upper / step), step=step)
 
@@ -94,6 +100,7 @@ class IntegerColumn(Computable):
         _bounds(_maybe(low), _maybe(high), "this column")
         if low is not None and high is not None and max(abs(low), abs(high)) > STEPS_LIMIT:
             refuse("DP-SCHEMA-010", column="this column")
+        _fits(_maybe(low), _maybe(high), Fraction(self.step), "this column")
         null_inside(self.nulls, _maybe(low), _maybe(high))
         known = "no bounds are declared" if low is None else f"whole numbers from {low} to {high}"
         refuse_unknown(self.labels, lambda text: _is_within(text, low, high), known)
@@ -129,6 +136,8 @@ class NumberColumn(Computable):
         _bounds(low, high, "this column")
         if self.step is not None and self.step <= 0:
             refuse("DP-SCHEMA-010", column="this column")
+        if self.step is not None:
+            _fits(low, high, self.step, "this column")
         lattice = self.lattice
         if lattice is not None and max(abs(lattice.lower), abs(lattice.upper)) > STEPS_LIMIT:
             refuse("DP-SCHEMA-010", column="this column")

@@ -172,7 +172,7 @@ def test_files_of_a_glob_agree_in_the_case_of_names(tmp_path: Path) -> None:
     pq.write_table(pa.table({"n": [1]}), tmp_path / "t1.parquet")
     pq.write_table(pa.table({"N": [5]}), tmp_path / "t2.parquet")
     query = ask(declare({"n": DIGITS}, source=str(tmp_path / "t*.parquet")), {"s": {"sum": "n"}})
-    with pytest.raises(DataError, match="DP-DATA-002"):
+    with pytest.raises(DataError, match=r"DP-DATA-024.*'t2.parquet' has the column 'n'"):
         exact(query, None)
 
 

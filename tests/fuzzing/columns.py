@@ -29,6 +29,7 @@ def _integer(draw: Draw) -> Spec:
     upper = lower + draw(st.sampled_from([3, 1, 0, 20, 2**33]))
     spec = {"type": "integer", "lower": lower, "upper": upper}
     step = draw(st.sampled_from([1, 1, 2, 7]))
+    step = step if upper - lower >= step else 1
     return spec | ({"step": step} if step > 1 else {}) | _nulls(draw, [lower])
 
 

@@ -189,6 +189,11 @@ TEMPLATES: dict[str, Template] = {
             "libpq's environment variables."
         ),
     ),
+    "DP-SCHEMA-022": Template(
+        cause="The step of '{column}' is larger than what lies between its bounds: each value "
+        "would be rounded to one of them.",
+        fix="declare a step that goes into it many times, or the bounds that values have.",
+    ),
     "DP-RELEASE-001": Template(
         cause="No table '{name}' is declared{nearest}.",
         fix="declared tables are: {known}.",
