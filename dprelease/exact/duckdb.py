@@ -316,11 +316,10 @@ class Engine:
 
     def let_go(self) -> None:
         """Drop the finest cells of a family, and the tables of its keys; see `Holding`."""
-        if self._closing.has_begun:
-            return
-        self._families.let_go()
         self._sorted.let_go()
-        self._read_rows(self._keys.drop)
+        if not self._closing.has_begun:  # which drops all that the engine holds
+            self._families.let_go()
+            self._read_rows(self._keys.drop)
 
     def _attempt(
         self,

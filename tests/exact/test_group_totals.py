@@ -23,7 +23,7 @@ NUMBERS: dict[str, dict[str, Any]] = {
     "integers": {"type": "integer", "lower": -7, "upper": 90},
     "steps": {"type": "integer", "lower": 0, "upper": 90, "step": 7},
     "numbers": {"type": "number", "lower": -7, "upper": 90, "step": "0.25"},
-    "few": {"type": "number", "lower": "0.3", "upper": "0.4", "step": 1},
+    "few": {"type": "number", "lower": "0.3", "upper": "0.4", "step": "0.1"},
     "huge": {"type": "integer", "lower": -(2**62), "upper": 2**62},
 }
 STORED: dict[str, pa.Array] = {
