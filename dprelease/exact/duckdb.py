@@ -76,7 +76,7 @@ class Engine:
         self._maker = Maker()
         self._connection = connected(scratch, settings)
         self._closing = Closing(self._connection)
-        self._is_asked = False
+        self._in_ranges = False
         self._reader = TableReader(self._read_rows, scratch)
         steps = self._read_rows, self._register, self._bound, self._forget
         self._families = FinestTables(*steps)
@@ -167,12 +167,12 @@ class Engine:
             DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
         """
         table = self._read(query) if self._tables is None else self._tables.table(query)
-        self._is_asked |= not table.is_held
+        self._in_ranges |= not table.is_held
         return table
 
     def close_early(self) -> None:
         """See `Early`: not where answers are read from the engine, some cells after others."""
-        if not self._is_asked:
+        if not self._in_ranges:
             self._closing.begin()
 
     def _read(self, query: Query) -> ExactTable:

@@ -190,8 +190,8 @@ TEMPLATES: dict[str, Template] = {
         ),
     ),
     "DP-SCHEMA-022": Template(
-        cause="The step of '{column}' is larger than what lies between its bounds: each value "
-        "would be rounded to one of them.",
+        cause="The step of '{column}' is larger than what lies between its bounds: all values "
+        "would be rounded to one or two.",
         fix="declare a step that goes into it many times, or the bounds that values have.",
     ),
     "DP-RELEASE-001": Template(

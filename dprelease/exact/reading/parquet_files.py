@@ -129,7 +129,7 @@ def _schema(given: Input, file: Path, ask: Ask) -> list[Any]:
     except DataError as problem:
         if len(given.files) == 1 or problem.code != "DP-DATA-001":
             raise
-    raise unreadable(given.declared, f"'{file.name}' is no Parquet file, or not whole", WHOLE)
+    raise unreadable(given.declared, f"'{file.name}' can't be opened, or is not whole", WHOLE)
 
 
 def _refuse_partial(declared: Declared, files: Mapping[Path, Types]) -> None:
