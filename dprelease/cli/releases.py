@@ -31,21 +31,13 @@ Set = Annotated[
 ]
 ReleaseFile = Annotated[Path, typer.Argument(help="The release file, YAML.", show_default=False)]
 
-TRUTHS_FROM_TEXTS = (
-    "Read from texts: {}. Only {} are truth values there; any other text, such as Yes, is missing, "
-    "and becomes what `nulls` says. Declare a category for such texts; `dprelease profile` counts "
-    "them."
-)
-
 
 def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) -> None:
     """Read a release and its tables, and report every finding; opens no data."""
     with reporting(as_json):
         from dprelease.planning.declaration_findings import declared
         from dprelease.planning.invariant_plans import told_invariants
-        from dprelease.planning.truths_from_texts import WORDS, truths_from_texts
-        from dprelease.query.bands import BANDS, told_bands
-        from dprelease.query.compared_cells import COMPARED_CELLS, compared_cells
+        from dprelease.planning.notes.notes import notes
         from dprelease.query.unread import unread
         from dprelease.release.engine_choice import left_open
         from dprelease.release.exporting import tried
@@ -59,8 +51,7 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         columns = sum(len(query.measurements) for query in queries)
         opened, refused = left_open(declaration), unread(declaration, queries)
         bare = untold(declaration.spec)
-        truths, cells = truths_from_texts(queries), compared_cells(queries)
-        bands = told_bands(queries)
+        noted = notes(queries)
         answer = {
             "ok": True,
             "queries": len(queries),
@@ -68,9 +59,7 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
             "left_open": opened,
             "unread": [error.to_json() for error in refused],
             "without_label": bare,
-            "truths_from_texts": truths,
-            "compared_cells": cells,
-            "bands": bands,
+            **{note.name: note.found for note in noted},
         }
         asked = amount(len(queries), "query", "queries")
         numbers = amount(columns, "column", "columns")
@@ -80,12 +69,7 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         lines += [
             f"Warning: {one_line(warning)}" for warning in [*map(refused_words, refused), *told]
         ]
-        if truths:
-            lines.append(TRUTHS_FROM_TEXTS.format(one_line(", ".join(truths)), WORDS))
-        if cells:
-            lines.append(COMPARED_CELLS.format(one_line("; ".join(cells))))
-        if bands:
-            lines.append(BANDS.format(one_line("; ".join(bands))))
+        lines += [one_line(str(note)) for note in noted if note.found]
         if bare:
             lines.append(f"Without a label, unlike others: {one_line(', '.join(bare))}.")
         respond(as_json, answer, "\n".join(lines))

@@ -50,6 +50,7 @@ FOUND: dict[str, Template] = {
     ),
     "DP-AUDIT-009": Template(
         cause="'{name}' is no outcome of an audit, as it was written: {problem}.",
-        fix="do not rely on it; get audit.json again from whoever audited the release.",
+        fix="a release is verified by its folder: name that. An audit you can't rely on: get its "
+        "audit.json again from whoever audited the release.",
     ),
 }

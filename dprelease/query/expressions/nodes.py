@@ -67,20 +67,23 @@ def _some(words: Sequence[str]) -> str:
 
 
 def seen(node: exp.Column, column: Column) -> str:
-    """Return the value of a column as a condition sees it.
+    """Return the value of a column as a condition or an expression sees it.
 
     How an undeclared code of a category is spelled depends on what its column is stored as, so all
-    of them look alike: as "?", or another text that is not declared. Beside constants, which are
-    declared, this is no matter.
+    of them look alike. Beside constants, which are declared, this is no matter.
     """
-    name = quoting.identifier(node.name)
     if not isinstance(column, CategoryColumn) or _is_beside_constants(node):
-        return name
-    values = column.values or ()
+        return quoting.identifier(node.name)
+    return f"({declared_codes(node.name, column)})"
+
+
+def declared_codes(name: str, column: CategoryColumn) -> str:
+    """Return SQL of a category's codes: of others "?", or another text that is not declared."""
+    values, name = column.values or (), quoting.identifier(name)
     other = "?" if "?" not in values else max(values) + "?"  # longer than any that it starts with
     known = ", ".join(quoting.text(value) for value in values)
     undeclared = f"WHEN {name} IS NOT NULL THEN {quoting.text(other)}"
-    return f"(CASE WHEN {name} IN ({known}) THEN {name} {undeclared} END)"
+    return f"CASE WHEN {name} IN ({known}) THEN {name} {undeclared} END"
 
 
 def _is_beside_constants(node: exp.Column) -> bool:

@@ -54,8 +54,9 @@ class KeyValues(tuple[str, ...]):
 def _as_listed(value: object, handler: ValidatorFunctionWrapHandler) -> object:
     if isinstance(value, KeyValues):
         return value
-    texts = [item for item in value if type(item) is str] if isinstance(value, list) else []
-    return tuple(texts) if texts and texts == value and are_usable(texts) else handler(value)
+    if isinstance(value, list) and {*map(type, value)} == {str} and are_usable(value):
+        return tuple(value)
+    return handler(value)
 
 
 AS_LISTED = WrapValidator(_as_listed)

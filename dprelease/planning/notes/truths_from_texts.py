@@ -12,7 +12,12 @@ from dprelease.statements.layers import needed_columns, needed_joined
 OF_TEXTS = ("csv", "sqlite", "excel")
 """Formats of sources that store truth values as texts, or may."""
 
-WORDS = "true, t, 1, false, f and 0"
+TRUTHS_FROM_TEXTS = (
+    "Read from texts: {}. Only true, t, 1, false, f and 0 are truth values there; any other text, "
+    "such as Yes, is missing, and becomes what `nulls` says. Declare a category for such texts; "
+    "`dprelease profile` counts them."
+)
+"""What `check` says of them."""
 
 
 def truths_from_texts(queries: Sequence[Query]) -> list[str]:
