@@ -351,7 +351,7 @@ class Engine:
         for given in self._inputs:
             self._introduce(given)
         self._floats = AskedFloats.of([given.physical for given in self._inputs], queries)
-        locks = locking([file for given in self._inputs for file in given.readable])
+        locks = locking([file for given in self._inputs for file in given.allowed])
         self._ask("; ".join([*self._floats.settings, *locks]), self._inputs[0])
 
     def _introduce(self, given: Input) -> None:

@@ -12,7 +12,6 @@ import duckdb
 from dprelease.errors import DataError
 from dprelease.exact.asked_floats import is_float, needed
 from dprelease.exact.reading.frames import to_arrow
-from dprelease.exact.reading.plain import opened as open_raw
 from dprelease.exact.reading.relations import batches_of, is_relation
 from dprelease.exact.reading.sources import Opened, open_files, stamp, unreadable
 from dprelease.query.resolve import Query
@@ -83,6 +82,12 @@ class Input:
         return tuple(self.copies.get(file, file) for file in self.files)
 
     @property
+    def allowed(self) -> tuple[Path, ...]:
+        """Return what the engine may open: what it reads, and what links there lead to."""
+        links = [file for file in self.files if file in self.copies]
+        return (*self.readable, *links)
+
+    @property
     def kind(self) -> str:
         """Return the declared format, for messages."""
         return format_of(self.declared)
@@ -123,8 +128,7 @@ class Input:
             link.unregister("dp_rows")
         while self.uncopied and self.opened is not None and self.opened.reader is not None:
             file = self.uncopied.pop()
-            with open_raw(file) as raw:
-                self.opened.reader.packing.write(raw, self.copies[file])
+            self.opened.reader.packing.write(file, self.copies[file])
 
 
 Ask = Callable[[str, Input], list[Any]]

@@ -1,9 +1,9 @@
-"""Text files as the engine reads them: plain, and in UTF-8.
+"""Text files as the engine reads them: plain, in UTF-8, and CSV with line feeds alone.
 
-What is compressed, or in another encoding, is first written anew into a private folder, by the same
-code wherever it is read: the engine itself takes half of a broken archive for all of it. Bytes that
-the encoding does not know become one that UTF-8 does not know either, so their line is treated as
-such lines are.
+What is compressed, in another encoding or has other ends of lines is first written anew into a
+private folder, by the same code wherever it is read: the engine itself takes half of a broken
+archive for all of it. Bytes that the encoding does not know become one that UTF-8 does not know
+either, so their line is treated as such lines are.
 """
 
 from __future__ import annotations
@@ -42,15 +42,18 @@ class Packing:
 
     encoding: str = UTF_8
     compression: Compression = "none"
+    returns: bool = True
+    """Whether carriage returns are left as they are. In CSV, one that is not like the others would
+    stop the engine, in whoever's row it stands."""
 
     @classmethod
     def of(cls, source: Source) -> Packing:
         """Return that of a declared source."""
-        return cls(source.encoding, source.compressed)
+        return cls(source.encoding, source.compressed, source.kind != "csv")
 
     @property
     def is_plain(self) -> bool:
-        """Return whether the engine can read the file as it is."""
+        """Return whether the engine can read any such file as it is."""
         return self == Packing()
 
     def chunks(self, raw: pa.NativeFile) -> Iterator[bytes]:
@@ -62,19 +65,34 @@ class Packing:
             If it is not whole, or not compressed as declared.
         """
         parts = _unpacked(raw, self.compression)
-        return _unmarked(parts) if self.encoding == UTF_8 else _in_utf_8(parts, self.encoding)
+        utf_8 = self.encoding == UTF_8
+        parts = _unmarked(parts) if utf_8 else _in_utf_8(parts, self.encoding)
+        return parts if self.returns else _by_line_feeds(parts)
 
-    def write(self, raw: pa.NativeFile, target: Path) -> None:
-        """Write the file in UTF-8, readable by its owner alone as its folder is.
+    def write(self, file: Path, target: Path) -> None:
+        """Write a file in UTF-8, readable by its owner alone as its folder is.
+
+        Of CSV that the engine can read as it is, a link takes the place of the target. Which of
+        them it is rests on every row, and nothing that is read does.
 
         Raises
         ------
         OSError
             As `chunks`, or if there is no room.
         """
-        with target.open("wb") as file:
+        if self._is_as_written(file):
+            target.unlink(missing_ok=True)
+            target.symlink_to(file)
+            return
+        with opened(file) as raw, target.open("wb") as plain:
             for chunk in self.chunks(raw):
-                file.write(chunk)
+                plain.write(chunk)
+
+    def _is_as_written(self, file: Path) -> bool:
+        if self.returns or not Packing(self.encoding, self.compression).is_plain:
+            return False
+        with opened(file) as raw:
+            return not any(b"\r" in part for part in _unpacked(raw, "none"))
 
 
 def is_marked(file: Path) -> bool:
@@ -116,6 +134,17 @@ def _first(parts: Iterator[bytes], size: int) -> bytes:
     while len(first) < size and (part := next(parts, b"")):
         first += part
     return first
+
+
+def _by_line_feeds(parts: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield parts in which a line feed stands for each end of a line."""
+    held = b""
+    for read in parts:
+        part = held + read
+        held = part[-1:] if part.endswith(b"\r") else b""  # its line feed may be in the next one
+        part = part.removesuffix(held)
+        yield part.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in part else part
+    yield held.replace(b"\r", b"\n")
 
 
 def _in_utf_8(parts: Iterator[bytes], encoding: str) -> Iterator[bytes]:

@@ -255,10 +255,11 @@ def _csv(source: Source, header: Sequence[str]) -> str:
         f"quote = {quoting.text(source.quote)}",
         f"escape = {quoting.text(source.quote)}",
         f"nullstr = [{', '.join(quoting.text(null) for null in source.nulls)}]",
-        # A line with too few fields or bad bytes is a missing row, further fields are ignored: no
-        # line can stop a run, be quoted in a message, or (in strict mode) take others with it.
+        # A line with too few or too many fields, or with bad bytes, is a missing row: no line can
+        # stop a run or be quoted in a message. In a mode that is not strict a quote inside of a
+        # quoted text opens another one, which takes all lines that follow with it.
         "ignore_errors = true",
-        "strict_mode = false",
+        "strict_mode = true",
         "null_padding = false",
         # In parallel, or longer than a buffer, a quoted text can be read as rows of its own and
         # cost thousands of others: one unit would decide about the rows of many.

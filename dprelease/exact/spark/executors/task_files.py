@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from dprelease.exact.reading.plain import is_marked, opened
+from dprelease.exact.reading.plain import is_marked
 from dprelease.exact.reading.sources import TextReader, parquet
 from dprelease.exact.spark.executors.task_rows import Link, TypesDiffer, check, columns_of
 from dprelease.query import quoting
@@ -95,8 +95,7 @@ class TextRows:
         copied = marked or not self.reader.packing.is_plain
         if copied:
             plain = folder / "text"
-            with opened(file) as raw:
-                self.reader.packing.write(raw, plain)
+            self.reader.packing.write(file, plain)
             file = plain
         try:
             rows = f"SELECT {columns_of(self.physical)} FROM {self.reader.relation([file])}"

@@ -1,0 +1,101 @@
+"""No line of a CSV file costs others more than Python's own reader, which pandas agrees with."""
+
+from __future__ import annotations
+
+import csv
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dprelease.exact.reading.plain import Packing
+from tests.exact.build import ask, declare, exact
+
+ROWS = {"rows": {"count": "*"}}
+KEYS = [f"k{i}" for i in range(40)]
+COLUMNS = {"k": {"type": "category", "values": KEYS}}
+
+
+def counted(path: Path) -> list[int]:
+    """Return how many rows of each key we read."""
+    found: list[int] = exact(ask(declare(COLUMNS, source=str(path)), ROWS, ["k"]), None)["rows"]
+    return [int(number) for number in found]
+
+
+def by_python(path: Path) -> list[int]:
+    """Return how many rows of each key the csv module reads, those of two fields."""
+    with path.open(newline="", encoding="utf-8") as file:
+        keys = [row[0] for row in csv.reader(file) if len(row) == 2]
+    return [keys.count(key) for key in KEYS]
+
+
+@pytest.mark.parametrize("quoted", [False, True])
+@given(
+    line=st.lists(
+        st.sampled_from(['"', '"', ",", "z", "\\", "\n", "'", '""', "\0", "é"]), max_size=9
+    )
+)
+def test_a_line_costs_others_what_it_costs_python(
+    line: list[str], quoted: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A quote that is not closed takes lines that follow, a quote inside of a text does not.
+
+    Blanks are left out: the engine skips them before a quote.
+    """
+    rows = [f'"{key}","1"' if quoted else f"{key},1" for key in KEYS]
+    path = tmp_path_factory.mktemp("lines") / "t.csv"
+    text = "\n".join(["k,n", *rows[:5], "".join(line), *rows[5:], ""])
+    path.write_text(text, encoding="utf-8", newline="")
+    ours, theirs = counted(path), by_python(path)
+    assert all(mine >= other for mine, other in zip(ours, theirs, strict=True)), line
+    assert max(ours) == 1
+
+
+@pytest.mark.parametrize("text", ['5" screen', 'C"T', 'said \\"hi'])
+def test_a_quote_that_nobody_doubled_is_its_own_rows_misfortune(text: str, tmp_path: Path) -> None:
+    """All that follow would be lost with it, did the engine open another text there."""
+    rows = [f'"{key}","note"' for key in KEYS]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["k,n", *rows[:5], f'"k0","{text}"', *rows[5:], ""]))
+    assert counted(path)[1:] == [1] * (len(KEYS) - 1)
+
+
+def mixed(seed: int) -> str:
+    """Return rows of keys whose lines end in one way or another."""
+    chosen = random.Random(seed)
+    return "".join(f"{key},1{chosen.choice([chr(10), chr(13) + chr(10), chr(13)])}" for key in KEYS)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("packed", ["none", "gzip"])
+def test_lines_may_end_in_any_way(seed: int, packed: str, tmp_path: Path) -> None:
+    """Ends of lines are as in pandas; one that is not like the others would stop the engine."""
+    import gzip
+
+    data = ("k,n\n" + mixed(seed)).encode()
+    path = tmp_path / ("t.csv.gz" if packed == "gzip" else "t.csv")
+    path.write_bytes(gzip.compress(data) if packed == "gzip" else data)
+    assert counted(path) == [1] * len(KEYS)
+
+
+@pytest.mark.parametrize("size", range(1, 8))
+def test_an_end_of_a_line_may_lie_between_two_parts(
+    size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dprelease.exact.reading.plain.CHUNK", size)
+    file, plain = tmp_path / "t.csv", tmp_path / "plain"
+    file.write_bytes(b"a\r\nb\rc\n\r\n\r\r")
+    Packing(returns=False).write(file, plain)
+    assert plain.read_bytes() == b"a\nb\nc\n\n\n\n"
+
+
+def test_a_file_of_line_feeds_is_read_where_it_is(tmp_path: Path) -> None:
+    """A copy would take as much room again, for nothing."""
+    file, plain = tmp_path / "t.csv", tmp_path / "plain"
+    file.write_bytes(b"a\nb\n")
+    plain.touch()
+    Packing(returns=False).write(file, plain)
+    assert plain.is_symlink()
+    assert plain.resolve() == file.resolve()
