@@ -107,6 +107,59 @@ def test_check_names_cells_that_conditions_do_not_see(
     assert ("sees what is stored" in " ".join(call("check", path)[1].split())) == bool(told)
 
 
+@pytest.mark.parametrize(
+    ("where", "derive", "told", "compared"),
+    [
+        ("sex = 'm' AND sex IN ('f', 'm')", "{}", [], ["sex with 'f'"]),
+        ("length(sex) > 2", "{}", ["sex in `where`"], []),
+        ("left(sex, 1) = 'f' AND sex = 'other'", "{}", ["sex in `where`"], ["sex with 'other'"]),
+        ("adult", "{d: {expression: sex, type: text}}", ["sex in d"], []),
+        ("sex IS NULL", '{d: {expression: "upper(band)", type: text}}', [], []),
+        ("adult", "{d: {expression: \"CASE WHEN sex = 'f' THEN 1 END\", type: number}}", [], []),
+    ],
+)
+def test_check_names_categories_whose_codes_are_read(
+    where: str, derive: str, told: list[str], compared: list[str], tmp_path: Path
+) -> None:
+    """Of codes that are not declared an expression sees that they are others, and no more."""
+    path = write(tmp_path, "people.parquet")
+    schema = tmp_path / "people.yaml"
+    schema.write_text(schema.read_text() + CATEGORIES)
+    asked = f'{{from: people, where: "{where}", derive: {derive},'
+    path.write_text(path.read_text().replace("{from: people,", asked))
+    code, out = call("check", path, "--json")
+    assert code == 0, out
+    assert json.loads(out)["codes_read"] == told
+    assert json.loads(out)["compared_cells"] == compared
+    assert ("Codes read:" in call("check", path)[1]) == bool(told)
+
+
+@pytest.mark.parametrize(
+    ("column", "listed", "spaces"),
+    [
+        ("{type: category, values: [a, b]}", [], []),
+        ("{type: category, values: [' a', b, 'c ']}", [], ["2 values of code"]),
+        ("{type: category, values_from: codes.csv}", ["code has 2 values from 'codes.csv'"], []),
+        ("{type: category, values_from: {file: codes.csv, column: A}}", [], []),
+    ],
+)
+def test_check_names_values_that_may_be_others_than_were_meant(
+    column: str, listed: list[str], spaces: list[str], tmp_path: Path
+) -> None:
+    """Of a file without a line of names the first value is lost, and nothing else can tell."""
+    path = write(tmp_path, "people.parquet")
+    (tmp_path / "codes.csv").write_text("A\nB\nC\n")
+    schema = tmp_path / "people.yaml"
+    schema.write_text(f"{schema.read_text()}  code: {column}\n")
+    code, out = call("check", path, "--json")
+    assert code == 0, out
+    assert json.loads(out)["listed_below_headings"] == listed
+    assert json.loads(out)["with_spaces"] == spaces
+    words = call("check", path)[1]
+    assert ("names the column" in " ".join(words.split())) == bool(listed)
+    assert ("Spaces around" in words) == bool(spaces)
+
+
 BETWEEN = "band is named by whole numbers, and what lies between two is in the band"
 OUT = "that are declared, at"
 
