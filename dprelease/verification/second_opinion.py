@@ -134,7 +134,7 @@ def _worst(law: Mechanism, sensitivity: Sensitivity, slots: int) -> _Blocks:
     """Return the blocks of the move, up or down, that tells neighbours apart best."""
     blocks = []
     for move in _moves(sensitivity):
-        for sign in (1, -1):
+        for sign in (1,) if law.symmetric else (1, -1):  # the other one would tell the same
             blocks.append(_blocks(law, move, sign, slots))
     return max(blocks, key=_divergence)
 
