@@ -93,9 +93,20 @@ def build(
 
     `ledger`: what binds it to the entry of a ledger that paid for it.
     """
+    return sealed(draft(declaration, queries, plan, written, ledger))
+
+
+def draft(
+    declaration: Declaration,
+    queries: tuple[Query, ...],
+    plan: Plan,
+    written: dict[str, Written],
+    ledger: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return what `build` does before it is sealed: of blank files `filled` makes it whole."""
     families = families_of(declaration.spec, plan.columns)
     metadata = metadata_of(declaration, queries, families)
-    record = {
+    return {
         **opening(FORMAT, declaration, metadata),
         **priced_at(plan.guarantee),
         "ledger": ledger,
@@ -109,19 +120,18 @@ def build(
         "post_processing": POST_PROCESSING,
         "unprotected_quantities": [*_exactly(plan.guarantee), *UNPROTECTED],
     }
-    return sealed(record)
 
 
 def filled(
-    draft: Mapping[str, Any],
+    blank: Mapping[str, Any],
     families: Sequence[Family],
     metadata: Metadata,
     written: Mapping[str, Written],
     ledger: dict[str, Any] | None,
 ) -> dict[str, Any]:
-    """Return what `build` does of a draft: what it says of blank files is the same of others."""
+    """Return what `build` does, of the draft of blank files: but for these it is the same."""
     files = list(file_records(families, written, metadata))
-    return sealed({**draft, "ledger": ledger, "files": files})
+    return sealed({**blank, "ledger": ledger, "files": files})
 
 
 def _invariants(plan: Plan) -> dict[str, list[dict[str, Any]]]:

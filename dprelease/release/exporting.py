@@ -108,7 +108,7 @@ def _told(record: dict[str, Any]) -> dict[str, Any]:
     from dprelease.documents import manifest
 
     told: dict[str, Any] = json.loads(manifest.canonical(record))
-    told.pop("digest")
+    told.pop("digest", None)  # a draft may have none
     return told
 
 
@@ -126,7 +126,7 @@ def draft_of(declaration: Declaration, queries: tuple[Query, ...], plan: Plan) -
         for parts in [family.parts]
         for name in family.published
     }
-    return manifest.build(declaration, queries, plan, blank)
+    return manifest.draft(declaration, queries, plan, blank)
 
 
 def local_draft(declaration: Declaration, plan: Plan) -> dict[str, Any]:
