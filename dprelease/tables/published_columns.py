@@ -40,7 +40,7 @@ def published_types(query: Query, column: Published) -> list[tuple[str, str]]:
     """Return name and Arrow type of a column and of what stands beside it."""
     if column.form == LABEL:
         kinds = {"text": "string", "integer": "int64", "boolean": "bool", "date": "date32[day]"}
-        return [(column.name, kinds[_candidates(query, column).kind])]
+        return [(column.name, kinds[candidates_of(query, column).kind])]
     kind = kind_of(column.step)
     types = [(column.name, kind)]
     if column.margin is not None:
@@ -57,18 +57,35 @@ def published_arrays(
 ) -> dict[str, pa.Array]:
     """Return a published column and what stands beside it, by name."""
     if column.form == LABEL:
-        candidates = key_values(_candidates(query, column))
+        candidates = key_values(candidates_of(query, column))
         return {column.name: taken(candidates, vectors[column.parts[0].name])}
     fractional = _fractions(column, vectors, laws) if column.form in FRACTIONS else None
     values = fractional or _on_lattice(query, column, vectors, laws)
-    arrays = {column.name: values.array}
+    return {column.name: values.array, **beside(column, values.array, values.margin)}
+
+
+def beside(column: Published, values: pa.Array, margin: pa.Array | None) -> dict[str, pa.Array]:
+    """Return what stands beside published values, by name: they and their margin say all of it."""
+    arrays = {}
     if column.margin is not None:
-        arrays[f"{column.name}_moe"] = values.margin
+        arrays[f"{column.name}_moe"] = margin
     if column.post.labels:
-        arrays[f"{column.name}_label"] = _labels(column, values.array)
+        arrays[f"{column.name}_label"] = _labels(column, values)
     if column.post.flag_above is not None:
-        arrays[f"{column.name}_unreliable"] = _flags(column, values)
+        arrays[f"{column.name}_unreliable"] = _flags(column, values, margin)
     return arrays
+
+
+def margins_on_lattice(column: Published, laws: Laws, cells: int) -> pa.Array | None:
+    """Return the margins of values on a lattice, which are one number; None if none is needed."""
+    confidence = _confidence(column)
+    if confidence is None:
+        return None
+    if column.form in WHOLE:
+        width = whole_margin(column, laws, confidence)
+    else:
+        width = laws[column.parts[0].name].half_width(confidence)
+    return scaled(np.full(cells, width), column.step or Fraction(1))
 
 
 @dataclass(frozen=True)
@@ -81,13 +98,7 @@ def _on_lattice(query: Query, column: Published, vectors: Vectors, laws: Laws) -
     steps, step = _steps(query, column, vectors), column.step or Fraction(1)
     steps, empty = finished(steps, column.post, step)
     array = scaled(steps, step)
-    margin = None
-    if _needs_margin(column):
-        if column.form in WHOLE:
-            width = whole_margin(column, laws, _confidence(column))
-        else:
-            width = laws[column.parts[0].name].half_width(_confidence(column))
-        margin = scaled(np.full(len(steps), width), step)
+    margin = margins_on_lattice(column, laws, len(steps))
     return _Values(array if empty is None else without(array, empty), margin)
 
 
@@ -104,17 +115,16 @@ def _steps(query: Query, column: Published, vectors: Vectors) -> Integers:
 
 def _fractions(column: Published, vectors: Vectors, laws: Laws) -> _Values:
     values = fractions_of(column, vectors)
-    margin = None
-    if _needs_margin(column):
-        margin = fractions(margins_of(column, vectors, laws, _confidence(column)))
+    margin, confidence = None, _confidence(column)
+    if confidence is not None:
+        margin = fractions(margins_of(column, vectors, laws, confidence))
     return _Values(fractions(finished_fractions(values, column.post)), margin)
 
 
-def _needs_margin(column: Published) -> bool:
-    return column.margin is not None or column.post.flag_above is not None
-
-
-def _confidence(column: Published) -> float:
+def _confidence(column: Published) -> float | None:
+    """Return the confidence of the margin that a column or its flags need; None if none is."""
+    if column.margin is None and column.post.flag_above is None:
+        return None
     return float(column.margin or DEFAULT_CONFIDENCE)
 
 
@@ -132,11 +142,11 @@ def _labels(column: Published, array: pa.Array) -> pa.Array:
     return labels
 
 
-def _flags(column: Published, values: _Values) -> pa.Array:
+def _flags(column: Published, values: pa.Array, margin: pa.Array | None) -> pa.Array:
     """Return where the margin of error is above the declared part of the value."""
-    numbers, margin = _floats(values.array), _floats(values.margin)
+    numbers, widths = _floats(values), _floats(margin)
     with np.errstate(invalid="ignore"):
-        return flags(~(margin <= np.abs(numbers) * float(column.post.flag_above or 0)))
+        return flags(~(widths <= np.abs(numbers) * float(column.post.flag_above or 0)))
 
 
 def _floats(array: pa.Array | None) -> Floats:
@@ -148,7 +158,8 @@ def _floats(array: pa.Array | None) -> Floats:
     return floats
 
 
-def _candidates(query: Query, column: Published) -> Key:
+def candidates_of(query: Query, column: Published) -> Key:
+    """Return the declared values among which a label was chosen."""
     name = column.parts[0].aggregate.column or ""
     key = key_of(name, query.table.columns[name])
     if isinstance(key, str):

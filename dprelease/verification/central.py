@@ -28,6 +28,7 @@ from dprelease.verification.certified import certify_claims
 from dprelease.verification.exported import KEY, check_exports, check_formats
 from dprelease.verification.family_checks import check_families
 from dprelease.verification.published_keys import has_keys
+from dprelease.verification.published_values import may_be_published
 from dprelease.verification.rebuilt import check_rebuilt, ledger_record, matched, priced_again
 from dprelease.verification.recorded_noise import is_asked_for, is_chosen_so, recorded_law
 from dprelease.verification.report import Report, Rows, is_written, resolved_again
@@ -60,10 +61,11 @@ def check_central(report: Report, record: dict[str, Any]) -> Rebuilt | None:
     in_families = with_step(declaration.spec)
     single = [query for query in queries if query.name not in in_families]
     written = _written(record, single)
-    _check_tables(report, metadata_of(declaration, single), single, written)
+    sound = _check_tables(report, metadata_of(declaration, single), single, written)
     columns = recorded_columns(report, record, queries)
     if columns is None:
         return None
+    _check_values(report, sound, columns)
     families = recorded_families(report, declaration, columns)
     if families is None:
         return None
@@ -138,13 +140,30 @@ def _with_digests(file: Mapping[str, Any], rows: Rows | None) -> Written:
 
 def _check_tables(
     report: Report, metadata: Metadata, queries: Sequence[Query], written: dict[str, Written]
-) -> None:
+) -> list[Query]:
+    """Return the queries whose tables are as they are declared; find the others."""
+    sound = []
     for told, query in zip(metadata.tables, queries, strict=True):
         rows = written[query.name].rows
         there = is_written(report.path, told, rows, rehearsal=report.rehearsal)
         if not there or not has_keys(report.path / formats.file_of(query.name), query):
             report.found("DP-VERIFY-006", name=formats.file_of(query.name))
+        else:
+            sound.append(query)
     report.checked.append("rows, columns and keys of every table follow from the declaration")
+    return sound
+
+
+def _check_values(
+    report: Report, queries: Sequence[Query], columns: Sequence[PlannedColumn]
+) -> None:
+    """Find values that post-processing never leaves, and what does not follow from values."""
+    for query in queries:
+        path = report.path / formats.file_of(query.name)
+        laws = {one.measurement.name: one.mechanism for one in columns if one.query == query}
+        if not all(may_be_published(path, query, column, laws) for column in query.columns):
+            report.found("DP-VERIFY-006", name=path.name)
+    report.checked.append("no value is one that the declaration rules out")
 
 
 def recorded_columns(

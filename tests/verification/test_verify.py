@@ -49,7 +49,7 @@ def codes(report: Report) -> set[str]:
 def test_an_untouched_release_verifies(published: Path) -> None:
     report = verify(published)
     assert report.ok, [str(finding) for finding in report.findings]
-    assert len(report.checked) == 9
+    assert len(report.checked) == 10
     assert report.opinion is not None
     # From the masses of the integers alone, nearly the whole price is confirmed.
     assert 0.99 * report.opinion.claimed < report.opinion.at_least <= report.opinion.claimed

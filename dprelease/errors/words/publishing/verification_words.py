@@ -40,7 +40,7 @@ TEMPLATES: dict[str, Template] = {
         fix="remove it, or ask who put it there.",
     ),
     "DP-VERIFY-006": Template(
-        cause="The table '{name}' has not the rows or columns that its declaration gives.",
+        cause="The table '{name}' has not the rows, columns or values that its declaration gives.",
         fix="do not rely on this release.",
     ),
     "DP-VERIFY-007": Template(

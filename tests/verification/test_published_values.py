@@ -1,0 +1,127 @@
+"""Values and what stands beside them that no release has, in files whose digests were made anew."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dprelease.release.runs.pipeline import run
+from dprelease.schema.load import read_declaration
+from dprelease.verification.verify import verify
+from tests.replay import Keyed
+from tests.verification.forging import seal
+
+SCHEMA = """\
+table: people
+source: people.csv
+columns:
+  city: {type: category, values: [Bern, Oslo, Rome]}
+  age: {type: integer, lower: 0, upper: 120}
+  pay: {type: number, lower: 0, upper: 5000, step: 0.5}
+"""
+RELEASE = """\
+title: People by city
+tables: [people.yaml]
+budget: {epsilon: 8}
+queries:
+  by_city:
+    from: people
+    group_by: [city]
+    columns:
+      n: {count: "*", margin: true, flag_above: 0.1, non_negative: true}
+      few: {count: "*", suppress_below: 5}
+      pay: {sum: pay, round_to: 10, margin: true}
+      coded: {count: "*", bottom_code: 7, top_code: 55, labels: true, round_to: 10}
+      mid: {median: age}
+      usual: {mode: city}
+      each: {mean: pay, margin: true}
+output: out
+"""
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("release")
+    rows = [f"{['Bern', 'Oslo'][i % 2]},{i % 100},{i}" for i in range(300)]
+    (folder / "people.csv").write_text("\n".join(["city,age,pay", *rows, ""]))
+    (folder / "people.yaml").write_text(SCHEMA)
+    (folder / "release.yaml").write_text(RELEASE)
+    return run(read_declaration(folder / "release.yaml"), bits=Keyed("values"))
+
+
+def forged(folder: Path, column: str, change: Callable[[list[object]], object]) -> list[str]:
+    """Change the values of a column, seal all of it anew, and return what is found."""
+    path = folder / "by_city.parquet"
+    table = pq.read_table(path)
+    values = table.column(column).to_pylist()
+    change(values)
+    place = table.schema.get_field_index(column)
+    field = table.schema.field(place)
+    table = table.set_column(place, field, pa.array(values, field.type))
+    pq.write_table(table, path, compression="zstd", write_statistics=False)
+    record = json.loads((folder / "manifest.json").read_bytes())
+    record["files"][0]["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    seal(folder, record)
+    return [finding.code for finding in verify(folder).findings]
+
+
+def put(value: object) -> Callable[[list[object]], object]:
+    def change(values: list[object]) -> None:
+        values[1] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("column", "change"),
+    [
+        ("n", put(-1)),
+        ("n", put(None)),
+        ("n_moe", put(0)),
+        ("n_unreliable", lambda values: values.__setitem__(0, not values[0])),
+        ("pay", put(15)),
+        ("pay", put(None)),
+        ("pay_moe", put(1)),
+        ("coded", put(6)),
+        ("coded", put(14)),
+        ("coded", put(60)),
+        ("coded_label", put("7")),
+        ("mid", put(-1)),
+        ("mid", put(121)),
+        ("mid", put(None)),
+        ("usual", put("Ulm")),
+        ("usual", put(None)),
+    ],
+)
+def test_what_no_release_has(
+    column: str, change: Callable[[list[object]], object], published: Path, tmp_path: Path
+) -> None:
+    copy = Path(shutil.copytree(published, tmp_path / "copy"))
+    assert forged(copy, column, change) == ["DP-VERIFY-006"]
+
+
+@pytest.mark.parametrize(
+    ("column", "change"),
+    [
+        ("n", lambda _: None),
+        ("few", put(None)),
+        ("few", put(10**6)),
+        ("pay", put(10)),
+        ("mid", put(120)),
+        ("usual", put("Rome")),
+        ("each", put(17.25)),
+    ],
+)
+def test_what_noise_may_give(
+    column: str, change: Callable[[list[object]], object], published: Path, tmp_path: Path
+) -> None:
+    """Who made a release has said nothing else: only a signature tells that it is theirs."""
+    copy = Path(shutil.copytree(published, tmp_path / "copy"))
+    assert forged(copy, column, change) == []
