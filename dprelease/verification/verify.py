@@ -50,8 +50,8 @@ def verify(
     and from the laws of the noise that it records, which are ones that the declaration admits: all
     of it has to be the same, but for the versions of the tool, what other mechanisms would have
     cost, and what only the ledger knows. Rows, columns, types and keys of every table follow from
-    the declaration. The events cost what the guarantee says, and no more than the budget; and they
-    are priced a second time, by other code.
+    the declaration, which rules out none of the values of a single table. The events cost what the
+    guarantee says, and no more than the budget; and they are priced a second time, by other code.
 
     With a ledger also: it holds the reservation that paid for the release, so it was not rolled
     back since; it was charged for the very noise that the manifest records; and the digest of the
