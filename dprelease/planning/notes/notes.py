@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from dprelease.planning.notes.bands import BANDS, told_bands
 from dprelease.planning.notes.codes import CODES_READ, COMPARED_CELLS, codes_read, compared_cells
-from dprelease.planning.notes.listed_values import (
+from dprelease.planning.notes.truths_from_texts import TRUTHS_FROM_TEXTS, truths_from_texts
+from dprelease.planning.notes.value_notes import (
     HEADINGS,
     SPACES,
     listed_below_headings,
     with_spaces,
 )
-from dprelease.planning.notes.truths_from_texts import TRUTHS_FROM_TEXTS, truths_from_texts
 from dprelease.query.resolve import Query
 from dprelease.system.late_dataclasses import dataclass
 
