@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import threading
 import time
@@ -17,7 +16,7 @@ from dprelease.errors import DataError
 from dprelease.exact.reading.sources import pattern
 from dprelease.exact.settings import Settings
 from dprelease.query import quoting
-from dprelease.system.forks import Maker
+from dprelease.system.forks import Maker, hold_for_ever
 from dprelease.system.undisturbed import undisturbed
 
 Config = dict[str, str | bool | int | float | list[str]]
@@ -114,7 +113,7 @@ class _Coming:
     def leave(self) -> None:
         """Let it never end in this process, which is a child of the one that opened it."""
         for link in self._links:
-            _hold(link)
+            hold_for_ever(link)
 
 
 HANDED_OVER = 1e-4
@@ -190,16 +189,11 @@ _OPEN: dict[int, duckdb.DuckDBPyConnection] = {}
 def _leave_to_parent() -> None:
     """Let no connection end in a child: it would wait for threads that the child doesn't have."""
     for connection in _OPEN.values():
-        _hold(connection)
+        hold_for_ever(connection)
     for coming in _AHEAD:
         coming.leave()
     _OPEN.clear()
     _AHEAD.clear()
-
-
-def _hold(connection: duckdb.DuckDBPyConnection) -> None:
-    """Hold a connection for ever: the end of a Python object that nobody holds ends it, too."""
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
 
 os.register_at_fork(after_in_child=_leave_to_parent)

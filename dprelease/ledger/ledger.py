@@ -155,38 +155,37 @@ class Ledger:
             for entries that the key can't sign; 020 for an invariant that the budget was not opened
             with, 022 for one whose name stands for another function; 001 to 005 for the file.
         """
-        with Store.open(self.path) as store:
-            opened = self._state(store)
-            accounts = opened.accounts
-            self._signing(opened, _now())
-            # Prices take long and need no lock: accounts never change.
-            priced = [self.priced(accounts, charge) for charge in charges]
-            name, lock = self._named()
-            state = RunState() if state is None else state
-            state.charge = Spent.HELD  # an interrupt may come as soon as it is written
-            try:
-                with store.transaction():
-                    self._settle_abandoned(store)
-                    known, now = self._state(store), _now()
-                    held = [self._held(known, charge, cost, now) for charge, cost in priced]
-                    body = {
-                        "kind": RESERVE,
-                        "id": name,
-                        "title": title,
-                        "process": Process.this().to_json(),
-                        "locked": True,
-                        "time": now,
-                        "charges": held,
-                    }
-                    entry = self._append(store, known, body)
-                    return Reservation(entry, lock=lock, accounts=known.accounts)
-            except BaseException as problem:
-                if isinstance(problem, BudgetError):
-                    state.charge = Spent.NONE
-                else:
-                    self._take_back(name, state)
-                lock.let_go()
-                raise
+        opened = self.state()
+        accounts = opened.accounts
+        self._signing(opened, _now())
+        # Prices take long, and nobody waits for them: accounts never change.
+        priced = [self.priced(accounts, charge) for charge in charges]
+        name, lock = self._named()
+        state = RunState() if state is None else state
+        state.charge = Spent.HELD  # an interrupt may come as soon as it is written
+        try:
+            with Store.open(self.path) as store, store.transaction():
+                self._settle_abandoned(store)
+                known, now = self._state(store), _now()
+                held = [self._held(known, charge, cost, now) for charge, cost in priced]
+                body = {
+                    "kind": RESERVE,
+                    "id": name,
+                    "title": title,
+                    "process": Process.this().to_json(),
+                    "locked": True,
+                    "time": now,
+                    "charges": held,
+                }
+                entry = self._append(store, known, body)
+                return Reservation(entry, lock=lock, accounts=known.accounts)
+        except BaseException as problem:
+            if isinstance(problem, BudgetError):
+                state.charge = Spent.NONE
+            else:
+                self._take_back(name, state)
+            lock.let_go()
+            raise
 
     def _named(self) -> tuple[str, Lock]:
         """Return a new name, and the lock that holds it from now on."""

@@ -21,8 +21,10 @@ from dprelease.ledger.form import is_entry
 from dprelease.ledger.steps import SIGNERS
 from dprelease.signatures.sshsig import ENTRIES
 from dprelease.system.files import NoFile, refuse_others
+from dprelease.system.forks import Maker
 from dprelease.system.json_text import MOST_BYTES, parsed
 from dprelease.system.mounts import is_mounted
+from dprelease.system.unforked import is_cut, unforked
 
 if TYPE_CHECKING:
     from dprelease.signatures.keys import SigningKey
@@ -62,6 +64,7 @@ class Store:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
         self._connection = connection
+        self._maker = Maker()
 
     @classmethod
     @contextmanager
@@ -71,7 +74,8 @@ class Store:
         Raises
         ------
         LedgerError
-            DP-LEDGER-001 if it is not there, 002 if it is no ledger, 003 if it is newer.
+            DP-LEDGER-001 if it is not there, 002 if it is no ledger, 003 if it is newer, 023 in a
+            child that was forked while a ledger was open.
         """
         _refuse_second_names(path)
         with _connected(path, "rw") as connection:
@@ -120,9 +124,12 @@ class Store:
             except BaseException:
                 self._roll_back()
                 raise
+            _refuse_cut(self.path)
             self._connection.execute("COMMIT")
 
     def _roll_back(self) -> None:
+        if not self._maker.is_here:  # the journal that it would take is the parent's
+            return
         if self._connection.in_transaction:  # a full disk has ended it already
             self._connection.execute("ROLLBACK")
 
@@ -246,24 +253,46 @@ def _stat(path: Path) -> os.stat_result:
     return status
 
 
+def _refuse_cut(path: Path) -> None:
+    """Raise LedgerError in a child of a process that had a ledger open as it forked.
+
+    SQLite would take the locks that the parent had then for the child's own.
+    """
+    if is_cut():
+        raise LedgerError("DP-LEDGER-023", name=path.name)
+
+
 @contextmanager
 def _connected(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
+    with unforked() as work:
+        _refuse_cut(path)
+        maker = Maker()
+        connection = _connection(path, mode)
+        work.opened = connection
+        try:
+            _set_up(path, connection)
+            yield connection
+        finally:
+            if maker.is_here:
+                connection.close()
+
+
+def _connection(path: Path, mode: str) -> sqlite3.Connection:
     _refuse_other_journals(path)
     with _told(path):
         uri = f"{path.absolute().as_uri()}?mode={mode}"
         # Transactions are begun by hand: the module would open none for SELECT.
-        connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)
-    try:
-        with _told(path):
-            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
-            mode = connection.execute("PRAGMA journal_mode = DELETE").fetchone()[0]
-            connection.execute("PRAGMA synchronous = EXTRA")
-            if mode != "delete":
-                raise damaged(path, f"its journal is of another kind ({mode})")
-            connection.execute("PRAGMA trusted_schema = OFF")
-        yield connection
-    finally:
-        connection.close()
+        return sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)
+
+
+def _set_up(path: Path, connection: sqlite3.Connection) -> None:
+    with _told(path):
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
+        mode = connection.execute("PRAGMA journal_mode = DELETE").fetchone()[0]
+        connection.execute("PRAGMA synchronous = EXTRA")
+        if mode != "delete":
+            raise damaged(path, f"its journal is of another kind ({mode})")
+        connection.execute("PRAGMA trusted_schema = OFF")
 
 
 @contextmanager

@@ -32,6 +32,16 @@ class Maker:
         return self._life is _LIVES[0] and self._number == os.getpid()
 
 
+def hold_for_ever(thing: object) -> None:
+    """Let an object never end in this process: the end of its last name would end it, too.
+
+    A child does so with what is its parent's to end.
+    """
+    import ctypes  # takes a while to load
+
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+
+
 def _born() -> None:
     _LIVES[0] = _Life()
 

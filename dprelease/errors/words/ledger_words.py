@@ -59,6 +59,11 @@ TEMPLATES: dict[str, Template] = {
         "this one was forked from.",
         fix="let that run end by itself, and begin one of its own in this process.",
     ),
+    "DP-LEDGER-023": Template(
+        cause="The ledger '{name}' can't be used in this process: the one that it was forked from "
+        "had a ledger open then, and its locks can't be told apart from this one's.",
+        fix="use the ledger in the parent, or start another process (`spawn` in place of `fork`).",
+    ),
     "DP-LEDGER-014": Template(
         cause="The budget of '{table}' has no period now: {problem}.",
         fix="see `dprelease ledger show`, and set the clock of this machine if it is wrong.",

@@ -1,0 +1,149 @@
+"""Children that are forked while a thread, or the forking one, has the ledger open."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from dprelease.errors import LedgerError
+from dprelease.ledger.ledger import Ledger
+from dprelease.ledger.store import Store
+from dprelease.system import unforked
+from tests import processes
+from tests.ledger.test_ledger import account, charge
+from tests.system.test_forks import told_by_child
+
+pytestmark = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    made = Ledger(tmp_path / "ledger.sqlite")
+    made.open_account(account(epsilon=Fraction(1)))
+    return made
+
+
+def used(ledger: Ledger) -> str:
+    """Return how long it takes to charge, in words that a pipe carries."""
+    begin = time.monotonic()
+    ledger.cancel(ledger.reserve([charge()], "of the child"))
+    return "at once" if time.monotonic() - begin < 5 else "late"
+
+
+class Reader:
+    """A thread that holds the ledger as a reader until it is let go, or so many seconds."""
+
+    def __init__(self, ledger: Ledger, seconds: float) -> None:
+        self.reads, self.over = threading.Event(), threading.Event()
+        self._ledger, self._seconds = ledger, seconds
+        self._thread = threading.Thread(target=self._hold, daemon=True)
+
+    def _hold(self) -> None:
+        with Store.open(self._ledger.path) as store, store._one_view():
+            store.entries()
+            self.reads.set()
+            self.over.wait(self._seconds)
+
+    def __enter__(self) -> Reader:
+        self._thread.start()
+        assert self.reads.wait(processes.PATIENCE)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+        self._thread.join(processes.PATIENCE)
+
+
+def test_a_fork_waits_for_threads_that_have_a_ledger_open(ledger: Ledger) -> None:
+    with Reader(ledger, 0.5):
+        assert told_by_child(lambda: used(ledger)) == "at once"
+    assert used(ledger) == "at once"
+
+
+def test_threads_charge_while_children_do(ledger: Ledger) -> None:
+    """What a program does that answers in threads and works in forked processes."""
+    over, failed = threading.Event(), []
+
+    def charges() -> None:
+        while not over.is_set():
+            try:
+                used(ledger)
+            except LedgerError as error:
+                failed.append(str(error))
+
+    threads = [threading.Thread(target=charges, daemon=True) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(12):
+            assert told_by_child(lambda: used(ledger)) == "at once"
+    finally:
+        over.set()
+    for thread in threads:
+        thread.join(processes.PATIENCE)
+    assert failed == []
+
+
+def test_a_child_that_can_not_wait_says_so(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fork waits so long and no longer; its child touches no ledger, and its parent any."""
+    monkeypatch.setattr(unforked, "PATIENCE", 0.2)
+    with Reader(ledger, processes.PATIENCE):
+        begin = time.monotonic()
+        words = told_by_child(lambda: used(ledger))
+        again = told_by_child(lambda: told_by_child(lambda: used(ledger)))
+        assert time.monotonic() - begin < 5
+    for said in (words, again):
+        assert "DP-LEDGER-023" in said
+        assert "no row was read, no budget was spent" in said
+    assert used(ledger) == "at once"
+    assert told_by_child(lambda: used(ledger)) == "at once"
+
+
+@pytest.mark.parametrize("how", ["goes on", "raises", "ends"])
+def test_a_fork_by_whoever_has_it_open(how: str, ledger: Ledger) -> None:
+    """As a handler of a signal may: the transaction, and its journal, are the parent's."""
+    before = len(ledger.history())
+    told, tell = os.pipe()
+    child = -1
+    words = ""
+    try:
+        with Store.open(ledger.path) as store, store.transaction():
+            state = ledger._state(store)
+            body = {"kind": "open", "account": account(epsilon=Fraction(1)).to_json()}
+            body["account"]["table"] = "so/others"
+            ledger._append(store, state, {**body, "time": "2026-01-01T00:00:00+00:00"})
+            child = os.fork()
+            if child == 0:
+                signal.alarm(60)
+                if how == "raises":
+                    raise RuntimeError("the child gives up")
+                if how == "ends":
+                    os._exit(0)
+            else:
+                os.close(tell)
+                assert processes.ended(child) == 0
+    except (LedgerError, RuntimeError) as error:
+        words = str(error)
+    if child == 0:
+        os.write(tell, words.encode())
+        os._exit(0)
+    with open(told, encoding="utf-8") as answer:
+        said = answer.read()
+    assert {"goes on": "DP-LEDGER-023", "raises": "gives up", "ends": ""}[how] in said
+    assert len(ledger.history()) == before + 1
+    assert used(ledger) == "at once"
+
+
+def test_workers_of_multiprocessing(ledger: Ledger) -> None:
+    with Reader(ledger, 0.3):
+        worker = multiprocessing.get_context("fork").Process(target=used, args=(ledger,))
+        worker.start()
+    worker.join(processes.PATIENCE)
+    assert worker.exitcode == 0
