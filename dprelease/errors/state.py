@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
 
+from dprelease.system.answered import answered
 from dprelease.system.late_dataclasses import dataclass
 
 
@@ -60,9 +61,13 @@ class RunState:
 
     @contextmanager
     def told_by_failures(self) -> Iterator[None]:
-        """Let whatever the block raises say what the run had done when it gave up."""
+        """Let whatever the block raises say what the run had done when it gave up.
+
+        Where a signal ended it, that is what is raised, whatever a library made of it.
+        """
         try:
-            yield
+            with answered():
+                yield
         except BaseException as problem:  # an interrupt as well
             tell = getattr(problem, "tell", None)
             note = f"State  {self.told.value}."

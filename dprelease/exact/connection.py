@@ -16,6 +16,7 @@ from dprelease.errors import DataError
 from dprelease.exact.reading.sources import pattern
 from dprelease.exact.settings import Settings
 from dprelease.query import quoting
+from dprelease.system.answered import answered
 from dprelease.system.forks import Maker, hold_for_ever
 from dprelease.system.undisturbed import undisturbed
 
@@ -58,7 +59,8 @@ def connected(scratch: Path, settings: Settings) -> duckdb.DuckDBPyConnection:
             link, left = duckdb.connect(config=PRIVATE | asked), {**READING}
         _OPEN[id(link)] = link
         sets = (f"SET {name} = {quoting.text(str(value))}" for name, value in left.items())
-        link.execute("; ".join(sets))
+        with answered():
+            link.execute("; ".join(sets))
     except duckdb.Error:
         if link is not None:
             closed(link)
@@ -138,7 +140,8 @@ def without_progress(link: duckdb.DuckDBPyConnection) -> None:
     In a notebook without the widgets for it DuckDB draws none, and refuses whatever is set of it.
     """
     try:
-        link.execute("SET enable_progress_bar = false")
+        with answered():
+            link.execute("SET enable_progress_bar = false")
     except duckdb.Error:
         (drawn,) = link.execute("SELECT current_setting('enable_progress_bar')").fetchall()[0]
         if drawn:

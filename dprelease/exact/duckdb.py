@@ -39,6 +39,7 @@ from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
 from dprelease.statements.compiled import Compiled, KeyTable
 from dprelease.statements.compiler import KEPT, compile_kept, compile_partitions, compile_query
+from dprelease.system.answered import answered
 from dprelease.system.forks import Maker
 
 if TYPE_CHECKING:
@@ -332,15 +333,16 @@ class Engine:
         failure: DpReleaseError | None = None
         if not self._maker.is_here:
             raise DataError("DP-DATA-019", table=self.declared.table.name)
-        try:
-            if state is State.READ:  # relations are run no sooner than their rows are needed
-                for relation in self._inputs:
-                    relation.fetch(self._connection)
-            return work(self._connection)
-        except (duckdb.Error, MemoryError, OSError, ValueError, pa.ArrowException):
-            given = given or self._inputs[0]
-            fields = named(given.declared, given.opened is not None)
-            failure = DataError(code, state=state, **fields, format=given.kind)
+        with answered():
+            try:
+                if state is State.READ:  # relations are run no sooner than their rows are needed
+                    for relation in self._inputs:
+                        relation.fetch(self._connection)
+                return work(self._connection)
+            except (duckdb.Error, MemoryError, OSError, ValueError, pa.ArrowException):
+                given = given or self._inputs[0]
+                fields = named(given.declared, given.opened is not None)
+                failure = DataError(code, state=state, **fields, format=given.kind)
         raise failure
 
     def _prepare(self, queries: Sequence[Query] | None) -> None:

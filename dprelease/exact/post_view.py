@@ -8,6 +8,7 @@ import duckdb
 
 from dprelease.errors import QueryError
 from dprelease.exact.connection import without_progress
+from dprelease.system.answered import answered
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,10 +29,11 @@ def computed(noised: pa.Table, statement: str, name: str) -> pa.Table:
     )
     failed = False
     try:
-        connection.register(name, noised)
-        without_progress(connection)
-        connection.execute("SET lock_configuration = true")
-        view: pa.Table = connection.sql(statement).to_arrow_table()
+        with answered():
+            connection.register(name, noised)
+            without_progress(connection)
+            connection.execute("SET lock_configuration = true")
+            view: pa.Table = connection.sql(statement).to_arrow_table()
     except duckdb.Error:
         failed = True
     finally:

@@ -23,6 +23,7 @@ from dprelease.exact.results.true_table import Integers
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.statements.bounding import number
 from dprelease.statements.compiler import KEPT
+from dprelease.system.answered import answered
 
 BATCH = 2**18
 """Rows that come from the engine at a time: what is known of ids drops rows of later ones."""
@@ -137,7 +138,8 @@ def _kept(
         blocks = _blocks(batches, codes)
         return keep(blocks, len(ids), hashes, bounds), len(hashes)
     try:
-        return _as_they_come(link, sql, kind, bounds)
+        with answered():
+            return _as_they_come(link, sql, kind, bounds)
     except duckdb.Error:
         # To number ids may take more memory than the engine has; parts that are read whole need
         # none. Whatever else is wrong shows again there.

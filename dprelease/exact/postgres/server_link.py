@@ -18,6 +18,7 @@ from dprelease.errors import DataError
 from dprelease.exact.reading.sources import named, unreadable
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
+from dprelease.system.answered import answered
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -152,12 +153,13 @@ class Link:
 
     def _done(self, sql: str, get: Any) -> Any:
         state: str | None = None
-        try:
-            with self._link.cursor() as cursor:
-                cursor.execute(sql)
-                return get(cursor)
-        except _failures() as error:
-            state = _state(error)
+        with answered():
+            try:
+                with self._link.cursor() as cursor:
+                    cursor.execute(sql)
+                    return get(cursor)
+            except _failures() as error:
+                state = _state(error)
         raise ServerError(state)
 
     def batches(self, sql: str) -> Iterator[pa.RecordBatch]:
@@ -257,10 +259,11 @@ def _connected(declared: Declared) -> Any:
 
     source = declared.table.source
     link: Any = None
-    try:
-        link = dbapi.connect("" if source is None else source.path or "", autocommit=True)
-    except _failures():
-        link = None
+    with answered():
+        try:
+            link = dbapi.connect("" if source is None else source.path or "", autocommit=True)
+        except _failures():
+            link = None
     if link is None:
         raise unreachable(declared)
     return link

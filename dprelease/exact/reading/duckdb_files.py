@@ -11,6 +11,7 @@ import duckdb
 
 from dprelease.exact.connection import PRIVATE
 from dprelease.query import quoting
+from dprelease.system.answered import answered
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,7 +34,7 @@ def _asked(file: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         If the engine can't open it, or what is asked of it fails; its own words may quote a value.
     """
     try:
-        with duckdb.connect(config=PRIVATE) as link:
+        with answered(), duckdb.connect(config=PRIVATE) as link:
             path = quoting.text(str(file.absolute()))
             link.execute(f"ATTACH {path} AS {ATTACHED} (READ_ONLY, TYPE duckdb)")
             yield link

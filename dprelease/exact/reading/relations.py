@@ -12,6 +12,7 @@ from dprelease.exact.reading.frames import read_as_declared
 from dprelease.exact.reading.sources import named, stored_columns
 from dprelease.exact.results.vectors import LARGE
 from dprelease.schema.load import Declared
+from dprelease.system.answered import answered
 from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
@@ -63,11 +64,12 @@ def batches_of(frame: object, declared: Declared) -> Batches:
         raise TypeError("not a relation")
     empty: pa.Table | None = None
     names: list[str] = []
-    try:
-        names = list(frame.columns)  # Arrow has other names for those that differ by case
-        empty = frame.limit(0).to_arrow_table()
-    except (duckdb.Error, MemoryError, OSError, ValueError):
-        empty = None
+    with answered():
+        try:
+            names = list(frame.columns)  # Arrow has other names for those that differ by case
+            empty = frame.limit(0).to_arrow_table()
+        except (duckdb.Error, MemoryError, OSError, ValueError):
+            empty = None
     if empty is None:
         raise DataError("DP-DATA-001", **named(declared, False), format="a relation")
     folded = [name.casefold() for name in names]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from dprelease.errors import DataError, DpReleaseError, State
+from dprelease.system.answered import answered
 
 Result = TypeVar("Result")
 
@@ -40,11 +41,12 @@ def unquoted(work: Callable[[], Result], failure: DpReleaseError) -> Result:
         PySparkException, Py4JError, pa.ArrowException, MemoryError, OSError, RuntimeError,
         TypeError, ValueError, LookupError,
     )  # fmt: skip
-    try:
-        return work()
-    except failures as problem:
-        if isinstance(problem, DpReleaseError):
-            failure = problem
+    with answered():
+        try:
+            return work()
+        except failures as problem:
+            if isinstance(problem, DpReleaseError):
+                failure = problem
     raise failure
 
 
