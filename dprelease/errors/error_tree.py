@@ -90,8 +90,8 @@ class DpReleaseError(Exception):
         return "\n".join(lines)
 
     def tell(self, state: State) -> None:
-        """Let the message say what had happened when the run gave up."""
-        self.state = state
+        """Let the message say what had happened when the run gave up, and what to do after that."""
+        self.state, self.fix = state, state.way_on(self.fix)
         self.args = (str(self),)
 
     def stand_at(self, place: Place) -> None:

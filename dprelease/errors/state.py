@@ -23,6 +23,28 @@ class State(Enum):
     CHARGED = "rows were read, nothing was released, the budget counts as spent"
     UNKNOWN = "the release may have been written, the budget counts as spent"
     RELEASED = "the release had been written"
+    PAID = "the release had been written, the budget counts as spent"
+
+    def way_on(self, fix: str) -> str:
+        """Return what to do about a failure that came then, of what to do about it anywhere else.
+
+        To run again what is released takes new noise about the same people, and is charged again.
+        """
+        if self in THERE:
+            return THERE[self]
+        if self is State.UNKNOWN and not fix.startswith(MAYBE_THERE):
+            return f"{MAYBE_THERE}{fix}"
+        return fix
+
+
+THERE = {
+    State.RELEASED: "don't run it again, for the release is there: put in order what the cause "
+    "names, and check the release with `dprelease verify`.",
+    State.PAID: "don't run it again, which would be charged again: the release is there. Put in "
+    "order what the cause names, check the release with `dprelease verify`, and let `dprelease "
+    "ledger recover` settle its ledger.",
+}
+MAYBE_THERE = "look first whether the answer is there, which would be charged again; only then "
 
 
 class Charge(Enum):
@@ -53,7 +75,7 @@ class RunState:
         if self.released is None:
             return State.UNKNOWN
         if self.released:
-            return State.RELEASED
+            return State.PAID if self.charge is Charge.SPENT else State.RELEASED
         if self.rows:
             return State.READ if self.charge is Charge.NONE else State.CHARGED
         unread = {Charge.NONE: State.NOTHING, Charge.HELD: State.HELD, Charge.SPENT: State.SPENT}
@@ -70,9 +92,15 @@ class RunState:
                 yield
         except BaseException as problem:  # an interrupt as well
             tell = getattr(problem, "tell", None)
-            note = f"State  {self.told.value}."
             if tell is not None:
                 tell(self.told)
-            elif note not in getattr(problem, "__notes__", ()):  # blocks may be nested
-                problem.add_note(note)
+            else:
+                _note(problem, self.told)
             raise
+
+
+def _note(problem: BaseException, state: State) -> None:
+    ways = [f"Fix    {THERE[state]}"] if state in THERE else []
+    for note in [*ways, f"State  {state.value}."]:
+        if note not in getattr(problem, "__notes__", ()):  # blocks may be nested
+            problem.add_note(note)

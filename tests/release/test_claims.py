@@ -216,8 +216,10 @@ def test_a_release_that_the_disk_does_not_confirm(
     code = {"_sync": "DP-OUTPUT-008", "commit": "DP-LEDGER-004"}[step]
     with pytest.raises((OutputError, LedgerError), match=code) as caught:
         run(read_declaration(path))
-    assert caught.value.state is State.RELEASED
-    assert State.RELEASED.value in str(caught.value.args[0])
+    assert caught.value.state is State.PAID
+    assert State.PAID.value in str(caught.value.args[0])
+    assert "don't run it again" in str(caught.value)
+    assert "dprelease ledger recover" in caught.value.fix
     ledger = Ledger(tmp_path / "ledger.sqlite")
     assert verify(target, ledger=ledger.path).ok
     ledger.recover()

@@ -1,0 +1,79 @@
+"""What is said once a release is readable: never to run it again, whatever failed behind that."""
+
+from __future__ import annotations
+
+import pickle
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dprelease.errors import Charge, DpReleaseError, EndedError, Findings, LedgerError, RunState
+from dprelease.errors.state import MAYBE_THERE, THERE, State
+from dprelease.ledger import store
+from dprelease.ledger.ledger import Ledger
+from dprelease.release.runs.pipeline import run
+from dprelease.schema.load import read_declaration
+from tests.ledger.test_ledger import release_with_ledger
+
+THEN = {
+    State.RELEASED: RunState(rows=True, released=True),
+    State.PAID: RunState(rows=True, charge=Charge.SPENT, released=True),
+}
+
+
+@pytest.mark.parametrize("state", THEN)
+def test_every_error_says_what_remains_to_do(state: State) -> None:
+    def errors() -> list[DpReleaseError]:
+        full = LedgerError("DP-LEDGER-005", name="l", problem="the disk is full")
+        return [full, EndedError(15, State.NOTHING), Findings([full, full])]
+
+    for error in errors():
+        with pytest.raises(DpReleaseError) as caught, THEN[state].told_by_failures():
+            raise error
+        assert caught.value.state is state
+        assert caught.value.fix == THERE[state]
+        assert "run again." not in str(caught.value)
+        assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+@pytest.mark.parametrize("state", THEN)
+def test_what_is_no_error_of_ours_is_told_beside_it(state: State) -> None:
+    with pytest.raises(KeyboardInterrupt) as caught, THEN[state].told_by_failures():
+        raise KeyboardInterrupt
+    assert caught.value.__notes__ == [f"Fix    {THERE[state]}", f"State  {state.value}."]
+
+
+def test_where_it_is_not_known_one_looks_first() -> None:
+    error = LedgerError("DP-LEDGER-005", name="l", problem="the disk is full")
+    fix = error.fix
+    for _ in range(2):
+        error.tell(State.UNKNOWN)
+    assert error.fix == f"{MAYBE_THERE}{fix}"
+    error.tell(State.CHARGED)
+
+
+def test_a_disk_that_is_full_after_the_rename(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The entry that the release is readable finds no room; the next `recover` writes it."""
+    path = release_with_ledger(tmp_path)
+    real = Ledger.commit
+
+    class Full(sqlite3.OperationalError):
+        sqlite_errorname = "SQLITE_FULL"
+
+    def commit(ledger: Ledger, *given: Any) -> None:
+        with store._told(ledger.path):
+            raise Full
+
+    monkeypatch.setattr(Ledger, "commit", commit)
+    with pytest.raises(LedgerError, match="DP-LEDGER-005") as caught:
+        run(read_declaration(path))
+    monkeypatch.setattr(Ledger, "commit", real)
+    assert (caught.value.state, caught.value.fix) == (State.PAID, THERE[State.PAID])
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    assert len(ledger.recover()) == 1
+    (held,) = ledger.state().reservations.values()
+    assert held.is_charged
