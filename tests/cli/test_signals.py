@@ -75,7 +75,7 @@ PLACES = {
     "reserved": State.HELD,
     "query": State.CHARGED,
     "staged": State.CHARGED,
-    "renamed": State.RELEASED,
+    "renamed": State.PAID,
 }
 
 
@@ -105,8 +105,12 @@ def test_what_a_signal_leaves_and_what_is_said(
     assert (finding["code"], finding["state"]) == ("DP-SIGNAL-001", PLACES[place].value)
     assert number.name in finding["cause"]
     readable = (tmp_path / "out/people/manifest.json").exists()
-    assert readable == (PLACES[place] is State.RELEASED)
+    assert readable == (PLACES[place] is State.PAID)
+    assert ("don't run it again" in finding["fix"]) == readable
     ledger = Ledger(tmp_path / "ledger.sqlite")
+    if readable:  # the digest of its manifest is noted, though the signal came before
+        digest = json.loads((tmp_path / "out/people/manifest.json").read_bytes())["digest"]
+        assert ledger.history()[-1].body["manifest"] == digest
     held = ledger.state().reservations.values()
     charged = PLACES[place] is not State.NOTHING
     assert any(r.is_charged for r in held) == charged
