@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.documents.encoding import pieces
+from dprelease.documents.listed_files import listed_files
 from dprelease.documents.manifest import canonical
 from dprelease.errors import DeclarationError, Place, RunState
 from dprelease.exact.answering import Answering
@@ -71,19 +72,23 @@ class Publication:
 
         Raises
         ------
+        OutputError
+            DP-OUTPUT-017 if others removed files of the private folder, or put some there.
         LedgerError, OSError
             If the system refuses; the state tells whether the release is readable all the same.
         """
-        manifest = canonical(record)
+        manifest, files = canonical(record), {MANIFEST, *listed_files(record)}
         (self.folder / MANIFEST).write_bytes(manifest)
         if self.key is not None:
             signature = self.key.sign(manifest, MANIFESTS)
             (self.folder / SIGNATURE).write_bytes(signature.armored())
+            files.add(SIGNATURE)
         self.claim.store()
         self.charged.publish()
         # A signal between the two would lose the manifest's digest for the ledger, for good.
         with undisturbed():
             try:
+                self.claim.refuse_others(files)
                 self.claim.publish(self.state)
             finally:
                 if self.state.released:

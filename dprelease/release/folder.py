@@ -8,13 +8,14 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from dprelease.errors import OutputError, RunState
 from dprelease.exact.scratch import named
 from dprelease.release.replaceable import MANIFEST, refuse_irreplaceable
+from dprelease.system.entries import entries
 from dprelease.system.forks import Maker
 from dprelease.system.locks import Lock
 from dprelease.system.renaming import exchange, rename_new
@@ -62,6 +63,20 @@ class Claim:
         """Raise OSError if anything is in the private folder, all of which would be published."""
         for path in self.folder.iterdir():
             raise OSError(errno.EBUSY, f"'{path.name}' can't be removed")
+
+    def refuse_others(self, files: Collection[str]) -> None:
+        """Raise OutputError DP-OUTPUT-017 unless these files are all that is in the private folder.
+
+        Their names alone are looked at: what their bytes are is the manifest's to tell.
+        """
+        found = {
+            name: entry.is_file(follow_symlinks=False)
+            for name, entry in entries(self.folder, files)
+        }
+        others = sorted(name for name, is_file in found.items() if name not in files or not is_file)
+        for name in [*others, *sorted(set(files) - found.keys())]:
+            what = "came into" if name in others else "was removed from"
+            raise OutputError("DP-OUTPUT-017", name=self.target.name, file=name, what=what)
 
     def store(self) -> None:
         """Bring all files to the disk, with the rights that they are published with."""

@@ -70,6 +70,11 @@ TEMPLATES: dict[str, Template] = {
         fix="make room there, or name another folder by TMPDIR, and verify again: nothing is known "
         "of these formats yet, for good or ill.",
     ),
+    "DP-OUTPUT-017": Template(
+        cause="'{file}' {what} the private folder of '{name}' while the run filled it.",
+        fix="find out which other program works there, such as one that removes old files, and "
+        "keep it from folders named `.*.dprelease-*`; then run again.",
+    ),
     "DP-OUTPUT-010": Template(
         cause="The output '{name}' is a mount of its own, and can't be replaced in one step.",
         fix="publish into a folder inside it, or mount the folder that it is in.",
