@@ -60,7 +60,9 @@ def write_outcome(outcome: Outcome, folder: Path) -> Path:
             made.rename(folder)
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
-        raise OutputError("DP-OUTPUT-002", name=folder.name, reason=reason) from None
+        raise OutputError(
+            "DP-OUTPUT-002", name=folder.name, reason=reason, refused_by=problem
+        ) from None
     return folder / NAME
 
 

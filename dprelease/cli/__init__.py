@@ -1,7 +1,8 @@
 """The command line.
 
-Exit codes: 0 done, 1 an unexpected failure, 2 the input is wrong, 3 the budget does not allow it,
-4 verification failed. Results go to standard output, everything else to standard error.
+Exit codes: 0 done, 1 an unexpected failure or a system that gives no more, 2 the input is wrong,
+3 the budget does not allow it, 4 verification failed, 128 and its number a signal. Results go to
+standard output, everything else to standard error.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def application(only: str | None = None) -> typer.Typer:
 
 def _tell_version(asked: bool) -> None:
     if asked:
-        with reporting(False):
+        with reporting(False, prints_only=True):
             say(f"dprelease {__version__}")
         raise typer.Exit
 

@@ -62,7 +62,9 @@ def _write(found: pd.DataFrame, output: Path) -> None:
         raise OutputError("DP-OUTPUT-014", name=output.name) from None
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
-        raise OutputError("DP-OUTPUT-002", name=output.name, reason=reason) from None
+        raise OutputError(
+            "DP-OUTPUT-002", name=output.name, reason=reason, refused_by=problem
+        ) from None
 
 
 def _shown(found: pd.DataFrame) -> list[tuple[str, ...]]:

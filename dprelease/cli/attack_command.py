@@ -71,7 +71,9 @@ def _write(found: AttackOutcome, output: Path) -> None:
         raise OutputError("DP-OUTPUT-014", name=output.name) from None
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
-        raise OutputError("DP-OUTPUT-002", name=output.name, reason=reason) from None
+        raise OutputError(
+            "DP-OUTPUT-002", name=output.name, reason=reason, refused_by=problem
+        ) from None
 
 
 def words_of(found: AttackOutcome, *, wide: bool = False) -> str:

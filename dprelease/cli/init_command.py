@@ -73,7 +73,9 @@ def init(
             raise OutputError("DP-OUTPUT-014", name=output.name) from None
         except OSError as problem:
             reason = problem.strerror or type(problem).__name__
-            raise OutputError("DP-OUTPUT-002", name=output.name, reason=reason) from None
+            raise OutputError(
+                "DP-OUTPUT-002", name=output.name, reason=reason, refused_by=problem
+            ) from None
         say(f"Wrote {one_line(str(output))}: fill in what is marked.")
 
 

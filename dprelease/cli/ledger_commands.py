@@ -106,7 +106,7 @@ def _who(listed: Signers) -> str:
 @app.command()
 def show(ledger: File, wide: Wide = False, as_json: AsJson = False) -> None:
     """Print what every table has, has spent, and has left."""
-    with reporting(as_json):
+    with reporting(as_json, prints_only=True):
         from dprelease.ledger.ledger import Ledger
         from dprelease.release.accounts import balances
 
@@ -139,7 +139,7 @@ def _outside(invariant: str) -> str:
 @app.command()
 def history(ledger: File, wide: Wide = False, as_json: AsJson = False) -> None:
     """Print every entry, oldest first; its chain of digests is checked."""
-    with reporting(as_json):
+    with reporting(as_json, prints_only=True):
         from dprelease.ledger.ledger import Ledger
 
         entries = Ledger(ledger).history()
@@ -197,7 +197,7 @@ def recover(
 @app.command()
 def export(ledger: File) -> None:
     """Print the whole history as JSON lines, with every digest, for keeping elsewhere."""
-    with reporting(True):
+    with reporting(True, prints_only=True):
         from dprelease.ledger.chain import text_of
         from dprelease.ledger.ledger import Ledger
 
@@ -234,7 +234,7 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Check the chain, prices, signatures, and that releases are in it (a rollback shows)."""
-    with reporting(as_json):
+    with reporting(as_json, prints_only=True):
         from dprelease.errors import Findings
         from dprelease.release.accounts import check_prices, check_signers
         from dprelease.verification.verify import verify as check_release

@@ -24,7 +24,7 @@ def listing(context: typer.Context, as_json: AsJson = False) -> None:
     """List the mechanisms: parameters, guarantee, tail, and when to use which."""
     if context.invoked_subcommand is not None:
         return
-    with reporting(as_json):
+    with reporting(as_json, prints_only=True):
         listed = _listed()
         heads = ("mechanism", "guarantee", "what it is", "declared beside the name", "when to use")
         rows = [heads]
@@ -101,7 +101,7 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Print the errors of all mechanisms, each at its best shape, under one budget."""
-    with reporting(as_json):
+    with reporting(as_json, prints_only=plot is None):
         from dprelease.planning.auto.comparison import compare as compared
         from dprelease.planning.auto.single_mechanism import requested
 

@@ -34,7 +34,7 @@ ReleaseFile = Annotated[Path, typer.Argument(help="The release file, YAML.", sho
 
 def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) -> None:
     """Read a release and its tables, and report every finding; opens no data."""
-    with reporting(as_json):
+    with reporting(as_json, prints_only=True):
         from dprelease.planning.declaration_findings import declared
         from dprelease.planning.invariant_plans import told_invariants
         from dprelease.planning.notes.notes import notes
@@ -89,7 +89,7 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Print noise, expected error and price of every column; opens no data."""
-    with reporting(as_json):
+    with reporting(as_json, prints_only=plot is None):
         from dprelease.planning.declaration_findings import declared
         from dprelease.query.unread import unread
         from dprelease.release.exporting import prepared
@@ -257,7 +257,7 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Recompute everything about a release that can be recomputed without the data."""
-    with reporting(as_json):
+    with reporting(as_json, prints_only=True):
         from dprelease.cli.shown.verified_words import verified_words
         from dprelease.errors import OutputError
         from dprelease.verification.verify import verify as check_release

@@ -17,19 +17,15 @@ from typer.core import TyperGroup
 from dprelease.cli.signals import ending_signals
 from dprelease.errors import DpReleaseError, EndedError, Findings, OutputError, RunState, State
 from dprelease.errors.printable import one_line, printable
-
-GIVES_NO_MORE = frozenset(
-    {
-        errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN,
-        errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENOLCK,
-    }
-)  # fmt: skip
-"""What the system answers where memory, files, processes or disks are at their end."""
+from dprelease.system.refusals import gives_no_more
 
 NO_THREAD = "can't start new thread"
 """What Python says then, as an error of no other type than many."""
 
 UNPRINTED = "DP-OUTPUT-007"
+
+NOBODY_READS = 128 + signal.SIGPIPE
+"""How shells show that a command ended because the next one of a pipe reads no more."""
 
 USAGE_ERROR: Any = typer.BadParameter.__base__
 """What is said of words on the command line; typer has its class under different names."""
@@ -91,6 +87,8 @@ def say(text: str, *, end: bool = True) -> None:
     except (OSError, ValueError) as problem:  # it is full, or closed, at one end or the other
         reason = getattr(problem, "strerror", None) or "it is closed"
         failure = OutputError(UNPRINTED, reason=str(reason).lower())
+        if getattr(problem, "errno", None) == errno.EPIPE:
+            failure.exit_code = NOBODY_READS
     if failure is not None:
         _give_up_output()
         raise failure
@@ -140,10 +138,11 @@ def progress_bar(steps: int) -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def reporting(as_json: bool) -> Iterator[RunState]:
+def reporting(as_json: bool, *, prints_only: bool = False) -> Iterator[RunState]:
     """Turn every failure into a message and an exit code; no traceback, no local variable.
 
     Yields what the block's run has done, which it has to advance: every message reads it.
+    `prints_only`: nothing else comes of it, so that there is nothing to tell where nobody reads.
     """
     state = RunState()
     failure: DpReleaseError | None = None
@@ -163,6 +162,8 @@ def reporting(as_json: bool) -> Iterator[RunState]:
         failure = EndedError(signals[0], state.told)
     if state.told is not State.NOTHING:
         failure.tell(state.told)
+    if failure.exit_code == NOBODY_READS and prints_only:
+        raise typer.Exit(NOBODY_READS)
     fail(failure, as_json)
 
 
@@ -171,7 +172,7 @@ def _refused(problem: Exception) -> DpReleaseError | None:
     reason = ""
     if isinstance(problem, MemoryError) or _is_unmapped(problem):
         reason = "there is no more memory"
-    elif isinstance(problem, OSError) and problem.errno in GIVES_NO_MORE:
+    elif isinstance(problem, OSError) and problem.errno and gives_no_more(problem):
         reason = os.strerror(problem.errno).lower()
     elif isinstance(problem, RuntimeError) and str(problem) == NO_THREAD:
         reason = "no more threads can be started"

@@ -20,7 +20,7 @@ def show(
     ],
 ) -> None:
     """Print the JSON Schema of a document: every key, for people and for editors."""
-    with reporting(False):
+    with reporting(False, prints_only=True):
         from dprelease.documents.json_schemas import rendered
 
         say(rendered(document), end=False)

@@ -35,8 +35,12 @@ from dprelease.errors.words.publishing import report_words as report
 from dprelease.errors.words.publishing import signature_words as signature
 from dprelease.errors.words.publishing import verification_words as verification
 from dprelease.system.late_dataclasses import dataclass
+from dprelease.system.refusals import gives_no_more
 
 EXIT_UNEXPECTED, EXIT_INPUT, EXIT_BUDGET, EXIT_VERIFICATION = 1, 2, 3, 4
+
+OF_THE_SYSTEM = frozenset({"DP-DATA-006", "DP-OUTPUT-007", "DP-OUTPUT-008", "DP-OUTPUT-015"})
+"""Codes of what the system refused, and of an engine that failed, whatever class tells of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +62,11 @@ class DpReleaseError(Exception):
     """The root. `code`, `place`, `cause`, `fix`, `state` and `exit_code` are public.
 
     They hold names as they are; the message, which a traceback prints, shows them escaped.
+    `refused_by`: what the system said, which decides whether an input is to blame.
     """
 
     templates: ClassVar[dict[str, Template]] = {}
-    exit_code: ClassVar[int] = EXIT_UNEXPECTED
+    exit_code: int = EXIT_UNEXPECTED
 
     def __init__(
         self,
@@ -69,9 +74,12 @@ class DpReleaseError(Exception):
         *,
         place: Place | None = None,
         state: State = State.NOTHING,
+        refused_by: object = None,
         **fields: object,
     ) -> None:
         template = self.templates[code]
+        if code in OF_THE_SYSTEM or gives_no_more(refused_by):
+            self.exit_code = EXIT_UNEXPECTED
         self.code = code
         self.place = place or Place()
         self.state = state
@@ -244,7 +252,7 @@ class EndedError(DpReleaseError):
 
     def __init__(self, number: int, state: State) -> None:
         super().__init__("DP-SIGNAL-001", state=state, signal=signal.Signals(number).name)
-        self.exit_code = 128 + number  # type: ignore[misc]
+        self.exit_code = 128 + number
 
 
 class Findings(DpReleaseError):

@@ -44,7 +44,7 @@ from dprelease.ledger.steps import (
     SIGNERS,
     problem_of,
 )  # fmt: skip
-from dprelease.ledger.store import Store, damaged
+from dprelease.ledger.store import Store, damaged, unwritable
 from dprelease.privacy.event import Event
 from dprelease.signatures.sshsig import ENTRIES, fingerprint
 from dprelease.system.locks import Lock
@@ -189,17 +189,17 @@ class Ledger:
 
     def _named(self) -> tuple[str, Lock]:
         """Return a new name, and the lock that holds it from now on."""
-        problem = ""
-        while not problem:
+        failure: LedgerError | None = None
+        while failure is None:
             name = uuid4().hex
             try:
                 lock = Lock.take(lock_of(self.path, name))
             except OSError as refused:
-                problem = (refused.strerror or "the system refused").lower()
+                failure = unwritable(self.path, refused)
             else:
                 if lock is not None:  # else it was taken for one that was left
                     return name, lock
-        raise LedgerError("DP-LEDGER-005", name=self.path.name, problem=problem)
+        raise failure
 
     def _take_back(self, name: str, state: RunState) -> None:
         """Give back what a failed write may have left after all; never raises, `state` tells."""

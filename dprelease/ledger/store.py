@@ -7,6 +7,7 @@ journal, file and folder) before it returns. Rows can be added only; triggers re
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import stat
@@ -55,6 +56,8 @@ COMPUTED = (
     "SELECT count(*) FROM (SELECT hidden FROM pragma_table_xinfo('entries')"
     " UNION ALL SELECT hidden FROM pragma_table_xinfo('head')) WHERE hidden <> 0"
 )
+ENDS = {"SQLITE_FULL": errno.ENOSPC, "SQLITE_IOERR": errno.EIO, "SQLITE_NOMEM": errno.ENOMEM}
+"""What the system said, where SQLite says that it gave no more."""
 JOURNALS = ("-journal", "-wal", "-shm")
 
 
@@ -239,15 +242,15 @@ def _refuse_other_journals(path: Path) -> None:
 
 
 def _stat(path: Path) -> os.stat_result:
-    problem = None
+    failure: LedgerError | None = None
     try:
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
         raise LedgerError("DP-LEDGER-001", name=path.name) from None
     except OSError as refused:
-        problem = (refused.strerror or "the system refused").lower()
-    if problem is not None:
-        raise LedgerError("DP-LEDGER-005", name=path.name, problem=problem)
+        failure = unwritable(path, refused)
+    if failure is not None:
+        raise failure
     if not stat.S_ISREG(status.st_mode):
         raise LedgerError("DP-LEDGER-001", name=path.name)
     return status
@@ -321,8 +324,15 @@ def _operational(path: Path, name: str) -> LedgerError:
     }
     for start, problem in reasons.items():
         if name.startswith(start):
-            return LedgerError("DP-LEDGER-005", name=path.name, problem=problem)
+            refused = OSError(ENDS[start], problem) if start in ENDS else None
+            return LedgerError("DP-LEDGER-005", name=path.name, problem=problem, refused_by=refused)
     return damaged(path, "its tables are not those of a ledger")
+
+
+def unwritable(path: Path, refused: OSError) -> LedgerError:
+    """Return the error of a file that the system does not let be written."""
+    problem = (refused.strerror or "the system refused").lower()
+    return LedgerError("DP-LEDGER-005", name=path.name, problem=problem, refused_by=refused)
 
 
 def damaged(path: Path, problem: str) -> LedgerError:

@@ -139,7 +139,9 @@ def save(figure: Figure, path: Path) -> None:
         figure.savefig(path)
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
-        raise OutputError("DP-OUTPUT-002", name=path.name, reason=reason) from None
+        raise OutputError(
+            "DP-OUTPUT-002", name=path.name, reason=reason, refused_by=problem
+        ) from None
 
 
 def _tick_labels(axes: Axes) -> list[Text]:

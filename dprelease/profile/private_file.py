@@ -32,7 +32,7 @@ def private_file(path: Path, declaration: Declaration) -> Iterator[BinaryIO]:
         refused = OutputError("DP-OUTPUT-014", name=path.name)
     except OSError as problem:
         reason = (problem.strerror or "the system refused").lower()
-        refused = OutputError("DP-OUTPUT-002", name=path.name, reason=reason)
+        refused = OutputError("DP-OUTPUT-002", name=path.name, reason=reason, refused_by=problem)
     if refused is not None:
         raise refused
     done = False

@@ -249,7 +249,7 @@ def _failed(target: Path, problem: OSError, state: RunState) -> OutputError:
         return OutputError("DP-OUTPUT-008", name=name, reason=reason)
     if state.rows and problem.errno in TAKEN and os.path.lexists(target):
         return OutputError("DP-OUTPUT-001", name=name)  # somebody put it there meanwhile
-    return OutputError("DP-OUTPUT-002", name=name, reason=reason)
+    return OutputError("DP-OUTPUT-002", name=name, reason=reason, refused_by=problem)
 
 
 def _is(target: Path, folder: os.stat_result) -> bool | None:

@@ -60,7 +60,7 @@ def check_exports(report: Report, metadata: Metadata, record: Mapping[str, Any])
                 _take_published(report.path, held, folder)
     except OSError as problem:
         reason = (problem.strerror or type(problem).__name__).lower()
-        raise OutputError("DP-OUTPUT-016", reason=reason) from None
+        raise OutputError("DP-OUTPUT-016", reason=reason, refused_by=problem) from None
 
 
 def _take_published(release: Path, held: Mapping[str, Any], folder: Path) -> None:

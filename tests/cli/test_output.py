@@ -20,11 +20,11 @@ ROOT = Path(__file__).parents[2]
 
 BAD = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is full")
 OUTPUTS = {
-    "full": pytest.param("> /dev/full", 2, marks=BAD),
-    "full for programs": pytest.param("--json > /dev/full", 2, marks=BAD),
-    "full for both": pytest.param("--json > /dev/full 2>&1", 2, marks=BAD),
+    "full": pytest.param("> /dev/full", 1, marks=BAD),
+    "full for programs": pytest.param("--json > /dev/full", 1, marks=BAD),
+    "full for both": pytest.param("--json > /dev/full 2>&1", 1, marks=BAD),
     "closed": pytest.param("<&- >&- 2>&-", 0),
-    "nobody listens": pytest.param("| (exec <&-; sleep 0); exit ${PIPESTATUS[0]}", 2),
+    "nobody listens": pytest.param("| (exec <&-; sleep 0); exit ${PIPESTATUS[0]}", 141),
 }
 
 
@@ -50,7 +50,8 @@ def test_a_release_that_can_not_be_told_of(output: str, code: int, tmp_path: Pat
     assert "Exception" not in done.stderr
     if done.returncode and "2>&1" not in output:
         assert "DP-OUTPUT-007" in done.stderr
-        assert State.RELEASED.value in done.stderr
+        assert State.PAID.value in done.stderr
+        assert "don't run it again" in done.stderr
     for path in (tmp_path / "out/people").iterdir():
         assert b"Published" not in path.read_bytes()  # no file took the number of a closed stream
 
@@ -58,9 +59,35 @@ def test_a_release_that_can_not_be_told_of(output: str, code: int, tmp_path: Pat
 @BAD
 def test_a_version_that_can_not_be_told(tmp_path: Path) -> None:
     done = told(tmp_path, "--version > /dev/full")
-    assert done.returncode == 2
+    assert done.returncode == 1
     assert "DP-OUTPUT-007" in done.stderr
     assert State.NOTHING.value in done.stderr
+
+
+PRINTING = (
+    "plan release.yaml", "check release.yaml --json", "schema release", "mechanisms", "--version",
+    "ledger show ledger.sqlite", "ledger history ledger.sqlite", "ledger export ledger.sqlite",
+    "ledger check ledger.sqlite",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("command", PRINTING)
+def test_nothing_is_said_where_nobody_reads(command: str, tmp_path: Path) -> None:
+    """As other tools do it in a pipe whose next one has read enough."""
+    release_with_ledger(tmp_path)
+    done = told(tmp_path, f"{command} | (exec <&-; sleep 0); exit ${{PIPESTATUS[0]}}")
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_what_has_been_done_is_told_where_nobody_reads(tmp_path: Path) -> None:
+    done = told(
+        tmp_path,
+        "ledger init new.sqlite --table t --owner o --epsilon 1 "
+        "| (exec <&-; sleep 0); exit ${PIPESTATUS[0]}",
+    )
+    assert done.returncode == 141
+    assert "DP-OUTPUT-007" in done.stderr
+    assert (tmp_path / "new.sqlite").exists()
 
 
 def test_names_that_are_no_utf_8_are_printed(tmp_path: Path) -> None:

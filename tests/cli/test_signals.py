@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import pickle
 import resource
 import signal
 import subprocess
@@ -20,8 +21,12 @@ import typer
 
 import dprelease
 from dprelease.cli.reporting import NO_THREAD, reporting
-from dprelease.errors import RunState, State
+from dprelease.errors import DataError, LedgerError, OutputError, RunState, State
 from dprelease.ledger.ledger import Ledger
+from dprelease.release import folder
+from dprelease.release.runs.pipeline import run
+from dprelease.schema.load import read_declaration
+from dprelease.system.locks import Lock
 from tests import processes
 from tests.covering import thinned
 from tests.ledger.test_ledger import TABLE, release_with_ledger
@@ -177,6 +182,33 @@ def test_what_the_system_refuses_is_no_mistake_of_ours(
     assert "canary" not in told
 
 
+@pytest.mark.parametrize(
+    ("number", "code"), [(errno.ENOSPC, 1), (errno.EIO, 1), (errno.EMFILE, 1), (errno.EACCES, 2)]
+)
+def test_what_the_system_refuses_a_run_is_no_wrong_input(
+    number: int, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The exit code is that of what the system said, whichever part of a run was told it."""
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    for part, name in ((folder.tempfile, "mkdtemp"), (Lock, "take")):
+        with monkeypatch.context() as patch:
+            patch.setattr(part, name, refused)
+            with pytest.raises(OutputError, match="DP-OUTPUT-002") as caught:
+                run(read_declaration(release_with_ledger(tmp_path / name)))
+        assert caught.value.exit_code == code
+        assert pickle.loads(pickle.dumps(caught.value)).exit_code == code
+    assert LedgerError("DP-LEDGER-005", name="l", problem="p").exit_code == 2
+    with monkeypatch.context() as patch:
+        patch.setattr(Lock, "take", refused)
+        with pytest.raises(LedgerError, match="DP-LEDGER-005") as told:
+            Ledger(tmp_path / "mkdtemp/ledger.sqlite").reserve([], "r")
+    assert told.value.exit_code == code
+    assert DataError("DP-DATA-006", table="t").exit_code == 1
+
+
 def test_what_python_says_where_no_thread_can_be_started() -> None:
     before = threading.stack_size(2**46)  # more than any machine has
     try:
@@ -303,8 +335,9 @@ def test_an_answer_that_is_cut_off(unbuffered: str, kind: str, tmp_path: Path) -
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512)),
         )
     assert (tmp_path / "shown").stat().st_size == 512
-    assert done.returncode == 2, done.stderr
+    assert done.returncode == 1, done.stderr
     assert "DP-OUTPUT-007" in done.stderr
+    assert "look first whether the answer is there" in done.stderr
     assert State.UNKNOWN.value in done.stderr
 
 

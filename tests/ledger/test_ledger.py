@@ -283,8 +283,9 @@ def test_disks_that_take_no_more(
 
     monkeypatch.setattr(store.sqlite3, "connect", broken)
     many = [event(scale=f"{1000000 + i}.0") for i in range(200)]
-    with pytest.raises(LedgerError, match="DP-LEDGER-005"):
+    with pytest.raises(LedgerError, match="DP-LEDGER-005") as caught:
         ledger.reserve([charge(*many)], "r")
+    assert caught.value.exit_code == {"full": 1, "read-only": 2}[fault]
     monkeypatch.undo()
     assert ledger.history() == before
 

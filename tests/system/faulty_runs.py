@@ -213,7 +213,7 @@ def contradicted(state: State, is_released: bool, rows: bool, charged: bool) -> 
         # That rows are read is noted right before the first one is, so it may be said too early.
         "rows were read": rows and state in unread,
         "charged": charged and state in free,
-        "not charged": not charged and state in (State.SPENT, State.CHARGED),
+        "not charged": not charged and state in (State.SPENT, State.CHARGED, State.PAID),
     }
     return [f"{fact}, but {state.name} was said" for fact, is_so in wrong.items() if is_so]
 

@@ -78,7 +78,9 @@ def write_report(
         write_whole(target, page, replace=overwrite)
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
-        raise OutputError("DP-OUTPUT-002", name=target.name, reason=reason) from None
+        raise OutputError(
+            "DP-OUTPUT-002", name=target.name, reason=reason, refused_by=problem
+        ) from None
     return target
 
 
