@@ -241,6 +241,11 @@ def _refuse_other_journals(path: Path) -> None:
             raise LedgerError("DP-LEDGER-005", name=name.name, problem=problem)
 
 
+def refuse_missing(path: Path) -> None:
+    """Raise LedgerError DP-LEDGER-001 if there is no file, 005 if that can't be found out."""
+    _stat(path)
+
+
 def _stat(path: Path) -> os.stat_result:
     failure: LedgerError | None = None
     try:
@@ -315,6 +320,8 @@ def _told(path: Path) -> Iterator[None]:
 def _operational(path: Path, name: str) -> LedgerError:
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return LedgerError("DP-LEDGER-004", name=path.name)
+    if name == "SQLITE_READONLY_DBMOVED":
+        return damaged(path, "the file was removed or replaced while it was open")
     reasons = {
         "SQLITE_FULL": "the disk is full",
         "SQLITE_READONLY": "it is read-only",

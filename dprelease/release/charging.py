@@ -67,6 +67,14 @@ class Charged:
             self.ledger.commit(self.reservation, manifest)
 
 
+def refuse_no_ledger(declaration: Declaration) -> None:
+    """Raise LedgerError DP-LEDGER-001 or 005 for a ledger without a file; no folder is made yet."""
+    if declaration.spec.ledger is not None:
+        from dprelease.ledger.store import refuse_missing
+
+        refuse_missing(declaration.folder / declaration.spec.ledger)
+
+
 @contextmanager
 def charging(
     declaration: Declaration,

@@ -24,7 +24,7 @@ from dprelease.numerics.entropy import Entropy
 from dprelease.planning.plan import Plan, PlannedColumn
 from dprelease.postprocess.families import Family, FamilyTable
 from dprelease.query.resolve import Query
-from dprelease.release.charging import Charged, charging
+from dprelease.release.charging import Charged, charging, refuse_no_ledger
 from dprelease.release.disk import refuse_full, temporary
 from dprelease.release.folder import Claim, claimed
 from dprelease.release.kept_files import keep_files
@@ -127,6 +127,7 @@ def publishing(
     state = RunState() if state is None else state
     refuse_own_source(declaration, plan, output)
     written = _refuse_large(declaration, draft)
+    refuse_no_ledger(declaration)
     target = output or declaration.folder / declaration.spec.output
     copies = sum(file.size for file, _ in declaration.kept.values())
     with state.told_by_failures(), claimed(target, overwrite, state) as claim:

@@ -177,12 +177,20 @@ def _make(folder: Path, missing: bool = False) -> None:
     except FileNotFoundError:
         _make(folder.parent, missing=True)
         folder.mkdir(exist_ok=True)
-    except OSError:
+    except OSError as problem:
         if not folder.is_dir():
+            if isinstance(problem, FileExistsError):
+                _refuse_no_folder(folder)
             raise
         if not missing:
             return
     _sync(folder.parent)
+
+
+def _refuse_no_folder(path: Path) -> None:
+    """Raise OSError for what has the name of a folder: a file, or a link that leads to none."""
+    path.stat()
+    raise NotADirectoryError(errno.ENOTDIR, f"'{path.name}', which it would be in, is no folder")
 
 
 def _named(path: Path) -> Path:
@@ -244,7 +252,8 @@ def _discard(path: Path) -> None:
 
 
 def _failed(target: Path, problem: OSError, state: RunState) -> OutputError:
-    name, reason = target.name, (problem.strerror or "the system refused").lower()
+    said = problem.strerror or "the system refused"
+    name, reason = target.name, said[:1].lower() + said[1:]
     if state.released:
         return OutputError("DP-OUTPUT-008", name=name, reason=reason)
     if state.rows and problem.errno in TAKEN and os.path.lexists(target):

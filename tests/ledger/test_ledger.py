@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 import dprelease
 from dprelease import cli
 from dprelease.errors import BudgetError, LedgerError
+from dprelease.errors import State as Told
 from dprelease.ledger import store
 from dprelease.ledger.account import Account, Charge, largest_rho
 from dprelease.ledger.ledger import Ledger, Reservation
@@ -24,6 +25,8 @@ from dprelease.ledger.periods import Renewal
 from dprelease.privacy.event import Event
 from dprelease.privacy.renyi import zcdp_epsilon
 from dprelease.privacy.unit import Move, Sensitivity
+from dprelease.release.runs.pipeline import run
+from dprelease.schema.load import read_declaration
 from dprelease.signatures.keys import signing_key
 from tests import processes
 from tests.release.build import RELEASE, SCHEMA, write
@@ -288,6 +291,34 @@ def test_disks_that_take_no_more(
     assert caught.value.exit_code == {"full": 1, "read-only": 2}[fault]
     monkeypatch.undo()
     assert ledger.history() == before
+
+
+@pytest.mark.parametrize("how", ["removed", "replaced"])
+def test_a_file_that_is_taken_away_while_it_is_open(ledger: Ledger, how: str) -> None:
+    """It is not told as read-only: somebody else was at work on it."""
+
+    def taken() -> None:
+        with store.Store.open(ledger.path) as opened:
+            opened.entries()
+            ledger.path.unlink()
+            if how == "replaced":
+                ledger.path.write_bytes(b"")
+            with opened.transaction():
+                opened.append({"kind": "cancel", "id": "a" * 32, "time": "", "why": ""})
+
+    with pytest.raises(LedgerError, match="DP-LEDGER-002") as caught:
+        taken()
+    assert "removed or replaced while it was open" in caught.value.cause
+
+
+def test_a_run_without_its_ledger_leaves_no_folder(tmp_path: Path) -> None:
+    path = release_with_ledger(tmp_path)
+    (tmp_path / "ledger.sqlite").unlink()
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(LedgerError, match="DP-LEDGER-001") as caught:
+        run(read_declaration(path))
+    assert caught.value.state is Told.NOTHING
+    assert sorted(tmp_path.iterdir()) == before
 
 
 RACE = """

@@ -263,7 +263,7 @@ def test_names_that_look_like_patterns(name: str, tmp_path: Path) -> None:
 
 def test_a_name_that_is_no_utf_8_is_refused_before_anything_is_charged(tmp_path: Path) -> None:
     path = release_with_ledger(tmp_path)
-    with pytest.raises(OutputError, match="not utf-8") as caught:
+    with pytest.raises(OutputError, match="not UTF-8") as caught:
         run(read_declaration(path), output=Path(os.fsdecode(bytes(tmp_path) + b"/out\xff")))
     assert caught.value.state is State.NOTHING
     assert not Ledger(tmp_path / "ledger.sqlite").state().reservations
@@ -366,3 +366,23 @@ def test_the_mask_of_rights_is_asked_for_and_not_set(
     finally:
         monkeypatch.undo()
         assert os.umask(before) == mask
+
+
+def test_what_is_no_folder_is_told_as_that(tmp_path: Path) -> None:
+    """Not as a file that exists, which a release would be refused for in a folder of its own."""
+    (tmp_path / "People.csv").write_text("")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "nowhere").symlink_to(tmp_path / "gone")
+    said = {
+        "People.csv": "'People.csv', which it would be in, is no folder",
+        "loop": "too many levels of symbolic links",
+        "nowhere": "no such file or directory",
+    }
+    for parent, words in said.items():
+        target = tmp_path / parent / "x"
+        with (
+            pytest.raises(OutputError, match="DP-OUTPUT-002") as caught,
+            claimed(target, False, RunState()),
+        ):
+            pass
+        assert caught.value.cause == f"'x' can't be written: {words}."
