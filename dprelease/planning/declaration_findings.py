@@ -12,7 +12,7 @@ from dprelease.planning.noise_requests import NoiseRequest
 from dprelease.query.resolve import Query, resolved
 from dprelease.schema.load import Declaration, read_declaration
 from dprelease.schema.mechanism import AUTO, MechanismSpec
-from dprelease.schema.mistakes.salvage import what_is_left
+from dprelease.schema.mistakes.salvage import Left, faulty_columns, what_is_left, without
 from dprelease.schema.release import PRIVATE_KEYS
 from dprelease.schema.yaml_text.reader import dotted
 
@@ -43,11 +43,9 @@ def declared(path: Path, variables: Mapping[str, str] | None = None) -> Declarat
         return read_declaration(path, variables)
     except DpReleaseError as error:
         errors += several(error)
-    left = what_is_left(path, variables) if len(errors) < MANY else None
-    if left is not None:
-        _, more = queries_and_findings(left)
-        places = {error.place for error in errors}
-        errors += [error for error in more if error.place not in places]
+    if len(errors) < MANY:
+        left = what_is_left(path, variables)
+        errors = _beside(errors, [*left.findings, *_of_what_is_left(left)])
     files = list(dict.fromkeys(error.place.file for error in errors))
     errors.sort(key=lambda error: (files.index(error.place.file), error.place.line or 0))
     raise_all(errors)
@@ -63,7 +61,7 @@ def queries_and_findings(
     declaration: Declaration,
 ) -> tuple[tuple[Query, ...], list[DpReleaseError]]:
     """Return the queries without findings, and all findings that need no search for noise."""
-    queries, errors = resolved(declaration)
+    queries, errors = _resolved(declaration)
     places = {error.place for error in errors}
     noise = [*_unknown_mechanisms(declaration), *_requested(declaration, queries)]
     for error in noise:
@@ -72,7 +70,40 @@ def queries_and_findings(
             errors.append(error)
     budget = declaration.spec.budget
     errors += budget_findings(budget, lambda key: declaration.place("budget", key))
-    return queries, sorted(errors, key=lambda error: error.place.line or 0)
+    own = declaration.document.path.name
+    errors.sort(key=lambda error: (error.place.file == own, error.place.line or 0))
+    return queries, errors  # those of the tables first
+
+
+def _of_what_is_left(left: Left) -> list[DpReleaseError]:
+    """Return the findings of the parts that are in order, and of the budget, whatever they are."""
+    if left.declaration is not None:
+        return queries_and_findings(left.declaration)[1]
+    document = left.document
+    if document is None or left.budget is None:
+        return []
+    return [*budget_findings(left.budget, lambda key: document.place("budget", key))]
+
+
+def _resolved(declaration: Declaration) -> tuple[tuple[Query, ...], list[DpReleaseError]]:
+    """Return the queries without findings, and all findings of others.
+
+    A faulty formula of a table's schema hides all queries of the table: those that don't need it
+    are looked at without it.
+    """
+    queries, errors = resolved(declaration)
+    faulty = {name: faulty_columns(held, errors) for name, held in declaration.tables.items()}
+    left = without(declaration, faulty) if any(faulty.values()) else None
+    return queries, errors if left is None else _beside(errors, resolved(left)[1])
+
+
+def _beside(
+    errors: Iterable[DpReleaseError], more: Iterable[DpReleaseError]
+) -> list[DpReleaseError]:
+    """Return findings, and those of others that stand at no place of theirs."""
+    told = [*errors]
+    places = {error.place for error in told}
+    return told + [error for error in more if error.place not in places]
 
 
 def sharpened(errors: Iterable[DpReleaseError], declaration: Declaration) -> None:

@@ -182,7 +182,7 @@ def _declaration(
         errors += _several(error)
     texts.update(files.texts)
     tables: dict[str, Declared] = {}
-    for i, file in enumerate(_table_files(document)):
+    for i, file in enumerate(table_files(document)):
         try:
             place = document.place("tables", i)
             declared = _read_declared(file, document, files, texts, place, variables)
@@ -193,9 +193,9 @@ def _declaration(
             place = document.place("tables", i)
             errors.append(DeclarationError("DP-RELEASE-006", place=place, name=declared.table.name))
         tables[declared.table.name] = declared
-    if len(tables) == len(_table_files(document)) > 0:
+    if len(tables) == len(table_files(document)) > 0:
         errors += variables.unused(document)
-        errors += _unknown_tables(document, tables)
+        errors += unknown_tables(document, tables)
     if spec is not None:
         schemas = [(declared.table, declared.document) for declared in tables.values()]
         errors += findings_of_texts(spec, document, schemas)
@@ -217,7 +217,8 @@ def prepared(
     return filled(whole, variables, RELEASES), variables
 
 
-def _table_files(document: Document) -> list[str]:
+def table_files(document: Document) -> list[str]:
+    """Return the files of a release's tables, as far as they are named."""
     tables = document.values.get("tables")
     return [file for file in tables if isinstance(file, str)] if isinstance(tables, list) else []
 
@@ -303,7 +304,7 @@ def _find_peeked(document: Document) -> None:
                 document.findings["", number] = DeclarationError(code, place=place)
 
 
-def _unknown_tables(document: Document, tables: Mapping[str, Declared]) -> list[DpReleaseError]:
+def unknown_tables(document: Document, tables: Mapping[str, Declared]) -> list[DpReleaseError]:
     """Return a finding for every name of a table that there is not, whatever else is wrong."""
     spots: list[tuple[KeyPath, str]] = []
     for name in _mapping(document.values.get("queries")):

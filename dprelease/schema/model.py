@@ -131,6 +131,13 @@ def validate(model: type[ModelT], document: Document, files: Files) -> ModelT:
     return made
 
 
+def findings_of(
+    model: type[Model], document: Document, problems: Iterable[ErrorDetails]
+) -> Iterator[DpReleaseError]:
+    """Yield what pydantic has found as findings of ours, one for each, at their places."""
+    return _findings(model, document, problems, {})
+
+
 def _line(document: Document, problem: ErrorDetails) -> int:
     return document.place(*_key_path(document, problem["loc"], missing=False)).line or 0
 

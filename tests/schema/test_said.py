@@ -343,6 +343,6 @@ def test_a_bad_label_hides_no_other_mistake(tmp_path: Path) -> None:
     from dprelease.schema.mistakes.salvage import what_is_left
 
     table = changed(TABLE, ("columns", "sex", "label"), "One\ntwo")
-    left = what_is_left(written(tmp_path, RELEASE, table))
+    left = what_is_left(written(tmp_path, RELEASE, table)).declaration
     assert left is not None
     assert left.spec.queries["q"].margins_asked == (("sex",), ("canton", "sex"))

@@ -9,36 +9,55 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import field, replace
 from pathlib import Path
-from typing import TypeVar
 
 from pydantic import ValidationError
 
-from dprelease.errors import DeclarationError, Findings
-from dprelease.schema.load import Declaration, Declared, prepared
+from dprelease.errors import DeclarationError, DpReleaseError, Findings
+from dprelease.schema.columns import TextColumn
+from dprelease.schema.load import Declaration, Declared, prepared, table_files, unknown_tables
 from dprelease.schema.mistakes.nearest import nearest
-from dprelease.schema.model import Files, Model, read_beside
+from dprelease.schema.mistakes.rounds import dropped_from, in_rounds
+from dprelease.schema.model import Files, read_beside
 from dprelease.schema.public_values.large_files import find_beside
-from dprelease.schema.release import QuerySpec, ReleaseSpec
+from dprelease.schema.release import BudgetSpec, QuerySpec, ReleaseSpec
 from dprelease.schema.release_parts.variables import TABLES, Variables, filled
 from dprelease.schema.table import Table
-from dprelease.schema.yaml_text.reader import Document, KeyPath, Plain, parse, read_document
-
-ModelT = TypeVar("ModelT", bound=Model)
+from dprelease.schema.yaml_text.reader import (
+    Document,
+    KeyPath,
+    Plain,
+    dotted,
+    parse,
+    read_document,
+)
+from dprelease.system.late_dataclasses import dataclass
 
 STAND_INS: dict[str, Plain] = {"title": "-", "budget": {"epsilon": "1"}, "output": "out"}
 """What a release has for the moment where it has none: no finding comes of these."""
 
-MOST_ROUNDS = 50
 LEANING = ("from", "join", "derive", "histogram", "private_keys")
 """Parts of a query that others lean on: without them it is left out whole."""
 FOR_READERS = ("label", "description", "footnotes", "decimals")
 """Parts of a column that change nothing that is asked of it."""
 
 
-def what_is_left(path: Path, variables: Mapping[str, str] | None = None) -> Declaration | None:
-    """Return the parts of a release file and its tables that are in order; None if too few are.
+@dataclass(frozen=True)
+class Left:
+    """What is in order of a release file and its tables, and what its faults had hidden."""
+
+    declaration: Declaration | None = None
+    """The parts that are in order; None if too few are."""
+    findings: list[DpReleaseError] = field(default_factory=list)
+    document: Document | None = None
+    budget: BudgetSpec | None = None
+    """The budget, whatever is wrong with all else; None if its own form is."""
+
+
+def what_is_left(path: Path, variables: Mapping[str, str] | None = None) -> Left:
+    """Return the parts of a release file and its tables that are in order.
 
     Raises nothing: what is wrong with the rest has been told by whoever read it.
     """
@@ -46,26 +65,65 @@ def what_is_left(path: Path, variables: Mapping[str, str] | None = None) -> Decl
     try:
         document, known = prepared(read_document(path), read, {}, variables or {})
     except (DeclarationError, Findings):
-        return None
-    names = document.values.get("tables")
-    tables, lost = {}, set[str]()
-    for name in names if isinstance(names, list) else ():
-        declared = _table(path.parent, name, lost, known) if isinstance(name, str) else None
-        if declared is None:
-            return None  # nobody knows what its queries are about
-        tables[declared.table.name] = declared
+        return Left()
+    findings: list[DpReleaseError] = []
+    names, lost = table_files(document), set[str]()
+    tables = {}
+    for name in names:
+        declared = _table(path.parent, name, lost, known, findings)
+        if declared is not None:  # else nobody knows what its queries are about
+            tables[declared.table.name] = declared
+    if len(tables) == len(names) > 0:
+        findings += unknown_tables(document, tables)
     values = _values(document)
-    queries = values.get("queries")
-    if isinstance(queries, dict):
-        values["queries"] = dict(_queries(queries, tables, lost))
-    files = Files(read, find_beside(path.parent))
-    spec, dropped = _model(ReleaseSpec, values, files, STAND_INS)
+    spec, dropped = _release(document, values, tables, lost, Files(read, find_beside(path.parent)))
+    left = Left(None, findings, document, _budget(values))
     if spec is None:
-        return None
+        return left
     inside = [path for path in dropped if path[:1] == ("queries",) and len(path) > 2]
     leaning = {path[1] for path in inside if _is_leaned_on(str(path[2]))}
     kept = {name: query for name, query in spec.queries.items() if name not in leaning}
-    return Declaration(spec.model_copy(update={"queries": kept}), document, tables)
+    spec = spec.model_copy(update={"queries": kept})
+    return replace(left, declaration=Declaration(spec, document, tables))
+
+
+def without(declaration: Declaration, lost: Mapping[str, set[str]]) -> Declaration | None:
+    """Return a declaration without some columns of its tables, and all that leans on them.
+
+    `lost`: their names, by those of the tables. Returns None if no query is left.
+    """
+    gone, tables = set[str](), {}
+    for name, declared in declaration.tables.items():
+        columns = _leaning(declared.document, lost.get(name, set()))
+        gone |= columns
+        tables[name] = replace(declared, table=_as_texts(declared.table, columns))
+    files = Files(read_beside(declaration.folder), find_beside(declaration.folder))
+    document = declaration.document
+    spec, _ = _release(document, _values(document), tables, gone, files)
+    return None if spec is None else replace(declaration, spec=spec, tables=tables)
+
+
+def _release(
+    document: Document,
+    values: dict[str, Plain],
+    tables: Mapping[str, Declared],
+    lost: set[str],
+    files: Files,
+) -> tuple[ReleaseSpec | None, list[KeyPath]]:
+    """Return what is left of a release without lost columns, and the paths of what was dropped."""
+    queries = values.get("queries")
+    if isinstance(queries, dict):
+        values["queries"] = dict(_queries(queries, tables, lost))
+    spec, dropped, _ = in_rounds(ReleaseSpec, document, values, files, STAND_INS)
+    return spec, dropped
+
+
+def _budget(values: Mapping[str, Plain]) -> BudgetSpec | None:
+    """Return the budget of a release file, if it has the form of one."""
+    try:
+        return BudgetSpec.model_validate(values.get("budget"))
+    except ValidationError:  # which has been told
+        return None
 
 
 def _is_leaned_on(key: str) -> bool:
@@ -80,7 +138,7 @@ def _values(document: Document) -> dict[str, Plain]:
     values = copy.deepcopy(document.values)
     for keys in document.findings:
         for path in _beside(document, keys):
-            _drop(values, path)
+            dropped_from(values, path)
     return values
 
 
@@ -92,8 +150,13 @@ def _beside(document: Document, keys: KeyPath) -> Iterator[KeyPath]:
             yield path
 
 
-def _table(folder: Path, name: str, lost: set[str], known: Variables) -> Declared | None:
-    """Return what is left of a table; names of columns that are not are added to `lost`."""
+def _table(
+    folder: Path, name: str, lost: set[str], known: Variables, findings: list[DpReleaseError]
+) -> Declared | None:
+    """Return what is left of a table.
+
+    Names of columns that are not are added to `lost`, and what its faults had hidden to `findings`.
+    """
     beside = folder / Path(name).parent
     files = Files(read_beside(beside), find_beside(beside))
     try:
@@ -101,10 +164,50 @@ def _table(folder: Path, name: str, lost: set[str], known: Variables) -> Declare
         document = filled(parse(text, folder / name), known, TABLES)
     except (OSError, ValueError, DeclarationError):
         return None
-    table, dropped = _model(Table, _values(document), files, {})
-    for path in [*dropped, *document.findings]:
-        lost.update(_names(document, path))
-    return None if table is None else Declared(table, document, document.path.parent)
+    table, dropped, hidden = in_rounds(Table, document, _values(document), files, {})
+    findings += hidden
+    names = {name for path in [*dropped, *document.findings] for name in _names(document, path)}
+    gone = _leaning(document, names)
+    lost |= gone
+    if table is None:
+        return None
+    return Declared(_as_texts(table, gone - names), document, document.path.parent)
+
+
+def _as_texts(table: Table, names: set[str]) -> Table:
+    """Return a table in which these columns are texts: messages that list columns name them too."""
+    columns = {
+        name: TextColumn(type="text") if name in names else column
+        for name, column in table.columns.items()
+    }
+    return table.model_copy(update={"columns": columns})
+
+
+def _leaning(document: Document, lost: set[str]) -> set[str]:
+    """Return names of lost columns, and of those that are computed from any of them."""
+    columns = document.values.get("columns")
+    formulas = {
+        name: column.get("expression") or column.get("cut")
+        for name, column in (columns.items() if isinstance(columns, dict) else ())
+        if isinstance(column, dict)
+    }
+    more, lost = set(lost), set(lost)
+    while more:
+        word = _word(more)
+        more = {name for name, text in formulas.items() if _names_any(text, word)} - lost
+        lost |= more
+    return lost
+
+
+def faulty_columns(declared: Declared, errors: Iterable[DpReleaseError]) -> set[str]:
+    """Return the columns of a table whose schema some findings stand in."""
+    keys = {e.place.key for e in errors if e.place.file == declared.document.path.name}
+    spots = {name: dotted(("columns", name)) for name in declared.table.columns}
+    return {
+        name
+        for name, spot in spots.items()
+        if any(key == spot or key.startswith(f"{spot}.") for key in keys)
+    }
 
 
 def _names(document: Document, path: KeyPath) -> Iterator[str]:
@@ -131,8 +234,7 @@ def _queries(
     queries: Mapping[str, Plain], tables: Mapping[str, Declared], lost: set[str]
 ) -> Iterator[tuple[str, Plain]]:
     """Yield queries without what names a lost column, or asks a table that there is not."""
-    names = (rf"(?<!\w){re.escape(name)}(?!\w)" for name in lost if name)
-    word = re.compile("|".join(names) or r"$^")
+    word = _word(lost)
     for name, query in queries.items():
         if not isinstance(query, dict):
             yield name, query
@@ -149,64 +251,15 @@ def _queries(
             yield name, left
 
 
+def _word(names: Iterable[str]) -> re.Pattern[str]:
+    """Return what finds any of some names in a text; nothing, if there are none."""
+    words = (rf"(?<!\w){re.escape(name)}(?!\w)" for name in names if name)
+    return re.compile("|".join(words) or r"$^")
+
+
 def _names_any(value: Plain, word: re.Pattern[str]) -> bool:
     if isinstance(value, dict):
         return any(_names_any(part, word) for part in (*value, *value.values()))
     if isinstance(value, list):
         return any(_names_any(part, word) for part in value)
     return value is not None and word.search(value) is not None
-
-
-def _model(
-    model: type[ModelT], values: dict[str, Plain], files: Files, stand_ins: Mapping[str, Plain]
-) -> tuple[ModelT | None, list[KeyPath]]:
-    """Return the model of what is left of some values, and the paths of what was dropped."""
-    dropped: list[KeyPath] = []
-    for _ in range(MOST_ROUNDS):
-        problems: Sequence[tuple[str | int, ...]] = ()
-        try:
-            return model.model_validate(values, context=files), dropped
-        except ValidationError as error:
-            problems = [problem["loc"] for problem in error.errors(include_input=False)]
-        for path in _paths(values, problems):
-            if len(path) == 0:
-                missing = {str(loc[0]) for loc in problems if len(loc) == 1} & stand_ins.keys()
-                if not missing:
-                    return None, dropped
-                values |= {key: stand_ins[key] for key in missing}
-                break
-            if path not in dropped and path[:1] == ("columns",) and len(path) == 2:
-                columns = values["columns"]  # a table's: messages that list them name this one, too
-                if isinstance(columns, dict):
-                    columns[str(path[1])] = {"type": "text"}
-            else:
-                _drop(values, path)
-            dropped.append(path)
-    return None, dropped
-
-
-def _paths(values: dict[str, Plain], locations: Iterable[tuple[str | int, ...]]) -> list[KeyPath]:
-    """Return the keys in each location, the longest first; lists are dropped as a whole."""
-    paths = {_known(values, location) for location in locations}
-    return sorted(paths, key=len, reverse=True)
-
-
-def _known(values: Plain, location: tuple[str | int, ...]) -> KeyPath:
-    keys: list[str | int] = []
-    for part in location:  # which also holds names of the arms of unions
-        if isinstance(values, dict) and part in values:
-            keys.append(part)
-            values = values[str(part)]
-    return tuple(keys)
-
-
-def _drop(values: Plain, keys: KeyPath) -> None:
-    """Remove the value at a path, or the list that it is in."""
-    for i, key in enumerate(keys):
-        if not isinstance(values, dict) or str(key) not in values:
-            return
-        inner = values[str(key)]
-        if i == len(keys) - 1 or isinstance(inner, list):
-            del values[str(key)]
-            return
-        values = inner

@@ -1,0 +1,155 @@
+"""Findings that don't come of each other are told together; what may come of another waits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from dprelease.errors import DpReleaseError
+from dprelease.planning.declaration_findings import declared, several
+from dprelease.release.api import read_release
+from tests.messages import write_with
+
+R, S = "release.yaml", "people.yaml"
+AGE, ID = "lower: 0, upper: 115", "id: person"
+NOTE = "note: {type: text}"
+Edits = Sequence[tuple[str, str, str]]
+
+
+def added(*columns: str) -> tuple[str, str, str]:
+    """Return the edit that adds columns to the table."""
+    return S, f"  {NOTE}\n", "".join(f"  {column}\n" for column in (NOTE, *columns))
+
+
+UNTOLD_COLUMN = "ex: {expression: nosuch + 1, type: integer, lower: 0, upper: 1}"
+CUT, LIES = (
+    "band: {cut: agee, edges: [0, 1]}",
+    "{type: category, values: {a: [b]}, within: nowhere}",
+)
+WRONG_EPSILON, WRONG_KEY = (R, "epsilon: 1", "epsilon: 1000"), (R, "[sex]", "[nokey]")
+BUDGET = "DP-BUDGET-001 budget.epsilon"
+KEY = "DP-QUERY-001 queries.by_sex.group_by[0]"
+BOUNDS = "DP-SCHEMA-001 columns.age.lower"
+
+
+def found(folder: Path, edits: Edits) -> list[str]:
+    """Return the code and key of every finding, in the order in which they are told."""
+    write_with(folder, edits)
+    with pytest.raises(DpReleaseError) as caught:
+        read_release(folder / R).plan()
+    return [f"{error.code} {error.place.key}" for error in several(caught.value)]
+
+
+TOGETHER: dict[str, tuple[Edits, list[str]]] = {
+    "all that five rounds told": (
+        [
+            (S, AGE, "lower: 5, upper: 1"),
+            (S, ID, "id: persn"),
+            added(CUT, UNTOLD_COLUMN),
+            WRONG_EPSILON,
+            (R, "[sex]", "[nokey]"),
+            (R, "    where: age >= 18\n", ""),
+        ],
+        [
+            "DP-SCHEMA-008 privacy_unit.id",
+            BOUNDS,
+            "DP-SCHEMA-007 columns.band.cut",
+            "DP-WHERE-005 columns.ex.expression",
+            BUDGET,
+            KEY,
+        ],
+    ),
+    "columns that lean on others, each wrongly": (
+        [added(CUT, "other: {cut: note, edges: [0, 1]}", f"area: {LIES}"), (S, ID, "id: age2")],
+        [
+            "DP-SCHEMA-008 privacy_unit.id",
+            "DP-SCHEMA-007 columns.band.cut",
+            "DP-SCHEMA-007 columns.other.cut",
+            "DP-SCHEMA-016 columns.area.within",
+        ],
+    ),
+    "a formula hides no key of queries without it": (
+        [added(UNTOLD_COLUMN), WRONG_KEY],
+        ["DP-WHERE-005 columns.ex.expression", KEY],
+    ),
+    "a table that can't be read hides no budget": (
+        [(S, "table: people", "tabel: people"), WRONG_EPSILON],
+        ["DP-DECL-002 ", "DP-DECL-001 tabel", BUDGET],
+    ),
+    "a fault of a column hides no table that there is not": (
+        [(S, AGE, "lower: 5, upper: 1"), (R, "from: people", "from: peopel")],
+        [BOUNDS, "DP-RELEASE-001 queries.by_sex.from"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("edits", "told"), TOGETHER.values(), ids=TOGETHER)
+def test_findings_are_told_together(tmp_path: Path, edits: Edits, told: list[str]) -> None:
+    assert found(tmp_path, edits) == told
+
+
+FOLLOWING: dict[str, tuple[Edits, list[str]]] = {
+    "a cut of a faulty column": (
+        [(S, AGE, "lower: 5, upper: 1"), added("band: {cut: age, edges: [0, 1]}")],
+        [BOUNDS],
+    ),
+    "a level within a faulty one, and one within that": (
+        [
+            (S, "values: [F, M]", "values: [F, F]"),
+            added(
+                "b: {type: category, values: {F: [x]}, within: sex}",
+                "c: {type: category, values: {x: [y]}, within: b}",
+            ),
+        ],
+        ["DP-SCHEMA-003 columns.sex.values"],
+    ),
+    "an id whose column is faulty": (
+        [(S, "person: {type: integer}", "person: {type: integer, lower: 2, upper: 1}")],
+        ["DP-SCHEMA-001 columns.person.lower"],
+    ),
+    "formulas of a faulty column, and one of these": (
+        [
+            (S, AGE, "lower: 5, upper: 1"),
+            added(
+                "twice: {expression: age * 2, type: integer, lower: 0, upper: 9}",
+                "more: {expression: twice + 1, type: integer, lower: 0, upper: 9}",
+            ),
+            (R, "sum: income", "sum: more"),
+        ],
+        [BOUNDS],
+    ),
+    "what is asked of a faulty formula": (
+        [added(UNTOLD_COLUMN), (R, "sum: income", "sum: ex")],
+        ["DP-WHERE-005 columns.ex.expression"],
+    ),
+    "frequencies of a faulty column": (
+        [
+            (S, "values: [F, M]", "values: [F, F]"),
+            added(),
+            (S, "columns:", "rehearsal: {frequencies: {sex: {F: 1}}}\ncolumns:"),
+        ],
+        ["DP-SCHEMA-003 columns.sex.values"],
+    ),
+    "bounds of a unit whose id is not there": (
+        [(S, ID, "id: persn"), (R, 'count: "*"', "count_distinct: person")],
+        ["DP-SCHEMA-008 privacy_unit.id"],
+    ),
+    "a unit of a public table": (
+        [(S, "privacy_unit:", "public: true\nprivacy_unit:")],
+        ["DP-JOIN-002 privacy_unit"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("edits", "told"), FOLLOWING.values(), ids=FOLLOWING)
+def test_what_may_come_of_another_finding_is_not_told(
+    tmp_path: Path, edits: Edits, told: list[str]
+) -> None:
+    assert found(tmp_path, edits) == told
+
+
+def test_a_declaration_in_order_is_read_as_before(tmp_path: Path) -> None:
+    write_with(tmp_path, [])
+    assert list(declared(tmp_path / R).tables) == ["people"]
