@@ -61,6 +61,8 @@ class Place:
 class DpReleaseError(Exception):
     """The root. `code`, `place`, `cause`, `fix`, `state` and `exit_code` are public.
 
+    `column` is that which the finding is about, if it is about one.
+
     They hold names as they are; the message, which a traceback prints, shows them escaped.
     `refused_by`: what the system said, which decides whether an input is to blame.
     """
@@ -83,6 +85,7 @@ class DpReleaseError(Exception):
         self.code = code
         self.place = place or Place()
         self.state = state
+        self.column = None if fields.get("column") is None else str(fields["column"])
         self.cause = template.cause.format(**fields)
         self.fix = template.fix.format(**fields)
         super().__init__(str(self))
@@ -105,6 +108,11 @@ class DpReleaseError(Exception):
     def stand_at(self, place: Place) -> None:
         """Let the message name another place, which its raiser could not know."""
         self.place = place
+        self.args = (str(self),)
+
+    def found_in(self, file: str) -> None:
+        """Let the message name the one of several files that it is about."""
+        self.cause = f"{self.cause.removesuffix('.')}: so it is in {file}."
         self.args = (str(self),)
 
     def to_json(self) -> dict[str, object]:

@@ -20,6 +20,7 @@ from dprelease.exact.inputs import (
     Input,
     find_inputs,
     refuse_duplicates,
+    refuse_lacking,
     refuse_parts,
     refuse_unstored,
 )
@@ -28,6 +29,7 @@ from dprelease.exact.postgres.server_link import Servers, servers_of
 from dprelease.exact.reading.parquet_files import parquet_relation
 from dprelease.exact.reading.sources import Opened, named, stored_columns
 from dprelease.exact.reading.stored_types import refuse_computed
+from dprelease.exact.reading.told_places import told_at
 from dprelease.exact.results.partitions import Partitions
 from dprelease.exact.results.true_table import ExactTable
 from dprelease.exact.results.vectors import batches, most_added
@@ -144,7 +146,8 @@ class Engine:
             refuse_unstored(self._inputs, query)
             if query.join is not None:
                 refuse_duplicates(query, self._inputs[1], self._unique, self._ask)
-            self._compiled = query, compile_query(query, self.physical, self.joined)
+            with told_at(self._inputs):
+                self._compiled = query, compile_query(query, self.physical, self.joined)
         return self._compiled[1]
 
     def expect(self, queries: Sequence[Query]) -> None:
@@ -284,11 +287,10 @@ class Engine:
         """
         from dprelease.statements.record_statements import compile_records, stored_columns_of
 
-        for name in stored_columns_of(records):
-            if name not in self.physical:
-                raise DataError("DP-DATA-002", table=self.declared.table.name, column=name)
+        refuse_lacking(self._inputs[0], stored_columns_of(records))
         refuse_parts(self._inputs[0])
-        return compile_records(records, self.physical)
+        with told_at(self._inputs):
+            return compile_records(records, self.physical)
 
     def records(self, records: Records) -> ExactRecords:
         """Return the true records, in the order of the source.
@@ -351,7 +353,8 @@ class Engine:
             self._ask(FORGETTING, self._inputs[0])
         refuse_little(self._connection, self._inputs)
         for given in self._inputs:
-            self._introduce(given)
+            with told_at([given]):
+                self._introduce(given)
         self._floats = AskedFloats.of([given.physical for given in self._inputs], queries)
         locks = locking([file for given in self._inputs for file in given.allowed])
         self._ask("; ".join([*self._floats.settings, *locks]), self._inputs[0])

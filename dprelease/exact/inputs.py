@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -14,6 +14,7 @@ from dprelease.exact.asked_floats import is_float, needed
 from dprelease.exact.reading.frames import to_arrow
 from dprelease.exact.reading.relations import batches_of, is_relation
 from dprelease.exact.reading.sources import Opened, open_files, stamp, unreadable
+from dprelease.exact.reading.told_places import place_of, told_at
 from dprelease.query.resolve import Query
 from dprelease.query.unread import beyond
 from dprelease.schema.load import Declared
@@ -152,7 +153,8 @@ def find_inputs(tables: Sequence[tuple[Declared, object | None]], servers: Serve
     inputs: list[Input] = []
     for name, (declared, frame) in zip(NAMES, tables, strict=False):
         before = inputs[0] if inputs else None
-        inputs.append(find_input(declared, name, frame, before, servers))
+        with told_at([Input(declared, name)], is_read=frame is None):
+            inputs.append(find_input(declared, name, frame, before, servers))
     return inputs
 
 
@@ -166,15 +168,21 @@ def refuse_parts(given: Input) -> None:
         )
 
 
+def refuse_lacking(given: Input, names: Iterable[str]) -> None:
+    """Raise DP-DATA-002 for a column that a source lacks."""
+    for name in names:
+        if name not in given.physical:
+            place, table = place_of(given.declared, name), given.declared.table.name
+            raise DataError("DP-DATA-002", place=place, table=table, column=name)
+
+
 def refuse_unstored(inputs: Sequence[Input], query: Query) -> None:
     """Raise DP-DATA-002 for a column that a source lacks, 005 for ids that are floats."""
     unit = query.unit.id
     for given, names in zip(inputs, needed(query), strict=False):
-        for name in names:
-            if name not in given.physical:
-                raise DataError("DP-DATA-002", table=given.declared.table.name, column=name)
+        refuse_lacking(given, names)
         if unit in names and is_float(given.physical[unit]):
-            raise DataError("DP-DATA-005", column=unit)
+            raise DataError("DP-DATA-005", place=place_of(given.declared, unit), column=unit)
 
 
 def refuse_duplicates(query: Query, joined: Input, unique: set[str], ask: Ask) -> None:

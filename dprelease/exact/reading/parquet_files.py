@@ -10,7 +10,13 @@ from dprelease.errors import DataError
 from dprelease.errors.words.data_words import CONVERT
 from dprelease.exact.inputs import Input
 from dprelease.exact.reading.frames import read_as_declared
-from dprelease.exact.reading.sources import parquet, pattern, stored_columns, unreadable
+from dprelease.exact.reading.sources import (
+    parquet,
+    pattern,
+    stored_columns,
+    told_file,
+    unreadable,
+)
 from dprelease.exact.reading.stored_types import (
     COARSE,
     IN_MILLISECONDS,
@@ -59,7 +65,7 @@ def parquet_relation(given: Input, relation: str, ask: Ask, *, by_arrow: bool) -
     """
     names = stored_columns(given.declared)
     files = {file: _types(given, file, ask) for file in given.files}
-    _refuse_partial(given.declared, files)
+    _refuse_partial(given, files)
     runs = by_types(files, given.declared)
     given.differs = bool(runs)
     stored = {name: {kinds[name] for kinds in files.values() if name in kinds} for name in names}
@@ -74,7 +80,11 @@ def parquet_relation(given: Input, relation: str, ask: Ask, *, by_arrow: bool) -
         name = min(wide)
         kind = getattr(given.declared.table.columns[name], "type", "cut")
         digits = "a decimal of more than 38 digits"
-        raise DataError("DP-DATA-004", column=name, physical=digits, declared=kind, way=CONVERT)
+        fault = DataError("DP-DATA-004", column=name, physical=digits, declared=kind, way=CONVERT)
+        faulty = [file for file, types in files.items() if types.get(name) == WIDE_DECIMAL]
+        if len(faulty) < len(files):
+            fault.found_in(told_file(faulty[0], given.files))
+        raise fault
     if not runs and not ((given.coarse or wide) and by_arrow):
         (first, *others) = files.values()
         told = {name: first[name] for name in names if name in first}
@@ -86,9 +96,10 @@ def parquet_relation(given: Input, relation: str, ask: Ask, *, by_arrow: bool) -
         if by_arrow and any(kinds.get(name) in BY_ARROW for name in names):
             name = f"{given.relation}_{i}"
             given.rows[name] = FileBatches(given.declared, tuple(run), kinds)
-            parts.append((name, _arrived(kinds, given.declared)))
+            kinds = _arrived(kinds, given.declared)
         else:
-            parts.append((parquet(run), kinds))
+            name = parquet(run)
+        parts.append((name, kinds, told_file(run[0], given.files)))
     return union(parts, given.declared) if runs else parts[0][0]
 
 
@@ -113,10 +124,13 @@ def _types(given: Input, file: Path, ask: Ask) -> dict[str, str]:
         if same in ([], [name]):
             continue
         if len(same) == 1 and not is_one:
-            reason = f"'{file.name}' has the column '{name}' in other letters"
-            raise unreadable(declared, reason, LETTERS)
+            told = told_file(file, given.files)
+            raise unreadable(declared, f"{told} has the column '{name}' in other letters", LETTERS)
         code = "DP-DATA-003" if len(same) > 1 else "DP-DATA-002"
-        raise DataError(code, table=declared.table.name, column=name)
+        fault = DataError(code, table=declared.table.name, column=name)
+        if not is_one:
+            fault.found_in(told_file(file, given.files))
+        raise fault
     if declared.table.time_zone == UTC:  # where both are the same
         types = {name: LOCAL.get(kind, kind) for name, kind in types.items()}
     return types
@@ -129,19 +143,21 @@ def _schema(given: Input, file: Path, ask: Ask) -> list[Any]:
     except DataError as problem:
         if len(given.files) == 1 or problem.code != "DP-DATA-001":
             raise
-    raise unreadable(given.declared, f"'{file.name}' can't be opened, or is not whole", WHOLE)
+    told = told_file(file, given.files)
+    raise unreadable(given.declared, f"{told} can't be opened, or is not whole", WHOLE)
 
 
-def _refuse_partial(declared: Declared, files: Mapping[Path, Types]) -> None:
+def _refuse_partial(given: Input, files: Mapping[Path, Types]) -> None:
     """Raise DP-DATA-024 for a column that some files have: in others all of it would be missing."""
-    for name in stored_columns(declared):
-        lacking = [file.name for file, types in files.items() if name not in types]
+    for name in stored_columns(given.declared):
+        lacking = [file for file, types in files.items() if name not in types]
         if 0 < len(lacking) < len(files):
             more = len(lacking) - 1
             lack = f" and {more} other{'s' if more > 1 else ''} lack" if more else " lacks"
-            reason = f"'{lacking[0]}'{lack} the column '{name}', which the rest has"
+            told = told_file(lacking[0], given.files)
+            reason = f"{told}{lack} the column '{name}', which the rest has"
             way = "give all files the same columns, or declare those that all have"
-            raise unreadable(declared, reason, way)
+            raise unreadable(given.declared, reason, way)
 
 
 @dataclass(frozen=True)

@@ -89,11 +89,16 @@ class Opened:
         return tuple(one[SIZE] for one in self.stamps if one)
 
 
-def named(declared: Declared, is_read: bool = True, file: Path | None = None) -> dict[str, Any]:
+def named(
+    declared: Declared,
+    is_read: bool = True,
+    file: Path | None = None,
+    files: Sequence[Path] = (),
+) -> dict[str, Any]:
     """Return the place, the table and the path of a source, as they are declared, for messages.
 
-    `is_read`: whether the source is, and no frame in its place. `file`: that of several that the
-    message is about.
+    `is_read`: whether the source is, and no frame in its place. `file`: that of the `files` of the
+    source that the message is about.
     """
     source = declared.table.source
     told = _told(source) if source is not None and is_read else ""
@@ -103,7 +108,7 @@ def named(declared: Declared, is_read: bool = True, file: Path | None = None) ->
         and source is not None
         and file.name != Path(source.path or "").name
     ):
-        told = f"'{file.name}' of {told}"
+        told = f"{told_file(file, files)} of {told}"
     return {
         "place": declared.document.place("source") if told else None,
         "table": declared.table.name,
@@ -124,6 +129,17 @@ def unreadable(declared: Declared, reason: str, way: str) -> DataError:
     kind = "" if source is None else source.kind or ""
     fields = {**named(declared), "format": FORMATS.get(kind, kind)}
     return DataError("DP-DATA-024", **fields, reason=reason, way=way)
+
+
+def told_file(file: Path, files: Sequence[Path]) -> str:
+    """Return what a message calls one of several files; folders of the same name may hold values.
+
+    So may those above it, as in `state=NY/part-0.parquet`: they are left out.
+    """
+    if [other.name for other in files].count(file.name) < 2:
+        return f"'{file.name}'"
+    number = files.index(file) + 1
+    return f"'{file.name}' (file {number} of {len(files)}, in the order of their paths)"
 
 
 def stored_columns(declared: Declared) -> list[str]:
@@ -237,10 +253,11 @@ def _struct(names: Sequence[str]) -> str:
 
 
 def _common_header(declared: Declared, source: Source, files: Sequence[Path]) -> tuple[str, ...]:
-    first, *others = (tuple(_header(declared, source, file)) for file in files)
+    first, *others = (tuple(_header(declared, source, file, files)) for file in files)
     for file, header in zip(files[1:], others, strict=True):
         if header != first:
-            reason = f"the header of '{file.name}' is another than that of '{files[0].name}'"
+            one, other = told_file(file, files), told_file(files[0], files)
+            reason = f"the header of {one} is another than that of {other}"
             way = "give all files the same columns, in the same order"
             raise unreadable(declared, reason, way)
     return first
@@ -295,7 +312,7 @@ def _named(header: list[str]) -> list[str]:
     ]
 
 
-def _header(declared: Declared, source: Source, file: Path) -> list[str]:
+def _header(declared: Declared, source: Source, file: Path, files: Sequence[Path]) -> list[str]:
     """Return the names in the header line; no other line is looked at."""
     failed = False
     header: list[str] = []
@@ -307,13 +324,16 @@ def _header(declared: Declared, source: Source, file: Path) -> list[str]:
         failed = True
     folded = [name.casefold() for name in header]
     if failed or not header or any("\0" in name or not name for name in header):
-        raise DataError("DP-DATA-009", **named(declared, file=file))
+        raise DataError("DP-DATA-009", **named(declared, file=file, files=files))
     if len(header) > MOST_COLUMNS:  # the engine takes much memory for each, read or not
         most = f"{MOST_COLUMNS:,}"
         raise DataError("DP-DATA-022", **named(declared), most=most)
     for name in stored_columns(declared):
         if folded.count(name.casefold()) > 1:
-            raise DataError("DP-DATA-003", table=declared.table.name, column=name)
+            fault = DataError("DP-DATA-003", table=declared.table.name, column=name)
+            if len(files) > 1:
+                fault.found_in(told_file(file, files))
+            raise fault
     if len(set(folded)) < len(folded):
-        raise DataError("DP-DATA-009", **named(declared, file=file))
+        raise DataError("DP-DATA-009", **named(declared, file=file, files=files))
     return header

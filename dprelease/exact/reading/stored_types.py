@@ -121,10 +121,11 @@ def _kind(physical: str) -> str:
     return "BIGINT" if physical in SMALL_INTEGERS else physical
 
 
-def union(parts: Sequence[tuple[str, Types]], declared: Declared) -> str:
+def union(parts: Sequence[tuple[str, Types, str]], declared: Declared) -> str:
     """Return a relation of all rows of relations, in order, that are stored differently.
 
-    A column is in all of them, or in none.
+    Each part is a relation, its types, and what a message calls its first file. A column is in all
+    of them, or in none.
 
     Raises
     ------
@@ -132,11 +133,11 @@ def union(parts: Sequence[tuple[str, Types]], declared: Declared) -> str:
         DP-DATA-004, 005 or 015 for a type that can't serve.
     """
     names = [name for name in stored_columns(declared) if name in parts[0][1]]
-    differ = {name for name in names if len({types[name] for _, types in parts}) > 1}
+    differ = {name for name in names if len({types[name] for _, types, _ in parts}) > 1}
     selects = []
-    for relation, types in parts:
+    for relation, types, file in parts:
         columns = [
-            f"{_value(name, types[name], declared)} AS {quoting.identifier(name)}"
+            f"{_value(name, types[name], declared, file)} AS {quoting.identifier(name)}"
             if name in differ
             else quoting.identifier(name)
             for name in names
@@ -145,11 +146,15 @@ def union(parts: Sequence[tuple[str, Types]], declared: Declared) -> str:
     return f"({' UNION ALL '.join(selects)})"
 
 
-def _value(name: str, physical: str, declared: Declared) -> str:
-    """Return a column as all files are to have it."""
+def _value(name: str, physical: str, declared: Declared, file: str) -> str:
+    """Return a column as all files are to have it; a finding names the first that has it so."""
     column = declared.table.columns[name]
     kind = getattr(column, "type", "")
     target = "HUGEINT" if kind == "integer" else DECLARED_AS[kind]
-    if name == declared.table.privacy_unit.id and base_type(physical) in FLOATS:
-        raise DataError("DP-DATA-005", column=name)
-    return f"CAST({typed(name, column, physical, declared.table.time_zone)} AS {target})"
+    try:
+        if name == declared.table.privacy_unit.id and base_type(physical) in FLOATS:
+            raise DataError("DP-DATA-005", column=name)
+        return f"CAST({typed(name, column, physical, declared.table.time_zone)} AS {target})"
+    except DataError as error:
+        error.found_in(file)
+        raise

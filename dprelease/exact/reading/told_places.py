@@ -1,0 +1,63 @@
+"""Where findings about sources stand: at the column's line in the schema, or at the source's.
+
+What looks at types knows a column by its name alone, for it is asked of views and of frames too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+from dprelease.errors import DataError, Place
+from dprelease.schema.load import Declared
+from dprelease.statements.meanings import typed
+
+
+class Asked(Protocol):
+    """A table as an engine sees it."""
+
+    declared: Declared
+    physical: dict[str, str]
+
+
+@contextmanager
+def told_at(asked: Sequence[Asked], *, is_read: bool = True) -> Iterator[None]:
+    """Let a finding about a column of one of these tables, which names no place, stand there.
+
+    `is_read`: whether their sources are, and no frames in their place.
+    """
+    try:
+        yield
+    except DataError as error:
+        place = _place(error, asked, is_read) if error.place == Place() else None
+        if place is not None:
+            error.stand_at(place)
+        raise
+
+
+def place_of(declared: Declared, column: str) -> Place:
+    """Return the place of a column in the schema of its table."""
+    return declared.document.place("columns", column)
+
+
+def _place(error: DataError, asked: Sequence[Asked], is_read: bool) -> Place | None:
+    name = error.column
+    if name is None:
+        alone = asked[0].declared if len(asked) == 1 and is_read else None
+        return None if alone is None else alone.document.place("source")
+    having = [one.declared for one in asked if name in one.declared.table.columns]
+    faulty = [one.declared for one in asked if _is_mistyped(one, name)]
+    return next((place_of(declared, name) for declared in (*faulty, *having)), None)
+
+
+def _is_mistyped(asked: Asked, name: str) -> bool:
+    """Return whether a stored type can't serve: tables that are joined may have names in common."""
+    table = asked.declared.table
+    if name not in table.columns or name not in asked.physical:
+        return False
+    try:
+        typed(name, table.columns[name], asked.physical[name], table.time_zone)
+    except DataError:
+        return True
+    return False
