@@ -10,6 +10,57 @@ from tests.messages import RELEASE
 R, S = "release.yaml", "people.yaml"
 
 TIRED: list[tuple[str, str, str, str, int, str]] = [
+    *(
+        (
+            f"ratio of {columns}",
+            R,
+            "sum: income",
+            f"ratio: {columns}",
+            2,
+            """
+release.yaml:14  queries.by_sex.columns.pay.ratio
+DP-DECL-003  The value is not valid: two columns are needed, as in [distance, hours].
+  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+""",
+        )
+        for columns in ("[income]", "[]")
+    ),
+    (
+        "a database without a table",
+        S,
+        "source: people.csv",
+        "source: {path: people.sqlite}",
+        2,
+        """
+people.yaml:2  source
+DP-SCHEMA-011  The source can't be read as it is declared: of a DuckDB or SQLite file or a server no table is named.
+  Fix    name it: source: {path: ..., table: ...}.
+""",
+    ),
+    (
+        "a table of a text file",
+        S,
+        "source: people.csv",
+        "source: {path: people.csv, table: people}",
+        2,
+        """
+people.yaml:2  source
+DP-SCHEMA-011  The source can't be read as it is declared: it names a `table`, which only databases have.
+  Fix    leave `table` out, or name the `format` if it is a file of DuckDB or SQLite.
+""",
+    ),
+    (
+        "one edge",
+        S,
+        "{type: text}",
+        "{type: text}\n  band: {cut: age, edges: [18]}",
+        2,
+        """
+people.yaml:16  columns.band.edges
+DP-SCHEMA-006  The edges of 'band' are fewer than two.
+  Fix    give n + 1 ascending edges for n labels; each cell takes its left edge.
+""",
+    ),
     (
         "comma decimal epsilon",
         R,
@@ -1414,7 +1465,7 @@ DP-DECL-003  The value is not valid: true or false is needed.
         2,
         """
 people.yaml:16  columns.band.labels
-DP-SCHEMA-006  The edges of 'band' are not ascending, too few, or do not fit the labels.
+DP-SCHEMA-006  The edges of 'band' make 2 cells, and `labels` has 1.
   Fix    give n + 1 ascending edges for n labels; each cell takes its left edge.
 """,
     ),
@@ -1675,6 +1726,36 @@ DP-QUERY-001  The table 'people' declares no column 'incom'; did you mean 'incom
 """Findings of all kinds and of both files come together."""
 
 STATEMENTS: list[tuple[str, str, int, str]] = [
+    (
+        "SELECT cont(*) FROM people",
+        "",
+        2,
+        """
+sql
+DP-SQL-006  The function CONT is not known, and has no bounded meaning here.
+  Fix    did you mean COUNT: use COUNT, COUNT(DISTINCT ...), SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE_CONT, MIN, MAX or MODE.
+""",
+    ),
+    (
+        "SELECT sex, SUM(age) / frobnicate(income) FROM people GROUP BY sex",
+        "",
+        2,
+        """
+sql
+DP-SQL-006  The function FROBNICATE is not known, and has no bounded meaning here.
+  Fix    use COUNT, COUNT(DISTINCT ...), SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE_CONT, MIN, MAX or MODE.
+""",
+    ),
+    (
+        "SELECT SUM(*) FROM people",
+        "",
+        2,
+        """
+sql
+DP-SQL-006  SUM(*) has no bounded meaning here.
+  Fix    COUNT alone takes *: name a column.
+""",
+    ),
     (
         "SELECT sex COUNT(*) FROM people GROUP BY sex",
         "",

@@ -200,7 +200,7 @@ DP-DECL-003  The value is not valid: a list is needed, such as [a, b].
         2,
         """
 release.yaml:14  queries.by_sex.columns.pay.ratio
-DP-DECL-003  The value is not valid: it takes at most 2, and has 3.
+DP-DECL-003  The value is not valid: two columns are needed, as in [distance, hours].
   Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
@@ -860,8 +860,8 @@ DP-QUERY-001  The table 'people' declares no column 'gender'.
         2,
         """
 people.yaml:2  source
-DP-SCHEMA-011  The format of the source can't be told: the ending of the path says nothing.
-  Fix    name it: source: {path: ..., format: parquet | csv | json_lines | duckdb | sqlite | excel | postgres}.
+DP-SCHEMA-011  The source can't be read as it is declared: the ending of its path tells no format.
+  Fix    name it: source: {path: ..., format: parquet | csv | json_lines | duckdb | sqlite | excel | postgres}; a folder of Parquet files ends in /.
 """,
     ),
     (
@@ -884,7 +884,7 @@ DP-DECL-003  The value is not valid: a list is needed, such as [a, b].
         2,
         """
 people.yaml:15  columns.note.edges
-DP-SCHEMA-006  The edges of 'note' are not ascending, too few, or do not fit the labels.
+DP-SCHEMA-006  The edges of 'note' are not ascending.
   Fix    give n + 1 ascending edges for n labels; each cell takes its left edge.
 """,
     ),

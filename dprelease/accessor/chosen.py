@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from dprelease.accessor import frame_shapes
 from dprelease.accessor.answer import Question, answer, explained, planned
 from dprelease.accessor.session import Session
 from dprelease.accessor.terms import Terms, checked
-from dprelease.errors import RunState
+from dprelease.errors import RunState, UsageError
 from dprelease.schema.columns import IntegerColumn, NumberColumn
 from dprelease.schema.yaml_text.reader import Plain
 from dprelease.system.late_dataclasses import dataclass
@@ -58,6 +58,18 @@ class Chosen:
             and column.lattice is not None
             and name != table.unit.id
         ]
+
+    def refuse_others(self, names: Iterable[str]) -> None:
+        """Raise UsageError DP-SESSION-016 for declared columns that are no numbers with bounds."""
+        table, numbers = self.session.table, self.numbers()
+        for name in names:
+            if name in table.columns and name not in numbers and name not in self.derived:
+                column = table.columns[name]
+                kind = f"{getattr(column, 'type', 'cut')} without them, as '{name}' is"
+                kind = f"id, as '{name}' is" if name == table.unit.id else kind
+                known = ", ".join(numbers) or "here are none"
+                wanted = f"columns of numbers with declared bounds ({known})"
+                raise UsageError("DP-SESSION-016", name="columns", wanted=wanted, kind=kind)
 
 
 class Asking(ABC):

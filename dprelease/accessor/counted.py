@@ -134,6 +134,7 @@ class Counted(Aggregates):
         with self._asking() as chosen:
             named = [columns] if isinstance(columns, str) else columns
             names = list(dict.fromkeys(named)) if named is not None else chosen.numbers()
+            chosen.refuse_others(names)
             keys = keys_of(checked(terms))
             asked = {
                 f"c{i}_{j}": spec

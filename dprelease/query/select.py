@@ -23,6 +23,7 @@ from dprelease.query.expressions.nodes import near
 from dprelease.query.expressions.whole import KNOWN, dropped, unread
 from dprelease.schema.column_words import WORDS
 from dprelease.schema.field_types import NAME, RESERVED
+from dprelease.schema.mistakes.nearest import nearest
 from dprelease.schema.table import Table
 from dprelease.schema.yaml_text.reader import Plain
 from dprelease.system.late_dataclasses import dataclass
@@ -84,6 +85,11 @@ OTHERS = (
     "use COUNT, COUNT(DISTINCT ...), SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE_CONT, MIN, MAX "
     "or MODE"
 )
+FUNCTIONS = (
+    *("COUNT", "SUM", "AVG", "VARIANCE", "STDDEV", "MEDIAN", "QUANTILE_CONT", "MIN", "MAX", "MODE"),
+    *(name.upper() for name in CALLS.values()),
+)
+"""What may be meant by a name that is none."""
 
 
 @dataclass
@@ -168,10 +174,18 @@ class _Splitter:
                 _refuse("DP-SQL-004", what=node.sql("duckdb")[:60])
 
     def _only_known_clauses(self) -> None:
+        for node in self.tree.walk(prune=lambda node: isinstance(node, exp.Where)):
+            if isinstance(node, exp.Anonymous):
+                unknown = f"The function {node.name[:60].upper()} is not known, and"
+                _refuse("DP-SQL-006", name=unknown, nearest=_meant(node.name))
         for node in self.tree.walk():
             if node is not self.tree and isinstance(node, exp.Query | exp.Window | exp.Star):
                 if isinstance(node, exp.Star) and isinstance(node.parent, exp.Count):
                     continue
+                above = node.parent
+                if isinstance(node, exp.Star) and above is not None and type(above) in AGGREGATES:
+                    way = "COUNT alone takes *: name a column"
+                    _refuse("DP-SQL-006", name=above.sql("duckdb")[:60], nearest=way)
                 named = isinstance(node, exp.Window), isinstance(node, exp.Star)
                 what = {(True, False): "window function", (False, True): "* for all columns"}
                 _refuse("DP-SQL-002", what=what.get(named, "subquery"))
@@ -346,6 +360,12 @@ class _Splitter:
                 _refuse("DP-SQL-002", what="ORDER BY a place that is not there")
             body = self.tree.expressions[place - 1].unalias()
         return self._over(body) + words
+
+
+def _meant(name: str) -> str:
+    """Return the functions that there are, first the one that was meant."""
+    meant = nearest(name, FUNCTIONS).removeprefix("; did you mean ").strip("'")
+    return f"did you mean {meant}: {OTHERS}" if meant else OTHERS
 
 
 def _can_be_held(name: str, taken: Collection[str]) -> bool:

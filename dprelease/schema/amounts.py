@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
+from itertools import pairwise
 
 from dprelease.schema.field_types import refuse
 from dprelease.schema.model import Model
@@ -20,3 +22,14 @@ def at_most_one(spec: Model, *names: str) -> None:
     given = [name for name in names if getattr(spec, name) is not None]
     if len(given) > 1:
         refuse("DP-RELEASE-008", found=" and ".join(given), key=given[-1])
+
+
+def refuse_edges(edges: Sequence[Fraction], labels: int | None) -> None:
+    """Raise DP-SCHEMA-006 for edges of a cut that make no cells, or not one for each label."""
+    cells = len(edges) - 1
+    if cells < 1 or any(one >= other for one, other in pairwise(edges)):
+        problem = "are not ascending" if cells > 0 else "are fewer than two"
+        refuse("DP-SCHEMA-006", column="this column", problem=problem)
+    if labels is not None and labels != cells:
+        problem = f"make {cells:,} cell{'' if cells == 1 else 's'}, and `labels` has {labels:,}"
+        refuse("DP-SCHEMA-006", column="this column", problem=problem, key="labels")

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from enum import Enum, auto
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import field_validator
+from pydantic import BeforeValidator, field_validator
 
 from dprelease.schema.field_types import Exact, Text, refuse
 from dprelease.schema.model import Model
@@ -71,6 +71,13 @@ class Word:
     sql: tuple[str, ...] = ()
 
 
+def _two(columns: object) -> object:
+    """Refuse a list that is no pair: pydantic would miss a key that is called 1."""
+    if isinstance(columns, list | tuple) and len(columns) != 2:
+        refuse("DP-DECL-003", problem="two columns are needed, as in [distance, hours]")
+    return columns
+
+
 WORDS: dict[str, Word] = {
     "count": Word(Origin.NOISED, of_rows=True),
     "sum": Word(Origin.NOISED, sql=("Sum",)),
@@ -78,7 +85,7 @@ WORDS: dict[str, Word] = {
     "mean": Word(Origin.COMPUTED, sql=("Avg",)),
     "variance": Word(Origin.COMPUTED, sql=("Variance",)),
     "stddev": Word(Origin.COMPUTED, sql=("Stddev", "StddevSamp")),
-    "ratio": Word(Origin.COMPUTED, tuple[Text, Text]),
+    "ratio": Word(Origin.COMPUTED, Annotated[tuple[Text, Text], BeforeValidator(_two)]),
     "quantile": Word(Origin.CHOSEN, QuantileSpec),
     "median": Word(Origin.CHOSEN, at=Fraction(1, 2), sql=("Median",)),
     "min": Word(Origin.CHOSEN, at=Fraction(0), sql=("Min",)),

@@ -22,6 +22,7 @@ from pydantic import (
 )
 
 from dprelease.numerics.rounding import plain_text
+from dprelease.schema.amounts import refuse_edges
 from dprelease.schema.computable import Computable
 from dprelease.schema.declared_stand_ins import null_inside, refuse_stand_in, stand_ins
 from dprelease.schema.field_types import (
@@ -330,11 +331,7 @@ class CutColumn(Told):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        ascending = all(a < b for a, b in zip(self.edges, self.edges[1:], strict=False))
-        if len(self.edges) < 2 or not ascending:
-            refuse("DP-SCHEMA-006", column="this column")
-        if self.labels is not None and len(self.labels) != len(self.edges) - 1:
-            refuse("DP-SCHEMA-006", column="this column", key="labels")
+        refuse_edges(self.edges, None if self.labels is None else len(self.labels))
         refuse_twice(self.values)
         stand_ins(self.nulls, self.others, self.values)
         return self

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sized
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, NoReturn, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -80,6 +80,25 @@ _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _SECRET = re.compile(_URI.pattern + r"[^/@]*:[^/]*@")
 
 
+ONE_OF = "give a path, a frame, or, of Spark's catalogue, a table without a format"
+NAME_IT = (
+    "name it: source: {path: ..., format: parquet | csv | json_lines | duckdb | sqlite | excel | "
+    "postgres}; a folder of Parquet files ends in /"
+)
+NAME_TABLE = "name it: source: {path: ..., table: ...}"
+NO_TABLE = "leave `table` out, or name the `format` if it is a file of DuckDB or SQLite"
+PATHS = (
+    "give the path of a file, a URI of Parquet files for Spark, or postgresql://server/database "
+    "with a `table` and no other format"
+)
+NO_PASSWORD = "take it out: whoever reads the table has it from elsewhere"
+"""What helps where a source is declared oddly."""
+
+
+def _odd(reason: str, way: str) -> NoReturn:
+    refuse("DP-SCHEMA-011", reason=reason, way=way)
+
+
 class Source(Model):
     """Where the rows are: files (a path or a glob), a table of a database's file, or a frame.
 
@@ -118,14 +137,15 @@ class Source(Model):
         self._check_uri()
         if self.kind == "catalogue":
             if not self.table or self.format is not None:
-                refuse("DP-SCHEMA-011", reason="give a path, a frame, or a table and no format")
+                _odd("nothing says where its rows are", ONE_OF)
         elif self.path is not None and self.frame is not None:
-            refuse("DP-SCHEMA-011", reason="give either a path or a frame")
+            _odd("it has a path and a frame", ONE_OF)
         elif self.path is not None and self.kind is None:
-            refuse("DP-SCHEMA-011", reason="the ending of the path says nothing")
-        elif (self.kind in _TABLES) != (self.table is not None):
-            reason = "a DuckDB or SQLite file or a server, and only that, needs `table`"
-            refuse("DP-SCHEMA-011", reason=reason)
+            _odd("the ending of its path tells no format", NAME_IT)
+        elif self.kind in _TABLES and self.table is None:
+            _odd("of a DuckDB or SQLite file or a server no table is named", NAME_TABLE)
+        elif self.kind not in _TABLES and self.table is not None:
+            _odd("it names a `table`, which only databases have", NO_TABLE)
         for key, mark in (("delimiter", self.delimiter), ("quote", self.quote)):
             if mark is not None and (len(mark.encode()) != 1 or mark in "\r\n"):
                 problem = "one ASCII character is needed, such as ;"
@@ -137,17 +157,16 @@ class Source(Model):
         """Raise for a password in a URI, whatever it is of, and for what can't be read by one."""
         path = self.path or ""
         if is_server(path) != (self.kind == "postgres"):
-            reason = "tables of servers, and no others, are by postgresql://"
-            refuse("DP-SCHEMA-011", reason=reason)
+            _odd("tables of servers, and no others, are by postgresql://", PATHS)
         if is_server(path):
             if has_secret(path):
                 refuse("DP-SCHEMA-020")
             if has_unknown_key(path):
                 refuse("DP-SCHEMA-021", known=", ".join(KEYS))
         elif self.is_uri and self.kind not in ("parquet", None):
-            refuse("DP-SCHEMA-011", reason="by a URI only Parquet is read")
+            _odd("by a URI only Parquet is read", PATHS)
         elif _SECRET.match(path):
-            refuse("DP-SCHEMA-011", reason="schemas are published: a URI may hold no password")
+            _odd("its URI holds a password, and schemas are published", NO_PASSWORD)
 
     def _check_texts(self) -> None:
         """Raise DP-SCHEMA-014 for a key that says nothing here, or two marks that are one."""

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import dprelease
-from dprelease.errors import BudgetError, DpReleaseError, QueryError, SessionError
+from dprelease.errors import BudgetError, DpReleaseError, QueryError, SessionError, UsageError
 
 SCHEMA: dict[str, Any] = {
     "table": "people",
@@ -285,3 +285,15 @@ def test_time_zones() -> None:
     rows.dp.use(session)
     found = rows.dp.count(by="day", epsilon=80)
     assert found["value"].tolist() == pytest.approx([100, 100, 0], abs=2)
+
+
+def test_describe_takes_numbers_alone(df: pd.DataFrame) -> None:
+    """One finding, and at no name that is made for the question."""
+    for column, kind in (("sex", "category"), ("job", "text")):
+        with pytest.raises(UsageError) as caught:
+            df.dp.describe(["pay", column], epsilon=1)
+        message = str(caught.value)
+        assert "takes columns of numbers with declared bounds (age, pay), and no" in message
+        assert f"no {kind}" in message
+        assert f"as '{column}' is." in message
+        assert "c1_" not in message

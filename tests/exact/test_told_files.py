@@ -157,3 +157,29 @@ def test_a_column_of_a_joined_table_stands_in_its_own_schema(tmp_path: Path) -> 
     (tmp_path / "release.yaml").write_text(joined, encoding="utf-8")
     done = CliRunner().invoke(cli.app, ["run", str(tmp_path / "release.yaml")])
     assert "visits.yaml:5  columns.id\nDP-DATA-004" in done.output.replace("\r", "")
+
+
+def test_a_folder_without_files_is_told_as_that(tmp_path: Path) -> None:
+    (tmp_path / "people").mkdir()
+    (tmp_path / "people/_unfinished.parquet").touch()
+    message = told(tmp_path, "people/")
+    assert message.startswith("people.yaml:2  source\nDP-DATA-024")
+    assert message.endswith("can't be read as parquet: the folder holds no Parquet file.")
+
+
+def test_a_folder_that_is_not_there_is_told_as_that(tmp_path: Path) -> None:
+    assert "DP-DATA-001" in told(tmp_path, "people/")
+
+
+def test_keys_in_names_of_folders_are_said_not_to_be_read(tmp_path: Path) -> None:
+    pd.DataFrame({"id": ["a"]}).to_parquet(_made(tmp_path / "people/n=1/a.parquet"))
+    told(tmp_path, "people/")
+    with pytest.raises(
+        DataError, match=r"DP-DATA-002(?s:.*)folders, as in year=2024/, are not read"
+    ):
+        read_release(tmp_path / "release.yaml").run()
+
+
+def _made(path: Path) -> Path:
+    path.parent.mkdir(parents=True)
+    return path

@@ -88,8 +88,13 @@ REFUSED: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "a code for a header": ("t.csv", csv("01001,state\n01003,BE\n"), "has a number where"),
     "another header": ("t.csv", csv("Town,State\nThun,BE\n"), "no column 'state', but 'State'"),
     "a third column": ("t.csv", csv("town,state,n\nThun,BE,1\n"), "none is named"),
-    "twice": ("t.csv", csv("town,state,state\nThun,BE,BE\n"), ""),
-    "ragged": ("t.csv", csv("town,state\nThun,BE\nBern\n"), "ragged"),
+    "twice": ("t.csv", csv("town,state,state\nThun,BE,BE\n"), "has the column 'state' twice"),
+    "ragged": ("t.csv", csv("town,state\nThun,BE\nBern\n"), "its line 3 has 1 cell, and its first line 2"),
+    "ragged after a long text": (
+        "t.csv",
+        csv('town,state\n"Th\nun",BE\nBern,BE,1\n'),
+        "its line 4 has 3 cells, and its first line 2",
+    ),
     "no text": ("t.csv", lambda path: path.write_bytes(b"town,state\n\xff,BE\n"), ""),
     "nul": ("t.csv", csv("town,state\na\0b,BE\n"), ""),
     "long": ("t.csv", csv(f"town,state\n{'x' * 1001},BE\n"), ""),
@@ -124,6 +129,20 @@ def test_what_is_no_file_of_values(
     found = list(error.errors) if isinstance(error, Findings) else [error]
     assert {one.code for one in found} <= {"DP-SCHEMA-004", "DP-DECL-003"}, str(error)
     assert words in str(error)
+
+
+@pytest.mark.parametrize("most_text", [large_files.MOST_LISTED, 0])
+def test_a_named_column_that_is_not_there_is_told_as_that(
+    most_text: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And nothing else of the first line, which is a value where there is no header."""
+    monkeypatch.setattr(large_files, "MOST_LISTED", most_text)
+    (tmp_path / "t.csv").write_text("secret,state\nThun,BE\n", encoding="utf-8")
+    wanted = {"file": "t.csv", "column": "kk"}
+    columns = {"k": {"type": "category", "values_from": wanted}}
+    with pytest.raises(DeclarationError, match="it has no column 'kk'\\.") as caught:
+        table_from_mapping({"table": "t", "source": "r.csv", "columns": columns}, tmp_path)
+    assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize("form", ["t.csv", "t.parquet"])

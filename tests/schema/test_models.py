@@ -60,10 +60,10 @@ def test_examples_fit_their_json_schemas() -> None:
         ({"path": "s3a://id:word@bucket/t.parquet"}, "password"),
         ({"path": "s3a://bucket/t.csv"}, "only Parquet"),
         ({"path": "s3a://bucket/t"}, "ending"),
-        ({"path": "t.parquet", "frame": "t"}, "either"),
+        ({"path": "t.parquet", "frame": "t"}, "a path and a frame"),
         ({"path": "t.parquet", "table": "t"}, "DuckDB"),
         ({"path": "t.duckdb"}, "DuckDB"),
-        ({"table": "db.t", "format": "csv"}, "no format"),
+        ({"table": "db.t", "format": "csv"}, "nothing says where"),
         ({}, "give a path"),
     ],
 )

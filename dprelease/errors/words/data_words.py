@@ -58,7 +58,8 @@ TEMPLATES: dict[str, Template] = {
         cause="The source of '{table}' has no column '{column}'.",
         fix="correct the name, letter by letter and case by case, or the declared source: of a CSV "
         "file also its `delimiter` and header, of a frame the index, which reset_index() makes a "
-        "column.",
+        "column; keys in the names of folders, as in year=2024/, are not read: store them in the "
+        "files.",
     ),
     "DP-DATA-003": Template(
         cause="The source of '{table}' has several columns named '{column}', or so but for their "

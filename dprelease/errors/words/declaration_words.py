@@ -102,7 +102,7 @@ TEMPLATES: dict[str, Template] = {
         fix="write drop, which leaves such rows out, or a value that stands in for them.",
     ),
     "DP-SCHEMA-006": Template(
-        cause="The edges of '{column}' are not ascending, too few, or do not fit the labels.",
+        cause="The edges of '{column}' {problem}.",
         fix="give n + 1 ascending edges for n labels; each cell takes its left edge.",
     ),
     "DP-SCHEMA-007": Template(
@@ -122,9 +122,8 @@ TEMPLATES: dict[str, Template] = {
         fix="declare a coarser step.",
     ),
     "DP-SCHEMA-011": Template(
-        cause="The format of the source can't be told: {reason}.",
-        fix="name it: source: {{path: ..., format: parquet | csv | json_lines | duckdb | sqlite | "
-        "excel | postgres}}.",
+        cause="The source can't be read as it is declared: {reason}.",
+        fix="{way}.",
     ),
     "DP-SCHEMA-012": Template(
         cause="The column '{column}' has one bound but not the other.",

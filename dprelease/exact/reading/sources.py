@@ -237,6 +237,9 @@ def _files(declared: Declared, source: Source) -> tuple[Path, ...]:
     paths = [plain] if is_one else sorted(declared.folder / match for match in matches)
     # By its own name: one that links lead to as well, such as the latest of a folder, counts once.
     files = tuple(dict.fromkeys(file.resolve() for file in paths if os.path.isfile(file)))
+    if not files and source.is_folder and plain.parents[1].is_dir():
+        way = "put the files into it, or give a pattern of those that are somewhere else"
+        raise unreadable(declared, "the folder holds no Parquet file", way)
     if not files:
         raise DataError("DP-DATA-001", **named(declared), format=source.kind)
     return files

@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from pydantic import ValidatorFunctionWrapHandler, WrapValidator
 
@@ -30,7 +30,6 @@ READ_AT_ONCE = 1 << 24
 """Bytes of a long CSV file that are read at a time."""
 
 _NO_CSV = "it is not a CSV file"
-_RAGGED = "the named column is missing, twice, or a line is ragged"
 
 OTHER_SIGNS = {";": "a semicolon", "\t": "a tab", "|": "a bar"}
 """What other writers part columns by."""
@@ -121,19 +120,50 @@ def _refuse(reason: str) -> NoReturn:
     refuse("DP-SCHEMA-004", reason=reason)
 
 
-def _columns_of(rows: Iterator[list[str]], spec: ValuesFrom, within: str | None) -> Columns:
+class Lines(Protocol):
+    """Rows of a CSV file, and how many of its lines have been read."""
+
+    line_num: int
+
+    def __iter__(self) -> Iterator[list[str]]:
+        """Return itself."""
+        ...
+
+    def __next__(self) -> list[str]:
+        """Return the next row."""
+        ...
+
+
+def _columns_of(rows: Lines, spec: ValuesFrom, within: str | None) -> Columns:
     header = next(rows, [])
     wanted = _wanted(header, spec, within)
     places = [header.index(name) for name in wanted]
     found: list[list[str]] = [[] for _ in wanted]
     for row in rows:
         if len(row) not in (0, len(header)):
-            _refuse(_RAGGED)
+            _refuse(_ragged(rows, row, header))
         if row:
             for values, place in zip(found, places, strict=True):
                 values.append(row[place])
         _refuse_many(len(found[0]))
     return _listed(found)
+
+
+def _ragged(rows: Lines, row: Sequence[str], header: Sequence[str]) -> str:
+    """Return where a line is longer or shorter than the first; what it holds is not told."""
+    has = f"has {len(row):,} cell{'' if len(row) == 1 else 's'}"
+    return f"its line {rows.line_num:,} {has}, and its first line {len(header):,}"
+
+
+def _first_ragged(content: bytes) -> str | None:
+    """Return where a file has its first ragged line, which Arrow does not tell; None without."""
+    try:
+        rows = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
+        header = next(rows, [])
+        odd = next((row for row in rows if len(row) not in (0, len(header))), None)
+    except (UnicodeDecodeError, csv.Error):
+        return None
+    return None if odd is None else _ragged(rows, odd, header)
 
 
 def _wanted(header: Sequence[str], spec: ValuesFrom, within: str | None) -> list[str]:
@@ -146,19 +176,29 @@ def _wanted(header: Sequence[str], spec: ValuesFrom, within: str | None) -> list
         if sign is not None:  # else one column of whole lines would be declared, in silence
             _refuse(f"its first line has {OTHER_SIGNS[sign]} where a comma parts columns")
     if within is not None and within not in header:
-        # Nothing else of the line is told: without a header it is no line of names.
-        like = next((name for name in header if same_name(name) == same_name(within)), None)
-        reason = f"it has no column '{shortened(within)}'"
-        _refuse(reason if like is None else f"{reason}, but '{like}'")
+        _refuse(_lacks(header, within))
     for name in labels:  # of others' names nothing is told
         if name not in header:
             _refuse(f"it has no column '{shortened(name)}' of labels")
     others = [name for name in header if name != within and name not in labels]
     own = _only(others, within) if named is None else named
     wanted = [own, *([] if within is None else [within]), *labels]
-    if any(header.count(name) != 1 for name in wanted):
-        _refuse(_RAGGED)
+    for name in wanted:
+        if name not in header:
+            _refuse(_lacks(header, name))
+        if header.count(name) > 1:
+            _refuse(f"it has the column '{shortened(name)}' twice")
     return wanted
+
+
+def _lacks(header: Sequence[str], name: str) -> str:
+    """Return that a column is not there: without a header, the first line is no line of names.
+
+    So nothing else of it is told.
+    """
+    like = next((other for other in header if same_name(other) == same_name(name)), None)
+    reason = f"it has no column '{shortened(name)}'"
+    return reason if like is None else f"{reason}, but '{like}'"
 
 
 def _only(others: Sequence[str], within: str | None) -> str:
@@ -211,7 +251,8 @@ def _large(content: bytes, is_parquet: bool, spec: ValuesFrom, within: str | Non
                 found[i] += [known.setdefault(t, t) for t in texts] if areas else texts
             _refuse_many(len(found[0]))
     except (OSError, UnicodeDecodeError, csv.Error, pa.ArrowException):
-        _refuse("it is not a Parquet file" if is_parquet else f"{_NO_CSV}, or a line is ragged")
+        ragged = None if is_parquet else _first_ragged(content)
+        _refuse(ragged or ("it is not a Parquet file" if is_parquet else _NO_CSV))
     values, *beside = _listed(found or [[]])
     return [KeyValues(values), *beside]
 
