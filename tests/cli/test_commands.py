@@ -196,7 +196,7 @@ def test_plan_explains_what_is_read_together(tmp_path: Path) -> None:
     code, out, _ = call("plan", str(path), "--explain")
     assert code == 0
     assert "  one scan    cities, pay\n" in out
-    assert "joint table of city: 4 cells, for 2 of them" in out
+    assert "joint table of city: 4 cells, for cities, pay" in out
     assert "  by itself   kinds: distinct values don't add up" in out
     reads = json.loads(call("plan", str(path), "--explain", "--json")[1])["reads"]
     assert [one["tables"] for one in reads] == [["cities", "pay"], ["kinds"]]
@@ -209,6 +209,26 @@ def test_plan_explains_what_is_read_together(tmp_path: Path) -> None:
     path.write_text(ROWS_ASKED + "engine: spark\n")
     assert "by itself" not in out
     assert call("plan", str(path), "--explain")[1].count("this engine reads each table") == 3
+
+
+def test_plan_tells_joint_tables_apart(tmp_path: Path) -> None:
+    """By the condition of each, and the columns of a table that are read by themselves."""
+    path = write(tmp_path)
+    rows = [line for line in SCHEMA.splitlines() if "privacy_unit" not in line]
+    (tmp_path / "people.yaml").write_text("\n".join(rows))
+    apart = "".join(
+        f"  above_{i}: {{from: people, group_by: [city], where: pay > {i}, "
+        "columns: {n: {count: '*'}}}\n"
+        for i in (1, 2)
+    )
+    both = "  both: {from: people, columns: {n: {count_distinct: city}, m: {median: pay}}}\n"
+    both += "  half: {from: people, group_by: [city], columns: {m: {median: pay}}}\n"
+    path.write_text(ROWS_ASKED.replace("output:", f"{apart}{both}output:"))
+    out = call("plan", str(path), "--explain")[1]
+    for i in (1, 2):
+        assert f"joint table of city, where pay > {i}: 3 cells, for above_{i}\n" in out
+    assert "joint table of city, by values of pay: 4 cells, for half, both\n" in out
+    assert "by itself   both, the rest of its columns: distinct values don't add up\n" in out
 
 
 def test_plan_says_how_many_tables_share_a_reading(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dprelease.errors.printable import one_line
@@ -10,10 +10,13 @@ from dprelease.errors.printable import one_line
 if TYPE_CHECKING:
     from dprelease.query.grouping.group_keys import KeySpace
     from dprelease.query.resolve import Query
+    from dprelease.query.scans.joint import Joint
     from dprelease.schema.release import ReleaseSpec
 
 BY_ITSELF = "this engine reads each table by itself"
 BOUNDED = "if memory holds the rows, they are read, and ids numbered, once"
+MOST_NAMED = 4
+"""Tables that a line names; of more it tells the number."""
 RECORD_BY_RECORD = "records are noised one by one"
 
 
@@ -28,14 +31,7 @@ def reads(spec: ReleaseSpec, queries: Sequence[Query]) -> list[dict[str, Any]]:
     objects = [_family(space, of_it) for space, of_it in _families(queries)]
     together, reasons = scans([query for query in queries if query.finest is None])
     for scan in together:
-        joints = [
-            {
-                "keys": [key.column for key in joint.space.keys],
-                "cells": joint.space.size,
-                "tables": list(dict.fromkeys(part.query.name for part in joint.parts)),
-            }
-            for joint in scan.joints
-        ]
+        joints = [_joint(spec, joint) for joint in scan.joints]
         tables = list(dict.fromkeys(part.query.name for part in scan.parts))
         objects.append({"tables": tables, "joint_tables": joints})
     groups = bounded_together(queries)
@@ -50,6 +46,19 @@ def reads(spec: ReleaseSpec, queries: Sequence[Query]) -> list[dict[str, Any]]:
         if query.name in reasons and is_like and any(group.admits(query) for group in full):
             reasons[query.name] = [f"{MOST_TABLES} other tables share a reading of its rows"]
     return objects + [_alone(name, why) for name, why in reasons.items()]
+
+
+def _joint(spec: ReleaseSpec, joint: Joint) -> dict[str, Any]:
+    """Return a joint table, and what tells it from others of the same keys."""
+    tables = list(dict.fromkeys(part.query.name for part in joint.parts))
+    keys = [key.column for key in joint.space.keys]
+    shown: dict[str, Any] = {"keys": keys, "cells": joint.space.size, "tables": tables}
+    where, candidates = spec.tables_asked[tables[0]].where, joint.parts[0].candidates
+    if where is not None:
+        shown["where"] = where
+    if candidates:
+        shown["candidates"] = str(candidates[0])
+    return shown
 
 
 def _families(queries: Sequence[Query]) -> list[tuple[KeySpace, list[Query]]]:
@@ -74,10 +83,13 @@ def _alone(name: str, why: Sequence[str]) -> dict[str, Any]:
 def reads_words(spec: ReleaseSpec, queries: Sequence[Query]) -> str:
     """Return the same in lines."""
     lines = ["How the rows are read; the numbers are the same either way:"]
-    for one in reads(spec, queries):
+    shown = reads(spec, queries)
+    shared = {name for one in shown if "alone" not in one for name in one["tables"]}
+    for one in shown:
         names = one_line(", ".join(one["tables"]))
         if "alone" in one:
-            lines.append(f"  by itself   {names}: {'; '.join(one['alone'])}")
+            rest = ", the rest of its columns" if shared.issuperset(one["tables"]) else ""
+            lines.append(f"  by itself   {names}{rest}: {'; '.join(one['alone'])}")
             continue
         lines.append(f"  one scan    {names}")
         if "finest_cells" in one:
@@ -88,12 +100,16 @@ def reads_words(spec: ReleaseSpec, queries: Sequence[Query]) -> str:
             )
         if "bounded" in one:
             lines[-1] += f": {one['bounded']}, then bounded for each table"
-        lines += [
-            f"              joint table of {_keys(joint['keys'])}: {joint['cells']:,} cells, for "
-            f"{len(joint['tables'])} of them"
-            for joint in one.get("joint_tables", ())
-        ]
+        lines += [f"              {_joint_words(joint)}" for joint in one.get("joint_tables", ())]
     return "\n".join(lines)
+
+
+def _joint_words(joint: Mapping[str, Any]) -> str:
+    keys, tables = _keys(joint["keys"]), joint["tables"]
+    where = f", where {one_line(joint['where'])}" if "where" in joint else ""
+    values = f", by values of {one_line(joint['candidates'])}" if "candidates" in joint else ""
+    of = one_line(", ".join(tables)) if len(tables) <= MOST_NAMED else f"{len(tables)} of them"
+    return f"joint table of {keys}{values}{where}: {joint['cells']:,} cells, for {of}"
 
 
 def _keys(names: Sequence[str]) -> str:
