@@ -11,7 +11,7 @@ from dprelease.accessor.pricing import budget_of, charged_for, check_terms, colu
 from dprelease.accessor.session import Session, Spending, amount
 from dprelease.accessor.terms import Terms, keys_of, term
 from dprelease.errors import RunState, SessionError, UsageError
-from dprelease.exact.post_view import computed
+from dprelease.exact.post_view import computed, to_pandas
 from dprelease.planning.bounded_words import counted_words
 from dprelease.planning.plan import Plan
 from dprelease.query.resolve import Query, resolve_one
@@ -27,7 +27,6 @@ from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow as pa
 
 ATTRIBUTE = "dprelease_answer"
 """Key in `DataFrame.attrs` of an answer: its guarantee, margins, mechanisms, as plain values."""
@@ -108,21 +107,9 @@ def answer_sql(
     plan, price = priced(session, [query], terms)
     charged = charged_for(session, plan, price, "this statement", state)
     noised = execute.answer(plan.columns, session.engine(token), charged)
-    shown: pd.DataFrame = computed(noised, selected.view, NOISED).to_pandas()
+    shown = to_pandas(computed(noised, selected.view, NOISED))
     shown.attrs[ATTRIBUTE] = attributes(plan)
     return shown
-
-
-def to_pandas(table: pa.Table) -> pd.DataFrame:
-    """Return an answer as pandas has numbers: decimals of a finer step become floats."""
-    import pyarrow as pa
-
-    for i, column in enumerate(table.schema):
-        if pa.types.is_decimal(column.type):
-            floats = table.column(i).cast(pa.float64())
-            table = table.set_column(i, column.name, floats)
-    frame: pd.DataFrame = table.to_pandas()
-    return frame
 
 
 def _query(session: Session, question: Question, terms: Terms) -> Query:

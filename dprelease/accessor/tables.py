@@ -7,7 +7,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dprelease.accessor.answer import ATTRIBUTE, to_pandas
+from dprelease.accessor.answer import ATTRIBUTE
 from dprelease.accessor.pricing import (
     budget_of,
     charged_for,
@@ -20,6 +20,7 @@ from dprelease.accessor.session import Session, Spending
 from dprelease.accessor.terms import Terms
 from dprelease.errors import Place, QueryError, RunState, SessionError
 from dprelease.errors.printable import amount
+from dprelease.exact.post_view import to_pandas
 from dprelease.planning.budget_shares import shares_of
 from dprelease.planning.families.family_plan import families_of, refuse_families
 from dprelease.planning.plan import Plan

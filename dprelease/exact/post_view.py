@@ -11,6 +11,7 @@ from dprelease.exact.connection import without_progress
 from dprelease.system.answered import answered
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
 
 
@@ -41,3 +42,15 @@ def computed(noised: pa.Table, statement: str, name: str) -> pa.Table:
     if failed:
         raise QueryError("DP-SQL-007")
     return view
+
+
+def to_pandas(table: pa.Table) -> pd.DataFrame:
+    """Return an answer as pandas has numbers: decimals of a finer step become floats."""
+    import pyarrow as pa
+
+    for i, column in enumerate(table.schema):
+        if pa.types.is_decimal(column.type):
+            floats = table.column(i).cast(pa.float64())
+            table = table.set_column(i, column.name, floats)
+    frame: pd.DataFrame = table.to_pandas()
+    return frame

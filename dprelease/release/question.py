@@ -12,7 +12,7 @@ import yaml
 
 from dprelease.errors import DpReleaseError, Place, RunState
 from dprelease.exact.engines import frame_of, open_engine, refuse_unknown_frames
-from dprelease.exact.post_view import computed
+from dprelease.exact.post_view import computed, to_pandas
 from dprelease.planning.declaration_findings import several
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
@@ -117,7 +117,7 @@ def sql(
                 declaration, output=Path(output), overwrite=overwrite, frames=frames, state=state
             )
             noised = formats.PUBLISHED.read(folder / formats.file_of(ANSWER))
-        shown: pd.DataFrame = computed(noised, selected.view, NOISED).to_pandas()
+        shown = to_pandas(computed(noised, selected.view, NOISED))
         shown.attrs["dprelease"] = attributes(plan)
     return shown
 

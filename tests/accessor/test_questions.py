@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 import dprelease
 from dprelease.errors import BudgetError, DpReleaseError, QueryError, SessionError, UsageError
@@ -297,3 +299,15 @@ def test_describe_takes_numbers_alone(df: pd.DataFrame) -> None:
         assert f"no {kind}" in message
         assert f"as '{column}' is." in message
         assert "c1_" not in message
+
+
+def test_sums_are_floats_in_sql_too(df: pd.DataFrame, tmp_path: Path) -> None:
+    """Of a column whose step is no whole number, and of what is computed from it."""
+    asked = "SELECT sex, SUM(pay) AS total, 2 * SUM(pay) AS twice FROM people GROUP BY sex"
+    of_session = df.dp.sql(asked, epsilon=EPSILON)
+    schema = tmp_path / "people.yaml"
+    schema.write_text(yaml.safe_dump(SCHEMA), encoding="utf-8")
+    alone = dprelease.sql(asked, [schema], epsilon=EPSILON, frames={"people": frame()})
+    for answer in (of_session, alone):
+        assert answer[["total", "twice"]].dtypes.tolist() == [np.dtype("float64")] * 2
+    assert df.dp.sum("pay", by="sex", epsilon=EPSILON)["value"].dtype == np.dtype("float64")
