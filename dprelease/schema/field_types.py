@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from datetime import date
 from fractions import Fraction
 from typing import Annotated, Any, NoReturn
 
-from pydantic import BeforeValidator, GetJsonSchemaHandler, WithJsonSchema
-from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic import BeforeValidator, GetJsonSchemaHandler, ValidationError, WithJsonSchema
+from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError
 
 from dprelease.numerics.rounding import exact
 
@@ -29,6 +30,24 @@ LEAST, LARGEST = Fraction(1, 10**100), Fraction(10**100)
 def refuse(code: str, **fields: object) -> NoReturn:
     """Raise the finding `code` at the value that is being validated."""
     raise PydanticCustomError(code, "finding", fields)
+
+
+def found_by(*checks: Callable[[], None]) -> list[PydanticCustomError]:
+    """Return the findings of checks that don't lean on each other, each of which raises one."""
+    found = []
+    for check in checks:
+        try:
+            check()
+        except PydanticCustomError as problem:
+            found.append(problem)
+    return found
+
+
+def refuse_all(found: Sequence[PydanticCustomError]) -> None:
+    """Raise findings together at the value that is being validated, if there are any."""
+    if found:
+        lines = [InitErrorDetails(type=problem, input=None) for problem in found]
+        raise ValidationError.from_exception_data("findings", lines)
 
 
 NO_TEXTS = {

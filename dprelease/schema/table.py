@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sized
+from functools import partial
 from typing import Annotated, Literal, NoReturn, Self
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -28,7 +29,9 @@ from dprelease.schema.field_types import (
     Text,
     TimeFormat,
     Whole,
+    found_by,
     refuse,
+    refuse_all,
 )
 from dprelease.schema.model import Model, refuse_twins, shortened
 from dprelease.schema.public_values.nesting import nested
@@ -298,15 +301,27 @@ class Table(Model):
     @model_validator(mode="after")
     def _check(self) -> Self:
         refuse_twins(self.columns)
-        for name, nested_column in nested(self.columns):
-            self.columns[name] = nested_column
-        for name, column in self.columns.items():
-            if isinstance(column, CategoryColumn):
-                self._refuse_missing(name, column)
-            if isinstance(column, CutColumn):
-                cut = self.columns.get(column.cut)
-                if not isinstance(cut, IntegerColumn | NumberColumn):
-                    refuse("DP-SCHEMA-007", column=name, source=column.cut)
+        leaning = [partial(self._check_column, name, one) for name, one in self.columns.items()]
+        rehearsed = partial(refuse_unknown_values, self.rehearsal, self.columns)
+        refuse_all(found_by(self._nest, *leaning, self._check_unit, rehearsed))
+        return self
+
+    def _nest(self) -> None:
+        """Put the values of columns that lie within others in the order of these."""
+        for name, column in nested(self.columns):
+            self.columns[name] = column
+
+    def _check_column(self, name: str, column: Column) -> None:
+        """Refuse what can't be beside the source, or beside the column that it cuts."""
+        if isinstance(column, CategoryColumn):
+            self._refuse_missing(name, column)
+        if isinstance(column, CutColumn):
+            cut = self.columns.get(column.cut)
+            if not isinstance(cut, IntegerColumn | NumberColumn):
+                refuse("DP-SCHEMA-007", column=name, source=column.cut)
+
+    def _check_unit(self) -> None:
+        """Refuse a unit that a table can't have, or whose id is no column that names people."""
         if self.public and self.privacy_unit != UnitSpec():
             refuse("DP-JOIN-002")
         unit = self.privacy_unit.id
@@ -314,8 +329,6 @@ class Table(Model):
         kept = isinstance(named, IntegerColumn | TextColumn) and is_stored(named)
         if unit is not None and not kept:
             refuse("DP-SCHEMA-008", column=unit)
-        refuse_unknown_values(self.rehearsal, self.columns)
-        return self
 
     def _refuse_missing(self, name: str, column: CategoryColumn) -> None:
         """Raise for a declared value that the source says is missing: its cell would be empty."""

@@ -10,6 +10,7 @@ import pytest
 from dprelease.errors import DpReleaseError
 from dprelease.planning.declaration_findings import declared, several
 from dprelease.release.api import read_release
+from dprelease.schema.load import read_table
 from tests.messages import write_with
 
 R, S = "release.yaml", "people.yaml"
@@ -153,3 +154,13 @@ def test_what_may_come_of_another_finding_is_not_told(
 def test_a_declaration_in_order_is_read_as_before(tmp_path: Path) -> None:
     write_with(tmp_path, [])
     assert list(declared(tmp_path / R).tables) == ["people"]
+
+
+def test_a_schema_alone_tells_them_together_as_well(tmp_path: Path) -> None:
+    """In one reading, whatever their number: as a session has it."""
+    cuts = [f"band_{i}: {{cut: no_{i}, edges: [0, 1]}}" for i in range(90)]
+    write_with(tmp_path, [added(*cuts), (S, ID, "id: persn")])
+    with pytest.raises(DpReleaseError) as caught:
+        read_table(tmp_path / S)
+    codes = [error.code for error in several(caught.value)]
+    assert codes == ["DP-SCHEMA-008", *["DP-SCHEMA-007"] * 90]
