@@ -186,17 +186,22 @@ def _as_texts(table: Table, names: set[str]) -> Table:
 def _leaning(document: Document, lost: set[str]) -> set[str]:
     """Return names of lost columns, and of those that are computed from any of them."""
     columns = document.values.get("columns")
-    formulas = {
-        name: column.get("expression") or column.get("cut")
-        for name, column in (columns.items() if isinstance(columns, dict) else ())
-        if isinstance(column, dict)
-    }
-    more, lost = set(lost), set(lost)
-    while more:
-        word = _word(more)
-        more = {name for name, text in formulas.items() if _names_any(text, word)} - lost
-        lost |= more
-    return lost
+    read: dict[str, list[tuple[str, str]]] = {}  # by each word in a formula: it is looked at once
+    for name, column in columns.items() if isinstance(columns, dict) else ():
+        text = (column.get("expression") or column.get("cut")) if isinstance(column, dict) else None
+        if isinstance(text, str):
+            for part in set(re.findall(r"\w+", text)):
+                read.setdefault(part, []).append((name, text))
+    found, waiting = set(lost), list(lost)
+    while waiting:
+        name = waiting.pop()
+        word = _word([name])
+        first = re.search(r"\w+", name)
+        near = read.get(first[0], ()) if first else ()
+        more = {other for other, text in near if word.search(text)} - found
+        found |= more
+        waiting += more
+    return found
 
 
 def faulty_columns(declared: Declared, errors: Iterable[DpReleaseError]) -> set[str]:
