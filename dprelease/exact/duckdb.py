@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
@@ -384,10 +385,7 @@ class Engine:
             return given.relation
         if source is None or source.kind not in ("parquet", "duckdb"):
             return given.place_copies(self._scratch)
-
-        def ask(sql: str) -> list[Any]:
-            return self._ask(sql, given)
-
+        ask = partial(self._ask, given=given)
         if source.kind == "duckdb":
             refuse_computed(given.declared, opened.relation.split(".", 1)[0], ask)
             return opened.relation
