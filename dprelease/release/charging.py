@@ -67,11 +67,15 @@ class Charged:
             self.ledger.commit(self.reservation, manifest)
 
 
-def refuse_no_ledger(declaration: Declaration) -> None:
-    """Raise LedgerError DP-LEDGER-001 or 005 for a ledger without a file; no folder is made yet."""
+def refuse_no_ledger(declaration: Declaration, queries: Sequence[Query]) -> None:
+    """Raise what `charging` would of a ledger without a file; no folder is made yet.
+
+    DP-LEDGER-001 or 005, but first DP-RELEASE-011 for a table that no ledger can name.
+    """
     if declaration.spec.ledger is not None:
         from dprelease.ledger.store import refuse_missing
 
+        _refuse_nameless(declaration, queries)
         refuse_missing(declaration.folder / declaration.spec.ledger)
 
 

@@ -127,7 +127,7 @@ def publishing(
     state = RunState() if state is None else state
     refuse_own_source(declaration, plan, output)
     written = _refuse_large(declaration, draft)
-    refuse_no_ledger(declaration)
+    refuse_no_ledger(declaration, queries)
     target = output or declaration.folder / declaration.spec.output
     copies = sum(file.size for file, _ in declaration.kept.values())
     with state.told_by_failures(), claimed(target, overwrite, state) as claim:

@@ -1,8 +1,8 @@
 """Whether published values are ones that the declaration admits, whatever noise they have.
 
 What stands beside a value follows from it and from the law of its noise; what post-processing would
-change is no value of it; a chosen value is a candidate. Fractions are left out: their margins rest
-on noised parts that are not published.
+change is no value of it; a chosen value lies within its bounds. Fractions are left out: their
+margins rest on noised parts that are not published.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import numpy as np
 
 from dprelease.numerics.lattice import LIMIT, Integers
 from dprelease.postprocess.finishing import finished
-from dprelease.query.aggregates.quantile import Quantile
 from dprelease.query.forms.single_part import LABEL
 from dprelease.query.measurement import Published
 from dprelease.query.post import PostProcessing
@@ -65,15 +64,15 @@ def _may_be(batch: pa.RecordBatch, query: Query, column: Published, laws: Laws) 
     if any(not batch.column(name).equals(array) for name, array in told.items()):
         return False
     aggregate = column.parts[0].aggregate
-    chosen = isinstance(aggregate, Quantile) and column.at is None
-    if not chosen and column.post == PostProcessing():
+    chosen = aggregate.lattice if aggregate.is_choice else None
+    if chosen is None and column.post == PostProcessing():
         return True  # any number of steps may be noise
     steps = _steps(values.drop_null(), column.step or Fraction(1))
     if steps is None:
         return False
     if column.post != PostProcessing():
         return _is_finished(steps, column)
-    return not isinstance(aggregate, Quantile) or _are_candidates(steps, aggregate)
+    return chosen is None or bool(((chosen.lower <= steps) & (steps <= chosen.upper)).all())
 
 
 def _is_finished(steps: Integers, column: Published) -> bool:
@@ -82,11 +81,6 @@ def _is_finished(steps: Integers, column: Published) -> bool:
     ends = [int(end / step) for end in (post.bottom_code, post.top_code) if end is not None]
     again, _ = finished(steps, post, step)
     return bool(((again == steps) | np.isin(steps, ends)).all())
-
-
-def _are_candidates(steps: Integers, chosen: Quantile) -> bool:
-    inside = (chosen.lower <= steps) & (steps <= chosen.upper)
-    return bool((inside & ((steps - chosen.lower) % chosen.stride == 0)).all())
 
 
 def _steps(values: pa.Array, step: Fraction) -> Integers | None:

@@ -137,7 +137,8 @@ def test_no_cell_of_a_database_or_workbook_reaches_any_byte(ending: str, tmp_pat
     whole = file.read_bytes()
     file.write_bytes(whole[: len(whole) // 2] + bytes(len(whole) - len(whole) // 2))
     outputs.append(run_cli(tmp_path, "run", "release.yaml", "--overwrite"))
-    assert [done.returncode for done in outputs] == [0, 2], outputs[0].stderr
+    failed = 1 if ending == "sqlite" else 2  # its rows were being read; the other can't be opened
+    assert [done.returncode for done in outputs] == [0, failed], outputs[0].stderr
     file.unlink()
     held = everything_below(tmp_path)
     for i, done in enumerate(outputs):
