@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
 
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.results.true_table import DenseProfile, ExactTable
@@ -65,3 +68,11 @@ def _held(found: ExactTable, measurement: Measurement) -> np.ndarray:
     runs = quantile_runs(profile, aggregate, Target.of(aggregate, 1))
     rows = [np.repeat(scores, lengths) for scores, lengths in runs]
     return np.stack(rows)
+
+
+def write_parquet(table: pa.Table, path: Path) -> None:
+    """Write a file, or skip the test where the oldest version of Arrow that serves can't."""
+    try:
+        pq.write_table(table, path)
+    except pa.ArrowNotImplementedError:
+        pytest.skip(f"PyArrow {pa.__version__} does not write Parquet of these types")

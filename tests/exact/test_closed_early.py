@@ -135,15 +135,25 @@ def test_a_failure_waits_for_it(steps: Steps, stop: Any, tmp_path: Path) -> None
     assert not list((tmp_path / "out").iterdir())
 
 
-def test_a_signal_does_not_end_the_wait(steps: Steps, tmp_path: Path) -> None:
+def test_a_signal_does_not_end_the_wait(
+    steps: Steps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It is answered once the engine is closed; the release is readable by then, and told so."""
     main = threading.main_thread().ident
     assert main is not None
+    sent, close = threading.Event(), connection.closed
+
+    def slowly(link: duckdb.DuckDBPyConnection) -> None:
+        assert sent.wait(60)
+        close(link)
+
+    monkeypatch.setattr(connection, "closed", slowly)
 
     def interrupts() -> None:
         while not (tmp_path / "out" / "people" / "manifest.json").exists():
             time.sleep(1e-3)
         signal.pthread_kill(main, signal.SIGINT)
+        sent.set()
 
     sender = threading.Thread(target=interrupts)
     sender.start()

@@ -24,7 +24,7 @@ from dprelease.errors import DataError, State
 from dprelease.exact.duckdb import Engine
 from dprelease.statements.meanings import typed
 from tests.covering import sampled
-from tests.exact.build import ask, declare, exact
+from tests.exact.build import ask, declare, exact, write_parquet
 
 COLUMNS: dict[str, Any] = {
     "whole": {"type": "integer", "lower": 0, "upper": 100},
@@ -237,7 +237,7 @@ def test_numbers_of_nanoseconds_are_no_days(
     table = pa.table({name: column})
     for place in range(files):
         texts = table if place == 0 else pa.table({name: ["2024-02-29", None]})
-        pq.write_table(texts, tmp_path / f"t{place}.parquet")
+        write_parquet(texts, tmp_path / f"t{place}.parquet")
     asked = (None, str(tmp_path / "t*.parquet")) if files else (table, None)
     with pytest.raises(DataError, match="DP-DATA-004") as refused:
         meanings({name: COLUMNS[name]}, *asked)

@@ -13,7 +13,7 @@ import pytest
 
 from dprelease.errors import DataError
 from dprelease.exact.duckdb import Engine
-from tests.exact.build import ask, declare, exact
+from tests.exact.build import ask, declare, exact, write_parquet
 from tests.exact.test_meanings import meanings
 
 VIEWS = {
@@ -259,7 +259,7 @@ def test_the_types_of_one_file_are_those_that_the_engine_reads(
         if isinstance(kind, str):
             link.execute(f"COPY (SELECT NULL::{kind} AS v, 1 AS other) TO '{path}'")
         else:
-            pq.write_table(pa.table({"v": pa.nulls(1, kind), "other": [1]}), path)
+            write_parquet(pa.table({"v": pa.nulls(1, kind), "other": [1]}), path)
         wanted = link.execute(f"DESCRIBE SELECT v FROM '{path}'").fetchall()[0][1]
     if kind == pa.decimal256(50, 1):  # which the engine takes for floats
         wanted = "DECIMAL(38,0)"

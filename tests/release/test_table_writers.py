@@ -127,7 +127,7 @@ def test_a_signal_while_a_table_is_written_leaves_nothing(
         begun.set()
         if after == "writing":
             os.kill(os.getpid(), signal.SIGINT)
-        going_on.wait(0.3)
+        going_on.wait(1)
         return real(*given)
 
     def stopped(self: Engine, query: Any) -> Any:
