@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -134,10 +135,17 @@ def of_arrow(values: list[Any], kind: Any) -> Any:
     return pd.array(pd.arrays.ArrowExtensionArray(pa.array(values, kind)))
 
 
+def floating(values: list[float], missing: list[bool]) -> Any:
+    return pd.arrays.FloatingArray(np.array(values), np.array(missing))
+
+
 MISSING: dict[str, Callable[[Any], Any]] = {
     "NumPy": lambda x: [1.0, NAN, x],
     "objects": lambda x: pd.Series([1.0, NAN, x], dtype=object),
     "Float64": lambda x: pd.array([1.0, None, x], dtype="Float64"),
+    "Float64, without missing values": lambda x: floating([1.0, NAN, x], [False] * 3),
+    "Int64": lambda x: pd.array([1, None, int(x)], dtype="Int64"),
+    "Int64, missing otherwise": lambda x: pd.array([1, None, 3][:: -1 if x == 4 else 1], "Int64"),
     "Arrow": lambda x: of_arrow([1.0, NAN, x], pa.float64()),
     "Arrow, 32 bits": lambda x: of_arrow([None, NAN, x], pa.float32()),
     "Arrow, without NaN": lambda x: of_arrow([1.0, None, x], pa.float64()),
@@ -163,8 +171,11 @@ def test_a_missing_value_is_the_same_as_itself(kind: str, where: str) -> None:
         other.dp.use(session)
 
 
-def test_a_nan_is_not_a_null() -> None:
+@pytest.mark.parametrize("stored", ["Arrow", "Float64"])
+def test_a_nan_is_not_a_null(stored: str) -> None:
     arrays = [of_arrow(values, pa.float64()) for values in ([1.0, NAN], [1.0, None])]
+    if stored == "Float64":
+        arrays = [floating([1.0, NAN], [False, null]) for null in (False, True)]
     first, other = (pd.DataFrame({"state": ["VT", "NH"], "pay": one}) for one in arrays)
     session = dprelease.Session(schema=SCHEMA, epsilon=1.0)
     first.dp.use(session)
