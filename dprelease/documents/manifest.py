@@ -43,8 +43,8 @@ UNPROTECTED = [
     "Anything declared that is not true: keys, bounds or public tables taken from the data, ids "
     "that do not name the privacy unit.",
     "Other releases about the same units: their guarantees add to this one.",
-    "CSV sources with quotes that are never closed, or with records above 64 MB: both swallow rows "
-    "of other units.",
+    "CSV sources with quotes that are never closed, with texts that hold ends of lines outside of "
+    "quotes, or with records above 64 MB: they swallow or add rows of other units.",
     "Failures of the engine on sources that are not what their format promises, such as text that "
     "is not UTF-8 in a Parquet file.",
     "What can be learned about a unit from the others, for example by a statistical model.",

@@ -88,8 +88,8 @@ def _lines(given: Input) -> int | None:
         return None
     if source.encoding.startswith("utf-16"):
         return None
-    packing = Packing(UTF_8, source.compressed)
     header = source.kind == "csv"
+    packing = Packing(UTF_8, source.compressed, returns=not header)
     return sum(_of_file(file, packing) - header for file in given.files)
 
 

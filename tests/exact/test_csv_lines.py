@@ -99,3 +99,12 @@ def test_a_file_of_line_feeds_is_read_where_it_is(tmp_path: Path) -> None:
     Packing(returns=False).write(file, plain)
     assert plain.is_symlink()
     assert plain.resolve() == file.resolve()
+
+
+def test_a_text_with_an_end_of_a_line_outside_of_quotes_is_two_rows(tmp_path: Path) -> None:
+    """As the manual says of what is not protected: writers have to quote such texts."""
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"k,n\nk0,1\nk1,x\rk2,1\n")
+    assert counted(path)[:4] == [1, 1, 1, 0]
+    path.write_bytes(b'k,n\nk0,1\nk1,"x\rk2,1"\n')
+    assert counted(path)[:4] == [1, 1, 0, 0]
