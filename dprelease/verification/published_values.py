@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dprelease.numerics.lattice import LIMIT, Integers
+from dprelease.numerics.lattice import Integers
 from dprelease.postprocess.finishing import finished
 from dprelease.query.forms.single_part import LABEL
 from dprelease.query.measurement import Published
@@ -31,6 +31,10 @@ from dprelease.tables.published_columns import (
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+MOST = 2**63 - 1
+"""Steps of a value: noise saturates below, sums of noised vectors may lie beyond that."""
 
 
 def may_be_published(path: Path, query: Query, column: Published, laws: Laws) -> bool:
@@ -89,6 +93,6 @@ def _steps(values: pa.Array, step: Fraction) -> Integers | None:
         steps: Integers = values.to_numpy()
         return steps
     found = [Fraction(value) / step for value in values.to_pylist()]
-    if any(value.denominator != 1 or abs(value) > LIMIT for value in found):
+    if any(value.denominator != 1 or abs(value) > MOST for value in found):
         return None
     return np.array([int(value) for value in found], dtype=np.int64)
