@@ -117,14 +117,18 @@ ROWS = [
 def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     """Return how often rows are read, and numbered, from now on."""
     seen = {"read": 0, "numbered": 0}
-    for what, name in (("read", "read_all"), ("numbered", "numbered")):
-        real = getattr(bounding, name)
+    for what, place, name in (
+        ("read", bounding, "read_all"),
+        ("numbered", bounding, "numbered"),
+        ("numbered", held_rows, "numbered"),
+    ):
+        real = getattr(place, name)
 
         def again(*given: Any, what: str = what, real: Any = real) -> Any:
             seen[what] += 1
             return real(*given)
 
-        monkeypatch.setattr(bounding, name, again)
+        monkeypatch.setattr(place, name, again)
     return seen
 
 

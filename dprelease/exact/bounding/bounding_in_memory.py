@@ -17,7 +17,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dprelease.exact.arrow_numbers import numbers_of
-from dprelease.exact.bounding.kept import Bounds, NoRoomError, Rows, hashed, keep, less, residues
+from dprelease.exact.bounding.kept import Bounds, NoRoomError, Rows, hashed, keep
+from dprelease.exact.bounding.numbers_of_ids import hashes_between, is_text, numbered
 from dprelease.exact.engine_memory import memory_limit, threads_of
 from dprelease.exact.results.true_table import Integers
 from dprelease.privacy.unit import PrivacyUnit
@@ -46,11 +47,8 @@ MOST_TEXT = 2**30
 MOST_PARTS = 64
 """Still more rows are left to the engine, which can use the disk."""
 
-SPARSEST = 2
-"""Numbers for each row up to which ids that are integers are their own numbers."""
-
-NUMBERED, DISTINCT, PART = "dp_numbered", "dp_distinct", "dp_part"
-"""Temporary tables: a number for each id; ids; kept rows of a part of the ids."""
+NUMBERED, PART = "dp_numbered", "dp_part"
+"""Temporary tables: a number for each id; kept rows of a part of the ids."""
 
 
 def bounded(link: duckdb.DuckDBPyConnection, sql: str, unit: PrivacyUnit, cells: int) -> bool:
@@ -94,7 +92,7 @@ def narrowed(link: duckdb.DuckDBPyConnection, sql: str) -> tuple[str, pa.DataTyp
     Unsigned integers, and integers that are read from texts, come as numbers of 128 bits.
     """
     kind = link.sql(f"SELECT id FROM ({sql}) LIMIT 0").to_arrow_table().schema[0].type
-    if pa.types.is_integer(kind) or _is_text(kind):
+    if pa.types.is_integer(kind) or is_text(kind):
         return sql, kind
     low, high = link.sql(f"SELECT min(id), max(id) FROM ({sql})").fetchall()[0]
     for name, narrow in (("BIGINT", pa.int64()), ("UBIGINT", pa.uint64())):
@@ -134,9 +132,9 @@ def _kept(
     batches = read_all(link, sql, bounds.room, bounds.threads)
     if batches is not None:
         ids = pa.chunked_array([batch.column(0) for batch in batches], type=kind)
-        codes, hashes = numbered(link, ids)
-        blocks = _blocks(batches, codes)
-        return keep(blocks, len(ids), hashes, bounds), len(hashes)
+        known = numbered(link, ids)
+        blocks = (_rows(*block, known.low) for block in zip(batches, known.ids, strict=True))
+        return keep(blocks, len(ids), known.hashes, bounds), len(known.hashes)
     try:
         with answered():
             return _as_they_come(link, sql, kind, bounds)
@@ -216,54 +214,12 @@ def read_all(
 
 def _longer(ids: pa.Array) -> int:
     """Return the bytes of ids beyond those of short ones."""
-    return max(0, ids.nbytes - SHORT * len(ids)) if _is_text(ids.type) else 0
-
-
-def _blocks(batches: list[pa.RecordBatch], codes: NDArray[np.int32]) -> Iterator[Rows]:
-    start = 0
-    for batch in batches:
-        yield _rows(batch, codes[start : start + len(batch)], 0)
-        start += len(batch)
+    return max(0, ids.nbytes - SHORT * len(ids)) if is_text(ids.type) else 0
 
 
 def _rows(batch: pa.RecordBatch, ids: NDArray[np.integer[Any]], low: int) -> Rows:
     values = batch.select(range(2, batch.num_columns)) if batch.num_columns > 2 else None
     return Rows(ids, low, numbers_of(batch.column(1)), values)
-
-
-def numbered(
-    link: duckdb.DuckDBPyConnection, ids: pa.ChunkedArray
-) -> tuple[NDArray[np.int32], Integers]:
-    """Return a small number for the id of each row, and the hash of the id of each number."""
-    if not len(ids):
-        return np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int64)
-    own = None if _is_text(ids.type) else _own_numbers(_joined(ids))
-    if own is not None:
-        return own
-    chunks = ids.dictionary_encode().chunks
-    # All chunks are numbered by one table, which only grows.
-    last = max((chunk.dictionary for chunk in chunks), key=len)
-    codes = np.concatenate([numbers_of(chunk.indices) for chunk in chunks])
-    if not _is_text(ids.type):
-        return codes, hashed(None, residues(numbers_of(last)))
-    link.register(DISTINCT, pa.table({"id": last}))
-    asked = f"SELECT {number('id', text=True)} AS part FROM {DISTINCT}"
-    part = link.sql(asked).fetchnumpy()["part"]  # in order, as all that has no ORDER BY here
-    link.unregister(DISTINCT)
-    return codes, hashed(None, np.asarray(part))
-
-
-def _joined(ids: pa.ChunkedArray) -> NDArray[np.integer[Any]]:
-    joined: NDArray[np.integer[Any]] = np.concatenate([numbers_of(chunk) for chunk in ids.chunks])
-    return joined
-
-
-def _own_numbers(ids: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], Integers] | None:
-    """Return what `numbered` says of integers that lie close together; None if they don't."""
-    low, high = int(ids.min()), int(ids.max())
-    if high - low + 1 > SPARSEST * len(ids):
-        return None
-    return less(ids, low).astype(np.int32), _hashes(low, high, ids.dtype)
 
 
 def _numbered_before(
@@ -274,11 +230,11 @@ def _numbered_before(
     Ids of that SQL less an integer, which comes third, are numbers. Reads the rows once to three
     times more. Raises NoRoomError if there are more than `most` ids.
     """
-    if not _is_text(kind):
+    if not is_text(kind):
         ends = f"SELECT count(*), min(id), max(id) FROM ({sql})"
         ((total, low, high),) = link.sql(ends).fetchall()
         if total and high - low < most:
-            return sql, total, low, _hashes(low, high, kind.to_pandas_dtype())
+            return sql, total, low, hashes_between(low, high, kind.to_pandas_dtype())
     about = f"SELECT count(*), approx_count_distinct(id) FROM ({sql})"
     ((total, different),) = link.sql(about).fetchall()
     if different > most:
@@ -287,17 +243,7 @@ def _numbered_before(
         f"SELECT id, row_number() OVER () - 1 AS number FROM (SELECT DISTINCT id FROM ({sql}))"
     )
     link.execute(f"CREATE OR REPLACE TEMP TABLE {NUMBERED} AS {distinct}")
-    part = number("id", text=_is_text(kind))
+    part = number("id", text=is_text(kind))
     parts = link.sql(f"SELECT {part} AS part FROM {NUMBERED} ORDER BY number").fetchnumpy()["part"]
     asked = f"SELECT number AS id, * EXCLUDE (id, number) FROM ({sql}) JOIN {NUMBERED} USING (id)"
     return asked, total, 0, hashed(None, np.asarray(parts))
-
-
-def _hashes(low: int, high: int, kind: Any) -> Integers:
-    """Return the hashes of all ids from the least to the largest one."""
-    wide = np.dtype(np.uint64 if kind == np.uint64 else np.int64)
-    return hashed(None, residues(np.arange(high - low + 1).astype(wide) + wide.type(low)))
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 import duckdb
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from dprelease.exact.arrow_numbers import numbers_of, places_of
 from dprelease.exact.bounding import bounding_in_memory as bounding
 from dprelease.exact.bounding.kept import Bounds, Rows, keep
+from dprelease.exact.bounding.numbers_of_ids import Numbered, numbered
 from dprelease.exact.engine_memory import threads_of
-from dprelease.exact.results.true_table import Integers
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query.resolve import Query
 from dprelease.query.scans.joint import bounded_together
@@ -27,11 +25,10 @@ FEW_COLUMNS, COLUMN_BYTES = 3, 9
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class HeldRows:
-    """Rows as they came, a number for the id of each, and the hash of the id of each number."""
+    """Rows as they came, and the numbers of their ids."""
 
     batches: list[pa.RecordBatch]
-    codes: NDArray[np.int32]
-    hashes: Integers
+    numbers: Numbered
     room: int
     """Bytes that they take of those that may be held."""
 
@@ -57,28 +54,26 @@ class HeldRows:
         if batches is None:
             return None
         ids = pa.chunked_array([batch.column(0) for batch in batches], type=narrow[1])
-        return cls(batches, *bounding.numbered(link, ids), room=len(ids) * row)
+        return cls(batches, numbered(link, ids), room=len(ids) * row)
 
     def kept(
         self, link: duckdb.DuckDBPyConnection, columns: Columns, unit: PrivacyUnit, cells: int
     ) -> pa.Table:
         """Return the rows of one table that count, as `bounding_in_memory` does."""
-        bounds = Bounds(unit, cells, max(1, len(self.codes)), threads_of(link))
-        return keep(self._blocks(columns), len(self.codes), self.hashes, bounds)
+        bounds = Bounds(unit, cells, max(1, self.numbers.rows), threads_of(link))
+        return keep(self._blocks(columns), self.numbers.rows, self.numbers.hashes, bounds)
 
     def _blocks(self, columns: Columns) -> Iterator[Rows]:
-        start = 0
-        for batch in self.batches:
-            codes, start = self.codes[start : start + len(batch)], start + len(batch)
+        for batch, ids in zip(self.batches, self.numbers.ids, strict=True):
             cells = batch.column(columns.cells)
             arrays = [batch.column(place) for _, place in columns.values]
             if cells.null_count:
                 counts = cells.is_valid()
-                codes = codes[places_of(counts)]
+                ids = ids[places_of(counts)]
                 cells, *arrays = (array.filter(counts) for array in (cells, *arrays))
             names = [name for name, _ in columns.values]
             values = pa.RecordBatch.from_arrays(arrays, names=names) if names else None
-            yield Rows(codes, 0, numbers_of(cells), values)
+            yield Rows(ids, self.numbers.low, numbers_of(cells), values)
 
 
 @dataclass(slots=True)

@@ -1,0 +1,83 @@
+"""A small number for the id of each row, so that what is known of ids stands in arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dprelease.exact.arrow_numbers import numbers_of
+from dprelease.exact.bounding.kept import hashed, residues
+from dprelease.exact.results.true_table import Integers
+from dprelease.statements.bounding import number
+from dprelease.system.late_dataclasses import dataclass
+
+SPARSEST = 2
+"""Numbers for each row up to which ids that are integers are their own numbers."""
+
+DISTINCT = "dp_distinct"
+"""A temporary table: ids."""
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Numbered:
+    """Of rows in blocks, what stands for their ids, and the hash of the id of each number."""
+
+    ids: list[NDArray[np.integer[Any]]]
+    low: int
+    """What stands for an id, less this, is its number."""
+    hashes: Integers
+
+    @property
+    def rows(self) -> int:
+        """Return how many rows there are."""
+        return sum(map(len, self.ids))
+
+
+def numbered(link: duckdb.DuckDBPyConnection, ids: pa.ChunkedArray) -> Numbered:
+    """Return numbers for the ids of rows, which come in chunks."""
+    if not len(ids):
+        none = np.zeros(0, dtype=np.int64)
+        return Numbered([none] * ids.num_chunks, 0, none)
+    if not is_text(ids.type):
+        own = _own_numbers([numbers_of(chunk) for chunk in ids.chunks])
+        if own is not None:
+            return own
+    chunks = ids.dictionary_encode().chunks
+    # All chunks are numbered by one table, which only grows.
+    last = max((chunk.dictionary for chunk in chunks), key=len)
+    joined = np.concatenate([numbers_of(chunk.indices) for chunk in chunks])
+    codes = np.split(joined, np.cumsum([len(chunk) for chunk in ids.chunks])[:-1])
+    if not is_text(ids.type):
+        return Numbered(codes, 0, hashed(None, residues(numbers_of(last))))
+    link.register(DISTINCT, pa.table({"id": last}))
+    asked = f"SELECT {number('id', text=True)} AS part FROM {DISTINCT}"
+    part = link.sql(asked).fetchnumpy()["part"]  # in order, as all that has no ORDER BY here
+    link.unregister(DISTINCT)
+    return Numbered(codes, 0, hashed(None, np.asarray(part)))
+
+
+def _own_numbers(chunks: list[NDArray[np.integer[Any]]]) -> Numbered | None:
+    """Return what `numbered` says of integers that lie close together; None if they don't.
+
+    They stay where they are: a copy of many takes longer than all else that is done with them.
+    """
+    some = [chunk for chunk in chunks if len(chunk)]
+    low, high = min(int(chunk.min()) for chunk in some), max(int(chunk.max()) for chunk in some)
+    if high - low + 1 > SPARSEST * sum(map(len, some)):
+        return None
+    return Numbered(chunks, low, hashes_between(low, high, some[0].dtype))
+
+
+def hashes_between(low: int, high: int, kind: Any) -> Integers:
+    """Return the hashes of all ids from the least to the largest one."""
+    wide = np.dtype(np.uint64 if kind == np.uint64 else np.int64)
+    return hashed(None, residues(np.arange(high - low + 1).astype(wide) + wide.type(low)))
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether ids of an Arrow type are texts."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
