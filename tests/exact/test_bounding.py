@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from collections import Counter
 from contextlib import ExitStack
 from typing import Any
 from unittest import mock
@@ -235,6 +236,46 @@ def test_cells_of_equal_hash_are_still_two_cells() -> None:
         (0, 5 + MODULUS),
         (1, 7),
     ]
+
+
+@given(
+    rows=st.lists(
+        st.tuples(
+            st.sampled_from([0, 1, 3, 2**31]),
+            st.sampled_from([0, 1, 5, 5 + MODULUS, 5 + 2 * MODULUS, 2**61]),
+            st.integers(0, 3),
+        ),
+        max_size=40,
+    ),
+    bounds=st.tuples(st.integers(1, 4), st.integers(1, 3)),
+    few=st.booleans(),
+)
+def test_packed_numbers_sort_as_keys_do(
+    rows: list[tuple[int, int, int]], bounds: tuple[int, int], few: bool
+) -> None:
+    """By id and cell in one number or not, and where cells of an id share a hash, the same rows."""
+    if few:
+        rows = [(one % 2**31, cell % 7, value) for one, cell, value in rows]
+    ids, cells, values = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+    batch = pa.record_batch({"v0": pa.array(values)})
+    known = {0: 0, 1: 1, 3: 2, 2**31: 3}
+    codes = np.array([known[int(one)] for one in ids], dtype=np.int64)
+    hashes = kept.hashed(None, kept.residues(np.array(list(known), dtype=np.int64)))
+    unit = build("integer", bounds, "with values").unit
+
+    def found() -> list[tuple[Any, ...]]:
+        block = kept.Rows(codes, 0, np.ascontiguousarray(cells), batch)
+        limits = kept.Bounds(unit, 2**62, room=100, threads=1)
+        table = kept.keep([block], len(rows), hashes, limits)
+        return sorted(zip(*(table[name].to_pylist() for name in table.column_names), strict=True))
+
+    packed = found()
+    with mock.patch.object(kept, "_by_cell", kept._by_hash):
+        assert found() == packed
+    assert max(Counter((one, cell) for one, cell, _ in packed).values(), default=0) <= bounds[1]
+    groups = Counter(one for one, _ in {row[:2] for row in packed})
+    wanted = {code: min(len(set(cells[codes == code])), bounds[0]) for code in set(codes.tolist())}
+    assert groups == wanted
 
 
 @given(

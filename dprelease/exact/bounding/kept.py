@@ -216,14 +216,15 @@ class _Held:
 
     def _places(self, rows: _Keyed) -> Integers:
         """Return the places of the kept ones among rows of whole ids, by id and cell."""
-        order, keys, cells = _ordered(rows.keys, rows.cells)
-        new = _changes(keys, cells)
-        group = np.cumsum(new) - 1
+        order, keys, new = _by_cell(rows.keys, rows.cells)
         if self.bounds.chooses_cells:
             few = _among_first(keys[new] >> HASH_BITS, self.bounds.unit.max_groups)
             if not few.all():  # only where cells of an id have the same hash
-                inside = few[group]
-                order, keys, group = order[inside], keys[inside], group[inside]
+                order, keys, new = _by_hash(rows.keys, rows.cells)
+                few = _among_first(keys[new] >> HASH_BITS, self.bounds.unit.max_groups)
+                inside = few[np.cumsum(new) - 1]
+                order, keys, new = order[inside], keys[inside], new[inside]
+        group = np.cumsum(new) - 1
         most = self.bounds.unit.max_rows_per_group
         if rows.values is None:
             places: Integers = order[_among_first(group, most)]
@@ -290,15 +291,33 @@ def _last(keys: Integers, most: int) -> Integers:
     return ordered[(first + place)[np.diff(first, append=len(ids)) > place]]
 
 
-def _ordered(keys: Integers, cells: Integers) -> tuple[Integers, Integers, Integers]:
-    """Return the order of rows by key and cell, and both in that order."""
+Order = tuple[Integers, Integers, NDArray[np.bool_]]
+"""Places of rows in an order, their keys in it, and where each cell of an id begins."""
+
+
+def _by_cell(keys: Integers, cells: Integers) -> Order:
+    """Return rows by id and cell: numbers that hold their places too are sorted several times
+    faster than places are by other numbers."""
+    ids = keys >> HASH_BITS
+    low = int(ids.min()) if len(ids) else 0
+    place, cell = len(keys).bit_length(), int(cells.max(initial=0)).bit_length()
+    if (int(ids.max(initial=0)) - low).bit_length() + cell + place >= 63:
+        return _by_hash(keys, cells)
+    packed = (((ids - low) << cell) | cells) << place | np.arange(len(keys))
+    packed.sort()
+    order = packed & ((1 << place) - 1)
+    return order, keys[order], _changes(packed >> place)
+
+
+def _by_hash(keys: Integers, cells: Integers) -> Order:
+    """Return rows by id, hash and cell."""
     order = np.argsort(keys)
     ordered, at = keys[order], cells[order]
     if np.any((ordered[1:] == ordered[:-1]) & (at[1:] != at[:-1])):
         # Two cells of one id have the same hash, once in about a billion pairs.
         order = np.lexsort((cells, keys))
-        at = cells[order]
-    return order, ordered, at
+        ordered, at = keys[order], cells[order]
+    return order, ordered, _changes(ordered, at)
 
 
 def _changes(*columns: Integers) -> NDArray[np.bool_]:
