@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import dprelease
 from dprelease.accessor import kept_engine
@@ -17,6 +20,7 @@ from dprelease.errors import BudgetError, DataError, DpReleaseError
 from dprelease.exact import scratch
 from dprelease.exact.answering import Recording
 from dprelease.exact.engines import open_engine
+from dprelease.exact.reading.coded_frames import coded
 from dprelease.exact.settings import SCRATCH
 from dprelease.exact.table_reader import TableReader
 from tests import processes
@@ -76,6 +80,38 @@ def test_rows_of_other_registrations_have_engines_of_their_own(opened: Opened) -
     assert other.dp.count(**SURE)["value"].tolist() == [100]
     assert df.dp.count(**SURE)["value"].tolist() == [200]
     assert opened.number == 2
+
+
+TEXTS: dict[str, Any] = {
+    "texts": "str",
+    "of Arrow": pd.ArrowDtype(pa.string()),
+    "objects": object,
+    "categories": "category",
+}
+
+
+@pytest.mark.parametrize("kind", TEXTS.values(), ids=TEXTS)
+@given(cells=st.lists(st.sampled_from(["VT", "NH", "XX", " VT", "", None]), min_size=1))
+@settings(max_examples=10)
+def test_texts_that_are_coded_once_count_as_they_are(kind: Any, cells: list[str | None]) -> None:
+    """Cells without a declared value are in no group and count all the same; empty ones are missing."""
+    schema = {
+        "table": "people",
+        "columns": {"state": {"type": "category", "values": ["NH", "NY", "VT"]}},
+    }
+    df, session = (
+        pd.DataFrame({"state": pd.Series(cells, dtype=kind)}),
+        dprelease.Session(schema, epsilon=10_000),
+    )
+    df.dp.use(session)
+    held = coded(df, session.declared)["state"]
+    assert pa.types.is_dictionary(held.type) or kind == "category"
+    for _ in range(2):
+        found = df.dp.value_counts("state", **SURE)["count"].to_dict()
+        assert found == {state: cells.count(state) for state in ("NH", "NY", "VT")}
+        assert df.dp.count(**SURE)["value"].tolist() == [len(cells)]
+        other = df.dp.where("state IS NULL").count(**SURE)["value"].tolist()
+        assert other == [cells.count(None) + cells.count("")]
 
 
 def test_threads_that_ask_at_once_get_the_same_answers(opened: Opened) -> None:

@@ -109,7 +109,7 @@ def below(found: pd.DataFrame, session: Any, depth: int) -> Iterator[pd.DataFram
         yield from below(made, session, depth - 1)
 
 
-def test_only_the_first_rows_are_ever_read(opened: list[pd.DataFrame]) -> None:
+def test_only_the_first_rows_are_ever_read(opened: list[pa.Table]) -> None:
     """All sequences of three operations: dropped, used, assigned anew, used, and their kin."""
     session = dprelease.Session(SCHEMA, epsilon=1)
     first = frame()
@@ -120,7 +120,7 @@ def test_only_the_first_rows_are_ever_read(opened: list[pd.DataFrame]) -> None:
         try:
             found.dp.count(epsilon="1e-6")
         except Asked:
-            pd.testing.assert_frame_equal(opened.pop(), frame()[["state", "age"]])
+            assert opened.pop().to_pydict() == frame()[["state", "age"]].to_dict("list")
             outcomes[True] += 1
         except SessionError:
             outcomes[False] += 1
