@@ -169,10 +169,11 @@ def solve(
         DP-BUDGET-004 if no noise that can be certified fits; DP-MECH-001 to 005 for a shape that
         has no law.
     """
+    known = {} if known is None else known
     if budget.variant is Variant.PURE:
         left = budget.amount - (pure_epsilon(fixed) or 0)
         total = sum((noise.weight for noise in noises), Fraction(0))
-        return _each_once(noises, lambda noise: _pure(noise, left * noise.weight / total))
+        return _each_once(noises, lambda noise: _pure(noise, left * noise.weight / total, known))
 
     @cache
     def price(factor: float) -> float:
@@ -182,7 +183,6 @@ def solve(
             return math.inf  # beyond the scales that are certified
         return budget.price([*fixed, *vectors], ROUGH if rough else FINE)
 
-    known = {} if known is None else known
     families = (budget, tuple(noise.kind.name for noise in noises))
     exact = (families, tuple(tuple(sorted(noise.shape.items())) for noise in noises))
     goal = round_down(budget.amount)
@@ -249,10 +249,17 @@ def _guess(noises: Sequence[UnscaledNoise], budget: Budget) -> float:
     return min(float(total / budget.amount), start)
 
 
-def _pure(noise: UnscaledNoise, share: Fraction) -> Randomizer:
+def _pure(noise: UnscaledNoise, share: Fraction, known: Factors) -> Randomizer:
+    """Return the mechanism that spends a share; one that was found before is not searched again."""
+    found = known.get((noise.law, share))
+    if found is not None:
+        return noise.at(found[0])
+    made: dict[float, Randomizer] = {}
+
     def price(factor: float) -> float:
         try:
-            epsilon = pure_epsilon([priced(noise.at(factor), noise.sensitivity)])
+            made[factor] = noise.at(factor)
+            epsilon = pure_epsilon([priced(made[factor], noise.sensitivity)])
         except BudgetError:
             return math.inf
         return math.inf if epsilon is None else round_up(epsilon)
@@ -262,7 +269,8 @@ def _pure(noise: UnscaledNoise, share: Fraction) -> Randomizer:
     factor = least_factor(price, goal, start)
     if factor is None:
         _explain([noise], start)
-    return noise.at(factor)
+    known[noise.law, share] = factor, -1.0
+    return made[factor]
 
 
 def _check_concentration(noises: Sequence[UnscaledNoise], factor: float) -> None:
