@@ -11,7 +11,7 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dprelease.errors import DataError
@@ -250,6 +250,8 @@ def test_cells_of_equal_hash_are_still_two_cells() -> None:
     bounds=st.tuples(st.integers(1, 4), st.integers(1, 3)),
     few=st.booleans(),
 )
+@example(rows=[(0, 5, 1), (0, 5 + MODULUS, 2)], bounds=(1, 1), few=False)
+@example(rows=[(0, 0, 1), (1, 2**61, 2), (0, 2**61, 3)], bounds=(2, 2), few=False)
 def test_packed_numbers_sort_as_keys_do(
     rows: list[tuple[int, int, int]], bounds: tuple[int, int], few: bool
 ) -> None:
