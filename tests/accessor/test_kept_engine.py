@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import tempfile
+import traceback
 from contextlib import AbstractContextManager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pandas as pd
@@ -20,6 +22,7 @@ from dprelease.errors import BudgetError, DataError, DpReleaseError
 from dprelease.exact import scratch
 from dprelease.exact.answering import Recording
 from dprelease.exact.engines import open_engine
+from dprelease.exact.reading import coded_frames, frames
 from dprelease.exact.reading.coded_frames import coded
 from dprelease.exact.settings import SCRATCH
 from dprelease.exact.table_reader import TableReader
@@ -140,6 +143,24 @@ def test_what_a_failure_leaves_answers_nothing(
     assert session.spent.epsilon == 100  # as a question that had read rows
     assert df.dp.count(**SURE)["value"].tolist() == [200]
     assert opened.number == 2
+
+
+@pytest.mark.parametrize(("where", "name"), [(frames, "_to_arrow"), (coded_frames, "_coded")])
+def test_without_memory_for_the_rows_nothing_is_charged(
+    where: ModuleType, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    df, session = registered()
+
+    def fails(*_: object) -> None:
+        raise pa.ArrowMemoryError("malloc of size 1234567 failed")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(where, name, fails)
+        with pytest.raises(DataError, match="DP-DATA-006") as caught:
+            df.dp.count(**SURE)
+    assert "1234567" not in "".join(traceback.format_exception(caught.value))
+    assert session.spent.epsilon == 0
+    assert df.dp.count(**SURE)["value"].tolist() == [200]
 
 
 def test_rows_that_can_not_be_read_are_refused_each_time(opened: Opened) -> None:

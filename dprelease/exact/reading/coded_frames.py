@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dprelease.exact.reading.frames import to_arrow
+from dprelease.exact.reading.frames import to_arrow, within_memory
 from dprelease.exact.reading.told_places import told_at
 from dprelease.schema.columns import CategoryColumn
 from dprelease.schema.load import Declared
@@ -36,12 +36,16 @@ def coded(frame: object, declared: Declared) -> pa.Table:
     with told_at([_Asked(declared, {})], is_read=False):
         table = to_arrow(frame, declared)
     columns = declared.table.columns
-    return pa.table(
-        {
-            name: _coded(cells) if isinstance(columns.get(name), CategoryColumn) else cells
-            for name, cells in zip(table.column_names, table.columns, strict=True)
-        }
-    )
+
+    def changed() -> pa.Table:
+        return pa.table(
+            {
+                name: _coded(cells) if isinstance(columns.get(name), CategoryColumn) else cells
+                for name, cells in zip(table.column_names, table.columns, strict=True)
+            }
+        )
+
+    return within_memory(declared, changed)
 
 
 def _coded(cells: pa.ChunkedArray) -> pa.ChunkedArray:

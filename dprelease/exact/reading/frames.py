@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dprelease.errors import DataError, FrameError
+from dprelease.errors import DataError, FrameError, State
 from dprelease.errors.words.data_words import CONVERT
 from dprelease.exact.reading.arrow import is_odd_decimal, readable
 from dprelease.exact.reading.cell_texts import Reading, stored_as, texts_of
-from dprelease.exact.reading.sources import stored_columns
+from dprelease.exact.reading.sources import named, stored_columns
 from dprelease.schema.load import Declared
 from dprelease.statements.meanings import loses
 from dprelease.statements.values.physical import FLOATS
@@ -26,10 +27,28 @@ def to_arrow(frame: object, declared: Declared) -> pa.Table:
     ------
     DataError
         DP-DATA-003 for names that differ by case only, DP-DATA-004 for a column of a type that
-        Arrow does not know.
+        Arrow does not know, DP-DATA-006 where memory does not suffice.
     FrameError
         DP-DATA-017 if it is not a frame.
     """
+    return within_memory(declared, lambda: _to_arrow(frame, declared))
+
+
+def within_memory(declared: Declared, work: Callable[[], pa.Table]) -> pa.Table:
+    """Return what `work` makes of a frame; raise DP-DATA-006 where memory does not suffice.
+
+    Arrow's own words, which say how much was asked for, go no further.
+    """
+    import pyarrow as pa
+
+    try:
+        return work()
+    except (MemoryError, pa.ArrowException):
+        failure = DataError("DP-DATA-006", state=State.NOTHING, **named(declared, False))
+    raise failure
+
+
+def _to_arrow(frame: object, declared: Declared) -> pa.Table:
     import pyarrow as pa
 
     if isinstance(frame, pa.Table):
