@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from dprelease.accessor.chosen import Chosen
 from dprelease.accessor.rows import Questions
+from dprelease.accessor.same_values import same_column, same_index
 from dprelease.accessor.session import Session, session_of
 from dprelease.errors import DataError, SessionError
 from dprelease.exact.reading.frames import kind_of_object
@@ -13,7 +14,6 @@ from dprelease.exact.reading.sources import stored_columns
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow as pa
 
 TOKEN = "dprelease"
 """Key in `DataFrame.attrs`; the value is an opaque id, never a session: pandas copies attrs."""
@@ -80,7 +80,7 @@ class DpAccessor(Questions):
         column or a declared one that came later may have looked at several rows at once.
         """
         known, frame = session.snapshot(token), self._frame
-        if not _same_values(frame.index, known.index):
+        if not same_index(frame.index, known.index):
             raise SessionError("DP-SESSION-002")
         for name in stored_columns(session.declared):
             if list(frame.columns).count(name) > 1:
@@ -88,68 +88,8 @@ class DpAccessor(Questions):
             if name in frame.columns:
                 if name not in known.columns:
                     raise SessionError("DP-SESSION-010", column=name)
-                mine, registered = (each[name].reset_index(drop=True) for each in (frame, known))
-                if mine.dtype != registered.dtype or not _same_values(mine, registered):
+                if not same_column(frame[name], known[name]):
                     raise SessionError("DP-SESSION-002")
-
-
-class _Values(Protocol):
-    """A series or an index."""
-
-    @property
-    def dtype(self) -> object:
-        """Return the type of its values."""
-
-    @property
-    def array(self) -> pd.api.extensions.ExtensionArray:
-        """Return its values."""
-
-    def equals(self, other: Any, /) -> bool:
-        """Return whether another one has the same values."""
-
-
-def _same_values(one: _Values, other: _Values) -> bool:
-    """Return whether values and missing ones are the same, a NaN as another one."""
-    return _same_nullable(one, other) or one.equals(other) or _same_floats(one, other)
-
-
-def _same_nullable(one: _Values, other: _Values) -> bool:
-    """Return whether nullable numbers are the same, in half of the time of `equals`.
-
-    That copies all that is there. A NaN that is no missing value equals none here.
-    """
-    import numpy as np
-    import pandas as pd
-
-    mine, others = one.array, other.array
-    kinds = (pd.arrays.IntegerArray, pd.arrays.FloatingArray, pd.arrays.BooleanArray)
-    if not isinstance(mine, kinds) or mine.dtype != others.dtype:
-        return False
-    missing = np.array_equal(np.asarray(mine.isna()), np.asarray(others.isna()))
-    equal: Any = mine == others
-    return missing and bool(equal.all())
-
-
-def _same_floats(one: _Values, other: _Values) -> bool:
-    """Return what pandas does not of floats of Arrow's, whose NaN equals nothing, nor itself."""
-    import numpy as np
-    import pandas as pd
-    import pyarrow as pa
-
-    kind: Any = one.dtype
-    if one.dtype != other.dtype or not isinstance(kind, pd.ArrowDtype):
-        return False
-    if not pa.types.is_floating(kind.pyarrow_dtype):
-        return False
-    mine, others = (_held(column) for column in (one, other))
-    missing = np.array_equal(mine.is_null().to_numpy(), others.is_null().to_numpy())
-    return missing and np.array_equal(mine.to_numpy(), others.to_numpy(), equal_nan=True)
-
-
-def _held(column: _Values) -> pa.ChunkedArray:
-    array: Any = column.array
-    held: pa.ChunkedArray = array.__arrow_array__()
-    return held
 
 
 def dp(frame: pd.DataFrame) -> DpAccessor:

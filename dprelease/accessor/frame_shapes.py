@@ -49,14 +49,20 @@ def listed(given: object) -> list[Any] | None:
 
 
 def single(answer: pd.DataFrame) -> pd.DataFrame:
-    """Return an answer of one column as `value` and, if it has one, `moe`."""
+    """Name the column of an answer `value` and, if it has one, its margin `moe`; return it.
+
+    In place: pandas' `rename` copies all that an answer tells of itself, several times.
+    """
+    import pandas as pd
+
     names = {"answer": "value", "answer_moe": "moe"}
     renamed: dict[str, str] = {}
     for old, new in names.items():
         while new in answer.columns:
             new += "_"  # a key has that name
         renamed[old] = new
-    return answer.rename(columns=renamed)
+    answer.columns = pd.Index([renamed.get(name, name) for name in answer.columns])
+    return answer
 
 
 def value_counts(answer: pd.DataFrame, keys: list[str], column: str, *, sort: bool) -> pd.DataFrame:

@@ -153,6 +153,54 @@ MISSING: dict[str, Callable[[Any], Any]] = {
 }
 
 
+def behind(values: list[int], *, last: bool) -> Any:
+    """Return nullable numbers, the last of which may be missing whatever stands behind it."""
+    return pd.arrays.IntegerArray(np.array(values), np.array([False] * 2 + [last]))
+
+
+EQUAL: dict[str, tuple[Any, Any, Any]] = {
+    "behind missing ones": (
+        behind([1, 2, 3], last=True),
+        behind([1, 2, 4], last=True),
+        behind([1, 2, 3], last=False),
+    ),
+    "zeros of both signs": ([0.0, 1.0, 2.0], [-0.0, 1.0, 2.0], [0.0, 1.0, 2.5]),
+    "zeros that may be missing": (
+        pd.array([0.0, None, 2.0], "Float64"),
+        pd.array([-0.0, None, 2.0], "Float64"),
+        pd.array([None, 0.0, 2.0], "Float64"),
+    ),
+    "NaNs of other bits": (
+        np.array([1, 0x7FF8_0000_0000_0000, 2]).view(float),
+        np.array([1, 0x7FF8_0000_0000_0001, 2]).view(float),
+        np.array([1, 0x7FF0_0000_0000_0000, 2]).view(float),
+    ),
+    "every second number": (
+        np.arange(6)[::2],
+        np.array([0, 2, 4]),
+        np.array([0, 2, 5]),
+    ),
+    "truth values": ([True, False, True], [True, False, True], [True, False, False]),
+    "times": (
+        pd.to_datetime(["2024-01-01", None, "2024-01-02"]),
+        pd.to_datetime(["2024-01-01", None, "2024-01-02"]),
+        pd.to_datetime(["2024-01-01", None, "2024-01-03"]),
+    ),
+    "bytes of another type": (np.array([0, 0, 0]), np.array([0, 0, 0]), np.array([0.0, 0.0, 0.0])),
+}
+"""Values, the same ones in other bytes or another place, and other ones."""
+
+
+@pytest.mark.parametrize("kind", EQUAL)
+def test_equal_values_are_the_same_whatever_their_bytes(kind: str) -> None:
+    made = [pd.DataFrame({"state": ["VT", "NH", "VT"], "pay": pay}) for pay in EQUAL[kind]]
+    session = dprelease.Session(schema=SCHEMA, epsilon=1.0)
+    for frame in made[:2]:
+        frame.dp.use(session)
+    with pytest.raises(SessionError, match="DP-SESSION-002"):
+        made[2].dp.use(session)
+
+
 @pytest.mark.parametrize("where", ["column", "index"])
 @pytest.mark.parametrize("kind", MISSING)
 def test_a_missing_value_is_the_same_as_itself(kind: str, where: str) -> None:
