@@ -75,8 +75,11 @@ def connected(scratch: Path, settings: Settings) -> duckdb.DuckDBPyConnection:
 def opening_ahead() -> Iterator[None]:
     """Let a thread open the first connection of the block, while modules are loaded.
 
-    Nothing is left of it behind the block.
+    Nothing is left of it behind the block. One that is coming already is enough.
     """
+    if _AHEAD:
+        yield
+        return
     coming = _Coming()
     _AHEAD.append(coming)
     try:

@@ -32,11 +32,12 @@ from dprelease.statements.layers import (
 )
 from dprelease.statements.meanings import typed
 from dprelease.statements.partition_counts import partition
+from dprelease.statements.present_rows import is_present
 from dprelease.statements.raw_keys import raw_key
 from dprelease.statements.values.categories import is_short, or_else, position_in, with_stand_ins
 from dprelease.statements.values.lattice_steps import steps
 from dprelease.statements.values.row_values import NARROW, group_total, row_value, same_values
-from dprelease.statements.values.stored_candidates import Clamped, Rounded, as_stored
+from dprelease.statements.values.stored_candidates import stored_candidates
 from dprelease.statements.values.stored_numbers import (
     found_as_numbers,
     run_position,
@@ -124,14 +125,18 @@ class Compiler:
         """Return the statement of all vectors."""
         if by_rows:
             return self._statement(self._row_by_row())
-        return self._statement(self._grouped_first(), grouped_as_stored(self.query))
+        present = is_present(self.query, self.vectors)
+        return self._statement(self._grouped_first(), grouped_as_stored(self.query), present)
 
     def _statement(
-        self, steps_: list[tuple[str, str]], as_stored: frozenset[str] = frozenset()
+        self,
+        steps_: list[tuple[str, str]],
+        as_stored: frozenset[str] = frozenset(),
+        present: str = "",
     ) -> str:
         if len(steps_) == 1:
             return steps_[0][1]  # over rows that are there already
-        *named, (_, last) = [("typed", self.typed(as_stored)), *steps_]
+        *named, (_, last) = [("typed", self.typed(as_stored, present)), *steps_]
         ctes = ",\n".join(f"{name} AS (\n  {text}\n)" for name, text in named)
         return f"WITH {ctes}\n{last}"
 
@@ -159,7 +164,7 @@ class Compiler:
         by_group = self._statement([*kept, ("", grouped)])
         outside = self.query.keys.size * size
         kind = "INTEGER" if outside < NARROW else "BIGINT"
-        stored = self._stored_candidates(aggregate) if is_row else None
+        stored = stored_candidates(aggregate, self.columns, self.physical) if is_row else None
         if stored is not None:
             rows = self._rows([], kind, f", {stored.sql} AS v")
             pairs = self._statement([("kept", rows), ("", "SELECT cell, v FROM kept")])
@@ -169,16 +174,6 @@ class Compiler:
         if is_row:  # the engine is faster without a filter on what it computes
             kept = [("kept", self._rows([j]))]
         return ProfileSql(by_group, self._statement([*kept, ("", places)]), size)
-
-    def _stored_candidates(self, aggregate: Aggregate) -> Clamped | Rounded | None:
-        """Return values of which candidates are made where they are counted; None for others."""
-        name, lattice = aggregate.column or "", aggregate.lattice
-        column = self.columns[name]
-        if lattice is None or not isinstance(column, IntegerColumn | NumberColumn):
-            return None
-        if aggregate.candidates != lattice.upper - lattice.lower + 1:  # some lie between these
-            return None
-        return as_stored(typed_column(name), lattice, column, self.physical[name])
 
     def _rows(self, read: list[int], kind: str = "BIGINT", stored: str = "") -> str:
         """Return a SELECT of the cell of each row, maybe missing, and of its values.
@@ -194,9 +189,10 @@ class Compiler:
         person = "NULL" if unit.id is None else typed_column(unit.id)
         return f"SELECT {person} AS id, {cell} AS cell{values} FROM typed {' '.join(self.joins)}"
 
-    def typed(self, as_stored: frozenset[str] = frozenset()) -> str:
+    def typed(self, as_stored: frozenset[str] = frozenset(), present: str = "") -> str:
         """Return the layer in which every column, but those as stored, has its declared kind."""
-        inner = typed_rows(self.query, self.stored, self.joined, as_stored | self.untyped)
+        untyped = as_stored | self.untyped
+        inner = typed_rows(self.query, self.stored, self.joined, untyped, present)
         predicate = self.query.predicate
         return inner if predicate is None else f"SELECT * FROM ({inner}) WHERE {predicate.sql}"
 

@@ -75,9 +75,12 @@ class _Rows(Compiler):
         return FinestRows(sql, tuple(self.key_tables), stored, ones, self.unbounded)
 
     def _statement(
-        self, steps_: list[tuple[str, str]], as_stored: frozenset[str] = frozenset()
+        self,
+        steps_: list[tuple[str, str]],
+        as_stored: frozenset[str] = frozenset(),
+        present: str = "",
     ) -> str:
-        return super()._statement(steps_, as_stored | self._as_stored)
+        return super()._statement(steps_, as_stored | self._as_stored, present)
 
     def _code(self, key: Key, raw: str, *, of_groups: bool = False) -> str:
         if key.column not in self._as_stored:

@@ -131,11 +131,15 @@ def grouped_as_stored(query: Query) -> frozenset[str]:
 
 
 def typed_rows(
-    query: Query, own: Physical, joined: Physical, as_stored: frozenset[str] = frozenset()
+    query: Query,
+    own: Physical,
+    joined: Physical,
+    as_stored: frozenset[str] = frozenset(),
+    present: str = "",
 ) -> str:
     """Return a SELECT of the query's rows before its predicate, every column typed.
 
-    `as_stored`: but these.
+    `as_stored`: but these. `present`: a condition on stored columns that a row has to meet.
 
     Raises
     ------
@@ -144,6 +148,7 @@ def typed_rows(
     """
     needed, columns, formulas = needs(query), query.table.columns, query.formulas
     rows = _stored(SOURCE, needed.own, query.table, own, as_stored)
+    rows = f"{rows} WHERE {present}" if present else rows
     rows = _layered(rows, needed.before, columns, formulas)
     if query.join is not None:
         rows = _joined(query, query.join, rows, needed, joined, own)

@@ -177,7 +177,7 @@ def test_floats_are_those_that_the_engine_makes(name: str, kind: pa.DataType, da
     made = compile_query(median(declared), types).profiles["m"].stored
     with Engine.open(declared, frame) as engine:
         found = dense(engine, declared)
-        with mock.patch.object(compiler, "as_stored", return_value=None):
+        with mock.patch.object(compiler, "stored_candidates", return_value=None):
             engine._compiled = None
             assert found == dense(engine, declared)
     assert isinstance(made, Rounded) != (name == "ones" and kind == pa.int64())

@@ -7,7 +7,11 @@ bit; where that takes more than what is said here, it is left to the engine.
 
 from __future__ import annotations
 
-from dprelease.schema.columns import IntegerColumn, Lattice, NumberColumn
+from collections.abc import Mapping
+
+from dprelease.query.aggregates.aggregate import Aggregate
+from dprelease.schema.columns import Column, IntegerColumn, Lattice, NumberColumn
+from dprelease.statements.layers import typed_column
 from dprelease.statements.values.lattice_steps import (
     EXACT,
     float_ends,
@@ -49,6 +53,19 @@ class Rounded:
     first: int
     times: float = 1.0
     over: float = 1.0
+
+
+def stored_candidates(
+    aggregate: Aggregate, columns: Mapping[str, Column], physical: Mapping[str, str]
+) -> Clamped | Rounded | None:
+    """Return values of which candidates are made where they are counted; None for others."""
+    name, lattice = aggregate.column or "", aggregate.lattice
+    column = columns[name]
+    if lattice is None or not isinstance(column, IntegerColumn | NumberColumn):
+        return None
+    if aggregate.candidates != lattice.upper - lattice.lower + 1:  # some lie between these
+        return None
+    return as_stored(typed_column(name), lattice, column, physical[name])
 
 
 def as_stored(
