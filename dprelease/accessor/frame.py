@@ -86,14 +86,19 @@ class DpAccessor(Questions):
         known, frame = session.snapshot(token), self._frame
         if not _same_index(frame.index, known.index):
             raise SessionError("DP-SESSION-002")
+        names, registered = _names(frame), _names(known)
         for name in stored_columns(session.declared):
-            if list(frame.columns).count(name) > 1:
+            if max(names.count(name), registered.count(name)) > 1:
                 raise DataError("DP-DATA-003", table=session.table.name, column=name)
-            if name in frame.columns:
-                if name not in known.columns:
-                    raise SessionError("DP-SESSION-010", column=name)
-                if not _same_column(frame[name], known[name]):
-                    raise SessionError("DP-SESSION-002")
+            if name in names and name not in registered:
+                raise SessionError("DP-SESSION-010", column=name)
+            if name in names and not _same_column(frame[name], known[name]):
+                raise SessionError("DP-SESSION-002")
+
+
+def _names(frame: pd.DataFrame) -> list[str]:
+    """Return the names of columns that are texts, as declared ones are."""
+    return [name for name in frame.columns if isinstance(name, str)]
 
 
 class _Values(Protocol):
@@ -113,7 +118,7 @@ class _Values(Protocol):
 
 def _same_index(one: pd.Index, other: pd.Index) -> bool:
     """Return whether two indexes have the same values, a NaN as another one."""
-    return one.equals(other) or _same_floats(one, other)
+    return _equal(one, other) or _same_floats(one, other)
 
 
 def _same_column(one: pd.Series, other: pd.Series) -> bool:
@@ -126,7 +131,15 @@ def _same_column(one: pd.Series, other: pd.Series) -> bool:
     if _same_bytes(one.array, other.array):
         return True
     one, other = (each.reset_index(drop=True) for each in (one, other))
-    return one.equals(other) or _same_floats(one, other)
+    return _equal(one, other) or _same_floats(one, other)
+
+
+def _equal(one: _Values, other: _Values) -> bool:
+    """Return what pandas says; what can't be compared, as a signalling NaN, is not equal."""
+    try:
+        return one.equals(other)
+    except (ArithmeticError, TypeError, ValueError):
+        return False
 
 
 def _same_bytes(one: Any, other: Any) -> bool:
@@ -139,10 +152,12 @@ def _same_bytes(one: Any, other: Any) -> bool:
     import pandas as pd
 
     nullable = (pd.arrays.IntegerArray, pd.arrays.FloatingArray, pd.arrays.BooleanArray)
-    if isinstance(one, nullable):
+    if type(one) is not type(other):
+        return False
+    if type(one) in nullable:  # and none that somebody derived from them
         missing = [np.asarray(each.isna()) for each in (one, other)]
         return _equal_bytes(*missing) and _equal_bytes(*(_filled(each) for each in (one, other)))
-    if isinstance(one, pd.arrays.NumpyExtensionArray):
+    if type(one) is pd.arrays.NumpyExtensionArray:
         return _equal_bytes(one.to_numpy(), other.to_numpy())
     return False
 

@@ -19,6 +19,7 @@ from dprelease.query import quoting
 from dprelease.system.answered import answered
 from dprelease.system.forks import Maker, hold_for_ever
 from dprelease.system.undisturbed import undisturbed
+from dprelease.system.unforked import unforked
 
 Config = dict[str, str | bool | int | float | list[str]]
 
@@ -43,6 +44,27 @@ FEW_FILES = 256
 """Files of which what each says of itself is held: columns by groups of rows, a few kB each."""
 
 
+@contextmanager
+def connection(scratch: Path, settings: Settings) -> Iterator[Closing]:
+    """Yield a connection and its end, which comes with the block at the latest.
+
+    Whatever signals come meanwhile: a connection that nobody knows of keeps threads and memory.
+
+    Raises
+    ------
+    DataError
+        As `connected`.
+    """
+    closing: Closing | None = None
+    try:
+        with undisturbed():
+            closing = Closing(connected(scratch, settings))
+        yield closing
+    finally:
+        if closing is not None:
+            closing.end()
+
+
 def connected(scratch: Path, settings: Settings) -> duckdb.DuckDBPyConnection:
     """Return a connection of its own, in memory, that spills into a private folder.
 
@@ -56,19 +78,27 @@ def connected(scratch: Path, settings: Settings) -> duckdb.DuckDBPyConnection:
         asked: Config = {**settings.config, **KEEPING, "temp_directory": str(scratch)}
         link, left = _opened_ahead(), {**asked, **READING}
         if link is None:
-            link, left = duckdb.connect(config=PRIVATE | asked), {**READING}
+            link, left = _opened(PRIVATE | asked), {**READING}
         _OPEN[id(link)] = link
         sets = (f"SET {name} = {quoting.text(str(value))}" for name, value in left.items())
         with answered():
             link.execute("; ".join(sets))
-    except duckdb.Error:
+        without_progress(link)
+    except BaseException as problem:
         if link is not None:
             closed(link)
+        if not isinstance(problem, duckdb.Error):
+            raise
         link = None
     if link is None:
         raise DataError("DP-ENGINE-004")
-    without_progress(link)
     return link
+
+
+def _opened(config: Config) -> duckdb.DuckDBPyConnection:
+    """Return a new connection; no fork meanwhile, whose child would wait for the engine's locks."""
+    with unforked(cuts=False):
+        return duckdb.connect(config=config)
 
 
 @contextmanager
@@ -80,16 +110,19 @@ def opening_ahead() -> Iterator[None]:
     if _AHEAD:
         yield
         return
-    coming = _Coming()
-    _AHEAD.append(coming)
+    coming: _Coming | None = None
     try:
+        with undisturbed():
+            coming = _Coming()
+            _AHEAD.append(coming)
         yield
     finally:
-        with contextlib.suppress(ValueError):  # it was asked for
-            _AHEAD.remove(coming)
-            link = coming.get()
-            if link is not None:
-                link.close()
+        with undisturbed(), contextlib.suppress(ValueError):  # it was asked for
+            if coming is not None:
+                _AHEAD.remove(coming)
+                link = coming.get()
+                if link is not None:
+                    link.close()
 
 
 class _Coming:
@@ -105,7 +138,7 @@ class _Coming:
 
     def _open(self) -> None:
         with contextlib.suppress(duckdb.Error, OSError, MemoryError):
-            self._links.append(duckdb.connect(config=PRIVATE))
+            self._links.append(_opened(PRIVATE))
 
     def get(self) -> duckdb.DuckDBPyConnection | None:
         """Return the connection once it is open, one time; None where there is none."""
@@ -164,7 +197,7 @@ class Closing:
     """The end of a connection: in a thread, once it is asked no more, or when its user ends."""
 
     def __init__(self, link: duckdb.DuckDBPyConnection) -> None:
-        self._link = link
+        self.link = link
         self._thread: threading.Thread | None = None
 
     @property
@@ -174,7 +207,7 @@ class Closing:
 
     def begin(self) -> None:
         """Close the connection in a thread: it takes milliseconds. Later, if none is to be had."""
-        thread = threading.Thread(target=closed, args=(self._link,), name="dprelease-close")
+        thread = threading.Thread(target=closed, args=(self.link,), name="dprelease-close")
         with contextlib.suppress(RuntimeError), undisturbed():
             thread.start()
             self._thread = thread
@@ -185,7 +218,7 @@ class Closing:
         with undisturbed():
             if self._thread is not None:
                 self._thread.join()
-            closed(self._link)
+            closed(self.link)
 
 
 _OPEN: dict[int, duckdb.DuckDBPyConnection] = {}

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from dprelease.errors import DataError, DpReleaseError, State
 from dprelease.exact.asked_floats import AskedFloats
-from dprelease.exact.connection import FEW_FILES, FORGETTING, Closing, connected, locking
+from dprelease.exact.connection import FEW_FILES, FORGETTING, Closing, connection, locking
 from dprelease.exact.engine_memory import refuse_little
 from dprelease.exact.finest_tables import FinestTables
 from dprelease.exact.inputs import (
@@ -68,7 +68,7 @@ class Engine:
     _by_arrow: ClassVar[bool] = True
     """Whether rows that the engine can't read as they are come by Arrow."""
 
-    def __init__(self, inputs: list[Input], scratch: Path, settings: Settings = DEFAULT) -> None:
+    def __init__(self, inputs: list[Input], scratch: Path, closing: Closing) -> None:
         self.declared = inputs[0].declared
         self._inputs, self._scratch = inputs, scratch
         self._floats = AskedFloats(())
@@ -78,8 +78,7 @@ class Engine:
         self._tables: ScannedTables | None = None
         self._rows: SharedRows | None = None
         self._maker = Maker()
-        self._connection = connected(scratch, settings)
-        self._closing = Closing(self._connection)
+        self._connection, self._closing = closing.link, closing
         self._in_ranges = False
         self._reader = TableReader(self._read_rows, scratch)
         steps = self._read_rows, self._register, self._bound, self._forget
@@ -126,8 +125,7 @@ class Engine:
             servers = servers or stack.enter_context(servers_of(read))
             inputs = find_inputs(tables, servers)
             scratch = stack.enter_context(settings.scratch())
-            engine = cls(inputs, scratch, settings)
-            stack.callback(engine._closing.end)
+            engine = cls(inputs, scratch, stack.enter_context(connection(scratch, settings)))
             engine._prepare(queries)
             yield engine
 

@@ -24,10 +24,13 @@ PAUSE = 0.0005
 
 
 class Work:
-    """Work under way in a thread; `opened` is what no child may end."""
+    """Work under way in a thread; `opened` is what no child may end.
 
-    def __init__(self) -> None:
-        self.thread = threading.get_ident()
+    `cuts`: whether a child that is forked all the same, by this thread, believes in half of it.
+    """
+
+    def __init__(self, *, cuts: bool = True) -> None:
+        self.thread, self.cuts = threading.get_ident(), cuts
         self.opened: object = None
 
 
@@ -48,9 +51,9 @@ def is_cut() -> bool:
 
 
 @contextmanager
-def unforked() -> Iterator[Work]:
-    """Let no other thread fork during a block, which may be within another one."""
-    work = Work()
+def unforked(*, cuts: bool = True) -> Iterator[Work]:
+    """Let no other thread fork during a block, which may be within another one; see `Work`."""
+    work = Work(cuts=cuts)
     try:
         _enter(work)
         yield work
@@ -87,7 +90,7 @@ def _go_on() -> None:
 def _born() -> None:
     """Note in a child what it lacks: the end of the work that was under way."""
     for work in tuple(_AT_WORK.values()):
-        _CUT[0] = True
+        _CUT[0] |= work.cuts
         hold_for_ever(work.opened)
     _AT_WORK.clear()
     _FORKING.clear()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -238,6 +239,61 @@ def test_a_column_twice_is_never_known() -> None:
     twice = pd.concat([found, found[["age"]] + 1], axis=1)
     with pytest.raises(DataError, match="DP-DATA-003"):
         twice.dp.use(session)
+
+
+def test_a_column_that_was_registered_twice_is_never_known() -> None:
+    session = dprelease.Session(SCHEMA, epsilon=1)
+    found = frame()
+    pd.concat([found, found[["age"]]], axis=1).dp.use(session)
+    with pytest.raises(DataError, match="DP-DATA-003"):
+        found.dp.use(session)
+
+
+def test_columns_of_two_levels_are_none_of_the_declared() -> None:
+    session = dprelease.Session(SCHEMA, epsilon=1)
+    found = frame()
+    found.dp.use(session)
+    levels = pd.concat({"age": found[["age", "age"]] + 1}, axis=1)
+    levels.dp.use(session)
+    assert len(levels.dp.count(epsilon=1)) == 1
+
+
+def test_a_column_without_a_name_is_none_of_the_declared() -> None:
+    session = dprelease.Session(SCHEMA, epsilon=1)
+    found = frame()
+    found.dp.use(session)
+    more = pd.concat([found, pd.DataFrame({pd.NA: found["age"]})], axis=1)
+    more.dp.use(session)
+    assert len(more.dp.count(epsilon=1)) == 1
+
+
+@pytest.mark.parametrize("where", ["column", "index"])
+def test_what_cannot_be_compared_is_not_the_same(where: str) -> None:
+    def made() -> pd.DataFrame:
+        cells = pd.Series([Decimal("sNaN"), 1], dtype=object)
+        if where == "column":
+            return pd.DataFrame({"pay": cells})
+        return pd.DataFrame({"pay": [1.0, 2.0]}, index=pd.Index(cells))
+
+    session = dprelease.Session(SCHEMA, epsilon=1)
+    made().dp.use(session)
+    with pytest.raises(SessionError, match="DP-SESSION-002"):
+        made().dp.use(session)
+
+
+class Lie(pd.arrays.IntegerArray):
+    """Says other numbers than it holds."""
+
+    def to_numpy(self, *_given: Any, **_named: Any) -> Any:
+        return np.array([1, 2])
+
+
+def test_what_an_array_of_somebody_says_of_itself_is_not_taken() -> None:
+    session = dprelease.Session(SCHEMA, epsilon=1)
+    pd.DataFrame({"age": pd.array([1, 2], "Int64")}).dp.use(session)
+    lie = Lie(np.array([50, 60]), np.array([False, False]))
+    with pytest.raises(SessionError, match="DP-SESSION-002"):
+        pd.DataFrame({"age": lie}).dp.use(session)
 
 
 def test_a_column_twice_that_is_not_declared_is_not_read() -> None:

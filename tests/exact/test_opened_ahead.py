@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import nullcontext
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from dprelease.exact.settings import DEFAULT, Settings
 from dprelease.release.runs import pipeline
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
+from dprelease.system.unforked import is_cut
 from tests import processes
 from tests.exact.build import declare
 from tests.release.build import write
@@ -273,3 +276,83 @@ def test_a_source_that_is_refused_leaves_none(
     with pytest.raises(DataError, match="DP-DATA-001"), open_engine(declared, None):
         pass
     assert opened == ["dprelease-connect"]
+
+
+def interrupted(*_given: Any, **_named: Any) -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.mark.parametrize("where", ["begun", "ahead", "set", "opened"])
+def test_an_interrupt_leaves_no_connection(
+    where: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Wherever it comes: a connection that nobody knows of keeps threads for as long as we live."""
+    if where == "begun":
+        monkeypatch.setattr(connection.time, "sleep", interrupted)
+    if where == "ahead":
+        monkeypatch.setattr(threading.Thread, "join", after(threading.Thread.join))
+    if where == "set":
+        monkeypatch.setattr(connection, "without_progress", interrupted)
+    if where == "opened":
+        monkeypatch.setattr(connection, "_opened", after(connection._opened))
+    engine = open_engine(declare({"n": {"type": "integer"}}), FRAME)
+    with pytest.raises(KeyboardInterrupt):
+        with_nothing(opening_ahead() if where in ("begun", "ahead") else engine)
+    assert not connection._OPEN
+
+
+def with_nothing(block: AbstractContextManager[object]) -> None:
+    with block:
+        pass
+
+
+def after(work: Callable[..., Any]) -> Callable[..., Any]:
+    """Return some work that is interrupted just before its end."""
+
+    def told(*given: Any, **named: Any) -> Any:
+        interrupted()
+        return work(*given, **named)
+
+    return told
+
+
+def raised(_link: object) -> None:
+    raise TimeoutError
+
+
+def test_what_else_ends_the_opening_leaves_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(connection, "without_progress", raised)
+    with pytest.raises(TimeoutError):
+        connected(tmp_path, DEFAULT)
+    assert not connection._OPEN
+
+
+@pytest.mark.parametrize("ahead", [True, False])
+def test_a_fork_waits_for_a_connection(
+    ahead: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The engine's own locks would stay closed in the child, which could open none."""
+    connect, begun, done = duckdb.connect, threading.Event(), []
+
+    def slowly(*given: Any, **named: Any) -> Any:
+        begun.set()
+        time.sleep(0.3)
+        link = connect(*given, **named)
+        done.append(True)
+        return link
+
+    def work() -> None:
+        with opening_ahead() if ahead else nullcontext():
+            closed(connected(tmp_path, DEFAULT))
+
+    monkeypatch.setattr(duckdb, "connect", slowly)
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert begun.wait(60)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if done and not is_cut() else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    thread.join()

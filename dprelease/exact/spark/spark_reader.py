@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import ClassVar
 
 from dprelease.errors import State
+from dprelease.exact.connection import Closing
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.inputs import Input
 from dprelease.exact.reading.sources import pattern
-from dprelease.exact.settings import DEFAULT, Settings
 from dprelease.exact.spark.executors.task_files import ROW_NUMBER
 from dprelease.exact.spark.executors.task_rows import packed
 from dprelease.query import quoting
@@ -25,8 +25,8 @@ class Reader(Engine):
 
     _by_arrow: ClassVar[bool] = False
 
-    def __init__(self, inputs: list[Input], scratch: Path, settings: Settings = DEFAULT) -> None:
-        super().__init__(inputs, scratch, settings)
+    def __init__(self, inputs: list[Input], scratch: Path, closing: Closing) -> None:
+        super().__init__(inputs, scratch, closing)
         self._lengths: dict[int, tuple[list[int], bool]] = {}
 
     @property
