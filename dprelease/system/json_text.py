@@ -27,7 +27,9 @@ def parsed(raw: bytes, refuse_constant: Callable[[str], Any] | None = None) -> A
     if len(raw) > MOST_BYTES or _has_many_items(raw):
         raise ValueError("larger than what is read")
     # In other encodings, which `loads` would detect, bytes of letters look like marks.
-    return json.loads(raw.decode("utf-8"), parse_constant=refuse_constant)
+    text = raw.decode("utf-8")
+    del raw  # whoever keeps no name of it has its room back
+    return json.loads(text, parse_constant=refuse_constant)
 
 
 def _has_many_items(raw: bytes) -> bool:
