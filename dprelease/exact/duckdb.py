@@ -15,7 +15,7 @@ import pyarrow as pa
 from dprelease.errors import DataError, DpReleaseError, State
 from dprelease.exact.asked_floats import AskedFloats
 from dprelease.exact.connection import FEW_FILES, FORGETTING, Closing, connection, locking
-from dprelease.exact.engine_memory import refuse_little
+from dprelease.exact.engine_memory import SHORT_OF_MEMORY, refuse_little
 from dprelease.exact.finest_tables import FinestTables
 from dprelease.exact.inputs import (
     Input,
@@ -340,8 +340,9 @@ class Engine:
                     for relation in self._inputs:
                         relation.fetch(self._connection)
                 return work(self._connection)
-            except (duckdb.Error, MemoryError, OSError, ValueError, pa.ArrowException):
+            except (duckdb.Error, MemoryError, OSError, ValueError, pa.ArrowException) as problem:
                 given = given or self._inputs[0]
+                code = "DP-DATA-006" if isinstance(problem, SHORT_OF_MEMORY) else code
                 fields = named(given.declared, given.opened is not None)
                 failure = DataError(code, state=state, **fields, format=given.kind)
         raise failure

@@ -11,6 +11,9 @@ from dprelease.errors import DataError
 from dprelease.exact.inputs import Input
 from dprelease.exact.reading.sources import CSV_BUFFER, named
 
+SHORT_OF_MEMORY = (MemoryError, duckdb.OutOfMemoryException)
+"""What is raised where there is none left, which says nothing of a source."""
+
 UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 JSON_BUFFER = 32 << 20

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 from dprelease.errors import DataError, DpReleaseError, State
 from dprelease.exact.bounding import bounding_in_memory as bounding
 from dprelease.exact.bounding import kept
 from dprelease.exact.duckdb import Engine
+from dprelease.exact.inputs import Input
 from dprelease.exact.settings import SCRATCH, Settings
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
@@ -271,3 +273,18 @@ def test_what_a_kill_leaves_is_removed_by_the_next_run(tmp_path: Path) -> None:
     (left / "spilled").write_text("rows")
     run(read_declaration(path))
     assert list((tmp_path / "spill").iterdir()) == []
+
+
+@pytest.mark.parametrize("short", [MemoryError, duckdb.OutOfMemoryException, pa.ArrowMemoryError])
+def test_want_of_memory_is_not_told_of_the_source(
+    short: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def describe(_self: Input, _link: object) -> None:
+        raise short("Out of Memory Error: 4711 bytes")
+
+    monkeypatch.setattr(Input, "describe", describe)
+    declared = declare({"n": {"type": "integer"}})
+    with pytest.raises(DataError, match="DP-DATA-006") as told:
+        Engine.open(declared, pa.table({"n": [1]})).__enter__()
+    assert "no row was read" in str(told.value)
+    assert "4711" not in str(told.value)
