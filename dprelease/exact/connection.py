@@ -117,10 +117,11 @@ def opening_ahead() -> Iterator[None]:
             _AHEAD.append(coming)
         yield
     finally:
-        with undisturbed(), contextlib.suppress(ValueError):  # it was asked for
+        with undisturbed():
             if coming is not None:
-                _AHEAD.remove(coming)
-                link = coming.get()
+                with contextlib.suppress(ValueError):  # it was asked for
+                    _AHEAD.remove(coming)
+                link = coming.get()  # none where it was had
                 if link is not None:
                     link.close()
 
@@ -130,21 +131,25 @@ class _Coming:
 
     def __init__(self) -> None:
         self._links: list[duckdb.DuckDBPyConnection] = []
-        self._maker = Maker()
+        self._maker, self._over = Maker(), threading.Event()
         self._thread = threading.Thread(target=self._open, name="dprelease-connect")
         with contextlib.suppress(RuntimeError):  # no more threads are to be had
             self._thread.start()
             time.sleep(HANDED_OVER)
 
     def _open(self) -> None:
-        with contextlib.suppress(duckdb.Error, OSError, MemoryError):
-            self._links.append(_opened(PRIVATE))
+        try:
+            with contextlib.suppress(duckdb.Error, OSError, MemoryError):
+                self._links.append(_opened(PRIVATE))
+        finally:
+            self._over.set()
 
     def get(self) -> duckdb.DuckDBPyConnection | None:
         """Return the connection once it is open, one time; None where there is none."""
         if not self._maker.is_here:
             return None
         if self._thread.ident is not None:
+            self._over.wait()  # to join a thread once more that was interrupted waits for nothing
             self._thread.join()
         return self._links.pop() if self._links else None
 

@@ -306,6 +306,42 @@ def with_nothing(block: AbstractContextManager[object]) -> None:
         pass
 
 
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_timer_that_ends_the_waiting_leaves_no_thread(
+    asked: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Also of a signal that nobody holds back, and that comes while the thread is waited for."""
+    connect = duckdb.connect
+
+    def slowly(*given: Any, **named: Any) -> Any:
+        time.sleep(0.4)
+        return connect(*given, **named)
+
+    def late(_number: int, _frame: object) -> None:
+        raise TimeoutError
+
+    monkeypatch.setattr(duckdb, "connect", slowly)
+    before = signal.signal(signal.SIGALRM, late)
+    try:
+        with pytest.raises(TimeoutError):
+            timed(tmp_path, asked=asked)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert not connection._OPEN
+    for thread in threading.enumerate():
+        if thread.name == "dprelease-connect":
+            assert not asked  # it is known all the same, so a process waits for it at its end
+            thread.join()
+
+
+def timed(scratch: Path, *, asked: bool) -> None:
+    with opening_ahead():
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        if asked:
+            closed(connected(scratch, DEFAULT))
+
+
 def after(work: Callable[..., Any]) -> Callable[..., Any]:
     """Return some work that is interrupted just before its end."""
 
