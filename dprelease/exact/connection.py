@@ -105,11 +105,8 @@ def _opened(config: Config) -> duckdb.DuckDBPyConnection:
 def opening_ahead() -> Iterator[None]:
     """Let a thread open the first connection of the block, while modules are loaded.
 
-    Nothing is left of it behind the block. One that is coming already is enough.
+    Nothing is left of it behind the block.
     """
-    if _AHEAD:
-        yield
-        return
     coming: _Coming | None = None
     try:
         with undisturbed():

@@ -28,12 +28,6 @@ class MachineKind:
             return _engine(sources, settings)
         return _first_engine(sources, settings)
 
-    def begun(self) -> AbstractContextManager[None]:
-        """See `Beginning.begun`."""
-        from dprelease.exact.connection import opening_ahead
-
-        return opening_ahead()
-
     def left_open(self, spec: ReleaseSpec) -> list[str]:
         """Return nothing: nobody else takes part."""
         return []
