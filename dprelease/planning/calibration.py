@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import cache
 from typing import NoReturn, TypeVar
 
 from dprelease.errors import BudgetError, Place
@@ -26,12 +26,6 @@ NO_MEAN = 1000.0
 
 Shape = Mapping[str, str | float]
 Made = TypeVar("Made")
-
-Law = tuple[type[Randomizer], tuple[tuple[str, str | float], ...], Sensitivity, Fraction]
-"""A family, its shape, a sensitivity and a weight: one law for every factor."""
-
-MOST_FACTORS = 1024
-"""Laws of pure budgets whose factors a process remembers."""
 
 Factors = dict[object, tuple[float, float]]
 """Factors of noises that were solved, by their families and shapes: where to look for the next.
@@ -61,7 +55,7 @@ class UnscaledNoise:
         return Fraction(math.isqrt(self.sensitivity.l2_squared * 4**40)) / 2**40 / self.weight
 
     @property
-    def law(self) -> Law:
+    def law(self) -> object:
         """Return what is equal for noises that have the same law at every factor."""
         return self.kind, tuple(sorted(self.shape.items())), self.sensitivity, self.weight
 
@@ -179,7 +173,7 @@ def solve(
     if budget.variant is Variant.PURE:
         left = budget.amount - (pure_epsilon(fixed) or 0)
         total = sum((noise.weight for noise in noises), Fraction(0))
-        return _each_once(noises, lambda noise: _pure(noise, left * noise.weight / total))
+        return _each_once(noises, lambda noise: _pure(noise, left * noise.weight / total, known))
 
     @cache
     def price(factor: float) -> float:
@@ -255,45 +249,28 @@ def _guess(noises: Sequence[UnscaledNoise], budget: Budget) -> float:
     return min(float(total / budget.amount), start)
 
 
-def _pure(noise: UnscaledNoise, share: Fraction) -> Randomizer:
-    """Return the mechanism that spends a share."""
-    factor = _pure_factor(*noise.law, share)
-    if factor is None:
-        _explain([noise], _pure_start(noise.weight, share))
-    return noise.at(factor)
-
-
-def _pure_start(weight: Fraction, share: Fraction) -> float:
-    return round_up(weight / Fraction(_pure_goal(share))) * ROOM
-
-
-def _pure_goal(share: Fraction) -> float:
-    return round_down(share / Fraction(ROOM))
-
-
-@lru_cache(maxsize=MOST_FACTORS)
-def _pure_factor(
-    kind: type[Randomizer],
-    shape: tuple[tuple[str, str | float], ...],
-    sensitivity: Sensitivity,
-    weight: Fraction,
-    share: Fraction,
-) -> float | None:
-    """Return the factor of the law that spends a share; None if there is none.
-
-    It depends on nothing else, so one that was found is not searched again: `auto` asks for the
-    same laws several times, and a session for those of its last question.
-    """
-    noise = UnscaledNoise(kind, dict(shape), sensitivity, weight, Place(""))
+def _pure(noise: UnscaledNoise, share: Fraction, known: Factors) -> Randomizer:
+    """Return the mechanism that spends a share; one that was found before is not searched again."""
+    found = known.get((noise.law, share))
+    if found is not None:
+        return noise.at(found[0])
+    made: dict[float, Randomizer] = {}
 
     def price(factor: float) -> float:
         try:
-            epsilon = pure_epsilon([priced(noise.at(factor), sensitivity)])
+            made[factor] = noise.at(factor)
+            epsilon = pure_epsilon([priced(made[factor], noise.sensitivity)])
         except BudgetError:
             return math.inf
         return math.inf if epsilon is None else round_up(epsilon)
 
-    return least_factor(price, _pure_goal(share), _pure_start(weight, share))
+    goal = round_down(share / Fraction(ROOM))
+    start = round_up(noise.weight / Fraction(goal)) * ROOM
+    factor = least_factor(price, goal, start)
+    if factor is None:
+        _explain([noise], start)
+    known[noise.law, share] = factor, -1.0
+    return made[factor]
 
 
 def _check_concentration(noises: Sequence[UnscaledNoise], factor: float) -> None:
