@@ -3,7 +3,7 @@
 A query whose sums are all over one stored number asks nothing of rows in which it is missing. Where
 a source says so itself, as Parquet does, to leave them out costs less than to type and add them up:
 of 10 million rows, a fifth of them without a float, a sixth of the time. NaN is left to the types:
-to look for it takes longer than it gains. Where no number is missing it costs two parts in a hundred.
+to look for it takes longer than it gains. Where no number is missing it costs a fiftieth.
 
 It is right only where rows are not bounded, for there each of them could take the place of another.
 """
