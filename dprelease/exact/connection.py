@@ -148,7 +148,10 @@ class _Coming:
         if self._thread.ident is not None:
             self._over.wait()  # to join a thread once more that was interrupted waits for nothing
             self._thread.join()
-        return self._links.pop() if self._links else None
+        try:
+            return self._links.pop()
+        except IndexError:  # it could not be opened, or another thread has it
+            return None
 
     def leave(self) -> None:
         """Let it never end in this process, which is a child of the one that opened it."""

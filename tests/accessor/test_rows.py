@@ -249,22 +249,21 @@ def test_a_column_that_was_registered_twice_is_never_known() -> None:
         found.dp.use(session)
 
 
-def test_columns_of_two_levels_are_none_of_the_declared() -> None:
-    session = dprelease.Session(SCHEMA, epsilon=1)
-    found = frame()
-    found.dp.use(session)
-    levels = pd.concat({"age": found[["age", "age"]] + 1}, axis=1)
-    levels.dp.use(session)
-    assert len(levels.dp.count(epsilon=1)) == 1
+OTHERS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+    "of two levels": lambda found: pd.concat({"age": found[["age", "age"]] + 1}, axis=1),
+    "without a name": lambda found: pd.concat([found, pd.DataFrame({pd.NA: found["age"]})], axis=1),
+    "twice": lambda found: pd.concat([found, found[["of_mine"]]], axis=1),
+}
 
 
-def test_a_column_without_a_name_is_none_of_the_declared() -> None:
+@pytest.mark.parametrize("kind", OTHERS)
+def test_columns_that_are_not_declared_are_not_read(kind: str) -> None:
     session = dprelease.Session(SCHEMA, epsilon=1)
-    found = frame()
+    found = frame().assign(of_mine=1)
     found.dp.use(session)
-    more = pd.concat([found, pd.DataFrame({pd.NA: found["age"]})], axis=1)
-    more.dp.use(session)
-    assert len(more.dp.count(epsilon=1)) == 1
+    other = OTHERS[kind](found)
+    other.dp.use(session)
+    assert len(other.dp.count(epsilon=1)) == 1
 
 
 @pytest.mark.parametrize("where", ["column", "index"])
@@ -294,14 +293,6 @@ def test_what_an_array_of_somebody_says_of_itself_is_not_taken() -> None:
     lie = Lie(np.array([50, 60]), np.array([False, False]))
     with pytest.raises(SessionError, match="DP-SESSION-002"):
         pd.DataFrame({"age": lie}).dp.use(session)
-
-
-def test_a_column_twice_that_is_not_declared_is_not_read() -> None:
-    session = dprelease.Session(SCHEMA, epsilon=1)
-    found = frame().assign(of_mine=1)
-    twice = pd.concat([found, found[["of_mine"]]], axis=1)
-    twice.dp.use(session)
-    assert len(twice.dp.count(epsilon=1)) == 1
 
 
 def test_the_refusals_tell_the_way_out() -> None:

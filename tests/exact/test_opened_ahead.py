@@ -137,6 +137,28 @@ def test_one_that_another_thread_takes(monkeypatch: pytest.MonkeyPatch, tmp_path
         closed(connected(tmp_path, DEFAULT))
 
 
+def take(coming: connection._Coming, got: list[object]) -> None:
+    got.append(coming.get())
+
+
+def test_one_that_two_threads_wait_for_is_had_once() -> None:
+    """One that asked for it, and the block that began it and ends meanwhile."""
+    for _ in range(20):
+        with opening_ahead():
+            (coming,) = connection._AHEAD
+            got: list[object] = []
+            threads = [threading.Thread(target=take, args=(coming, got)) for _ in "ab"]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert [link is None for link in got].count(True) == 1
+            assert len(got) == 2
+            for link in got:
+                if isinstance(link, duckdb.DuckDBPyConnection):
+                    link.close()
+
+
 def test_one_that_cannot_be_opened_is_tried_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
