@@ -24,7 +24,7 @@ WORDS = frozenset(
 )
 """What `auto` says of its choice, beside numbers, errors and names of mechanisms."""
 
-NUMBER = re.compile(r"[+-]?[0-9.]{1,24}(e[+-]?[0-9]{1,3})?%?|%")
+NUMBER = re.compile(r"[+-]?([0-9.]{1,320}|inf)(e[+-]?[0-9]{1,3})?%?|%")
 
 
 def recorded_law(held: Mapping[str, Any], law_of: Callable[[Event], Law]) -> Law | None:

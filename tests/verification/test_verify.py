@@ -26,6 +26,7 @@ from dprelease.query.resolve import resolve
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import declaration_from_texts, read_declaration
 from dprelease.tables import formats
+from dprelease.verification.recorded_noise import NUMBER
 from dprelease.verification.verify import Report, verify
 from tests.release.build import RELEASE, publish, write
 from tests.replay import Keyed
@@ -352,3 +353,30 @@ def test_the_manifest_says_what_was_promised(published: Path) -> None:
         "moves": [{"shift": 2, "cells": 1}],
     }
     assert not set(record) & {"created", "time", "rows_read", "duration", "salt"}
+
+
+LARGE = """
+title: Ages
+tables: [people.yaml]
+budget: {{epsilon: {epsilon}}}
+queries: {{ages: {{from: people, group_by: [city], columns: {{total: {{sum: age}}, rows: {{count: "*"}}}}}}}}
+output: out
+"""
+
+
+@pytest.mark.parametrize("epsilon", ["20", "60", "100"])
+def test_a_release_of_a_large_budget_is_verified(epsilon: str, tmp_path: Path) -> None:
+    """Its best law may be many powers of ten better than the next one, which the manifest tells."""
+    path = write(tmp_path)
+    schema = tmp_path / "people.yaml"
+    rows = [line for line in schema.read_text().splitlines(True) if "privacy_unit" not in line]
+    schema.write_text("".join(rows))
+    path.write_text(LARGE.format(epsilon=epsilon))
+    folder = run(read_declaration(path))
+    assert "beside it" in (folder / "manifest.json").read_text()
+    report = verify(folder)
+    assert report.ok, [str(finding) for finding in report.findings]
+
+
+def test_what_earlier_versions_told_of_large_budgets_is_a_number() -> None:
+    assert NUMBER.fullmatch("+205805811458283995136.000")

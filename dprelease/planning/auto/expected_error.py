@@ -118,6 +118,12 @@ class Pricing:
         return self.budget.price(vectors) if self.charged is None else size
 
 
+def percent(more: float) -> str:
+    """Return how much more an error is, in percent; shortly where that is huge."""
+    times = 100 * max(0.0, more)
+    return f"{times:.3f}" if times < 1e6 else f"{times:.3g}"
+
+
 def _coarse(noise: UnscaledNoise) -> UnscaledNoise:
     """Return the noise with shifts of at most `COARSE` steps, so that alike columns merge.
 

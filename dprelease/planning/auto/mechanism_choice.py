@@ -18,7 +18,7 @@ from dprelease.planning.auto.candidates import (
     line_of,
     open_number,
 )
-from dprelease.planning.auto.expected_error import Pricing
+from dprelease.planning.auto.expected_error import Pricing, percent
 from dprelease.planning.auto.ledger_cost import Charged
 from dprelease.planning.budget_shares import Share
 from dprelease.planning.calibration import Factors, UnscaledNoise
@@ -220,7 +220,7 @@ class _Search:
     def _note(self, autos: list[int], order: list[str], errors: Mapping[str, float]) -> None:
         least = errors[order[0]]
         beside = [
-            f"{name} +{100 * max(0.0, errors[name] / least - 1):.3f} %"
+            f"{name} +{percent(errors[name] / least - 1)} %"
             for name in order[1:4]
             if math.isfinite(errors[name]) and least > 0
         ]
