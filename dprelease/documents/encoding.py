@@ -5,14 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
+
+TEXTS = 1024
+"""Texts of the encoder, most of them some letters, that make a piece."""
 
 
 def pieces(record: dict[str, Any]) -> Iterator[bytes]:
     """Yield the one encoding of a record: sorted keys, two spaces, UTF-8, one final newline."""
     encoder = json.JSONEncoder(sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False)
-    for text in encoder.iterencode(record):
-        yield text.encode()
+    texts = encoder.iterencode(record)
+    while piece := "".join(islice(texts, TEXTS)):
+        yield piece.encode()
     yield b"\n"
 
 
