@@ -273,7 +273,7 @@ class Engine:
         sql = compile_partitions(query, self.physical, self.joined)
         columns = self._read_rows(lambda link: link.execute(sql).fetchnumpy())
         self.refuse_change()
-        return Partitions(list(columns["cell"]), np.asarray(columns["n"], dtype=np.int64))
+        return Partitions.of(list(columns["cell"]), np.asarray(columns["n"], dtype=np.int64))
 
     def compile_records(self, records: Records) -> CompiledRecords:
         """Return the SQL of records over the types that the source really has.

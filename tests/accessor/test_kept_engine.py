@@ -93,6 +93,7 @@ TEXTS: dict[str, Any] = {
 }
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("kind", TEXTS.values(), ids=TEXTS)
 @given(cells=st.lists(st.sampled_from(["VT", "NH", "XX", " VT", "", None]), min_size=1))
 @settings(max_examples=10)

@@ -70,6 +70,7 @@ def said(answer: Any) -> str:
     return " | ".join([*names, *cells])
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("language", [None, "en", "fr"])
 @pytest.mark.parametrize("case", ASKED)
 def test_labels_stand_where_names_and_codes_stood(

@@ -50,6 +50,7 @@ def asked(rows: pd.DataFrame, schema: dict[str, Any], statement: str) -> pd.Data
     return rows.dp.sql(statement, epsilon=90)
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("aggregate", AGGREGATES)
 def test_each_aggregate_under_each_name(aggregate: str) -> None:
     """Several names in one statement, by a key whose own name is no file's."""

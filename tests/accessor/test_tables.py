@@ -241,6 +241,7 @@ def test_they_show_what_they_are() -> None:
     assert repr(tables).startswith("<2 tables\n  'total': 1 row of count")
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 @pytest.mark.parametrize("consistent", [False, True])
 def test_tables_protect_what_their_session_protects(

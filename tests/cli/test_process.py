@@ -37,6 +37,7 @@ def both(command: str) -> list[tuple[int, str, str]]:
     return [ended(f"{command}\n{last}") for last in ("command()\n", whole)]
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(
     "body",
     [
@@ -126,6 +127,7 @@ def test_a_session_that_goes_on_is_not_ended() -> None:
     assert done.stdout.strip() == b"42"
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("words", [["--help"], ["mechanisms", "--json"], ["plan"], ["check", "no"]])
 def test_both_entries_end_as_the_bare_application(words: list[str]) -> None:
     scripts = ["from dprelease.cli import app; app()", "from dprelease.cli import main; main()"]

@@ -177,6 +177,7 @@ NO_WIDE = (estimate, statement)
 HEADS = ("column ", "computed ", "mechanism ", "honest ", "table ", "entry ", "value ", "city ")
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(
     "command", [central, local, estimate, federated, ledger, history, compare, statement]
 )

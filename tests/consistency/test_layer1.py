@@ -334,6 +334,7 @@ PLANTED = {
 }
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("fault", PLANTED)
 def test_planted_faults_are_found(fault, monkeypatch):
     where, name, wrong = PLANTED[fault]

@@ -96,6 +96,7 @@ def follow(reader: Reader, *these: Block) -> None:
         reader.follow(block)
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("kind", BROKEN)
 def test_what_does_not_work_is_found(kind: str, folder: Path) -> None:
     reader = Reader(folder)

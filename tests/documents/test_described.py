@@ -156,6 +156,7 @@ def roles(metadata: Metadata) -> dict[str, dict[str, tuple[str, str]]]:
     }
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("kind", KINDS)
 def test_manifest_files_and_metadata_say_the_same(
     kind: str, published: dict[str, Path], tmp_path: Path

@@ -87,6 +87,7 @@ def found(store: str, file: Path, lines: list[list[str]]) -> dict[str, Any]:
     return {name: vector.tolist() for name, vector in declared.items()}
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("odds", [EACH_TIME, pytest.param(tuple(ODD), marks=pytest.mark.audit)])
 def test_a_row_of_any_types_changes_its_own_cells_alone(

@@ -113,6 +113,7 @@ def build(
     return ask(declare({**COLUMNS, **COMPUTED}, **given), measurements, by, where, **more)
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("by", KEYS, ids=str)
 @pytest.mark.parametrize("unit", UNITS[:3], ids=str)
 @examples(7)

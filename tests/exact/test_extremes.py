@@ -223,6 +223,7 @@ STORED += [pa.timestamp("ms"), pa.timestamp("us", "UTC"), pa.timestamp("ns"), pa
 STORED += [pa.decimal128(38, 38), pa.decimal256(76, 76), pa.uuid(), pa.duration("us"), pa.bool8()]
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("kind", STORED, ids=str)
 def test_a_parquet_column_is_refused_by_its_type_or_never(
     kind: pa.DataType, tmp_path: Path

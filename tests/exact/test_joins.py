@@ -160,6 +160,7 @@ def units_of(unit: Row, rows: list[Row]) -> list[list[Row]]:
     return [[row for row in rows if row["id"] != person] for person in people]
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @examples(4)

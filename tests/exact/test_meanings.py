@@ -226,6 +226,7 @@ NO_DAYS = [pa.bool_(), *(kind for kind in NUMBERS[:-1] if not pa.types.is_floati
 """None of their values is a day of most formats; the widest decimals are floats to the engine."""
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("name", ["day", "at"])
 @pytest.mark.parametrize("kind", [*NO_DAYS, "Int64", "int64"], ids=str)
 @pytest.mark.parametrize("files", [0, 1, 2])
@@ -552,6 +553,7 @@ CONDITIONS = {
 }
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("condition", CONDITIONS.values(), ids=CONDITIONS)
 @pytest.mark.parametrize("kind", ["integer", "number"])
 def test_conditions_can_t_tell_integers_that_are_one_float(kind: str, condition: str) -> None:
@@ -713,6 +715,7 @@ LOSSES: dict[str, tuple[dict[str, Any], list[Any], list[Any]]] = {
 """A declaration, cells that it has in a column of objects, and cells that it has not."""
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("kind", LOSSES)
 @pytest.mark.parametrize("dtype", ["object", "category"])
 def test_cells_are_refused_where_columns_of_their_kind_are(kind: str, dtype: str) -> None:

@@ -116,6 +116,7 @@ WAYS = {
 and rows are compared with, where more are looked up in tables."""
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(("unit", "by", "way"), thinned(UNITS, KEYS, list(WAYS)), ids=str)
 @examples(4)
 @given(rows=TABLES)
@@ -152,6 +153,7 @@ def test_more_rows_than_fit_are_left_to_the_engine() -> None:
         same(query, rows)
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @examples(15)
 @given(rows=TABLES)

@@ -343,6 +343,7 @@ UNITS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize(
     ("one", "other"), [("old", "old"), ("old", "OLD"), ("straße", "STRASSE"), ("é", "E\u0301")]

@@ -92,6 +92,7 @@ TEXTS = {
 }
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(
     ("kind", "sizes", "threads", "little", "enough"),
     [

@@ -47,7 +47,7 @@ def spark() -> Iterator[Any]:
 UNITS_AND_KEYS = thinned(test_reference.UNITS, test_reference.KEYS[1:], together=1)
 
 
-@pytest.mark.share(0.6)
+@pytest.mark.share(0.2)
 @pytest.mark.parametrize(("unit", "by"), UNITS_AND_KEYS, ids=str)
 def test_random_tables(unit: Row, by: list[str]) -> None:
     query = test_reference.build(unit, by, test_reference.MEASURES)

@@ -20,6 +20,7 @@ from dprelease.privacy.losses.offset_integers import OffsetIntegerLoss
 RATIOS = [2.0**-10, 0.3, 3.0, 32.0]
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("ratio", [0.0, *RATIOS])
 @pytest.mark.parametrize("scale", [9.5, 300.0, 1024.0, 20_000.0])
 def test_both_sums_agree(scale: float, ratio: float) -> None:

@@ -70,6 +70,7 @@ def exact_law(law: Mechanism, depth: int) -> tuple[dict[int, Fraction], Fraction
     return found, open_mass
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(("name", "shape", "scale"), spread(laws((0.3, 1.0, 3.5))))
 def test_enumerated_law_brackets_the_masses(name: str, shape: int, scale: float) -> None:
     """P(K = k) lies between the enumerated bound and that bound plus the open mass, for every k."""

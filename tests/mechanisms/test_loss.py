@@ -61,6 +61,7 @@ def test_the_check_of_delta_can_fail(name: str, shape: int) -> None:
     assert any(claim(noisier, e) < max(hockey_sticks(law, 2, e)) for e in (0.0, 0.1))
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(("name", "shape", "scale"), laws((0.7, 6.0), 3))
 def test_renyi_covers_the_masses(name: str, shape: int, scale: float) -> None:
     """The claimed curve lies above the masses' own, grows with the order, and is tight if exact."""

@@ -189,6 +189,7 @@ def missed(published: np.ndarray, true: np.ndarray, at: str) -> np.ndarray:
     return np.maximum(0.0, np.maximum(below - wanted, wanted - upto))
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("name", columns())
 def test_exact_quantiles_at_epsilon_100(name: str) -> None:
     """What is published holds the rank; an atom that holds ranks around it is itself published."""

@@ -205,6 +205,7 @@ def test_sums_stand_beside_the_true_ones(made: Made) -> None:
     assert errors_of(folder)["by_city", "n"]["mean_absolute_error"] == pytest.approx(off)
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(
     "kind",
     ["records", "csv", "jsonl.gz", "parquet", pytest.param("no id", marks=pytest.mark.audit)],

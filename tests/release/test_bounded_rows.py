@@ -159,6 +159,7 @@ GROUPS = {
 }
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("case", GROUPS)
 def test_who_is_cut_is_told_from_declarations(case: str, tmp_path: Path) -> None:
     """In plan and manifest, whatever the rows are: daily visits and many people, or none."""

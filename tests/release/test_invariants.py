@@ -171,6 +171,7 @@ def test_invariants_are_the_truth_and_everything_agrees_with_them(
             assert any(n != truth(name)[key] for key, n in of.items()), f"{name} has no noise"
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("what", CASES)
 def test_manifests_tell_what_is_outside_the_guarantee(
     what: str, released: Callable[[str], Path]

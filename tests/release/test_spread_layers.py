@@ -69,6 +69,7 @@ class Sent:
             yield made
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.usefixtures("subtrees")
 @pytest.mark.parametrize("what", ["areas", "whole sums", "zeros", "records"])
 def test_subtrees_give_what_the_whole_tree_gives(
@@ -153,6 +154,7 @@ def spark() -> Iterator[Any]:
         yield session
 
 
+@pytest.mark.audit
 @pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java")
 @pytest.mark.filterwarnings("ignore")  # of pyspark
 @pytest.mark.usefixtures("spark", "subtrees")

@@ -47,6 +47,7 @@ def test_nothing_is_null_and_quoted_nothing_is_empty() -> None:
     }
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(
     ("text", "code"),
     [

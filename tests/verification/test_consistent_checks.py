@@ -133,6 +133,7 @@ def problems(folder: Path, asked: dict[str, str], changes: Mapping[str, list[Cha
     return list(family.step.problems(noised, files))
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("what", FAULTS)
 def test_the_second_check_finds_faults(what: str, folder: Path) -> None:
     kind, changes, words = FAULTS[what]

@@ -201,7 +201,7 @@ class SparkEngine:
         if found is None:
             return Partitions([], np.zeros(0, dtype=np.int64))
         names = [name.decode() for name in found["name"].to_pylist()]
-        return Partitions(names, np.asarray(found["m0"], dtype=np.int64))
+        return Partitions.of(names, np.asarray(found["m0"], dtype=np.int64))
 
     def _is_for_executors(self, query: Query) -> bool:
         """Return whether executors add the noise to a table."""

@@ -144,6 +144,7 @@ def under_limits(design, dense, weights, limits, greatest, rng):
             assert dense.mean(mixed, weights)[0] >= found.bound * (1 - NEAR)
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("seed", range(6))
 def test_random_designs_agree_with_the_dense_problem(seed):
     agrees_with_dense(seed)

@@ -91,6 +91,7 @@ def test_honest_claims_are_proved(
             assert certified.verdict is Verdict.PROVED, certified
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize(("name", "shape"), KINDS)
 def test_claims_a_hundredth_too_low_are_refused(name: str, shape: int, budget: str) -> None:
