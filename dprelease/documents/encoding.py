@@ -5,19 +5,25 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any
 
-TEXTS = 1024
-"""Texts of the encoder, most of them some letters, that make a piece."""
+LETTERS = 1 << 16
+"""Of texts that make a piece: the encoder's are of some letters each. A longer one is a piece by
+itself, for what is joined is there twice."""
 
 
 def pieces(record: dict[str, Any]) -> Iterator[bytes]:
     """Yield the one encoding of a record: sorted keys, two spaces, UTF-8, one final newline."""
     encoder = json.JSONEncoder(sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False)
-    texts = encoder.iterencode(record)
-    while piece := "".join(islice(texts, TEXTS)):
-        yield piece.encode()
+    held: list[str] = []
+    letters = 0
+    for text in encoder.iterencode(record):
+        letters += len(text)
+        if letters > LETTERS and held:
+            yield "".join(held).encode()
+            held, letters = [], len(text)
+        held.append(text)
+    yield "".join(held).encode()
     yield b"\n"
 
 
