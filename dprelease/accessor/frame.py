@@ -158,7 +158,7 @@ def _same_bytes(one: Any, other: Any) -> bool:
         missing = [np.asarray(each.isna()) for each in (one, other)]
         return _equal_bytes(*missing) and _equal_bytes(*(_filled(each) for each in (one, other)))
     if type(one) is pd.arrays.NumpyExtensionArray:
-        return _equal_bytes(one.to_numpy(), other.to_numpy())
+        return _equal_bytes(np.asarray(one), np.asarray(other))
     return False
 
 

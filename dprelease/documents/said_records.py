@@ -16,7 +16,7 @@ def about_record(declaration: Declaration, metadata: Metadata) -> dict[str, Any]
     if declaration.spec.about is None:
         return {}
     told = {name: value for name, value in asdict(metadata.about).items() if value}
-    told.pop("title")  # the manifest's own
+    told.pop("title", None)  # the manifest's own; there is none to tell of an empty one
     return {"about": {"languages": list(metadata.languages), **_plain(told)}}
 
 

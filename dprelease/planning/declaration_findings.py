@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from dprelease.errors import DpReleaseError, Findings, Place, raise_all
+from dprelease.errors import DeclarationError, DpReleaseError, Findings, Place, raise_all
 from dprelease.mechanisms import registry
 from dprelease.planning.guarantees import budget_findings, budget_of
 from dprelease.planning.noise_requests import NoiseRequest
@@ -75,10 +75,26 @@ def queries_and_findings(
     return queries, errors  # those of the tables first
 
 
+def nameless(declaration: Declaration, queries: Iterable[Query]) -> list[DeclarationError]:
+    """Return DP-RELEASE-011 for each table that would be charged, and that no ledger can name.
+
+    Rehearsals charge none, and need no such name.
+    """
+    if declaration.spec.ledger is None:
+        return []
+    charged = dict.fromkeys(
+        table.name for query in queries for table in query.charged if table.owner is None
+    )
+    place = declaration.place("ledger")
+    return [DeclarationError("DP-RELEASE-011", place=place, name=name) for name in charged]
+
+
 def _of_what_is_left(left: Left) -> list[DpReleaseError]:
     """Return the findings of the parts that are in order, and of the budget, whatever they are."""
     if left.declaration is not None:
-        return queries_and_findings(left.declaration)[1]
+        found = queries_and_findings(left.declaration)[1]
+        known = left.budget is not None  # else what is wrong beside it may be right beside its own
+        return [error for error in found if known or not error.code.startswith("DP-BUDGET")]
     document = left.document
     if document is None or left.budget is None:
         return []

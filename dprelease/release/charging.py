@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import Charge as Spent
-from dprelease.errors import DeclarationError, LedgerError, RunState
+from dprelease.errors import LedgerError, RunState, raise_all
+from dprelease.planning.declaration_findings import nameless
 from dprelease.planning.invariant_plans import definitions_of, noised
 from dprelease.planning.plan import Plan
 from dprelease.query.resolve import Query
@@ -75,7 +76,7 @@ def refuse_no_ledger(declaration: Declaration, queries: Sequence[Query]) -> None
     if declaration.spec.ledger is not None:
         from dprelease.ledger.store import refuse_missing
 
-        _refuse_nameless(declaration, queries)
+        raise_all(nameless(declaration, queries))
         refuse_missing(declaration.folder / declaration.spec.ledger)
 
 
@@ -103,7 +104,7 @@ def charging(
     from dprelease.ledger.ledger import Ledger
 
     ledger = Ledger(declaration.folder / declaration.spec.ledger, declaration.key)
-    _refuse_nameless(declaration, queries)
+    raise_all(nameless(declaration, queries))
     if target is not None:
         _refuse_rollback(ledger.path, target)
     with ledger.reserved(charges_of(queries, plan), declaration.spec.title, state) as reservation:
@@ -136,13 +137,6 @@ def _refuse_rollback(path: Path, target: Path) -> None:
     problem = ledger_of(path, record)
     if problem is not None:
         raise LedgerError("DP-LEDGER-011", name=path.name, output=target.name, problem=problem)
-
-
-def _refuse_nameless(declaration: Declaration, queries: Sequence[Query]) -> None:
-    for table in (table for query in queries for table in query.charged):
-        if table.owner is None:
-            place = declaration.place("ledger")
-            raise DeclarationError("DP-RELEASE-011", place=place, name=table.name)
 
 
 def charges_of(queries: Sequence[Query], plan: Plan) -> list[Charge]:

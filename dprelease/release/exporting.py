@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import Place, raise_all
+from dprelease.planning.declaration_findings import nameless
 from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
@@ -148,15 +149,14 @@ def try_exports(exports: Exports | None, draft: dict[str, Any], folder: Path) ->
 
 
 def prepared(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
-    """Return the queries and the plan of a declaration whose formats can be had.
+    """Return the queries and the plan of a declaration that a ledger and its formats can take.
 
     Raises
     ------
     DpReleaseError
-        As `prepare` and `exports_of`.
+        As `prepare` and `exports_of`; DP-RELEASE-011.
     """
-    queries, plan = prepare(declaration)
-    exports_of(declaration, queries, plan)
+    queries, plan, _ = _with_exports(declaration)
     return queries, plan
 
 
@@ -168,8 +168,13 @@ def tried(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
     DpReleaseError
         As `prepared`; DP-EXPORT-008.
     """
-    queries, plan = prepare(declaration)
-    exports = exports_of(declaration, queries, plan)
+    queries, plan, exports = _with_exports(declaration)
     if exports is not None:
         exports.tried(draft_of(declaration, queries, plan))
     return queries, plan
+
+
+def _with_exports(declaration: Declaration) -> tuple[tuple[Query, ...], Plan, Exports | None]:
+    queries, plan = prepare(declaration)
+    raise_all(nameless(declaration, queries))
+    return queries, plan, exports_of(declaration, queries, plan)

@@ -25,6 +25,7 @@ from dprelease.release.party import as_party
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, read_declaration
 from dprelease.tables import formats
+from tests.messages import write_with
 from tests.replay import Keyed
 
 BOTH = {"en": "Sex", "fr": "Sexe"}
@@ -357,3 +358,13 @@ def test_labels_change_no_answer(kind: str, tmp_path: Path, published: dict[str,
         ours, theirs = (formats.PUBLISHED.read(one / name) for one in (folder, published[kind]))
         assert ours.equals(theirs), name
     assert dprelease.verify(folder).ok
+
+
+def test_a_title_may_be_empty(tmp_path: Path) -> None:
+    """Also beside what is said of the release as a whole, which leaves out what is empty."""
+    edits = [("release.yaml", "title: People", "title: ''\nabout: {description: All.}")]
+    write_with(tmp_path, edits)
+    out = run(read_declaration(tmp_path / "release.yaml"))
+    record = json.loads((out / "manifest.json").read_text())
+    assert (record["title"], record["about"]["description"]) == ("", {"und": "All."})
+    assert dprelease.verify(out).ok

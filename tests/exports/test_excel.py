@@ -105,7 +105,9 @@ def test_texts_are_no_formulas(tmp_path: Path) -> None:
     table = pa.table({"=key": texts, "n": range(len(FORMULAS))})
     path = told(tmp_path, table, columns)
     rows = rows_below(path, ["=key", "n"])
-    assert [unescaped(cell[0][0]) for cell in rows] == [text[:32_767] for text in FORMULAS]
+    cut = f"{'x' * 32_766}\N{HORIZONTAL ELLIPSIS}"  # which says that it is
+    whole = [text if len(text) <= 32_767 else cut for text in FORMULAS]
+    assert [unescaped(cell[0][0]) for cell in rows] == whole
     with zipfile.ZipFile(path) as archive:
         for name in archive.namelist():
             text = archive.read(name)

@@ -213,6 +213,9 @@ def test_a_joined_table_without_an_owner_is_refused(tmp_path: Path) -> None:
     path, _ = with_ledger(tmp_path, **{"visits.yaml": nameless})
     with pytest.raises(DeclarationError, match="DP-RELEASE-011"):
         run(read_declaration(path))
+    for command in ("check", "plan"):  # that follows from the declarations alone
+        done = CliRunner().invoke(app, [command, str(path)])
+        assert (done.exit_code, done.output.count("DP-RELEASE-011")) == (2, 1), done.output
 
 
 @contextmanager

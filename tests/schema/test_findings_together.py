@@ -137,6 +137,10 @@ FOLLOWING: dict[str, tuple[Edits, list[str]]] = {
         [(S, ID, "id: persn"), (R, 'count: "*"', "count_distinct: person")],
         ["DP-SCHEMA-008 privacy_unit.id"],
     ),
+    "noise for a budget that is not declared": (
+        [(R, "budget: {epsilon: 1}", "mechanism: discrete_gaussian")],
+        ["DP-DECL-002 "],
+    ),
     "a unit of a public table": (
         [(S, "privacy_unit:", "public: true\nprivacy_unit:")],
         ["DP-JOIN-002 privacy_unit"],

@@ -137,6 +137,8 @@ BROKEN = {
     "a:\n  - b\n  c: 1\n": (3, "a key stands among the items"),
     "a:\n  c: 1\n  - b\n": (3, "an item of a list stands among keys"),
     "a: 1\nb\nc: 2\n": (2, "the line has no key"),
+    "title P\ntables: [a]\nb: 1\n": (1, "the line has no key"),
+    "a:\n  b\n\n  c: 1\n": (2, "the line has no key"),
     "a: {lower: - 5, u: 1}\n": (1, "a dash and a space"),
     "a: - 5\n": (1, "a dash and a space"),
     "a: b]\nc: [a]]\n": (2, "something is left over"),

@@ -110,6 +110,7 @@ TEMPLATES: dict[str, Template] = {
     "DP-LEDGER-010": Template(
         cause="'{column}' can't be charged to the budget of '{table}', which counts {counted}: its "
         "mechanism has no such guarantee.",
-        fix="use another mechanism for this release.",
+        fix="use another mechanism for this release. Keys that are found in the data have no such "
+        "guarantee by any: declare them, or leave the query out.",
     ),
 }

@@ -7,7 +7,8 @@ from dprelease.errors.template import Template
 TEMPLATES: dict[str, Template] = {
     "DP-SPARK-001": Template(
         cause="Spark can't read the source of the table '{table}': it is {format}.",
-        fix="store it as Parquet, CSV or JSON lines, or use the engine duckdb.",
+        fix="store it as Parquet, CSV or JSON lines, each column with one type in all of its "
+        "files, or use the engine duckdb.",
     ),
     "DP-SPARK-002": Template(
         cause=(

@@ -19,8 +19,12 @@ ESCAPED = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
 
 
 def escaped(text: str) -> str:
-    """Return a text as a cell holds it: some characters as `_xHHHH_` (ECMA-376, ST_Xstring)."""
-    return ESCAPED.sub(lambda match: f"_x{ord(match[0]):04X}_", text)[:LONGEST]
+    """Return a text as a cell holds it: some characters as `_xHHHH_` (ECMA-376, ST_Xstring).
+
+    One that is cut off says so by its last character.
+    """
+    whole = ESCAPED.sub(lambda match: f"_x{ord(match[0]):04X}_", text)
+    return whole if len(whole) <= LONGEST else f"{whole[: LONGEST - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
 def text_cell(sheet: Any, text: str, style: str = "") -> Cell | None:

@@ -76,8 +76,9 @@ def what_is_left(path: Path, variables: Mapping[str, str] | None = None) -> Left
     if len(tables) == len(names) > 0:
         findings += unknown_tables(document, tables)
     values = _values(document)
+    budget = _budget(values)  # its own: what stands in for one comes later
     spec, dropped = _release(document, values, tables, lost, Files(read, find_beside(path.parent)))
-    left = Left(None, findings, document, _budget(values))
+    left = Left(None, findings, document, budget)
     if spec is None:
         return left
     inside = [path for path in dropped if path[:1] == ("queries",) and len(path) > 2]

@@ -13,6 +13,7 @@ import yaml
 from dprelease.system.late_dataclasses import dataclass
 
 MEND = "mend the syntax at this line"
+NO_KEY, A_KEY = "the line has no key", "write key: value, or join it to the value above"
 OPENS = {"[": ("bracket", "]"), "{": ("brace", "}")}
 STARTS = "*&!%@`>|,"
 """What a value can't start with unless it is quoted: YAML has other uses for it."""
@@ -165,6 +166,9 @@ def _second_colon(stop: _Stop) -> Flaw | None:
     if _TWICE.match(stop.here):
         words = "a colon and a space stand inside of a value"
         return Flaw(stop.line, words, "put the whole value between quotes")
+    before = stop.around[-1]
+    if ":" not in stop.text(before):  # both are one value to the parser, up to the first colon
+        return Flaw(before, NO_KEY, A_KEY)
     words = "the line is indented deeper than those that it belongs to"
     return Flaw(stop.line, words, "indent keys of one mapping alike")
 
@@ -174,9 +178,7 @@ def _no_key(stop: _Stop) -> Flaw | None:
         return Flaw(stop.line, "a key has no value", "write it after the colon and a space")
     if "expected ':'" not in stop.problem:
         return None
-    return Flaw(
-        stop.start, "the line has no key", "write key: value, or join it to the value above"
-    )
+    return Flaw(stop.start, NO_KEY, A_KEY)
 
 
 def _indented(stop: _Stop) -> Flaw | None:
