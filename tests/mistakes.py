@@ -418,7 +418,7 @@ DP-YAML-010  The key 'group_by' has no value.
         """
 release.yaml:9  queries.by_sex.group_by[0]
 DP-QUERY-002  'person' can't be a key: it names the privacy unit.
-  Fix    group by a category, a boolean, a cut, or an integer or date with both bounds.
+  Fix    group by a category, a boolean, a cut, or an integer or date with both bounds; `private_keys` finds keys that are not public.
 """,
     ),
     (

@@ -813,7 +813,7 @@ DP-RELEASE-007  The column name 'sex' is already the name of a key or of a margi
         """
 release.yaml:9  queries.by_sex.group_by[0]
 DP-QUERY-002  'note' can't be a key: a column of type text has no public values.
-  Fix    group by a category, a boolean, a cut, or an integer or date with both bounds.
+  Fix    group by a category, a boolean, a cut, or an integer or date with both bounds; `private_keys` finds keys that are not public.
 """,
     ),
     (

@@ -37,6 +37,9 @@ from dprelease.tables.published_tables import schema_of
 COLUMN, FILE = 2048, 1 << 12
 """Bytes of a column's page headers and metadata in one group, and of what a file has once."""
 
+ROOM = 1 << 20
+"""Bytes for what the draft of a manifest lacks: digests, numbers of rows, a ledger's entry."""
+
 MORE = 2
 """Times the declared number of units that are counted with: it is a number for warnings."""
 

@@ -25,7 +25,7 @@ from dprelease.planning.plan import Plan, PlannedColumn
 from dprelease.postprocess.families import Family, FamilyTable
 from dprelease.query.resolve import Query
 from dprelease.release.charging import Charged, charging, refuse_no_ledger
-from dprelease.release.disk import refuse_full, temporary
+from dprelease.release.disk import ROOM, refuse_full, temporary
 from dprelease.release.folder import Claim, claimed
 from dprelease.release.kept_files import keep_files
 from dprelease.release.own_source import refuse_own_source
@@ -37,9 +37,6 @@ from dprelease.system.json_text import MOST_BYTES
 from dprelease.system.late_dataclasses import dataclass
 from dprelease.system.undisturbed import undisturbed
 from dprelease.tables.family_tables import published_answers
-
-ROOM = 1 << 20
-"""Bytes for what a draft lacks: digests, numbers of rows, the entry of the ledger."""
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -64,7 +64,7 @@ def refuse_own_source(
                 for folder in (target, *working_names(target))
             )
         if meets:
-            name = target.name
+            name = target.name or target.resolve().name
             raise OutputError("DP-OUTPUT-012", place=place, name=name, table=declared.table.name)
 
 

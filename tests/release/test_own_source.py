@@ -232,3 +232,14 @@ def test_a_system_that_denies_every_look_ends_the_search(
     there, missing = own_source._split(end)
     assert there == os.path.abspath(os.sep)
     assert missing == list(Path(end).parts[1:])
+
+
+def test_a_folder_without_a_name_is_told_by_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    path = declared(tmp_path / "here", "people.csv", "out")
+    monkeypatch.chdir(tmp_path / "here")
+    declaration = read_declaration(path)
+    with pytest.raises(OutputError, match="DP-OUTPUT-012  The output 'here'"):
+        refuse_own_source(declaration, prepare(declaration)[1], Path())

@@ -11,7 +11,8 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-QUERY-002": Template(
         cause="'{column}' can't be a key: {reason}.",
-        fix="group by a category, a boolean, a cut, or an integer or date with both bounds.",
+        fix="group by a category, a boolean, a cut, or an integer or date with both bounds; "
+        "`private_keys` finds keys that are not public.",
     ),
     "DP-QUERY-003": Template(
         cause="The sum of '{column}' has no finite sensitivity: the column has no bounds.",
