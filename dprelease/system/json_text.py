@@ -34,6 +34,8 @@ def parsed(raw: bytes, refuse_constant: Callable[[str], Any] | None = None) -> A
 
 def _has_many_items(raw: bytes) -> bool:
     """Return whether there are more values than are read, told without any memory for them."""
+    if len(raw) <= MOST_ITEMS:  # none takes less than a byte
+        return False
     plain = raw.replace(b"\\\\", b"").replace(b'\\"', b"")  # quotes that are left begin or end
     if plain.count(b'"') > 4 * MOST_ITEMS:  # each value may have a key
         return True

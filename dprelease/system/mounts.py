@@ -25,4 +25,7 @@ def is_mounted(path: Path) -> bool:
 
 def _place(line: bytes) -> bytes:
     words = line.split(b" ", 5)
-    return re.sub(rb"\\([0-7]{3})", lambda m: bytes([int(m[1], 8)]), words[4]) if words[4:] else b""
+    place = words[4] if words[4:] else b""
+    if b"\\" not in place:
+        return place
+    return re.sub(rb"\\([0-7]{3})", lambda m: bytes([int(m[1], 8)]), place)
