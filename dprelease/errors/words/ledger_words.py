@@ -110,7 +110,7 @@ TEMPLATES: dict[str, Template] = {
     "DP-LEDGER-010": Template(
         cause="'{column}' can't be charged to the budget of '{table}', which counts {counted}: its "
         "mechanism has no such guarantee.",
-        fix="use another mechanism for this release. Keys that are found in the data have no such "
-        "guarantee by any: declare them, or leave the query out.",
+        fix="use another mechanism, and declare keys that are found in the data. Bounded noise and "
+        "such keys are paid for by the whole of a budget with a delta: in its first release alone.",
     ),
 }
