@@ -27,8 +27,10 @@ PRIVATE: Config = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "python_enable_replacements": False,
+    "async_threads": 0,
 }
-"""What every connection is opened with: nothing is loaded, and no variable of a caller is read."""
+"""What every connection is opened with: nothing is loaded, no variable of a caller is read, and no
+thread waits for files, which costs milliseconds, and more to hand it what the system has."""
 
 KEEPING = {"preserve_insertion_order": "true"}
 """Records of a local release may not move by their values, so rows keep their order."""
@@ -39,6 +41,9 @@ for the names, the types and every statement anew."""
 
 FORGETTING = "SET parquet_metadata_cache = false"
 """For many files: what they say would take room."""
+
+AWAITING = "RESET async_threads"
+"""For files that are on a disk alone: what comes next of them is read while others compute."""
 
 FEW_FILES = 256
 """Files of which what each says of itself is held: columns by groups of rows, a few kB each."""

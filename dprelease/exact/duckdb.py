@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from dprelease.errors import DataError, DpReleaseError, State
 from dprelease.exact.asked_floats import AskedFloats
-from dprelease.exact.connection import FEW_FILES, FORGETTING, Closing, connection, locking
+from dprelease.exact.connection import Closing, connection, locking
 from dprelease.exact.engine_memory import SHORT_OF_MEMORY, refuse_little
 from dprelease.exact.finest_tables import FinestTables
 from dprelease.exact.inputs import (
@@ -24,6 +24,7 @@ from dprelease.exact.inputs import (
     refuse_lacking,
     refuse_parts,
     refuse_unstored,
+    suiting,
 )
 from dprelease.exact.key_tables import KeyTables
 from dprelease.exact.postgres.server_link import Servers, servers_of
@@ -349,8 +350,8 @@ class Engine:
 
     def _prepare(self, queries: Sequence[Query] | None) -> None:
         """Make the sources known, learn their types, and lock everything else out."""
-        if sum(len(given.files) for given in self._inputs) > FEW_FILES:
-            self._ask(FORGETTING, self._inputs[0])
+        for statement in suiting(self._inputs):
+            self._ask(statement, self._inputs[0])
         refuse_little(self._connection, self._inputs)
         for given in self._inputs:
             with told_at([given]):

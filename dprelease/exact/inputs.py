@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -11,6 +11,7 @@ import duckdb
 
 from dprelease.errors import DataError
 from dprelease.exact.asked_floats import is_float, needed
+from dprelease.exact.connection import AWAITING, FEW_FILES, FORGETTING
 from dprelease.exact.reading.frames import to_arrow
 from dprelease.exact.reading.relations import batches_of, is_relation
 from dprelease.exact.reading.sources import Opened, open_files, stamp, unreadable
@@ -19,6 +20,7 @@ from dprelease.query.resolve import Query
 from dprelease.query.unread import beyond
 from dprelease.schema.load import Declared
 from dprelease.statements.layers import JOINED, SOURCE, duplicate_keys
+from dprelease.system.file_cache import are_cached
 from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
@@ -89,6 +91,15 @@ class Input:
         return (*self.readable, *links)
 
     @property
+    def is_awaited(self) -> bool:
+        """Return whether the engine would wait for a disk when it reads its rows.
+
+        Of the one format for which it has threads that wait and that nothing here has read before.
+        """
+        source = self.declared.table.source if self.opened else None
+        return source is not None and source.kind == "parquet" and not are_cached(self.files)
+
+    @property
     def kind(self) -> str:
         """Return the declared format, for messages."""
         return format_of(self.declared)
@@ -156,6 +167,14 @@ def find_inputs(tables: Sequence[tuple[Declared, object | None]], servers: Serve
         with told_at([Input(declared, name)], is_read=frame is None):
             inputs.append(find_input(declared, name, frame, before, servers))
     return inputs
+
+
+def suiting(inputs: Sequence[Input]) -> Iterator[str]:
+    """Yield the statements by which the engine suits files that are many, or on a disk alone."""
+    if sum(len(given.files) for given in inputs) > FEW_FILES:
+        yield FORGETTING
+    if any(given.is_awaited for given in inputs):
+        yield AWAITING
 
 
 def refuse_parts(given: Input) -> None:

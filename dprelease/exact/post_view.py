@@ -25,9 +25,8 @@ def computed(noised: pa.Table, statement: str, name: str) -> pa.Table:
     QueryError
         DP-SQL-007 if the engine can't compute it, for example over values of the wrong kind.
     """
-    connection = duckdb.connect(
-        config={"enable_external_access": False, "python_enable_replacements": False}
-    )
+    config = {"enable_external_access": False, "python_enable_replacements": False}
+    connection = duckdb.connect(config={**config, "async_threads": 0})
     failed = False
     try:
         with answered():

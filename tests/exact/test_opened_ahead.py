@@ -91,6 +91,7 @@ ASKED = (
     "autoinstall_known_extensions",
     "autoload_known_extensions",
     "python_enable_replacements",
+    "async_threads",
 )
 
 
@@ -106,7 +107,7 @@ def test_it_is_set_as_any_other(settings: Settings, tmp_path: Path) -> None:
                 link.execute("SELECT * FROM FRAME")
             closed(link)
     assert found[0] == found[1]
-    assert found[0][0][2:] == (str(tmp_path), False, False, False)
+    assert found[0][0][2:] == (str(tmp_path), False, False, False, 0)
 
 
 def test_settings_that_it_does_not_take(tmp_path: Path) -> None:
