@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -14,7 +15,15 @@ from dprelease.errors import DeclarationError, DpReleaseError, Place
 from dprelease.schema.model import Files, read_beside, validate
 from dprelease.schema.table import Table
 from dprelease.schema.yaml_text import reader
-from dprelease.schema.yaml_text.plain_lists import LEAST, STAND_IN, Runs, shortened
+from dprelease.schema.yaml_text.plain_lists import (
+    IN_BRACKETS,
+    LEAST,
+    STAND_IN,
+    Runs,
+    _is_simple,
+    _run,
+    shortened,
+)
 from dprelease.schema.yaml_text.reader import Document, KeyPath, Plain
 from tests.covering import examples
 
@@ -103,6 +112,30 @@ def test_a_list_is_what_it_is_item_by_item(
         words.insert(at, word)
     text = place.replace("{}", between.join(words)).replace("{{", "{").replace("}}", "}")
     assert read(text, shortly=True) == read(text, shortly=False)
+
+
+WORDS = st.sampled_from(["a", "B1_", "x.y", "O'Neill", "New York", "Null", "null", "0"])
+PARTS = WORDS | st.sampled_from(["-a", "- a", ".a", "'a", "(a", "a ", " a", "", "a,b", "a:", "\na"])
+
+
+@given(st.lists(WORDS, min_size=LEAST, max_size=LEAST + 2), st.lists(PARTS, max_size=2), st.data())
+@examples(400)
+def test_what_is_told_without_a_pattern(
+    words: list[str], odd: list[str], data: st.DataObject
+) -> None:
+    """Items that are taken for simple are those of the pattern; plain ones are, but for none."""
+    items = list(words)
+    for word in odd:
+        items.insert(data.draw(st.integers(0, len(items))), word)
+    text = ", ".join(items)
+    match = re.match(IN_BRACKETS, f"[{text}]")
+    simple = _is_simple(text)
+    if simple:
+        assert match is not None
+        assert match["items"] == text
+        assert _run(match, in_brackets=True).items == text.split(", ")
+    if not odd and "null" not in words:
+        assert simple
 
 
 @pytest.mark.parametrize("text", [LIST, DASHES], ids=["brackets", "dashes"])

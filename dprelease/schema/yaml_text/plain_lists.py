@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import field
 from functools import partial
+from string import ascii_letters, digits
 
 import yaml
 
@@ -38,6 +39,11 @@ BY_DASHES = (
     rf"(?P<items>{_ITEM} *(?:\n(?P=indent)- {_ITEM} *){{{LEAST - 1},}})(?=\n|\Z)"
 )
 """Lists in their two forms; compiled where there may be one, which takes a millisecond."""
+
+WORD = (ascii_letters + digits + "_").encode()
+INSIDE = b".'/()&+-"
+KINDS = bytes.maketrans(WORD + INSIDE, b"w" * len(WORD) + b"." * len(INSIDE))
+"""Of bytes in ASCII that a plain word may have: those that one starts with, and all others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +86,40 @@ def shortened(text: str) -> Runs:
     """Return a text with a word for each long run of items, on as many lines as before."""
     runs = Runs(text)
     if STAND_IN not in text:
-        if text.count(",") >= LEAST - 1:
+        if text.count(", ") >= LEAST - 1:
+            _replace_simple(runs)
+        if runs.text.count(",") >= LEAST - 1:
             runs.text = re.sub(IN_BRACKETS, partial(_replaced, runs, ","), runs.text)
         if text.count("- ") >= LEAST:
             runs.text = re.sub(BY_DASHES, partial(_replaced, runs, "-"), runs.text)
     return runs
+
+
+def _replace_simple(runs: Runs) -> None:
+    """Replace long lists of simple words in brackets: without a pattern that takes half the time."""
+    text, at, parts = runs.text, 0, []
+    while (end := text.find("]", at)) >= 0:
+        start = text.rfind("[", at, end) + 1
+        items = text[start:end]
+        if start and _is_simple(items):
+            name = f"{STAND_IN}{len(runs.left)}"
+            runs.left[name] = Run([*items.split(", ")], ())
+            parts += [text[at:start], name, "]"]
+        else:
+            parts.append(text[at : end + 1])
+        at = end + 1
+    runs.text = "".join([*parts, text[at:]])
+
+
+def _is_simple(items: str) -> bool:
+    """Return whether these are many plain words, none of them empty, on one line, in ASCII."""
+    if items.count(", ") < LEAST - 1 or not items.isascii():
+        return False
+    kinds = items.encode().translate(KINDS)
+    if kinds.translate(None, b"w., ") or b"  " in kinds or b" ," in kinds or kinds.endswith(b" "):
+        return False
+    starts = kinds.startswith(b"w") and kinds.count(b", w") == kinds.count(b",")
+    return starts and ", null," not in f", {items},"
 
 
 def _replaced(runs: Runs, mark: str, match: re.Match[str]) -> str:
