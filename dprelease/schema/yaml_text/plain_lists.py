@@ -96,7 +96,7 @@ def shortened(text: str) -> Runs:
 
 
 def _replace_simple(runs: Runs) -> None:
-    """Replace long lists of simple words in brackets: without a pattern that takes half the time."""
+    """Replace long lists of simple words in brackets without a pattern, in half the time."""
     text, at, parts = runs.text, 0, []
     while (end := text.find("]", at)) >= 0:
         start = text.rfind("[", at, end) + 1
