@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 TOKEN = "dprelease"
 """Key in `DataFrame.attrs`; the value is an opaque id, never a session: pandas copies attrs."""
 
-NUMBERS = "biufmM"
-"""NumPy's kinds of values that are what their bytes are."""
+NUMBERS = "biufmMO"
+"""NumPy's kinds of values that are what their bytes are: an object is what is at its address."""
 
 
 class DpAccessor(Questions):
@@ -170,12 +170,14 @@ def _filled(array: Any) -> np.ndarray[Any, Any]:
 
 
 def _equal_bytes(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
-    import numpy as np
     import pyarrow as pa
 
     if one.dtype.kind not in NUMBERS or not (one.flags.c_contiguous and other.flags.c_contiguous):
         return False
-    mine, others = (pa.py_buffer(each.view(np.uint8)) for each in (one, other))
+    mine, others = (
+        pa.foreign_buffer(each.__array_interface__["data"][0], each.nbytes, each)
+        for each in (one, other)
+    )
     equal: bool = mine.equals(others)
     return equal
 

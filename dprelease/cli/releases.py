@@ -232,7 +232,7 @@ def _statements(declaration: Declaration) -> dict[str, str]:
         from dprelease.cli.local_commands import local_statements
 
         return local_statements(plan)
-    from dprelease.statements.compiler import planned
+    from dprelease.statements.compiled_queries import planned
 
     return {query.name: planned(query).text for query in queries}
 

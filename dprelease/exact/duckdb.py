@@ -42,7 +42,8 @@ from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
 from dprelease.statements.compiled import Compiled, KeyTable
-from dprelease.statements.compiler import KEPT, compile_kept, compile_partitions, compile_query
+from dprelease.statements.compiled_queries import compile_kept, compile_partitions, compile_query
+from dprelease.statements.compiler import KEPT
 from dprelease.system.answered import answered
 from dprelease.system.forks import Maker
 
@@ -147,7 +148,8 @@ class Engine:
             if query.join is not None:
                 refuse_duplicates(query, self._inputs[1], self._unique, self._ask)
             with told_at(self._inputs):
-                self._compiled = query, compile_query(query, self.physical, self.joined)
+                types, codes = (self.physical, self.joined), self._inputs[0].codes
+                self._compiled = query, compile_query(query, *types, codes)
         return self._compiled[1]
 
     def expect(self, queries: Sequence[Query]) -> None:
@@ -366,8 +368,6 @@ class Engine:
             for statement in given.opened.attach:
                 self._ask(statement, given)
             relation = self._checked(given, given.opened)
-        elif not given.rows:
-            self._learn(lambda link: link.register(relation, given.arrow), given)
         self._learn(given.describe, given)
         if relation != given.relation:
             self._ask(f"CREATE VIEW {given.relation} AS SELECT * FROM {relation}", given)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -12,6 +12,7 @@ import duckdb
 from dprelease.errors import DataError
 from dprelease.exact.asked_floats import is_float, needed
 from dprelease.exact.connection import AWAITING, FEW_FILES, FORGETTING
+from dprelease.exact.reading.coded_frames import CodedRows
 from dprelease.exact.reading.frames import to_arrow
 from dprelease.exact.reading.relations import batches_of, is_relation
 from dprelease.exact.reading.sources import Opened, open_files, stamp, unreadable
@@ -19,7 +20,7 @@ from dprelease.exact.reading.told_places import place_of, told_at
 from dprelease.query.resolve import Query
 from dprelease.query.unread import beyond
 from dprelease.schema.load import Declared
-from dprelease.statements.layers import JOINED, SOURCE, duplicate_keys
+from dprelease.statements.layers import JOINED, SOURCE, TEXTS, duplicate_keys
 from dprelease.system.file_cache import are_cached
 from dprelease.system.late_dataclasses import dataclass
 
@@ -52,6 +53,10 @@ class Input:
     relation: str
     opened: Opened | None = None
     arrow: object | None = None
+    codes: Mapping[str, str] = field(default_factory=dict)
+    """Columns of places in lists of texts, by the column that they stand beside."""
+    texts: pa.Table | None = None
+    """Those lists."""
     rows: dict[str, Fetched] = field(default_factory=dict)
     """Rows that come as Arrow batches, by the table that they fill, until they are fetched."""
     physical: dict[str, str] = field(default_factory=dict)
@@ -106,6 +111,10 @@ class Input:
 
     def describe(self, link: duckdb.DuckDBPyConnection) -> None:
         """Make the tables of batches, whose columns are known before rows about people are."""
+        if self.arrow is not None:
+            link.register(self.relation, self.arrow)
+        if self.codes:
+            link.register(TEXTS, self.texts)
         for name, rows in self.rows.items():
             link.register("dp_rows", rows.schema.empty_table())
             link.execute(f"CREATE TABLE {name} AS SELECT * FROM dp_rows")
@@ -240,6 +249,8 @@ def find_input(
     """
     if is_relation(frame):
         return Input(declared, relation, rows={relation: batches_of(frame, declared)})
+    if isinstance(frame, CodedRows):
+        return Input(declared, relation, None, frame.table, codes=frame.codes, texts=frame.texts)
     if frame is not None:
         return Input(declared, relation, arrow=to_arrow(frame, declared))
     source = declared.table.source

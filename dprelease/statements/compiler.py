@@ -23,8 +23,8 @@ from dprelease.statements.cell_totals import bounded_total, total_of
 from dprelease.statements.coarser import FINEST, coarser
 from dprelease.statements.compiled import Compiled, KeyTable, ProfileSql
 from dprelease.statements.layers import (
-    assumed_joined,
-    assumed_types,
+    NONE,
+    TEXTS,
     grouped_as_stored,
     physical_of,
     typed_column,
@@ -43,45 +43,14 @@ from dprelease.statements.values.stored_numbers import (
     run_position,
     table_of_numbers,
 )
-from dprelease.statements.values.stored_texts import found_as_texts
+from dprelease.statements.values.stored_texts import (
+    coded_texts,
+    found_as_texts,
+    grouped_by_codes,
+)
 
 KEPT = "dp_kept"
 """The relation of rows that were bounded outside of the engine."""
-
-
-def compile_query(
-    query: Query, physical: Mapping[str, str], joined: Mapping[str, str] | None = None
-) -> Compiled:
-    """Return the SQL of a query, given the DuckDB type of every stored column that it reads.
-
-    `joined`: the types of the joined table's columns. Raises DataError DP-DATA-004 if a stored type
-    can't be read as declared.
-    """
-    return Compiler(query, physical, joined or {}).compile()
-
-
-def compile_partitions(
-    query: Query, physical: Mapping[str, str], joined: Mapping[str, str] | None = None
-) -> str:
-    """Return the SELECT of the partitions of a query whose keys are not public; as above."""
-    return Compiler(query, physical, joined or {}).partitions()
-
-
-def planned(query: Query) -> Compiled:
-    """Return the SQL of a query over the types that its declaration lets expect."""
-    return compile_query(query, assumed_types(query), assumed_joined(query))
-
-
-def compile_kept(
-    query: Query, physical: Mapping[str, str], joined: Mapping[str, str] | None = None
-) -> tuple[str, Compiled]:
-    """Return the SELECT of all rows with id units, and statements over `dp_kept`, those to count.
-
-    For bounding outside of the engine; as `compile_query` elsewhere.
-    """
-    compiler = Compiler(query, physical, joined or {}, bounded=True)
-    compiled = compiler.compile()
-    return compiler.unbounded, compiled
 
 
 class Compiler:
@@ -92,6 +61,7 @@ class Compiler:
         query: Query,
         stored: Mapping[str, str],
         joined: Mapping[str, str],
+        codes: Mapping[str, str] = NONE,
         *,
         bounded: bool = False,
     ) -> None:
@@ -102,6 +72,7 @@ class Compiler:
         self.as_numbers = found_as_numbers(query, self.physical)
         texts = found_as_texts(query, self.physical)
         self.untyped, self.unread = self.as_numbers | texts, grouped_as_stored(query) - texts
+        self.codes = grouped_by_codes(query, codes)
         self.columns = query.table.columns
         self.vectors = [m for m in query.measurements if m.is_vector and m.name != PRIVATE_KEYS]
         self.key_tables: list[KeyTable] = []
@@ -192,7 +163,8 @@ class Compiler:
     def typed(self, as_stored: frozenset[str] = frozenset(), present: str = "") -> str:
         """Return the layer in which every column, but those as stored, has its declared kind."""
         untyped = as_stored | self.untyped
-        inner = typed_rows(self.query, self.stored, self.joined, untyped, present)
+        codes = self.codes if as_stored else NONE
+        inner = typed_rows(self.query, self.stored, self.joined, untyped, present, codes)
         predicate = self.query.predicate
         return inner if predicate is None else f"SELECT * FROM ({inner}) WHERE {predicate.sql}"
 
@@ -269,13 +241,19 @@ class Compiler:
         by = f" GROUP BY {', '.join(str(i + 1) for i in range(len(keys)))}" if keys else ""
         grouped = f"SELECT {', '.join(raws)} FROM typed{by}"
         columns = "".join(f", {name}" for name in added.values())
-        meant = f"SELECT {', '.join(self._meant())}{columns} FROM grouped"
+        meaning = [("grouped", grouped)]
+        if self.codes:
+            texts = coded_texts(self.codes, keys)
+            meaning.append(("worded", f"SELECT {', '.join(texts)}{columns} FROM grouped, {TEXTS}"))
+        if self.unread:
+            meant = f"SELECT {', '.join(self._meant())}{columns} FROM {meaning[-1][0]}"
+            meaning.append(("meant", meant))
+        meaning[-1] = ("meant", meaning[-1][1])
         cell = self._cell([f"k{i}" for i in range(len(keys))], of_groups=True)
         placed = f"SELECT {cell} AS cell{columns} FROM meant {' '.join(self.joins)}"
         last = self._added_up(totals, "placed WHERE cell IS NOT NULL")
         if self.query.finest is None and self._beyond:
             last = self._added_up(totals, "placed", f"coalesce(cell, {self.space.size}) AS cell")
-        meaning = [("grouped", grouped), ("meant", meant)] if self.unread else [("meant", grouped)]
         return [*meaning, ("placed", placed), *last]
 
     def _over_groups(self, measurement: Measurement, added: dict[str, str]) -> str:

@@ -7,6 +7,7 @@ before. Missing keys match nothing either.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from dprelease.query import quoting
 from dprelease.query.expressions.computed_order import closure, layers
@@ -21,7 +22,10 @@ from dprelease.statements.values.categories import EXACT
 from dprelease.statements.values.physical import DECLARED_AS, SMALL_INTEGERS, base_type
 from dprelease.system.late_dataclasses import dataclass
 
-SOURCE, JOINED = "dp_source", "dp_joined"
+SOURCE, JOINED, TEXTS = "dp_source", "dp_joined", "dp_texts"
+"""Relations: of a table, of one that is joined to it, of the lists that its codes are places in."""
+
+NONE: Mapping[str, str] = MappingProxyType({})
 
 Physical = Mapping[str, str]
 """The engine's types of stored columns, by name."""
@@ -136,10 +140,12 @@ def typed_rows(
     joined: Physical,
     as_stored: frozenset[str] = frozenset(),
     present: str = "",
+    codes: Mapping[str, str] = NONE,
 ) -> str:
     """Return a SELECT of the query's rows before its predicate, every column typed.
 
     `as_stored`: but these. `present`: a condition on stored columns that a row has to meet.
+    `codes`: columns that stand there for others, by the name that they get.
 
     Raises
     ------
@@ -147,7 +153,7 @@ def typed_rows(
         DP-DATA-004 if a stored type can't be read as declared.
     """
     needed, columns, formulas = needs(query), query.table.columns, query.formulas
-    rows = _stored(SOURCE, needed.own, query.table, own, as_stored)
+    rows = _stored(SOURCE, needed.own, query.table, own, as_stored, codes)
     rows = f"{rows} WHERE {present}" if present else rows
     rows = _layered(rows, needed.before, columns, formulas)
     if query.join is not None:
@@ -161,11 +167,15 @@ def _stored(
     table: Table,
     physical: Physical,
     as_stored: frozenset[str] = frozenset(),
+    codes: Mapping[str, str] = NONE,
 ) -> str:
     parts = []
     for name in names:
-        value = typed(name, table.columns[name], physical[name], table.time_zone)
         quoted = quoting.identifier(name)
+        if name in codes:
+            parts.append(f"{codes[name]} AS {quoted}")
+            continue
+        value = typed(name, table.columns[name], physical[name], table.time_zone)
         parts.append(quoted if name in as_stored or value == quoted else f"{value} AS {quoted}")
     return f"SELECT {', '.join(parts) or '1 AS one'} FROM {relation}"
 

@@ -108,7 +108,7 @@ def test_texts_that_are_coded_once_count_as_they_are(kind: Any, cells: list[str 
         dprelease.Session(schema, epsilon=10_000),
     )
     df.dp.use(session)
-    held = coded(df, session.declared)["state"]
+    held = coded(df, session.declared).table["state"]
     assert pa.types.is_dictionary(held.type) or kind == "category"
     for _ in range(2):
         found = df.dp.value_counts("state", **SURE)["count"].to_dict()

@@ -23,7 +23,7 @@ from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
 from dprelease.statements import compiler
 from dprelease.statements.compiled import ProfileSql
-from dprelease.statements.compiler import compile_query
+from dprelease.statements.compiled_queries import compile_query
 from dprelease.statements.values.stored_candidates import Clamped, Rounded
 from tests.exact.build import ask, declare
 

@@ -14,7 +14,8 @@ import pytest
 from dprelease.exact.duckdb import Engine
 from dprelease.query.aggregates.sum import Sum
 from dprelease.query.resolve import Query
-from dprelease.statements.compiler import Compiler, planned
+from dprelease.statements.compiled_queries import planned
+from dprelease.statements.compiler import Compiler
 from dprelease.statements.values import row_values
 from dprelease.statements.values.row_values import group_total
 from tests.exact.build import ask, declare

@@ -18,7 +18,7 @@ from dprelease.errors import DataError
 from dprelease.exact.duckdb import Engine
 from dprelease.query.resolve import Query
 from dprelease.statements import compiler
-from dprelease.statements.compiler import planned
+from dprelease.statements.compiled_queries import planned
 from dprelease.statements.layers import grouped_as_stored
 from dprelease.statements.values import stored_numbers, stored_texts
 from tests.exact.build import ask, declare

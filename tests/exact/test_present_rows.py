@@ -15,7 +15,7 @@ import pytest
 from dprelease.exact.duckdb import Engine
 from dprelease.query.resolve import Query
 from dprelease.statements import compiler
-from dprelease.statements.compiler import planned
+from dprelease.statements.compiled_queries import planned
 from tests.exact.build import ask, declare
 
 PAY: dict[str, Any] = {"type": "number", "lower": 0, "upper": 9, "step": "0.25"}

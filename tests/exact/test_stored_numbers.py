@@ -11,7 +11,8 @@ import pytest
 
 from dprelease.exact.duckdb import Engine
 from dprelease.query.resolve import Query
-from dprelease.statements.compiler import Compiler, compile_query
+from dprelease.statements.compiled_queries import compile_query
+from dprelease.statements.compiler import Compiler
 from dprelease.statements.lost_rows import compile_lost_rows
 from dprelease.statements.values import stored_numbers
 from tests.covering import spread

@@ -10,7 +10,7 @@ import pytest
 from dprelease.query.resolve import Query, resolve
 from dprelease.schema.load import read_declaration
 from dprelease.statements.bounding import hashed, number
-from dprelease.statements.compiler import planned
+from dprelease.statements.compiled_queries import planned
 from tests.exact.reference import digest
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"

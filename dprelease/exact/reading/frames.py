@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from dprelease.errors import DataError, FrameError, State
 from dprelease.errors.words.data_words import CONVERT
@@ -18,6 +18,9 @@ from dprelease.statements.values.physical import FLOATS
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+
+
+Made = TypeVar("Made")
 
 
 def to_arrow(frame: object, declared: Declared) -> pa.Table:
@@ -34,7 +37,7 @@ def to_arrow(frame: object, declared: Declared) -> pa.Table:
     return within_memory(declared, lambda: _to_arrow(frame, declared))
 
 
-def within_memory(declared: Declared, work: Callable[[], pa.Table]) -> pa.Table:
+def within_memory(declared: Declared, work: Callable[[], Made]) -> Made:
     """Return what `work` makes of a frame; raise DP-DATA-006 where memory does not suffice.
 
     Arrow's own words, which say how much was asked for, go no further.

@@ -1,0 +1,49 @@
+"""Resolved queries as statements of the engine: over what is there, or over what is declared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dprelease.query.resolve import Query
+from dprelease.statements.compiled import Compiled
+from dprelease.statements.compiler import Compiler
+from dprelease.statements.layers import NONE, assumed_joined, assumed_types
+
+
+def compile_query(
+    query: Query,
+    physical: Mapping[str, str],
+    joined: Mapping[str, str] | None = None,
+    codes: Mapping[str, str] = NONE,
+) -> Compiled:
+    """Return the SQL of a query, given the DuckDB type of every stored column that it reads.
+
+    `joined`: the types of the joined table's columns. `codes`: columns of codes, by the column of
+    the texts that they stand for. Raises DataError DP-DATA-004 if a stored type can't be read as
+    declared.
+    """
+    return Compiler(query, physical, joined or {}, codes).compile()
+
+
+def compile_partitions(
+    query: Query, physical: Mapping[str, str], joined: Mapping[str, str] | None = None
+) -> str:
+    """Return the SELECT of the partitions of a query whose keys are not public; as above."""
+    return Compiler(query, physical, joined or {}).partitions()
+
+
+def planned(query: Query) -> Compiled:
+    """Return the SQL of a query over the types that its declaration lets expect."""
+    return compile_query(query, assumed_types(query), assumed_joined(query))
+
+
+def compile_kept(
+    query: Query, physical: Mapping[str, str], joined: Mapping[str, str] | None = None
+) -> tuple[str, Compiled]:
+    """Return the SELECT of all rows with id units, and statements over `dp_kept`, those to count.
+
+    For bounding outside of the engine; as `compile_query` elsewhere.
+    """
+    compiler = Compiler(query, physical, joined or {}, bounded=True)
+    compiled = compiler.compile()
+    return compiler.unbounded, compiled
