@@ -21,10 +21,11 @@ SURE = {"epsilon": 50, "mechanism": "discrete_laplace"}
 """Noise of some 1e-22 is zero."""
 
 CODES = ["1", "02", "true", "2024-01-01"]
+STATE = {"type": "category", "values": ["NH", "NY", "VT"]}
 SCHEMA: dict[str, Any] = {
     "table": "people",
     "columns": {
-        "state": {"type": "category", "values": ["NH", "NY", "VT"]},
+        "state": STATE,
         "code": {"type": "category", "values": CODES},
         "sex": {"type": "category", "values": ["F", "M", "-", "x"], "nulls": "-", "others": "x"},
         "member": {"type": "integer", "lower": 0, "upper": 1},
@@ -173,6 +174,21 @@ def test_long_lists_are_left_out() -> None:
     assert [*held.codes] == ["code", "sex"]
     assert held.table.column_names[:3] == KEYS
     assert [*held.texts.column_names] == ["code", "sex"]
+
+
+@pytest.mark.parametrize("number", [127, 128, 129, 255, 256, 257])
+def test_places_of_few_bits(number: int) -> None:
+    """Somebody's places may be of 8 bits, in which there may be none behind the last."""
+    states = [f"S{i}" for i in range(number)]
+    schema = {**SCHEMA, "columns": {**SCHEMA["columns"], "state": {**STATE, "values": states}}}
+    kind = pa.int8() if number < 129 else pa.uint8() if number < 257 else pa.int16()
+    cells = pa.DictionaryArray.from_arrays(pa.array(range(number), kind), states)
+    table = pa.table({"state": cells, "code": ["1"] * number})
+    df = table.to_pandas(types_mapper=pd.ArrowDtype)
+    session = dprelease.Session(schema, epsilon=100_000)
+    df.dp.use(session)
+    found = df.dp.count(by=["state", "code"], **SURE)["value"].tolist()
+    assert found == [1, 0, 0, 0] * number
 
 
 def test_no_rows() -> None:

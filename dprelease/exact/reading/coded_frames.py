@@ -68,7 +68,7 @@ def _with_codes(table: pa.Table, declared: Declared) -> CodedRows:
             if _are_few_texts(held):
                 codes[name] = f"{start}{len(codes)}"
                 places = pa.chunked_array([chunk.indices for chunk in held.chunks])
-                table = table.append_column(codes[name], places)
+                table = table.append_column(codes[name], places.cast(pa.int32()))
                 words = held.chunk(0).dictionary
                 texts[name] = pa.LargeListArray.from_arrays([0, len(words)], words)
     return CodedRows(table, codes, pa.table(texts))
