@@ -25,6 +25,7 @@ from tests.benchmarks import (
     large,
     noise,
     on_spark,
+    questions,
     workloads,
 )
 from tests.exact.spark import CONFIG
@@ -42,6 +43,18 @@ def test_draws_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
     rows = noise.run({"a peer": {"laplace": 1.0}})
     assert {row.mechanism for row in rows} == set(registry.names())
     assert "a peer" in capsys.readouterr().out
+
+
+def test_questions_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(questions, "TIMES", 3)
+    found = questions.run(tmp_path, 2000)
+    assert [(row.table, row.by) for row in found] == [
+        (table, ", ".join(by)) for table in questions.TABLES for by in questions.KEYS
+    ]
+    assert all(min(row.first, row.then, row.cpu, row.plain) > 0 for row in found)
+    assert "residents by state, sex, race" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -1087,6 +1087,20 @@ DP-DATA-010  'sheet.xlsx' does not tell the names of its columns.
 ]
 CALLS = [
     (
+        "where(lambda people: people.age > 2)",
+        """
+DP-SESSION-016  `predicate` takes a condition in SQL as one text, such as "age >= 18", and no function.
+  Fix    give a condition in SQL as one text, such as "age >= 18"; nothing was asked.
+""",
+    ),
+    (
+        "where(frame.age > 2)",
+        """
+DP-SESSION-016  `predicate` takes a condition in SQL as one text, such as "age >= 18", and no Series.
+  Fix    give a condition in SQL as one text, such as "age >= 18"; nothing was asked.
+""",
+    ),
+    (
         "count()",
         """
 DP-SESSION-015  count() is missing its price: epsilon.

@@ -17,6 +17,8 @@ from dprelease.errors import SessionError, UsageError
 if TYPE_CHECKING:
     import pandas as pd
 
+CONDITION = 'a condition in SQL as one text, such as "age >= 18"'
+
 
 class Questions(Systems):
     """Every question, and the ways to choose rows and columns before one is asked."""
@@ -37,13 +39,22 @@ class Questions(Systems):
             A condition in SQL about each row by itself. One that is not is refused when a question
             is asked, by a QueryError DP-WHERE-*.
 
+        Raises
+        ------
+        UsageError
+            DP-SESSION-016 for anything but a text: a function or a column of truth values may have
+            looked at other rows.
+
         Returns
         -------
         Rows
             To be asked every question.
         """
         chosen = self._chosen()
-        refuse_cells(self, {"predicate": predicate})
+        given: object = predicate
+        if not isinstance(given, str):
+            kind = type(given).__name__
+            raise UsageError("DP-SESSION-016", name="predicate", wanted=CONDITION, kind=kind)
         return Rows(replace(chosen, predicates=(*chosen.predicates, predicate)))
 
     def derive(self, **columns: Mapping[str, object]) -> Rows:

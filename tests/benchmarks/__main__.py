@@ -9,7 +9,17 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.benchmarks import aggregation, calibration, census, growth, large, noise, on_spark, peers
+from tests.benchmarks import (
+    aggregation,
+    calibration,
+    census,
+    growth,
+    large,
+    noise,
+    on_spark,
+    peers,
+    questions,
+)
 
 SIZES = (1_000_000, 10_000_000, 50_000_000)
 
@@ -38,6 +48,8 @@ def _all_of_it(given: argparse.Namespace) -> None:
     calibrations = calibration.run()
     plans = calibration.plan_many()
     print()
+    asked = questions.run(_folder("bench", questions.ROWS))
+    print()
     found = []
     by_hand = peers.can_aggregate()
     for rows in given.rows or SIZES:
@@ -54,6 +66,7 @@ def _all_of_it(given: argparse.Namespace) -> None:
             "peers": beside,
             "calibration": [asdict(row) for row in calibrations],
             "planning": [asdict(row) for row in plans],
+            "questions": [asdict(row) for row in asked],
             "aggregation": [asdict(r) for r in found],
         }
         _write(given.json, record)
