@@ -224,7 +224,8 @@ class Session:
 
         None if the session has its rows already, and nobody vouches for these. The snapshot is a
         copy of the declared columns: writes into a column's `array` reach every frame that shares
-        its memory, whatever pandas copies on write, and may not reach the answers.
+        its memory, whatever pandas copies on write, and may not reach the answers. The memory of
+        Arrow's columns is shared: by its rules nobody writes into it.
 
         Raises SessionError DP-SESSION-005 in another process than the one that made the session.
         """

@@ -146,22 +146,25 @@ def test_which_groups_are_told_by_codes(
     """Not those of one text, which the engine tells as fast."""
     rows = [{"state": "VT", "code": "1", "sex": "F", "member": 1}] * 3
     (sql,) = statements(made(rows, "texts"), by, monkeypatch)
-    assert sql.count("dp_code_") == number
+    assert sql.count("dp_texts.dp_code_") == number
 
 
-def test_a_column_of_the_name_of_codes() -> None:
-    schema = {
-        "table": "people",
-        "columns": {
-            "DP_CODE_0": {"type": "category", "values": ["a", "b"]},
-            "dp_code__1": {"type": "category", "values": ["c", "d"]},
-        },
-    }
-    df = pd.DataFrame({"DP_CODE_0": ["a", "b", "b"], "dp_code__1": ["c", "d", "d"]})
-    session = dprelease.Session(schema, epsilon=100_000)
+OWN = ["k0", "K1", "k2", "a0", "A1", "cell", "n", "dp_texts", "dp_source", "grouped", "typed"]
+OWN += ["worded", "meant", "placed", "value", "code", "dp_code_0", "DP_CODE_0", "dp_code__1"]
+
+
+@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("asked", [False, True])
+def test_columns_of_the_names_in_statements(name: str, asked: bool) -> None:
+    """Whether a question is about them or not."""
+    names = ["b", "c", name]
+    columns = {column: {"type": "category", "values": ["x", "y"]} for column in names}
+    df = pd.DataFrame({column: ["x", "y", "y"] for column in names})
+    session = dprelease.Session({"table": "people", "columns": columns}, epsilon=100_000)
     df.dp.use(session)
-    found = df.dp.count(by=["DP_CODE_0", "dp_code__1"], **SURE)["value"].tolist()
-    assert found == [1, 0, 0, 2]
+    by = ["c", name] if asked else ["b", "c"]
+    assert df.dp.count(by=by, **SURE).iloc[:, 2].tolist() == [1, 0, 0, 2]
+    assert df.dp.count(by=names, **SURE).iloc[:, 3].sum() == 3
 
 
 def test_long_lists_are_left_out() -> None:
@@ -173,7 +176,7 @@ def test_long_lists_are_left_out() -> None:
     held = coded(df, session.declared)
     assert [*held.codes] == ["code", "sex"]
     assert held.table.column_names[:3] == KEYS
-    assert [*held.texts.column_names] == ["code", "sex"]
+    assert held.texts.column_names == [*held.codes.values()]
 
 
 @pytest.mark.parametrize("number", [127, 128, 129, 255, 256, 257])

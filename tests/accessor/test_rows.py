@@ -6,6 +6,7 @@ them ever reaches an answer under the price of one (V28, V78).
 
 from __future__ import annotations
 
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import date
@@ -295,6 +296,18 @@ class Alone(Decimal):
         raise AssertionError("it was asked")
 
     __hash__ = Decimal.__hash__
+
+
+def test_what_fails_when_it_is_compared_is_not_the_same() -> None:
+    """With an error of a class of somebody's, whose words may tell a cell."""
+    session = dprelease.Session(SCHEMA, epsilon=1)
+    one, other = (
+        pd.DataFrame({"pay": pd.Series([Alone(i), None], dtype=object)}) for i in range(2)
+    )
+    one.dp.use(session)
+    with pytest.raises(SessionError, match="DP-SESSION-002") as caught:
+        other.dp.use(session)
+    assert "it was asked" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_objects_that_are_the_same_are_not_compared() -> None:

@@ -29,7 +29,7 @@ class CodedRows:
     """Rows whose texts of declared values are places in lists.
 
     `codes`: of columns, those of their places, which stand beside them in the table. `texts`: their
-    lists, in one row.
+    lists, in one row, each by the name of its column of places.
     """
 
     table: pa.Table
@@ -70,7 +70,7 @@ def _with_codes(table: pa.Table, declared: Declared) -> CodedRows:
                 places = pa.chunked_array([chunk.indices for chunk in held.chunks])
                 table = table.append_column(codes[name], places.cast(pa.int32()))
                 words = held.chunk(0).dictionary
-                texts[name] = pa.LargeListArray.from_arrays([0, len(words)], words)
+                texts[codes[name]] = pa.LargeListArray.from_arrays([0, len(words)], words)
     return CodedRows(table, codes, pa.table(texts))
 
 

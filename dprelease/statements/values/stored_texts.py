@@ -51,8 +51,6 @@ def grouped_by_codes(query: Query, codes: Mapping[str, str]) -> dict[str, str]:
 def coded_texts(codes: Mapping[str, str], keys: Sequence[Key]) -> list[str]:
     """Return the keys of groups, texts in the place of their codes."""
     return [
-        f"{TEXTS}.{quoting.identifier(key.column)}[k{i} + 1] AS k{i}"
-        if key.column in codes
-        else f"k{i}"
+        f"{TEXTS}.{codes[key.column]}[k{i} + 1] AS k{i}" if key.column in codes else f"k{i}"
         for i, key in enumerate(keys)
     ]
