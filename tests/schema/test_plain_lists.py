@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from dprelease.schema.yaml_text.plain_lists import (
     LEAST,
     STAND_IN,
     Runs,
+    _in_brackets,
     _is_simple,
     _run,
     shortened,
@@ -136,6 +138,16 @@ def test_what_is_told_without_a_pattern(
         assert _run(match, in_brackets=True).items == text.split(", ")
     if not odd and "null" not in words:
         assert simple
+
+
+@given(st.text(alphabet="[]a, ", max_size=30))
+@example("]" * 30)
+@example("[" * 15 + "]" * 15)
+def test_brackets_are_found_in_one_pass(text: str) -> None:
+    """No letter is looked at as part of two lists, or a text of brackets would take for ever."""
+    spans = [*_in_brackets(text)]
+    assert [text[a:b] for a, b in spans] == re.findall(r"\[([^\[\]]*)(?=\])", text)
+    assert all(b < c for (_, b), (c, _) in pairwise(spans))
 
 
 @pytest.mark.parametrize("text", [LIST, DASHES], ids=["brackets", "dashes"])
