@@ -109,7 +109,7 @@ def _replace_simple(runs: Runs) -> None:
 
 
 def _in_brackets(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where that begins and ends which stands in brackets, and has none in it; in one pass."""
+    """Yield where what stands in brackets, and has none in it, begins and ends; in one pass."""
     at = 0
     while (end := text.find("]", at)) >= 0:
         start = text.rfind("[", at, end) + 1
