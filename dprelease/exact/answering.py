@@ -159,6 +159,17 @@ class EngineKind(Protocol):
 
 
 @runtime_checkable
+class Beginning(Protocol):
+    """A kind of engine of which a part takes long to open, and needs to know no source."""
+
+    def begun(self) -> AbstractContextManager[None]:
+        """Let that part be opened meanwhile, for the first engine that is opened in the block.
+
+        Raises nothing: what can't be opened is for that engine to tell.
+        """
+
+
+@runtime_checkable
 class Keeping(Protocol):
     """A kind of engine of which several share something that takes long to start."""
 

@@ -108,10 +108,13 @@ def _opened(config: Config) -> duckdb.DuckDBPyConnection:
 
 @contextmanager
 def opening_ahead() -> Iterator[None]:
-    """Let a thread open the first connection of the block, while modules are loaded.
+    """Let a thread open the first connection of the block, while it is made ready for.
 
-    Nothing is left of it behind the block.
+    Nothing is left of it behind the block. One that is coming already is enough.
     """
+    if _AHEAD:
+        yield
+        return
     coming: _Coming | None = None
     try:
         with undisturbed():

@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from dprelease.errors import DataError, FrameError
 from dprelease.exact.answering import (
     Answering,
+    Beginning,
     EngineKind,
     Expecting,
     Keeping,
@@ -98,6 +99,12 @@ def engine_kept(spec: ReleaseSpec) -> AbstractContextManager[None]:
     """
     kind = kind_of_engine(spec.engine)
     return kind.kept(spec) if isinstance(kind, Keeping) else nullcontext()
+
+
+def engine_begun(spec: ReleaseSpec) -> AbstractContextManager[None]:
+    """Let the engine of a release begin to open, while it is made ready for; see `Beginning`."""
+    kind = kind_of_engine(spec.engine)
+    return kind.begun() if isinstance(kind, Beginning) else nullcontext()
 
 
 def open_engine(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from dprelease.exact.answering import Sources
@@ -27,6 +27,14 @@ class MachineKind:
         if ENGINE_MODULE in sys.modules:
             return _engine(sources, settings)
         return _first_engine(sources, settings)
+
+    def begun(self) -> AbstractContextManager[None]:
+        """See `Beginning.begun`; the first engine of a process begins where its modules load."""
+        if ENGINE_MODULE not in sys.modules:
+            return nullcontext()
+        from dprelease.exact.connection import opening_ahead
+
+        return opening_ahead()
 
     def left_open(self, spec: ReleaseSpec) -> list[str]:
         """Return nothing: nobody else takes part."""

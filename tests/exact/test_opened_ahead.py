@@ -16,11 +16,12 @@ import duckdb
 import pandas as pd
 import pytest
 
-from dprelease.errors import DataError
+from dprelease.errors import DataError, DpReleaseError
 from dprelease.exact import connection, machine_kind
 from dprelease.exact.connection import closed, connected, opening_ahead
 from dprelease.exact.engines import open_engine
 from dprelease.exact.settings import DEFAULT, Settings
+from dprelease.release.runs import pipeline
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.system.unforked import is_cut
@@ -231,16 +232,42 @@ def test_a_child_leaves_the_block(tmp_path: Path) -> None:
         block.__exit__(None, None, None)
 
 
-def test_a_process_loads_its_engine_meanwhile(
+def test_a_run_opens_its_engine_while_it_is_made_ready(
     monkeypatch: pytest.MonkeyPatch, opened: list[str], tmp_path: Path
 ) -> None:
-    later = run(read_declaration(write(tmp_path / "a")), bits=Keyed("x"))
-    assert opened == [threading.current_thread().name]
+    """One connection alone, whether modules are still to be loaded or not; or without a thread."""
+    made = [run(read_declaration(write(tmp_path / "a")), bits=Keyed("x"))]
     monkeypatch.setattr(machine_kind, "ENGINE_MODULE", "not loaded yet")
-    first = run(read_declaration(write(tmp_path / "b")), bits=Keyed("x"))
-    assert opened[1:] == ["dprelease-connect"]
-    for file in later.glob("*.parquet"):
-        assert file.read_bytes() == (first / file.name).read_bytes()
+    made.append(run(read_declaration(write(tmp_path / "b")), bits=Keyed("x")))
+    with monkeypatch.context() as patch:
+        patch.setattr(pipeline, "engine_begun", lambda _spec: nullcontext())
+        patch.setattr(machine_kind, "ENGINE_MODULE", machine_kind.__name__)
+        made.append(run(read_declaration(write(tmp_path / "c")), bits=Keyed("x")))
+    here = threading.current_thread().name
+    assert opened == ["dprelease-connect", "dprelease-connect", here]
+    for file in made[0].glob("*.parquet"):
+        assert all(file.read_bytes() == (other / file.name).read_bytes() for other in made)
+
+
+@pytest.mark.parametrize("way", ["refused", "interrupted"])
+def test_a_run_that_ends_before_rows_are_read_leaves_none(
+    way: str, monkeypatch: pytest.MonkeyPatch, opened: list[str], tmp_path: Path
+) -> None:
+    path = write(tmp_path)
+    run(read_declaration(path), bits=Keyed("x"))
+    if way == "interrupted":
+        monkeypatch.setattr(pipeline, "open_engines", raising(KeyboardInterrupt))
+    with pytest.raises((DpReleaseError, KeyboardInterrupt)):
+        run(read_declaration(path), bits=Keyed("x"), overwrite=way == "interrupted")
+    assert opened == ["dprelease-connect"] * 2
+    assert not connection._OPEN
+
+
+def raising(error: type[BaseException]) -> Any:
+    def work(*_given: Any, **_named: Any) -> Any:
+        raise error
+
+    return work
 
 
 TOLD = """
@@ -261,7 +288,7 @@ def test_in_a_process_of_its_own(tmp_path: Path) -> None:
     done = processes.run(
         [sys.executable, "-c", TOLD, *folders], cwd=ROOT, check=True, capture_output=True
     )
-    assert done.stdout.split() == [b"dprelease-connect", b"MainThread"]
+    assert done.stdout.split() == [b"dprelease-connect"] * 2
 
 
 def test_a_source_that_is_refused_leaves_none(
