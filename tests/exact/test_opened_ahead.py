@@ -253,14 +253,15 @@ def test_a_run_opens_its_engine_while_it_is_made_ready(
 def test_a_run_that_ends_before_rows_are_read_leaves_none(
     way: str, monkeypatch: pytest.MonkeyPatch, opened: list[str], tmp_path: Path
 ) -> None:
-    path = write(tmp_path)
+    path, before = write(tmp_path), set(connection._OPEN)  # of sessions that others left
     run(read_declaration(path), bits=Keyed("x"))
     if way == "interrupted":
         monkeypatch.setattr(pipeline, "open_engines", raising(KeyboardInterrupt))
     with pytest.raises((DpReleaseError, KeyboardInterrupt)):
         run(read_declaration(path), bits=Keyed("x"), overwrite=way == "interrupted")
     assert opened == ["dprelease-connect"] * 2
-    assert not connection._OPEN
+    assert set(connection._OPEN) <= before
+    assert not connection._AHEAD
 
 
 def raising(error: type[BaseException]) -> Any:
