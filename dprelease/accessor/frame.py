@@ -135,9 +135,14 @@ def _same_column(one: pd.Series, other: pd.Series) -> bool:
 
 
 def _equal(one: _Values, other: _Values) -> bool:
-    """Return what pandas says; what can't be compared, as a signalling NaN, is not equal."""
+    """Return what pandas says; what can't be compared, as a signalling NaN, is not equal.
+
+    Raises MemoryError, which says nothing of the values.
+    """
     try:
         return one.equals(other)
+    except MemoryError:
+        raise
     except Exception:  # noqa: BLE001 - classes of the caller's own may fail at anything
         return False
 

@@ -292,8 +292,10 @@ def test_what_cannot_be_compared_is_not_the_same(where: str) -> None:
 class Alone(Decimal):
     """Can't be compared with anything."""
 
+    failure: type[Exception] = AssertionError
+
     def __eq__(self, _other: object) -> bool:
-        raise AssertionError("it was asked")
+        raise self.failure("it was asked")
 
     __hash__ = Decimal.__hash__
 
@@ -308,6 +310,15 @@ def test_what_fails_when_it_is_compared_is_not_the_same() -> None:
     with pytest.raises(SessionError, match="DP-SESSION-002") as caught:
         other.dp.use(session)
     assert "it was asked" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_memory_that_is_short_is_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Alone, "failure", MemoryError)
+    session = dprelease.Session(SCHEMA, epsilon=1)
+    one, other = (pd.DataFrame({"pay": pd.Series([Alone(i)], dtype=object)}) for i in range(2))
+    one.dp.use(session)
+    with pytest.raises(MemoryError):
+        other.dp.use(session)
 
 
 def test_objects_that_are_the_same_are_not_compared() -> None:
