@@ -29,7 +29,7 @@ def local_plan_words(plan: Plan, *, wide: bool) -> str:
         shape = ", ".join(f"{name} {float(text):.6g}" for name, text in _parameters(column))
         name = f"{column.query.name}.{column.measurement.name}"
         rows.append((name, column.mechanism.name, shape, _one_record(column), f"{price:.4g}"))
-    public = "The number and the order of the records are published as they are."
+    public = "The number of the records is published as it is, and their order is random."
     warnings = [f"Warning: {one_line(warning)}" for warning in plan.warnings]
     return "\n\n".join(["\n".join(lines), table(rows, wide=wide), public, *warnings])
 

@@ -27,8 +27,8 @@ MODEL = {
     "noise": "Every record gets its own noise, before anything is added up or counted.",
     "number_of_records": "The number of records is public: that of the source, exactly.",
     "order": (
-        "Records keep the order of the source: whoever knows a person's place in the source knows "
-        "the person's noised record. The guarantee holds for them as well."
+        "Records are published in a random order: every order is equally likely, whatever order "
+        "the source has."
     ),
     "columns": "Columns that are not declared for publication are not read.",
 }
@@ -38,7 +38,7 @@ POST_PROCESSING = [
     "Numbers are lattice steps times the declared step, exact.",
 ]
 UNPROTECTED = [
-    "That a record is in the data, how many there are, and their order.",
+    "That a record is in the data, and how many there are.",
     "Several records about the same person: their guarantees add up.",
     "How long the run took, how much memory it used, and whether it failed for want of resources.",
     "Anything declared that is not true: values or bounds that were taken from the data.",

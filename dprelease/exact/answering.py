@@ -111,13 +111,16 @@ class Working(Protocol):
 
 
 class Recording(Answering, Protocol):
-    """An engine that also reads single records, in the order of their source."""
+    """An engine that also reads single records."""
 
     def compile_records(self, records: Records) -> object:
         """Check records against what the source is; as `Answering.compile`."""
 
     def records(self, records: Records) -> ExactRecords:
-        """Return the true values of every record; raises as `Answering.run`."""
+        """Return the true values of every record, in the order of the source.
+
+        Raises as `Answering.run`.
+        """
 
 
 @dataclass(frozen=True, slots=True)

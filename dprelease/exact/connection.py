@@ -33,7 +33,7 @@ PRIVATE: Config = {
 thread waits for files, which costs milliseconds, and more to hand it what the system has."""
 
 KEEPING = {"preserve_insertion_order": "true"}
-"""Records of a local release may not move by their values, so rows keep their order."""
+"""Rows come in the order of their source, so that replayed bits give the same records again."""
 
 READING = {"TimeZone": "UTC", "parquet_metadata_cache": "true"}
 """What is set once extensions are there. What a Parquet file says of itself is read once, and not

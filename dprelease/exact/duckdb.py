@@ -22,7 +22,6 @@ from dprelease.exact.inputs import (
     find_inputs,
     refuse_duplicates,
     refuse_lacking,
-    refuse_parts,
     refuse_unstored,
     suiting,
 )
@@ -284,21 +283,16 @@ class Engine:
         Raises
         ------
         DataError
-            DP-DATA-002 for a missing column, DP-DATA-004 for a type that can't serve, DP-DATA-024
-            for a table in parts.
+            DP-DATA-002 for a missing column, DP-DATA-004 for a type that can't serve.
         """
         from dprelease.statements.record_statements import compile_records, stored_columns_of
 
         refuse_lacking(self._inputs[0], stored_columns_of(records))
-        refuse_parts(self._inputs[0])
         with told_at(self._inputs):
             return compile_records(records, self.physical)
 
     def records(self, records: Records) -> ExactRecords:
-        """Return the true records, in the order of the source.
-
-        The engine keeps that order for a SELECT without a join, a filter or a grouping (setting
-        preserve_insertion_order), so that no value can move a record.
+        """Return the true records, in the order of the source, which nothing may publish.
 
         Raises
         ------

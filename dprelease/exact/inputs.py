@@ -15,7 +15,7 @@ from dprelease.exact.connection import AWAITING, FEW_FILES, FORGETTING
 from dprelease.exact.reading.coded_frames import CodedRows
 from dprelease.exact.reading.frames import to_arrow
 from dprelease.exact.reading.relations import batches_of, is_relation
-from dprelease.exact.reading.sources import Opened, open_files, stamp, unreadable
+from dprelease.exact.reading.sources import Opened, open_files, stamp
 from dprelease.exact.reading.told_places import place_of, told_at
 from dprelease.query.resolve import Query
 from dprelease.query.unread import beyond
@@ -69,8 +69,6 @@ class Input:
     """Those of the text files whose copies are empty, until rows are to be read."""
     differs: bool = False
     """Whether its files store a column differently, and each is read by its own types."""
-    in_parts: bool = False
-    """Whether its rows stand in parts that are chosen by their values."""
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -186,16 +184,6 @@ def suiting(inputs: Sequence[Input]) -> Iterator[str]:
         yield AWAITING
 
 
-def refuse_parts(given: Input) -> None:
-    """Raise DP-DATA-024 for a table of whose records the order tells values."""
-    if given.in_parts:
-        raise unreadable(
-            given.declared,
-            "its rows stand in partitions that their values choose, and records keep their order",
-            "name one partition, or copy it by CREATE TABLE ... AS SELECT",
-        )
-
-
 def refuse_lacking(given: Input, names: Iterable[str]) -> None:
     """Raise DP-DATA-002 for a column that a source lacks."""
     for name in names:
@@ -279,7 +267,7 @@ def _of_server(declared: Declared, relation: str, servers: Servers) -> Input:
 
     rows = server_rows(declared, servers)
     nothing = Opened((), (), (), "")  # its files are nobody's here
-    return Input(declared, relation, nothing, rows={relation: rows}, in_parts=rows.in_parts)
+    return Input(declared, relation, nothing, rows={relation: rows})
 
 
 def _cells(declared: Declared, opened: Opened) -> Fetched:

@@ -1,4 +1,4 @@
-"""Single records: true values with their noise, or with responses in their place."""
+"""Single records in a random order: values with noise, or responses in their place."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from dprelease.exact.results.true_records import ExactRecords
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomized_response import RandomizedResponse
-from dprelease.numerics.entropy import BitSource
+from dprelease.numerics.entropy import BitSource, random_order
 from dprelease.numerics.lattice import LIMIT, Integers, sample
 from dprelease.planning.local_plan import LocalColumn
 
@@ -19,9 +19,12 @@ def perturb_records(
 ) -> dict[str, Integers]:
     """Return (n,) noised integers of each column: lattice steps, or places of values.
 
-    Every record gets fresh noise, independent of all others. Numbers saturate at +-2^62, which is
-    post-processing; the noise is clamped one step earlier, so that no sum wraps.
+    The records come in a random order, for a source may store them in the order of their values;
+    `exact` has the same order afterwards. Every record gets fresh noise, independent of all others.
+    Numbers saturate at +-2^62, which is post-processing; the noise is clamped one step earlier, so
+    that no sum wraps.
     """
+    exact.reorder(random_order(exact.size, bits))
     noisy = {}
     for planned in columns:
         law, low = planned.mechanism, planned.column.low

@@ -44,6 +44,21 @@ class BitSource(Protocol):
         ...
 
 
+def random_order(n: int, bits: BitSource) -> NDArray[np.intp]:
+    """Return (n,) the numbers 0..n-1 in a random order; all n! orders are equally likely.
+
+    They are sorted by independent uniform words. Of words that all differ, every order is equally
+    likely; words of which two are equal are drawn again, all of them, so that no tie is ever
+    resolved. That happens with a chance below n^2 2^-65, and looks at the words alone.
+    """
+    while True:
+        words = bits.words(n)
+        order = np.argsort(words)
+        ascending = words[order]
+        if not (ascending[1:] == ascending[:-1]).any():
+            return order
+
+
 class Entropy:
     """Uniform words from the operating system's entropy, stretched by AES-256 in counter mode."""
 

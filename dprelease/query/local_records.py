@@ -1,8 +1,8 @@
 """Records that are published one by one: which columns, on which values, with which sensitivity.
 
-In the local model neighbours differ in what one record says, and nothing else of the data is
-protected: not the number of records, not their order. So nothing of a record may decide whether it
-is published: there is no predicate, and whoever has no declared value gets a declared one.
+In the local model neighbours differ in what one record says. The number of records is public, and
+their order is random. So nothing of a record may decide whether it is published: there is no
+predicate, and a record without a declared value gets a declared one.
 """
 
 from __future__ import annotations

@@ -55,18 +55,19 @@ def rehearse_records(wanted: Wanted, cast: Cast) -> Path:
         wanted.progress("people")
         cast = cast.invent(queries, wanted.bits)
         written: dict[str, Written] = {}
-        noised: dict[str, pa.Table] = {}
+        compared: dict[str, pa.Table] = {}
         with cast.recorders(plan.records) as engines:
             for part in plan.records:
                 wanted.progress(part.name)
                 exact = engines[part.declared.table.name].records(part)
                 vectors = perturb_records(exact, plan.of_records(part.name), wanted.bits)
                 table, told = records_to_arrow(vectors, part.columns), described.records(part)
-                noised[part.name] = table
+                # The noise has put both into the same random order.
+                compared[part.name] = beside_records(part, table, true_records(part, exact))
                 file = noted(table, field_notes(told))
                 written[part.name] = written_table(release.folder, told.file, file)
         wanted.progress("truth")
-        truth = _write_truth(release.folder, cast, plan, noised)
+        truth = _write_truth(release.folder, cast, plan, compared)
         digests = {name: file.digest for name, file in written.items()}
         sizes = {name: file.rows for name, file in written.items()}
         record = manifest.build(cast.unpaid, plan, digests, sizes)
@@ -84,16 +85,19 @@ def truth_of_records(plan: LocalPlan, declaration: Declaration) -> Iterator[str]
 
 
 def _write_truth(
-    folder: Path, cast: Cast, plan: LocalPlan, noised: dict[str, pa.Table]
+    folder: Path, cast: Cast, plan: LocalPlan, compared: dict[str, pa.Table]
 ) -> dict[str, Written]:
-    """Write what is known of a rehearsal alone, and return digests and rows by file."""
+    """Write what only a rehearsal knows, and return digests and rows by file.
+
+    `compared`: by name, the noised records with the true ones.
+    """
     written = written_people(folder, cast)
     errors: list[dict[str, Any]] = []
-    for part, true in zip(plan.records, true_records(cast, plan.records), strict=True):
+    for part in plan.records:
         columns = plan.of_records(part.name)
-        beside = beside_records(part, noised[part.name], true)
-        told = estimated(part, columns, beside)
-        errors += errors_of_records(part, columns, beside, told)
-        for name, table in ((part.name, beside), (estimates_of(part), told)):
-            written[truth_of(name)] = written_table(folder, truth_of(name), table)
+        table = compared[part.name]
+        told = estimated(part, columns, table)
+        errors += errors_of_records(part, columns, table, told)
+        for name, held in ((part.name, table), (estimates_of(part), told)):
+            written[truth_of(name)] = written_table(folder, truth_of(name), held)
     return dict(sorted({**written, **written_errors(folder, errors)}.items()))

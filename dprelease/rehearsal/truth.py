@@ -13,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from dprelease.exact.answering import Answering
+from dprelease.exact.results.true_records import ExactRecords
 from dprelease.exact.results.true_table import DenseProfile, ExactTable, Profile
 from dprelease.numerics.lattice import Flags, Integers
 from dprelease.privacy.unit import PrivacyUnit
@@ -76,25 +77,12 @@ def truths(cast: Cast, queries: Sequence[Query]) -> Iterator[Truth]:
         yield Truth(asked, bounded.vectors, unbounded, whole.vectors[ROWS], bounded.profiles)
 
 
-def true_records(cast: Cast, parts: Sequence[Records]) -> Iterator[dict[str, Integers]]:
-    """Yield the exact integers of each table of records, by column, in the order of its rows.
-
-    They are as noise got them: within their bounds, the missing ones replaced as declared.
-
-    Raises
-    ------
-    DataError
-        If what stands in for a source is not as declared.
-    TypeError
-        As `Cast.recorders`.
-    """
-    with cast.recorders(parts) as engines:
-        for part in parts:
-            exact = engines[part.declared.table.name].records(part)
-            yield {
-                column.name: np.clip(exact.vector(column.name), column.low, column.high)
-                for column in part.columns
-            }
+def true_records(part: Records, exact: ExactRecords) -> dict[str, Integers]:
+    """Return the exact integers of records, by column: within their bounds, as noise got them."""
+    return {
+        column.name: np.clip(exact.vector(column.name), column.low, column.high)
+        for column in part.columns
+    }
 
 
 @dataclass(frozen=True, slots=True)

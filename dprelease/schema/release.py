@@ -348,7 +348,7 @@ class ReleaseSpec(Model):
             problem = f"a release of mode {self.mode} has {wanted}"
             refuse("DP-DECL-003", problem=problem, key=wrong)
         if local and self.engine != DEFAULT_ENGINE:
-            problem = "records keep the order of their source, which only the engine duckdb tells"
+            problem = "only the engine duckdb reads single records"
             refuse("DP-DECL-003", problem=problem)
         if self.federated and (local or self.ledger or self.budget.epsilon is None):
             problem = "a federated release has queries, a budget with an epsilon, and no ledger"

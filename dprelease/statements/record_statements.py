@@ -1,7 +1,8 @@
-"""Records as one SELECT over `dp_source`: a row for each stored one, in the order of the source.
+"""Records as one SELECT over `dp_source`: a row for each stored one.
 
-No join, no filter and no grouping: nothing of a record's values can decide whether it is there, or
-where. Text keys leave as text; the reader finds their places.
+No join, no filter and no grouping: nothing of a record's values can decide whether it is there.
+`noise/noised_records.py` orders them at random. Text keys leave as text; the reader finds their
+places.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Noised records as Parquet: nothing but the declared columns, in the order of the source."""
+"""Noised records as Parquet: nothing but the declared columns, in the order of the noise."""
 
 from __future__ import annotations
 

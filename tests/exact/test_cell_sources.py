@@ -174,10 +174,6 @@ UNREADABLE: dict[str, tuple[str, str]] = {
         "CREATE TABLE v (k TEXT, m INT, n INT AS (m * 2) STORED)",
         "DP-DATA-014",
     ),
-    "in the order of its values": (
-        "CREATE TABLE v (k TEXT PRIMARY KEY, n INT) WITHOUT ROWID",
-        "DP-DATA-024",
-    ),
     "another table": (TABLE, "DP-DATA-001"),
 }
 

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import multiprocessing
 import os
 import pickle
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from dprelease.numerics import entropy
-from dprelease.numerics.entropy import Entropy
+from dprelease.numerics.entropy import Entropy, random_order
 from tests import processes
+from tests.replay import OutOfBits, Replay
 
 
 @pytest.fixture
@@ -256,3 +260,42 @@ def test_many_words_begin_with_new_bytes() -> None:
     drawn = [twin.words(entropy.MANY) for twin in twins]
     assert not np.intersect1d(*drawn).size
     assert twins[0]._key != twins[1]._key
+
+
+WORDS = (0, 1, 2**63 - 1, 2**63, 2**64 - 1)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 4])
+def test_all_orders_are_equally_likely(n: int) -> None:
+    """All words of n places: those without a tie give each order equally often, others none."""
+    orders: Counter[tuple[int, ...]] = Counter()
+    for words in itertools.product(WORDS, repeat=n):
+        try:
+            orders[tuple(random_order(n, Replay(list(words))).tolist())] += 1
+        except OutOfBits:  # there was a tie, and other words are asked for
+            assert len({*words}) < n
+    assert {*orders} == {*itertools.permutations(range(n))}
+    assert len({*orders.values()}) == 1
+
+
+def test_words_with_a_tie_are_all_drawn_again() -> None:
+    for at in range(8):
+        words = [*range(100, 1100)]
+        words[at * 100] = words[500 + at]
+        bits = Replay([*words, *reversed(range(1000))])
+        assert random_order(1000, bits).tolist() == [*reversed(range(1000))]
+        assert bits.drawn == 2000
+
+
+def test_orders_of_the_system_are_uniform() -> None:
+    """Two arms: fresh orders pass, and orders of which ties keep the first one first are found."""
+    bits, times = Entropy(), 24_000
+
+    def p_value(orders: Iterable[np.ndarray]) -> float:
+        found = Counter(tuple(order.tolist()) for order in orders)
+        counts = [found[one] for one in itertools.permutations(range(4))]
+        return float(stats.chisquare(counts).pvalue)
+
+    assert p_value(random_order(4, bits) for _ in range(times)) > 1e-10
+    tied = (np.argsort(bits.words(4) >> np.uint64(60), kind="stable") for _ in range(times))
+    assert p_value(tied) < 1e-10

@@ -115,10 +115,9 @@ def _twins(
             if silent is not False:
                 yield Twin(pair, silent=bool(silent))
     for group, situation in worst[:1]:
-        if group.queries:  # single records come in the order of their source
-            # Keys that are not public are drawn for in the order of the engine, and then sorted.
-            silent = all(query.private is None for query in group.queries)
-            yield Twin(_turned(group, _crowded(group, situation), base), silent=silent)
+        # The noise of single records, and of keys that are not public, follows the engine's order.
+        silent = bool(group.queries) and all(query.private is None for query in group.queries)
+        yield Twin(_turned(group, _crowded(group, situation), base), silent=silent)
         yield Twin(_whole(group, replace(situation, crowd=()), base))
     for by, (group, situation) in zip((FRAMES, PARQUET, CSV), worst, strict=False):
         yield Twin(_whole(group, _crowded(group, situation), base), by)

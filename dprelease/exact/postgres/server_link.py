@@ -39,7 +39,7 @@ SETTINGS = (
     ("lock_timeout", f"{LOCK_SECONDS}s"),
     ("idle_in_transaction_session_timeout", "0"),
     ("transaction_timeout", "0"),
-    # Rows come in the order in which they are stored, and in no order of their values.
+    # The table itself is read, and its rows come in the order in which it stores them.
     ("synchronize_seqscans", "off"),
     ("enable_indexscan", "off"),
     ("enable_indexonlyscan", "off"),

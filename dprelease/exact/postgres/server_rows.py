@@ -23,7 +23,7 @@ TABLES = ("r", "p")
 table or a sequence is none."""
 
 RELATION = """
-SELECT c.oid::pg_catalog.int8, c.relkind::pg_catalog.text, c.relhassubclass,
+SELECT c.oid::pg_catalog.int8, c.relkind::pg_catalog.text,
   pg_catalog.row_security_active(c.oid)
 FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 WHERE n.nspname = {schema} AND c.relname = {table}
@@ -64,13 +64,9 @@ FROM parts AS p JOIN pg_catalog.pg_class AS c ON c.oid = p.oid
 
 @dataclass(frozen=True)
 class ServerRows:
-    """The declared columns that a server's table has; their rows when they are read.
-
-    `in_parts`: whether a row's place tells of its values, since these choose its part.
-    """
+    """The declared columns that a server's table has; their rows when they are read."""
 
     schema: pa.Schema
-    in_parts: bool
     link: Link
     sql: str
     columns: Sequence[Asked]
@@ -125,23 +121,22 @@ def server_rows(declared: Declared, servers: Servers) -> ServerRows:
         found = None
     if found is None:
         raise DataError("DP-DATA-001", **named(declared), format=KIND)
-    stored, in_parts = {column.name: column for column in found.columns}, found.in_parts
+    stored = {column.name: column for column in found.columns}
     wanted = wanted_columns(declared, list(stored))
     if any(stored[name].is_computed for name in wanted):
         raise DataError("DP-DATA-014", table=declared.table.name)
     columns = [asked(name, stored[name], declared.table.columns[name]) for name in wanted]
     fields = [(name, column.arrow) for name, column in zip(wanted, columns, strict=True)]
     sql = selection(columns, *address_of(declared))
-    return ServerRows(pa.schema(fields or [("dp_row", pa.null())]), in_parts, link, sql, columns)
+    return ServerRows(pa.schema(fields or [("dp_row", pa.null())]), link, sql, columns)
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A table as the catalogue has it: its number, its columns, and whether it is in parts."""
+    """A table as the catalogue has it: its number and its columns."""
 
     oid: int
     columns: list[StoredColumn]
-    in_parts: bool
 
 
 def described(link: Link, declared: Declared) -> Described | None:
@@ -156,7 +151,7 @@ def described(link: Link, declared: Declared) -> Described | None:
     relations = link.ask(RELATION.format(schema=schema, table=table))
     if len(relations) != 1:
         return None
-    ((oid, kind, has_parts, filtered),) = relations
+    ((oid, kind, filtered),) = relations
     kinds = {kind, *(one for (one,) in link.ask(PARTS.format(oid=oid)))}
     if not kinds <= set(TABLES):
         raise DataError("DP-DATA-014", table=declared.table.name)
@@ -166,5 +161,4 @@ def described(link: Link, declared: Declared) -> Described | None:
             "policies choose which of its rows the role that asks may see",
             "read it as a role to which row security does not apply",
         )
-    columns = [StoredColumn(*row) for row in link.ask(COLUMNS.format(oid=oid))]
-    return Described(oid, columns, bool(has_parts) or kind == "p")
+    return Described(oid, [StoredColumn(*row) for row in link.ask(COLUMNS.format(oid=oid))])

@@ -53,8 +53,6 @@ class Stored:
     types: dict[str, str]
     computed: frozenset[str]
     is_computed: bool
-    is_by_key: bool
-    """Whether the rows stand in the order of their values (WITHOUT ROWID)."""
 
 
 def sqlite_rows(declared: Declared, files: Sequence[Path]) -> CellRows:
@@ -65,7 +63,7 @@ def sqlite_rows(declared: Declared, files: Sequence[Path]) -> CellRows:
     DataError
         DP-DATA-001 for what is no SQLite file or has no such table, DP-DATA-003 for columns that
         differ by case only, DP-DATA-014 for a view, a virtual table or a generated column, and
-        DP-DATA-024 for a file that is being written to, or is in an order of values.
+        DP-DATA-024 for a file that is being written to.
     """
     source = declared.table.source
     table = "" if source is None else source.table or ""
@@ -133,12 +131,6 @@ def _checked(declared: Declared, file: Path, table: str) -> Stored:
     declares = {*declared.table.columns} & stored.computed
     if stored.is_computed or declares:
         raise DataError("DP-DATA-014", table=declared.table.name)
-    if stored.is_by_key:
-        raise unreadable(
-            declared,
-            "its table is WITHOUT ROWID, so that rows stand in the order of their values",
-            "copy it by CREATE TABLE ... AS SELECT",
-        )
     return stored
 
 
@@ -197,17 +189,13 @@ def _described(link: sqlite3.Connection, table: str) -> Stored | None:
         return None
     ((name, page),) = known
     if not page:  # a view, or a virtual table: nothing of its own is stored, and none is asked
-        return Stored({}, frozenset(), is_computed=True, is_by_key=False)
+        return Stored({}, frozenset(), is_computed=True)
     quoted = quoting.identifier(str(name))
     columns = link.execute(f"PRAGMA table_xinfo({quoted})").fetchall()
-    indexes = link.execute(f"PRAGMA index_list({quoted})").fetchall()
-    of_keys = [index for _, index, _, origin, *_ in indexes if origin == "pk"]
-    of_table = {index for (index,) in link.execute("SELECT name FROM sqlite_master")}
     return Stored(
         {str(column): _as_stored(str(kind or "")) for _, column, kind, *_ in columns},
         frozenset(str(column) for _, column, *_, hidden in columns if hidden in COMPUTED),
         False,
-        any(index not in of_table for index in of_keys),
     )
 
 
@@ -237,7 +225,7 @@ def _refused(
 
 
 def _rows(file: Path, table: str, columns: Sequence[str | None]) -> Iterator[Row]:
-    """Yield the rows of a table as they lie in the file: no index, which is in an order of values.
+    """Yield the rows of a table as they lie in the file: the table itself is read, and no index.
 
     Columns are named with their table, for else SQLite takes a name that is none for a text.
     """

@@ -28,6 +28,11 @@ class ExactRecords:
         self.name, self.size = name, size
         self._vectors = vectors
 
+    def reorder(self, order: NDArray[np.intp]) -> None:
+        """Put the records into another order: the one with the number order[i] comes i-th."""
+        for column, vector in self._vectors.items():
+            self._vectors[column] = vector[order]
+
     def vector(self, column: str) -> Integers:
         """Return the (size,) true integers of one column."""
         return self._vectors[column]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 DEFAULT_ENGINE = "duckdb"
-"""The engine of whoever names none; the only one that reads single records, in their order."""
+"""The engine of whoever names none; the only one that reads single records."""
 
 SPARK = "spark"
 """The engine of tables that are spread over machines."""

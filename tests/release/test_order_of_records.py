@@ -1,0 +1,230 @@
+"""Single records are published in a random order, whatever order their source stores them in."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dprelease.exact.results.true_records import ExactRecords
+from dprelease.mechanisms.randomized_response import RandomizedResponse
+from dprelease.noise import noised_records
+from dprelease.noise.noised_records import perturb_records
+from dprelease.numerics.entropy import BitSource
+from dprelease.planning.local_plan import LocalColumn, prepare_local
+from dprelease.release.runs.pipeline import run
+from dprelease.schema.load import read_declaration
+from dprelease.verification.verify import verify
+from tests.replay import Replay
+
+ROWS = 400
+FAR = 6.5
+"""Standard deviations that a correlation of ranks exceeds less than once in 10^9 runs."""
+
+RELEASE = """\
+title: People
+mode: local
+tables: [people.yaml]
+budget: {epsilon: 100, neighbours: replace}
+records:
+  people: {from: people, columns: {income: {}, high: {}}}
+  again: {from: people, columns: {income: {}, high: {}}}
+output: out
+"""
+
+
+def declared(folder: Path, source: dict[str, str] | None) -> Path:
+    table = {
+        "table": "people",
+        **({} if source is None else {"source": source}),
+        "columns": {
+            "income": {"type": "integer", "lower": 0, "upper": 1000 * ROWS, "nulls": 0},
+            "high": {"type": "boolean", "nulls": False},
+        },
+    }
+    (folder / "people.yaml").write_text(json.dumps(table))
+    (folder / "release.yaml").write_text(RELEASE)
+    return folder / "release.yaml"
+
+
+def people(incomes: Sequence[int]) -> pa.Table:
+    high = [income > 500 * ROWS for income in incomes]
+    return pa.table({"income": pa.array(incomes, pa.int64()), "high": pa.array(high)})
+
+
+def into_sqlite(create: str) -> Callable[[Path, pa.Table], dict[str, str]]:
+    def write(folder: Path, rows: pa.Table) -> dict[str, str]:
+        with closing(sqlite3.connect(folder / "people.sqlite")) as link, link:
+            link.execute(create)
+            values = zip(*(column.to_pylist() for column in rows.columns), strict=True)
+            link.executemany("INSERT INTO people VALUES (?, ?)", values)
+        return {"path": str(folder / "people.sqlite"), "table": "people"}
+
+    return write
+
+
+def into_duckdb(folder: Path, rows: pa.Table) -> dict[str, str]:
+    with duckdb.connect(str(folder / "people.duckdb")) as link:
+        link.register("rows", rows)
+        link.execute("CREATE TABLE people AS SELECT * FROM rows")
+    return {"path": str(folder / "people.duckdb"), "table": "people"}
+
+
+def into_parquet(folder: Path, rows: pa.Table) -> dict[str, str]:
+    pq.write_table(rows.slice(0, 150), folder / "people1.parquet", row_group_size=20)
+    pq.write_table(rows.slice(150), folder / "people2.parquet", row_group_size=20)
+    return {"path": str(folder / "people*.parquet")}
+
+
+def into_csv(folder: Path, rows: pa.Table) -> dict[str, str]:
+    rows.to_pandas().to_csv(folder / "people.csv", index=False)
+    return {"path": str(folder / "people.csv")}
+
+
+def into_json(folder: Path, rows: pa.Table) -> dict[str, str]:
+    lines = "".join(json.dumps(row) + "\n" for row in rows.to_pylist())
+    (folder / "people.jsonl").write_text(lines)
+    return {"path": str(folder / "people.jsonl")}
+
+
+def into_excel(folder: Path, rows: pa.Table) -> dict[str, str]:
+    rows.to_pandas().to_excel(folder / "people.xlsx", index=False)
+    return {"path": str(folder / "people.xlsx")}
+
+
+SOURCES: dict[str, Callable[[Path, pa.Table], Any]] = {
+    "sqlite": into_sqlite("CREATE TABLE people (income INTEGER PRIMARY KEY, high BOOLEAN)"),
+    "sqlite without rowid": into_sqlite(
+        "CREATE TABLE people (income INTEGER PRIMARY KEY, high BOOLEAN) WITHOUT ROWID"
+    ),
+    "duckdb": into_duckdb,
+    "parquet": into_parquet,
+    "csv": into_csv,
+    "json lines": into_json,
+    "excel": into_excel,
+    "frame": lambda _folder, rows: rows.to_pandas(),
+    "arrow": lambda _folder, rows: rows,
+}
+
+
+def published(folder: Path, store: str) -> dict[str, dict[str, np.ndarray]]:
+    """Return the columns of both tables of a release of records that lie in rising order."""
+    stored = SOURCES[store](folder, people([1000 * i for i in range(ROWS)]))
+    source = stored if isinstance(stored, dict) else None
+    frames = {} if source is not None else {"people": stored}
+    out = run(read_declaration(declared(folder, source)), frames=frames, output=folder / "out")
+    assert verify(out).ok
+    tables = {name: pq.read_table(out / f"{name}.parquet") for name in ("people", "again")}
+    return {
+        name: {
+            column: table[column].to_numpy(zero_copy_only=False) for column in table.schema.names
+        }
+        for name, table in tables.items()
+    }
+
+
+def deviations(one: np.ndarray, other: np.ndarray) -> float:
+    """Return how many standard deviations the ranks of two columns correlate by."""
+    ranks = [np.argsort(np.argsort(values, kind="stable")) for values in (one, other)]
+    return float(np.corrcoef(*ranks)[0, 1]) * (len(one) - 1) ** 0.5
+
+
+def order_of_the_source(n: int, bits: BitSource) -> np.ndarray:
+    """Return the planted mistake: words are drawn, and every record stays where it is."""
+    bits.words(n)
+    return np.arange(n)
+
+
+@pytest.mark.parametrize("store", SOURCES)
+def test_no_order_of_a_source_is_published(store: str, tmp_path: Path) -> None:
+    """Neither places and values are correlated, nor rows of two tables, but the columns of one."""
+    tables = published(tmp_path, store)
+    place = np.arange(ROWS)
+    for table in tables.values():
+        assert abs(deviations(place, table["income"])) < FAR
+        assert deviations(table["high"], table["income"]) > 2 * FAR  # a record stays whole
+    assert abs(deviations(tables["people"]["income"], tables["again"]["income"])) < FAR
+
+
+def test_a_published_order_of_the_source_is_found(tmp_path: Path) -> None:
+    """The other arm: of records that nobody reorders, places tell values."""
+    with mock.patch.object(noised_records, "random_order", order_of_the_source):
+        tables = published(tmp_path, "sqlite")
+    assert deviations(np.arange(ROWS), tables["people"]["income"]) > 2 * FAR
+
+
+KEEPING, CHANGING = 7 << 61, 1 << 61
+"""Words by which randomized response keeps a truth value, or changes it; of eight equal parts of
+all words five do the one, and three the other."""
+
+Record = tuple[int, int]
+
+
+def small_plan(folder: Path) -> list[LocalColumn]:
+    """Return two columns of truth values, whose responses keep a value with a chance of 5 / 8."""
+    declared(folder, None)
+    truth = {"type": "boolean", "nulls": False}
+    table = {"table": "people", "columns": {"a": truth, "b": truth}}
+    (folder / "people.yaml").write_text(json.dumps(table))
+    (folder / "release.yaml").write_text(RELEASE.replace("{income: {}, high: {}}", "[a, b]"))
+    plan = prepare_local(read_declaration(folder / "release.yaml"))
+    law = RandomizedResponse(1 / math.log(5 / 3), 2)
+    return [replace(column, mechanism=law) for column in plan.of_records("people")]
+
+
+def sequences(stored: Sequence[Record], columns: Sequence[LocalColumn]) -> Counter[Any]:
+    """Return how likely each sequence of published records is, in parts of `3! 8^6`.
+
+    Over all orders of three words, and all answers of randomized response.
+    """
+    found: Counter[Any] = Counter()
+    a, b = (np.array(column, dtype=np.int64) for column in zip(*stored, strict=True))
+    for order in itertools.permutations(range(3)):
+        for noise in itertools.product((KEEPING, CHANGING), repeat=6):
+            exact = ExactRecords("people", 3, {"a": a, "b": b})
+            noisy = perturb_records(exact, columns, Replay([*order, *noise]))
+            sequence = tuple(zip(noisy["a"].tolist(), noisy["b"].tolist(), strict=True))
+            found[sequence] += math.prod(5 if word == KEEPING else 3 for word in noise)
+    return found
+
+
+def test_published_sequences_are_exchangeable(tmp_path: Path) -> None:
+    """Exactly: no order of the stored records, nor of the published ones, is more likely.
+
+    And by a record in the place of another one no sequence is more than (5/3)^2 times as likely.
+    """
+    columns = small_plan(tmp_path)
+    records = ((0, 0), (0, 1), (1, 1))
+    found = sequences(records, columns)
+    assert found.total() == 6 * 8**6
+    for stored in itertools.permutations(records):
+        assert sequences(stored, columns) == found
+    for sequence, parts in found.items():
+        assert {found[other] for other in itertools.permutations(sequence)} == {parts}
+    for other in itertools.product((0, 1), repeat=2):
+        neighbour = sequences((other, *records[1:]), columns)
+        for sequence, parts in found.items():
+            assert 9 * parts <= 25 * neighbour[sequence]
+            assert 9 * neighbour[sequence] <= 25 * parts
+
+
+def test_the_order_of_the_source_is_not_exchangeable(tmp_path: Path) -> None:
+    """The same by records that nobody reorders: it tells which of them was stored first."""
+    columns = small_plan(tmp_path)
+    records = ((0, 0), (0, 1), (1, 1))
+    with mock.patch.object(noised_records, "random_order", order_of_the_source):
+        assert sequences(records, columns) != sequences(records[::-1], columns)
