@@ -14,6 +14,7 @@ import pytest
 
 from dprelease.auditing import stage as stage_module
 from dprelease.auditing.neighbours.counting_rows import Group
+from dprelease.auditing.neighbours.situations import Situation
 from dprelease.auditing.neighbours.worst_units import random_units
 from dprelease.auditing.replayed_words import Replayed
 from dprelease.auditing.sensitivities import groups_of
@@ -122,7 +123,7 @@ def test_runs_that_fail_on_their_disk_tell_nothing(
 
 @pytest.mark.parametrize("kind", ["records", "party"])
 def test_releases_of_other_kinds_are_run(kind: str, tmp_path: Path) -> None:
-    """Whole runs publish, and planted values are looked for in what they publish."""
+    """Whole runs publish, also of rows in another order, and planted values stay in."""
     if kind == "records":
         stage = Stage.of(records(tmp_path / "declared"))
         groups = [tried_records(stage, part, Replayed("tests")).group for part in stage.records]
@@ -130,7 +131,9 @@ def test_releases_of_other_kinds_are_run(kind: str, tmp_path: Path) -> None:
         asked = {"q": {**ASKED["q"], "columns": {"n": {"count": "*"}}}}
         stage = Stage.of(declared(tmp_path / "declared", asked, IDS, **FEDERATED))
         groups = groups_of(stage, stage.queries, Replayed("tests"))
-    told, findings, left_out = twins(stage, groups, [], tmp_path / "runs", float("inf"))
+    one, other = groups[0].invented(2)
+    worst = [(groups[0], Situation("another unit", one, other))]
+    told, findings, left_out = twins(stage, groups, worst, tmp_path / "runs", float("inf"))
     assert (told.holds, findings, left_out) == (True, [], [])
     found, leaks, _ = canaries(stage, groups, tmp_path / "planted")
     assert (found.holds, leaks) == (True, [])

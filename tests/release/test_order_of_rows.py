@@ -1,4 +1,4 @@
-"""Single records are published in a random order, whatever order their source stores them in."""
+"""No order of a source reaches a publication: of tables, messages, answers and single records."""
 
 from __future__ import annotations
 
@@ -16,20 +16,24 @@ from unittest import mock
 
 import duckdb
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import dprelease
 from dprelease.exact.results.true_records import ExactRecords
 from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.noise import noised_records
 from dprelease.noise.noised_records import perturb_records
 from dprelease.numerics.entropy import BitSource
 from dprelease.planning.local_plan import LocalColumn, prepare_local
+from dprelease.release import execute
+from dprelease.release.party import as_party
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.verification.verify import verify
-from tests.replay import Replay
+from tests.replay import Keyed, Replay
 
 ROWS = 400
 FAR = 6.5
@@ -140,7 +144,7 @@ def published(folder: Path, store: str) -> dict[str, dict[str, np.ndarray]]:
 def deviations(one: np.ndarray, other: np.ndarray) -> float:
     """Return how many standard deviations the ranks of two columns correlate by."""
     ranks = [np.argsort(np.argsort(values, kind="stable")) for values in (one, other)]
-    return float(np.corrcoef(*ranks)[0, 1]) * (len(one) - 1) ** 0.5
+    return float(np.corrcoef(ranks[0], ranks[1])[0, 1]) * math.sqrt(len(one) - 1)
 
 
 def order_of_the_source(n: int, bits: BitSource) -> np.ndarray:
@@ -171,7 +175,7 @@ KEEPING, CHANGING = 7 << 61, 1 << 61
 """Words by which randomized response keeps a truth value, or changes it; of eight equal parts of
 all words five do the one, and three the other."""
 
-Record = tuple[int, int]
+Record = tuple[int, ...]
 
 
 def small_plan(folder: Path) -> list[LocalColumn]:
@@ -228,3 +232,102 @@ def test_the_order_of_the_source_is_not_exchangeable(tmp_path: Path) -> None:
     records = ((0, 0), (0, 1), (1, 1))
     with mock.patch.object(noised_records, "random_order", order_of_the_source):
         assert sequences(records, columns) != sequences(records[::-1], columns)
+
+
+UNIT = {"id": "person", "max_groups": 2, "max_rows_per_group": 2}
+TABLE = {
+    "table": "people",
+    "source": "people.csv",
+    "privacy_unit": UNIT,
+    "columns": {
+        "person": {"type": "text"},
+        "city": {"type": "category", "values": ["Bern", "Oslo", "Rome"]},
+        "job": {"type": "text"},
+        "age": {"type": "integer", "lower": 0, "upper": 99},
+        "pay": {"type": "number", "lower": 0, "upper": 100, "step": 0.5},
+    },
+}
+SUMS = {"rows": {"count": "*"}, "pay": {"sum": "pay"}, "people": {"count_distinct": "person"}}
+QUERIES: dict[str, Any] = {
+    "sums": {"from": "people", "group_by": ["city"], "columns": SUMS},
+    "choices": {
+        "from": "people",
+        "group_by": ["city"],
+        "columns": {
+            "mid": {"median": "age"},
+            "top": {"top_k": "city", "k": 2},
+            "mean": {"mean": "pay"},
+            "ratio": {"ratio": ["pay", "age"]},
+        },
+    },
+    "jobs": {"from": "people", "group_by": ["job"], "private_keys": True, "columns": SUMS},
+}
+PARTIES = {"federated": {"parties": 3, "honest": 2}, "queries": {"sums": QUERIES["sums"]}}
+ANSWERS: dict[str, dict[str, Any]] = {
+    "tables": {"queries": QUERIES, "formats": ["csv"], "mechanism": "discrete_laplace"},
+    "messages": PARTIES,
+}
+
+
+def stored_rows() -> pd.DataFrame:
+    """Return rows of people with several rows, of which bounds leave some out; some are equal."""
+    i = np.arange(300)
+    return pd.DataFrame(
+        {
+            "person": [f"p{n}" for n in i % 70],
+            "city": np.array(["Bern", "Oslo", "Rome", "Bern"])[i % 4],
+            "job": np.array(["baker", "poet", "smith"])[i % 3],
+            "age": i * 7 % 100,
+            "pay": i * 3 % 20 / 2,
+        }
+    )
+
+
+ORDERS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+    "as they are": lambda rows: rows,
+    "backwards": lambda rows: rows[::-1],
+    "by value": lambda rows: rows.sort_values(["pay", "age", "person"]),
+}
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+def test_the_order_of_rows_changes_no_byte(kind: str, tmp_path: Path) -> None:
+    """With the same bits: of tables with public and private keys, choices, exports and messages."""
+    budget = {"epsilon": 20, "delta": "1e-6"}
+    release = {"title": "T", "tables": ["people.yaml"], "budget": budget, **ANSWERS[kind]}
+    made = []
+    for order, ordered in ORDERS.items():
+        folder = tmp_path / order
+        folder.mkdir()
+        ordered(stored_rows()).to_csv(folder / "people.csv", index=False)
+        (folder / "people.yaml").write_text(json.dumps(TABLE))
+        (folder / "release.yaml").write_text(json.dumps({**release, "output": "out"}))
+        party = 1 if kind == "messages" else None
+        asked = as_party(read_declaration(folder / "release.yaml"), party)
+        out = run(asked, bits=Keyed("order"))
+        made.append({file.name: file.read_bytes() for file in out.rglob("*") if file.is_file()})
+    assert len(made[0]) > 1
+    assert all(files == made[0] for files in made)
+
+
+STATEMENT = "SELECT city, count(*) AS n, sum(pay) AS pay FROM people GROUP BY city ORDER BY n"
+
+
+def test_the_order_of_rows_changes_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In memory: of SQL, and of a session over a frame."""
+    monkeypatch.setattr(execute, "Entropy", lambda: Keyed("order"))
+    (tmp_path / "people.yaml").write_text(json.dumps(TABLE))
+    made = []
+    for ordered in ORDERS.values():
+        frame = ordered(stored_rows())
+        frames = {"people": frame}
+        told = dprelease.sql(STATEMENT, tmp_path / "people.yaml", epsilon=2, frames=frames)
+        session = dprelease.Session(tmp_path / "people.yaml", epsilon=60, ledger=None)
+        frame.dp.use(session)
+        asked = frame.dp.groupby("city")
+        made.append([told, asked.mean("pay", epsilon=2), asked.median("age", epsilon=2)])
+    for answers in made[1:]:
+        for one, other in zip(made[0], answers, strict=True):
+            pd.testing.assert_frame_equal(one, other)
