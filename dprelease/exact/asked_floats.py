@@ -62,10 +62,5 @@ def needed(query: Query) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return needed_columns(query), needed_joined(query)
 
 
-def is_float(physical: str) -> bool:
-    """Return whether a column of the engine's type holds floats."""
-    return base_type(physical) in FLOATS
-
-
 def _floats(names: Iterable[str], types: Types) -> list[str]:
-    return [name for name in names if is_float(types.get(name, ""))]
+    return [name for name in names if base_type(types.get(name, "")) in FLOATS]

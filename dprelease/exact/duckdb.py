@@ -27,9 +27,9 @@ from dprelease.exact.inputs import (
 )
 from dprelease.exact.key_tables import KeyTables
 from dprelease.exact.postgres.server_link import Servers, servers_of
+from dprelease.exact.reading.duckdb_files import database_relation
 from dprelease.exact.reading.parquet_files import parquet_relation
 from dprelease.exact.reading.sources import Opened, named, stored_columns
-from dprelease.exact.reading.stored_types import refuse_computed
 from dprelease.exact.reading.told_places import told_at
 from dprelease.exact.results.partitions import Partitions
 from dprelease.exact.results.true_table import ExactTable
@@ -381,8 +381,7 @@ class Engine:
             return given.place_copies(self._scratch)
         ask = partial(self._ask, given=given)
         if source.kind == "duckdb":
-            refuse_computed(given.declared, opened.relation.split(".", 1)[0], ask)
-            return opened.relation
+            return database_relation(given, opened.relation, ask)
         return parquet_relation(given, opened.relation, ask, by_arrow=self._by_arrow)
 
     def _ask(self, sql: str, given: Input) -> list[Any]:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import duckdb
 
 from dprelease.errors import DataError
-from dprelease.exact.asked_floats import is_float, needed
+from dprelease.exact.asked_floats import needed
 from dprelease.exact.connection import AWAITING, FEW_FILES, FORGETTING
 from dprelease.exact.reading.coded_frames import CodedRows
 from dprelease.exact.reading.frames import to_arrow
 from dprelease.exact.reading.relations import batches_of, is_relation
-from dprelease.exact.reading.sources import Opened, open_files, stamp
+from dprelease.exact.reading.source_equality import RELATION, inexact, is_no_id
+from dprelease.exact.reading.sources import Opened, open_files, stamp, unreadable
 from dprelease.exact.reading.told_places import place_of, told_at
 from dprelease.query.resolve import Query
 from dprelease.query.unread import beyond
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from dprelease.exact.postgres.server_link import Servers
+    from dprelease.exact.reading.cell_rows import CellRows
 
 DATABASE, SECOND_DATABASE = "dp_database", "dp_second_database"
 
@@ -61,6 +63,8 @@ class Input:
     """Rows that come as Arrow batches, by the table that they fill, until they are fetched."""
     physical: dict[str, str] = field(default_factory=dict)
     """The engine's types of the stored columns, once they are known."""
+    collations: Mapping[str, str] = field(default_factory=dict)
+    """Columns that the source compares otherwise than by their characters; see `RULES`."""
     coarse: dict[str, str] = field(default_factory=dict)
     """Columns of Parquet whose instants the engine can't read as they are, and their types."""
     copies: dict[Path, Path] = field(default_factory=dict)
@@ -193,12 +197,27 @@ def refuse_lacking(given: Input, names: Iterable[str]) -> None:
 
 
 def refuse_unstored(inputs: Sequence[Input], query: Query) -> None:
-    """Raise DP-DATA-002 for a column that a source lacks, 005 for ids that are floats."""
-    unit = query.unit.id
-    for given, names in zip(inputs, needed(query), strict=False):
+    """Raise for columns that can't serve as a query reads them, by what sources say of them.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-002 for a column that a source lacks, 005 for ids that are floats, 026 for ids and
+        keys of joins that a source compares otherwise than by their characters.
+    """
+    unit, pairs = query.unit.id, () if query.join is None else query.join.on
+    for i, (given, names) in enumerate(zip(inputs, needed(query), strict=False)):
         refuse_lacking(given, names)
-        if unit in names and is_float(given.physical[unit]):
+        if unit in names and is_no_id(given.physical[unit]):
             raise DataError("DP-DATA-005", place=place_of(given.declared, unit), column=unit)
+        keys = [pair[i] for pair in pairs]
+        for name in names:
+            comparison = given.collations.get(name)
+            if comparison and (name in keys or name == unit):
+                use = "id" if name == unit else "join key"
+                place = place_of(given.declared, name)
+                kind = RELATION if given.opened is None else given.kind
+                raise inexact(kind, comparison, name, use, place)
 
 
 def refuse_duplicates(query: Query, joined: Input, unique: set[str], ask: Ask) -> None:
@@ -236,7 +255,8 @@ def find_input(
         DP-SPARK-006 if Spark alone could.
     """
     if is_relation(frame):
-        return Input(declared, relation, rows={relation: batches_of(frame, declared)})
+        batches = batches_of(frame, declared)
+        return Input(declared, relation, rows={relation: batches}, collations=batches.collations)
     if isinstance(frame, CodedRows):
         return Input(declared, relation, None, frame.table, codes=frame.codes, texts=frame.texts)
     if frame is not None:
@@ -257,7 +277,10 @@ def find_input(
         else:
             opened = open_files(declared, source, SECOND_DATABASE)
     if not opened.relation:
-        return Input(declared, relation, opened, rows={relation: _cells(declared, opened)})
+        cells = _cells(declared, opened)
+        return Input(
+            declared, relation, opened, rows={relation: cells}, collations=cells.collations
+        )
     return Input(declared, relation, opened)
 
 
@@ -267,10 +290,12 @@ def _of_server(declared: Declared, relation: str, servers: Servers) -> Input:
 
     rows = server_rows(declared, servers)
     nothing = Opened((), (), (), "")  # its files are nobody's here
-    return Input(declared, relation, nothing, rows={relation: rows})
+    return Input(
+        declared, relation, nothing, rows={relation: rows}, collations=rows.collations
+    )
 
 
-def _cells(declared: Declared, opened: Opened) -> Fetched:
+def _cells(declared: Declared, opened: Opened) -> CellRows:
     """Return the rows of files whose cells have types of their own; loaded where there are any."""
     if format_of(declared) == "sqlite":
         from dprelease.exact.reading.sqlite_files import sqlite_rows

@@ -8,7 +8,14 @@ from dprelease.exact.reading.peek import peek_server
 from dprelease.scaffold.proposals import HEAD as PEEKED_HEAD
 from dprelease.scaffold.proposals import body_of
 from dprelease.scaffold.server_proposals import DIGITS, notes_of, proposal_of
-from dprelease.scaffold.sketch import HEAD, lines_of, name_of, refuse_twins, source_lines
+from dprelease.scaffold.sketch import (
+    HEAD,
+    lines_of,
+    name_of,
+    refuse_collated,
+    refuse_twins,
+    source_lines,
+)
 
 SERVER_HEAD = HEAD.replace("no row was looked at.", "the server's catalogue was read, and no row.")
 
@@ -32,7 +39,8 @@ def server_sketch(
     ------
     DataError
         DP-DATA-010 without a table, 011 if `unit` is no column of it, 003 for names that are one
-        but for their case, 013 if the values can't be read; as `server_form`.
+        but for their case, 013 if the values can't be read, 026 if the server compares `unit`
+        otherwise than by its characters; as `server_form`.
     SchemaError
         As `server_form`.
     """
@@ -43,6 +51,7 @@ def server_sketch(
     names = list(form.columns)
     if unit is not None and unit not in names:
         raise DataError("DP-DATA-011", place=place, column=unit, known=", ".join(names[:40]))
+    refuse_collated(unit, "postgres", form.collations, place)
     called = name_of(table.rpartition(".")[2])
     refuse_twins(names, place, called)
     proposals = {name: proposal_of(form, name) for name in names}

@@ -21,6 +21,7 @@ from dprelease.errors.printable import one_line
 from dprelease.exact.reading.cell_names import CellForm, cell_form
 from dprelease.exact.reading.dialect import Form, Kind, Told, form_of
 from dprelease.exact.reading.json_lines_form import NESTED, form_of_json_lines
+from dprelease.exact.reading.source_equality import inexact
 from dprelease.numerics.rounding import exact
 from dprelease.scaffold.named_files import first_of, first_told, path_of, stem_of
 from dprelease.schema.load import CONFIRM
@@ -75,7 +76,8 @@ def sketch(
     ------
     DataError
         DP-DATA-018 if the file is not there, 010 if it does not tell its columns, 011 if `unit` is
-        none of them, 003 for names that are one but for their case.
+        none of them, 003 for names that are one but for their case, 026 if the file compares `unit`
+        otherwise than by its characters.
     """
     place, asked = Place(file=source.name), source
     source = first_of(asked)
@@ -87,6 +89,8 @@ def sketch(
     names = [name for name, _ in columns]
     if unit is not None and unit not in names:
         raise DataError("DP-DATA-011", place=place, column=unit, known=", ".join(names[:40]))
+    kind = Source.model_construct(path=source.name).kind
+    refuse_collated(unit, kind or "", {} if cells is None else cells.collations, place)
     called = name_of(table or stem_of(asked))
     refuse_twins(_header(form, cells) or names, place, called)
     head = head or (HEAD if form is None else CSV_HEAD)
@@ -149,6 +153,15 @@ def refuse_twins(names: Sequence[str], place: Place, called: str) -> None:
         if name.casefold() in seen:
             raise DataError("DP-DATA-003", place=place, table=called, column=name)
         seen.add(name.casefold())
+
+
+def refuse_collated(
+    unit: str | None, kind: str, collations: Mapping[str, str], place: Place
+) -> None:
+    """Raise DP-DATA-026 for an id that its source compares otherwise than by its characters."""
+    comparison = collations.get(unit or "")
+    if unit is not None and comparison:
+        raise inexact(kind, comparison, unit, "id", place)
 
 
 def _form(source: Path) -> Form | None:

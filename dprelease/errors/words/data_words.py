@@ -26,6 +26,13 @@ TWINS = (
 )
 """As `CONVERT`, where texts alone will do; templates."""
 
+ALIKE_STORED = (
+    "store {spelled} in a column without a collation, spelled alike in all tables that have this "
+    "{use}, and declare that column"
+)
+ALIKE_SELECTED = "select {spelled} in its place, spelled alike in all tables that have this {use}"
+"""What helps where a source holds different texts equal; templates."""
+
 GIVEN: dict[str, Template] = {
     "DP-DATA-017": Template(
         cause="What was given for the table '{table}' is a {kind}, not a pandas or Arrow frame.",
@@ -133,6 +140,11 @@ TEMPLATES: dict[str, Template] = {
     "DP-DATA-022": Template(
         cause="The CSV source of '{table}'{named} has more than {most} columns.",
         fix="keep the columns that are declared, or store it as Parquet.",
+    ),
+    "DP-DATA-026": Template(
+        cause="The source compares the {use} '{column}' by {comparison}: {equal} there, and "
+        "differ here.",
+        fix="{way}.",
     ),
     "DP-DATA-013": Template(
         cause="The values of the file can't be read.",

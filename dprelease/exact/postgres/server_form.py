@@ -111,7 +111,8 @@ class ServerForm:
 
     `columns`: what to propose for each, or why it can't be used. `labels`: of enumerations.
     `digits`: the step and the largest number that a type has room for. `checks`: what the server
-    holds columns to. `required`: the columns that are never missing.
+    holds columns to. `required`: the columns that are never missing. `collations`: those that are
+    compared otherwise than by their characters.
     """
 
     declared: Declared
@@ -120,6 +121,7 @@ class ServerForm:
     digits: Mapping[str, tuple[Fraction, Fraction]]
     checks: Mapping[str, tuple[Check, ...]]
     required: frozenset[str]
+    collations: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +166,7 @@ def server_form(address: str, table: str) -> ServerForm:
         {name: found for name, found in digits.items() if found is not None},
         {name: tuple(checks) for name, checks in held.checks.items()},
         held.required,
+        {column.name: column.comparison for column in held.columns if column.comparison},
     )
 
 

@@ -30,22 +30,24 @@ WHERE n.nspname = {schema} AND c.relname = {table}
 """
 
 COLUMNS = """
-WITH RECURSIVE known(place, name, computed, kind) AS (
-  SELECT a.attnum, a.attname, a.attgenerated <> '', a.atttypid
+WITH RECURSIVE known(place, name, computed, kind, ordering) AS (
+  SELECT a.attnum, a.attname, a.attgenerated <> '', a.atttypid, a.attcollation
   FROM pg_catalog.pg_attribute AS a
   WHERE a.attrelid = {oid} AND a.attnum > 0 AND NOT a.attisdropped
   UNION ALL
-  SELECT k.place, k.name, k.computed, t.typbasetype
+  SELECT k.place, k.name, k.computed, t.typbasetype, k.ordering
   FROM known AS k JOIN pg_catalog.pg_type AS t ON t.oid = k.kind WHERE t.typtype = 'd'
 )
 SELECT k.name::pg_catalog.text, t.typname::pg_catalog.text, t.typtype::pg_catalog.text,
-  coalesce(e.extname, n.nspname)::pg_catalog.text, k.computed
+  coalesce(e.extname, n.nspname)::pg_catalog.text, k.computed,
+  coalesce(o.collisdeterministic, k.ordering = 0)
 FROM known AS k
 JOIN pg_catalog.pg_type AS t ON t.oid = k.kind AND t.typtype <> 'd'
 JOIN pg_catalog.pg_namespace AS n ON n.oid = t.typnamespace
 LEFT JOIN pg_catalog.pg_depend AS d ON d.objid = t.oid AND d.deptype = 'e'
   AND d.classid = 'pg_catalog.pg_type'::pg_catalog.regclass
 LEFT JOIN pg_catalog.pg_extension AS e ON e.oid = d.refobjid
+LEFT JOIN pg_catalog.pg_collation AS o ON o.oid = k.ordering
 ORDER BY k.place
 """
 """The columns with the types behind their domains."""
@@ -70,6 +72,7 @@ class ServerRows:
     link: Link
     sql: str
     columns: Sequence[Asked]
+    collations: dict[str, str]
 
     def reader(self) -> pa.RecordBatchReader:
         """Return the rows, which are read with the first batch."""
@@ -128,7 +131,9 @@ def server_rows(declared: Declared, servers: Servers) -> ServerRows:
     columns = [asked(name, stored[name], declared.table.columns[name]) for name in wanted]
     fields = [(name, column.arrow) for name, column in zip(wanted, columns, strict=True)]
     sql = selection(columns, *address_of(declared))
-    return ServerRows(pa.schema(fields or [("dp_row", pa.null())]), link, sql, columns)
+    schema = pa.schema(fields or [("dp_row", pa.null())])
+    collations = {name: stored[name].comparison for name in wanted if stored[name].comparison}
+    return ServerRows(schema, link, sql, columns, collations)
 
 
 @dataclass(frozen=True, slots=True)

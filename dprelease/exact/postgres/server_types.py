@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from dprelease.errors import DataError
 from dprelease.errors.words.data_words import CONVERT
+from dprelease.exact.reading.source_equality import OTHER
 from dprelease.query import quoting
 from dprelease.schema.columns import Column
 from dprelease.statements.meanings import loses
@@ -38,7 +39,8 @@ class StoredColumn:
     """A column as the catalogue describes it: the type behind its domains, and where that is from.
 
     `kind`: what `pg_type.typtype` says. `origin`: the extension that has brought the type, or
-    `pg_catalog`.
+    `pg_catalog`. `is_exact`: whether its collation, if any, is deterministic: texts are equal by it
+    if they are the same.
     """
 
     name: str
@@ -46,6 +48,14 @@ class StoredColumn:
     kind: str
     origin: str
     is_computed: bool
+    is_exact: bool
+
+    @property
+    def comparison(self) -> str:
+        """Return how the server compares values, as in `RULES`; empty if by their characters."""
+        if (self.type, self.origin) == (CITEXT, CITEXT):
+            return CITEXT
+        return "" if self.is_exact else OTHER
 
 
 @dataclass(frozen=True, slots=True)

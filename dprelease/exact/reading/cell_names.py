@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
 
 from dprelease.exact.reading import duckdb_files
 from dprelease.exact.reading.packages import Unreadable
-from dprelease.exact.reading.sqlite_files import columns_of, tables_of
+from dprelease.exact.reading.sqlite_files import collations_in, columns_of, tables_of
 from dprelease.exact.reading.workbooks import columns_in
 from dprelease.schema.load import Declared, table_from_mapping
 from dprelease.schema.table import Format
@@ -46,6 +47,8 @@ class CellForm:
     columns: dict[str, str]
     names: tuple[str, ...] = ()
     """Those of a header as they stand there, one of which may stand there twice."""
+    collations: Mapping[str, str] = field(default_factory=dict)
+    """Columns that the file compares otherwise than by their characters; see `RULES`."""
 
     def declared(self, file: Path) -> Declared:
         """Return a table of all columns, which read as the texts that their cells are."""
@@ -87,7 +90,8 @@ def _of_duckdb(file: Path, name: str | None) -> CellForm | None:
     columns = {
         column: _of_engine(kind) for column, kind in duckdb_files.columns_of(file, table).items()
     }
-    return CellForm({"table": table}, columns)
+    collations = duckdb_files.collations_in(file, table, list(columns))
+    return CellForm({"table": table}, columns, collations=collations)
 
 
 def _of_engine(kind: str) -> str:
@@ -102,7 +106,8 @@ def _of_sqlite(file: Path, name: str | None) -> CellForm | None:
     if table is None:
         return None
     columns = {column: _proposed(kind) for column, kind in columns_of(file, table).items()}
-    return CellForm({"table": table}, columns)
+    collations = collations_in(file, table, list(columns))
+    return CellForm({"table": table}, columns, collations=collations)
 
 
 def _proposed(declared: str) -> str:

@@ -7,6 +7,8 @@ text that its value is, whatever stands above and below it, and then by what is 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from dprelease.errors import DataError
@@ -31,11 +33,13 @@ class CellRows:
     """The declared columns that a source of cells has; their rows when they are read.
 
     `schema`: texts, but for columns that are refused where they are asked of, for their type.
+    `collations`: of columns that the source compares otherwise than by their characters.
     """
 
     declared: Declared
     schema: pa.Schema
     read: Read
+    collations: Mapping[str, str] = field(default_factory=dict)
 
     def reader(self) -> pa.RecordBatchReader:
         """Return the rows, which are read with the first batch."""
@@ -76,14 +80,18 @@ class CellRows:
 
 
 def cell_rows(
-    declared: Declared, wanted: Sequence[str], read: Read, refused: Mapping[str, pa.DataType]
+    declared: Declared,
+    wanted: Sequence[str],
+    read: Read,
+    refused: Mapping[str, pa.DataType],
+    collations: Mapping[str, str] = MappingProxyType({}),
 ) -> CellRows:
     """Return the rows of a source; `refused`: columns that may have lost what was said, by type."""
     import pyarrow as pa
 
     texts = pa.large_string()
     fields = [(name, refused.get(name, texts)) for name in wanted] or [("dp_row", pa.null())]
-    return CellRows(declared, pa.schema(fields), read)
+    return CellRows(declared, pa.schema(fields), read, collations)
 
 
 def wanted_columns(declared: Declared, names: Sequence[str]) -> list[str]:

@@ -1,15 +1,21 @@
-"""Tables of DuckDB files and their columns by name, for a first schema."""
+"""Tables of DuckDB files: as the engine reads them, and their columns for a first schema."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
 
+from dprelease.errors import DataError
 from dprelease.exact.connection import PRIVATE
+from dprelease.exact.inputs import Input
+from dprelease.exact.reading.source_equality import EXACT, engine_collations
+from dprelease.exact.reading.sources import stored_columns
+from dprelease.exact.reading.stored_types import Ask, refuse_computed
 from dprelease.query import quoting
 from dprelease.system.answered import answered
 
@@ -22,6 +28,39 @@ TABLES = (
     f"FROM duckdb_tables() WHERE database_name = '{ATTACHED}' ORDER BY table_oid"
 )
 """Names of stored tables as `source` has them; views are none."""
+
+
+def database_relation(given: Input, relation: str, ask: Ask) -> str:
+    """Return the relation of a table of a DuckDB file, whose texts are compared as they are.
+
+    By a collation one row's spelling would stand for all that are equal to it: of a group of rows
+    the engine gives any. Which columns had one is noted.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-014 for a view, or a column that is computed.
+    """
+    refuse_computed(given.declared, relation.split(".", 1)[0], ask)
+    names = {str(name) for name, *_ in ask(f"DESCRIBE {relation}")}
+    stored = [name for name in stored_columns(given.declared) if name in names]
+    given.collations = engine_collations(stored, partial(_binds, relation, ask))
+    plain = (
+        f"{quoting.identifier(name)} COLLATE {EXACT[1]} AS {quoting.identifier(name)}"
+        for name in given.collations
+    )
+    replaced = ", ".join(plain)
+    return f"(SELECT * REPLACE ({replaced}) FROM {relation})" if replaced else relation
+
+
+def _binds(relation: str, ask: Ask, expression: str) -> bool:
+    try:
+        ask(f"SELECT {expression} FROM {relation} LIMIT 0")
+    except DataError as problem:
+        if problem.code != "DP-DATA-001":  # memory that is short, or a fork
+            raise
+        return False
+    return True
 
 
 @contextmanager
@@ -57,6 +96,20 @@ def columns_of(file: Path, table: str) -> dict[str, str]:
     with _asked(file) as link:
         rows = link.execute(f"DESCRIBE {_named(table)}").fetchall()
         return {str(row[0]): str(row[1]) for row in rows}
+
+
+def collations_in(file: Path, table: str, names: Sequence[str]) -> dict[str, str]:
+    """Return what `RULES` say of columns of a table; raise OSError if it can't be read."""
+    with _asked(file) as link:
+
+        def binds(expression: str) -> bool:
+            try:
+                link.execute(f"SELECT {expression} FROM {_named(table)} LIMIT 0")
+            except duckdb.BinderException:
+                return False
+            return True
+
+        return engine_collations(names, binds)
 
 
 def rows_of(file: Path, table: str) -> pa.Table:

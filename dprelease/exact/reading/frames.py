@@ -10,10 +10,10 @@ from dprelease.errors import DataError, FrameError, State
 from dprelease.errors.words.data_words import CONVERT
 from dprelease.exact.reading.arrow import is_odd_decimal, readable
 from dprelease.exact.reading.cell_texts import Reading, stored_as, texts_of
+from dprelease.exact.reading.source_equality import is_no_id
 from dprelease.exact.reading.sources import named, stored_columns
 from dprelease.schema.load import Declared
 from dprelease.statements.meanings import loses
-from dprelease.statements.values.physical import FLOATS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -128,7 +128,7 @@ def _objects(series: pd.Series, name: str, declared: Declared) -> pa.Array:
     }
     for stored in stored_as(series, texts):
         is_id = name == declared.table.privacy_unit.id
-        if loses(column, stored) or (is_id and stored in FLOATS):
+        if loses(column, stored) or (is_id and is_no_id(stored)):
             return pa.nulls(len(series), types[stored])
     return pa.array(texts, type=pa.string())
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import duckdb
 
 from dprelease.errors import DataError
 from dprelease.exact.reading.frames import read_as_declared
+from dprelease.exact.reading.source_equality import OTHER, engine_collations
 from dprelease.exact.reading.sources import named, stored_columns
 from dprelease.exact.results.vectors import LARGE
 from dprelease.schema.load import Declared
@@ -28,14 +29,17 @@ def is_relation(frame: object) -> bool:
 class Batches:
     """The declared columns that a relation has: their types now, their rows when they are read.
 
-    The caller's connection runs the caller's own relation and nothing else: no text of ours, no
-    table, no setting; once without its rows, and once for them.
+    The caller's connection runs the caller's own relation and nothing else: no table, no setting;
+    without its rows, to learn its types and how it compares texts, and once for them.
+
+    `collations`: see `engine_collations`.
     """
 
     declared: Declared
     frame: duckdb.DuckDBPyRelation
     wanted: tuple[str, ...]
     schema: pa.Schema
+    collations: dict[str, str]
 
     def reader(self) -> pa.RecordBatchReader:
         """Return the rows, which are read with the first batch."""
@@ -64,10 +68,12 @@ def batches_of(frame: object, declared: Declared) -> Batches:
         raise TypeError("not a relation")
     empty: pa.Table | None = None
     names: list[str] = []
+    collations: dict[str, str] = {}
     with answered():
         try:
             names = list(frame.columns)  # Arrow has other names for those that differ by case
             empty = frame.limit(0).to_arrow_table()
+            collations = _collations(frame, stored_columns(declared))
         except (duckdb.Error, MemoryError, OSError, ValueError):
             empty = None
     if empty is None:
@@ -77,7 +83,29 @@ def batches_of(frame: object, declared: Declared) -> Batches:
         if folded.count(name.casefold()) > 1:
             raise DataError("DP-DATA-003", table=declared.table.name, column=name)
     wanted = tuple(name for name in stored_columns(declared) if name in names)
-    return Batches(declared, frame, wanted, _batch(empty, wanted, declared).schema)
+    return Batches(declared, frame, wanted, _batch(empty, wanted, declared).schema, collations)
+
+
+DEFAULT = "count(*), current_setting('default_collation')"
+
+
+def _collations(frame: duckdb.DuckDBPyRelation, stored: Collection[str]) -> dict[str, str]:
+    """Return the texts that the caller's connection compares by a collation, maybe its default."""
+    kinds = zip(frame.columns, frame.types, strict=True)
+    texts = [name for name, kind in kinds if name in stored and str(kind) in ("VARCHAR", "JSON")]
+    if not texts:
+        return {}
+
+    def binds(expression: str) -> bool:
+        try:
+            frame.project(expression)
+        except duckdb.Error:
+            return False
+        return True
+
+    found = engine_collations(texts, binds)
+    ((_, default),) = frame.limit(0).aggregate(DEFAULT).fetchall()
+    return found if not default else dict.fromkeys(texts, OTHER) | found
 
 
 def _batch(table: pa.Table, wanted: Sequence[str], declared: Declared) -> pa.Table:

@@ -8,7 +8,7 @@ a column of integers): a column that can't mean what is declared for that is ref
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from dprelease.exact.reading.cell_rows import (
     cell_rows,
     wanted_columns,
 )
+from dprelease.exact.reading.source_equality import OTHER, is_no_id
 from dprelease.exact.reading.sources import named, unreadable
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
@@ -43,6 +44,9 @@ AFFINITIES = (
 """By parts of a declared type, the first that is found: what texts and numbers are turned into, as
 one of the engine's types; in VARCHAR nothing is lost. https://sqlite.org/datatype3.html#affname"""
 
+EQUAL = {"COLLATE NOCASE": "('x'), ('X')", "COLLATE RTRIM": "('x'), ('x ')"}
+"""SQLite's own collations, and texts that are one by them and two by the third, BINARY."""
+
 ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_PRAGMA})
 
 
@@ -53,6 +57,8 @@ class Stored:
     types: dict[str, str]
     computed: frozenset[str]
     is_computed: bool
+    collations: dict[str, str]
+    """Of declared columns that are compared otherwise than by their characters."""
 
 
 def sqlite_rows(declared: Declared, files: Sequence[Path]) -> CellRows:
@@ -71,12 +77,13 @@ def sqlite_rows(declared: Declared, files: Sequence[Path]) -> CellRows:
     names = list(dict.fromkeys(name for stored in held for name in stored.types))
     wanted = wanted_columns(declared, names)
     refused = _refused(declared, wanted, held)
+    collations = {name: words for stored in held for name, words in stored.collations.items()}
 
     def read() -> Iterator[Row]:
         for file, stored in zip(files, held, strict=True):
             yield from _rows(file, table, [n if n in stored.types else None for n in wanted])
 
-    return cell_rows(declared, wanted, read, refused)
+    return cell_rows(declared, wanted, read, refused, collations)
 
 
 def tables_of(file: Path) -> list[str]:
@@ -112,6 +119,15 @@ def columns_of(file: Path, table: str) -> dict[str, str]:
     return {str(name): str(kind or "") for _, name, kind, *_, hidden in rows if not hidden}
 
 
+def collations_in(file: Path, table: str, names: Sequence[str]) -> dict[str, str]:
+    """Return what `RULES` say of columns of a table; raise OSError if it can't be read."""
+    try:
+        with closing(_connected(file)) as link:
+            return _collations(link, quoting.identifier(table), names)
+    except sqlite3.Error:
+        raise OSError("no SQLite file") from None
+
+
 def _checked(declared: Declared, file: Path, table: str) -> Stored:
     """Return what a file says of the table, unless it can't be read as it is stored."""
     if _is_in_use(file):
@@ -123,7 +139,7 @@ def _checked(declared: Declared, file: Path, table: str) -> Stored:
     stored: Stored | None = None
     try:
         with closing(_connected(file)) as link:
-            stored = _described(link, table)
+            stored = _described(link, table, {*declared.table.columns})
     except (sqlite3.Error, OSError):
         stored = None  # its words may quote what a hostile file says
     if stored is None:
@@ -179,7 +195,7 @@ def _text(held: bytes) -> str | None:
         return None
 
 
-def _described(link: sqlite3.Connection, table: str) -> Stored | None:
+def _described(link: sqlite3.Connection, table: str, names: Set[str]) -> Stored | None:
     known = link.execute(
         "SELECT name, rootpage FROM sqlite_master "
         "WHERE type IN ('table', 'view') AND name = ? COLLATE NOCASE",
@@ -189,14 +205,36 @@ def _described(link: sqlite3.Connection, table: str) -> Stored | None:
         return None
     ((name, page),) = known
     if not page:  # a view, or a virtual table: nothing of its own is stored, and none is asked
-        return Stored({}, frozenset(), is_computed=True)
+        return Stored({}, frozenset(), is_computed=True, collations={})
     quoted = quoting.identifier(str(name))
     columns = link.execute(f"PRAGMA table_xinfo({quoted})").fetchall()
     return Stored(
         {str(column): _as_stored(str(kind or "")) for _, column, kind, *_ in columns},
         frozenset(str(column) for _, column, *_, hidden in columns if hidden in COMPUTED),
         False,
+        _collations(link, quoted, [one for _, one, *_ in columns if one in names]),
     )
+
+
+def _collations(link: sqlite3.Connection, table: str, names: Iterable[str]) -> dict[str, str]:
+    """Return how SQLite compares texts of those columns that it doesn't compare as they are."""
+    return {name: words for name in names if (words := _collation(link, table, name))}
+
+
+def _collation(link: sqlite3.Connection, table: str, name: str) -> str:
+    """Return how SQLite compares the texts of a column, as in `RULES`; empty if as they are.
+
+    A UNION leaves out texts that are equal by the collation of its first column, and no row of the
+    table is in this one. https://sqlite.org/lang_select.html#compound_select_statements
+    """
+    column = f"SELECT t.{quoting.identifier(name)} FROM {table} AS t WHERE 0"
+    try:
+        for words, texts in EQUAL.items():
+            if len(link.execute(f"{column} UNION VALUES {texts}").fetchall()) == 1:
+                return words
+    except sqlite3.OperationalError:  # no such collation sequence: an application's own
+        return OTHER
+    return ""
 
 
 def _as_stored(kind: str) -> str:
@@ -218,7 +256,7 @@ def _refused(
     unit, found = declared.table.privacy_unit.id, {}
     for name in wanted:
         for stored in sorted({one.types[name] for one in held if name in one.types}):
-            is_float_id = name == unit and stored == "DOUBLE"
+            is_float_id = name == unit and is_no_id(stored)
             if loses(declared.table.columns[name], stored) or is_float_id:
                 found[name] = types[stored]
     return found

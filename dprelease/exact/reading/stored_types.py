@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.errors import DataError
+from dprelease.exact.reading.source_equality import is_no_id
 from dprelease.exact.reading.sources import stored_columns
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
@@ -152,7 +153,7 @@ def _value(name: str, physical: str, declared: Declared, file: str) -> str:
     kind = getattr(column, "type", "")
     target = "HUGEINT" if kind == "integer" else DECLARED_AS[kind]
     try:
-        if name == declared.table.privacy_unit.id and base_type(physical) in FLOATS:
+        if name == declared.table.privacy_unit.id and is_no_id(physical):
             raise DataError("DP-DATA-005", column=name)
         return f"CAST({typed(name, column, physical, declared.table.time_zone)} AS {target})"
     except DataError as error:

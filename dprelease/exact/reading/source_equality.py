@@ -1,0 +1,144 @@
+"""When a source holds two values equal, and which columns may therefore identify people or rows.
+
+Here two ids are equal if they are the same text, character by character, or the same whole number.
+A source may hold more texts equal, by the collation of a column. As an id such a column is refused:
+one person, spelled in two ways, would be two privacy units, and count twice. As the key of a join
+it is refused too, for other rows would match than in the source. Both by its declared collation,
+before rows are read. To merge two people into one unit is safe (bounds hold for both of them
+together), to split one is not: so the SQL that a message proposes merges all that the source does.
+
+Elsewhere, in groups and conditions, every text is what it is in any other source: its characters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from dprelease.errors import DataError, Place
+from dprelease.errors.words.data_words import ALIKE_SELECTED, ALIKE_STORED
+from dprelease.query import quoting
+from dprelease.statements.values.physical import FLOATS, base_type
+from dprelease.system.late_dataclasses import dataclass
+
+OTHER = "another collation"
+"""A collation that is in no table below: any texts may be equal by it."""
+
+RELATION = "a relation"
+"""The kind of a caller's DuckDB relation, whatever source it stands for."""
+
+ALIKE = "min({column}) OVER (PARTITION BY {column})"
+"""SQL of one spelling for all texts of a table that its source holds equal, whatever these are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Texts that a source holds equal, and SQL of the source that spells them alike."""
+
+    equal: str
+    spelled: str = ALIKE
+
+
+CASE = "'X1' and 'x1' are equal"
+BLANKS = "'X1' and 'X1 ' are equal"
+ACCENTS = "'é' and 'e' are equal"
+FORMS = "'é' in its two Unicode forms is equal"
+ANY = "texts that differ may be equal"
+
+RULES: Mapping[str, Mapping[str, Rule]] = {
+    "sqlite": {
+        "COLLATE NOCASE": Rule(CASE, "lower({column})"),
+        "COLLATE RTRIM": Rule(BLANKS, "rtrim({column})"),
+        OTHER: Rule(ANY),
+    },
+    "duckdb": {
+        "COLLATE NOCASE": Rule(CASE, "lower({column})"),
+        "COLLATE NOACCENT": Rule(ACCENTS, "strip_accents({column})"),
+        "COLLATE NOCASE.NOACCENT": Rule(CASE, "lower(strip_accents({column}))"),
+        "COLLATE NOACCENT.NOCASE": Rule(CASE, "lower(strip_accents({column}))"),
+        "COLLATE NFC": Rule(FORMS, "nfc_normalize({column})"),
+        OTHER: Rule(ANY),
+    },
+    RELATION: {OTHER: Rule(ANY, f"{ALIKE} COLLATE C")},
+    "postgres": {
+        "citext": Rule(CASE, "lower({column}::text)"),
+        OTHER: Rule(ANY),
+    },
+}
+"""By the kind of source and what it says of a column: all that compares texts otherwise than here.
+
+What is not in it compares as here: CSV, JSON lines, Parquet, workbooks and frames have no
+collations; those of PostgreSQL are exact unless they are declared not to be deterministic; blanks
+at the end of its char(n) are not read; UUIDs are texts in small letters, whatever was written.
+Columns of Spark's catalogue with collations, or padded with blanks, are not read at all
+(DP-SPARK-002).
+"""
+
+EXACT = ('"binary"', "C", "POSIX")
+"""Collations by which the engine compares texts as they are."""
+
+
+def is_no_id(physical: str) -> bool:
+    """Return whether the engine's type can hold no ids: several people may be one float."""
+    return base_type(physical) in FLOATS
+
+
+def inexact(
+    kind: str, comparison: str, column: str, use: str, place: Place | None = None
+) -> DataError:
+    """Return DP-DATA-026 for a column that its source compares otherwise than by its characters.
+
+    `use`: what it was to be, "id" or "join key".
+    """
+    rules = RULES[kind]
+    rule = rules.get(comparison, rules[OTHER])
+    spelled = rule.spelled.format(column=quoting.identifier(column))
+    way = ALIKE_SELECTED if kind == RELATION else ALIKE_STORED
+    return DataError(
+        "DP-DATA-026",
+        place=place,
+        column=column,
+        use=use,
+        comparison=comparison,
+        equal=rule.equal,
+        way=way.format(spelled=spelled, use=use),
+    )
+
+
+Binds = Callable[[str], bool]
+"""Whether the engine takes an expression over a relation; it reads no row."""
+
+
+CONTROL = "(SELECT a = ('' COLLATE C) FROM (SELECT '' COLLATE NOCASE AS a))"
+"""What binds only if the engine compares texts of two collations, against all that it documents."""
+
+
+def engine_collations(names: Iterable[str], binds: Binds) -> dict[str, str]:
+    """Return the columns of a DuckDB relation that have a collation, and which, as in `RULES`.
+
+    The engine compares no texts of two collations: which one a column has, it says by what it
+    refuses to compare with it. Empty where it is one of those that change nothing.
+    """
+    names = list(names)
+    if binds(CONTROL):  # no engine whose answers are known
+        return dict.fromkeys(names, OTHER)
+    if all(binds(_compared(names, collation)) for collation in EXACT[:2]):
+        return {}
+    collated = [n for n in names if not all(binds(_compared([n], c)) for c in EXACT[:2])]
+    return {name: _collation(name, binds) for name in collated}
+
+
+def _collation(name: str, binds: Binds) -> str:
+    if any(binds(_compared([name], collation)) for collation in EXACT):
+        return ""
+    for words in RULES["duckdb"]:
+        collation = words.removeprefix("COLLATE ")
+        spellings = () if words is OTHER else (collation, collation.lower())
+        if any(binds(_compared([name], spelling)) for spelling in spellings):
+            return words
+    return OTHER
+
+
+def _compared(names: Iterable[str], collation: str) -> str:
+    """Return an expression that binds if no column has another collation than this one."""
+    texts = (f"CAST({quoting.identifier(name)} AS VARCHAR)" for name in names)
+    return " AND ".join(f"{text} = ('' COLLATE {collation})" for text in texts) or "true"
