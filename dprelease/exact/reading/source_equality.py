@@ -44,21 +44,24 @@ ACCENTS = "'é' and 'e' are equal"
 FORMS = "'é' in its two Unicode forms is equal"
 ANY = "texts that differ may be equal"
 
+OF_DUCKDB = {
+    "COLLATE NOCASE": Rule(CASE, "lower({column})"),
+    "COLLATE NOACCENT": Rule(ACCENTS, "strip_accents({column})"),
+    "COLLATE NOCASE.NOACCENT": Rule(CASE, "lower(strip_accents({column}))"),
+    "COLLATE NOACCENT.NOCASE": Rule(CASE, "lower(strip_accents({column}))"),
+    "COLLATE NFC": Rule(FORMS, "nfc_normalize({column})"),
+    OTHER: Rule(ANY),
+}
 RULES: Mapping[str, Mapping[str, Rule]] = {
     "sqlite": {
         "COLLATE NOCASE": Rule(CASE, "lower({column})"),
         "COLLATE RTRIM": Rule(BLANKS, "rtrim({column})"),
         OTHER: Rule(ANY),
     },
-    "duckdb": {
-        "COLLATE NOCASE": Rule(CASE, "lower({column})"),
-        "COLLATE NOACCENT": Rule(ACCENTS, "strip_accents({column})"),
-        "COLLATE NOCASE.NOACCENT": Rule(CASE, "lower(strip_accents({column}))"),
-        "COLLATE NOACCENT.NOCASE": Rule(CASE, "lower(strip_accents({column}))"),
-        "COLLATE NFC": Rule(FORMS, "nfc_normalize({column})"),
-        OTHER: Rule(ANY),
+    "duckdb": OF_DUCKDB,
+    RELATION: {
+        words: Rule(rule.equal, f"{rule.spelled} COLLATE C") for words, rule in OF_DUCKDB.items()
     },
-    RELATION: {OTHER: Rule(ANY, f"{ALIKE} COLLATE C")},
     "postgres": {
         "citext": Rule(CASE, "lower({column}::text)"),
         OTHER: Rule(ANY),

@@ -212,7 +212,9 @@ def _described(link: sqlite3.Connection, table: str, names: Set[str]) -> Stored 
         {str(column): _as_stored(str(kind or "")) for _, column, kind, *_ in columns},
         frozenset(str(column) for _, column, *_, hidden in columns if hidden in COMPUTED),
         False,
-        _collations(link, quoted, [one for _, one, *_ in columns if one in names]),
+        _collations(
+            link, quoted, [one for _, one, *_, hidden in columns if one in names and not hidden]
+        ),
     )
 
 

@@ -1,0 +1,419 @@
+"""Ids are equal where their source says so, or are refused: sources, collations, and what they do."""
+
+from __future__ import annotations
+
+import contextlib
+import decimal
+import itertools
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import duckdb
+import openpyxl
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dprelease.errors import DataError, State
+from dprelease.exact.duckdb import Engine
+from dprelease.exact.reading.source_equality import (
+    ALIKE,
+    EXACT,
+    OTHER,
+    RELATION,
+    RULES,
+    engine_collations,
+)
+from dprelease.query import quoting
+from dprelease.scaffold.sketch import sketch
+from tests.exact.build import ask, declare, exact
+
+ID = "p id"
+"""The column of ids: SQL has to quote it."""
+
+SPELLINGS = {
+    "COLLATE NOCASE": ("X1", "x1"),
+    "COLLATE RTRIM": ("X1", "X1  "),
+    "COLLATE NOACCENT": ("é", "e"),
+    "COLLATE NOCASE.NOACCENT": ("É", "e"),
+    "COLLATE NOACCENT.NOCASE": ("É", "e"),
+    "COLLATE NFC": ("\u00e9", "e\u0301"),
+}
+"""By collation, two texts that are equal by it alone."""
+
+MEANT = {"persons": {"count_distinct": ID}, "rows": {"count": "*"}}
+ONE_ROW = {"id": ID, "max_groups": 1, "max_rows_per_group": 1}
+
+Source = dict[str, Any]
+Texts = list[str]
+
+
+def into_sqlite(file: Path, collation: str, texts: Texts) -> Source:
+    with closing(sqlite3.connect(file)) as link, link:
+        link.create_collation("MINE", lambda one, other: (one > other) - (one < other))
+        link.execute(f"CREATE TABLE t ({quoting.identifier(ID)} TEXT {collation})")
+        link.executemany("INSERT INTO t VALUES (?)", [(text,) for text in texts])
+    return {"path": str(file), "table": "t"}
+
+
+def into_duckdb(file: Path, collation: str, texts: Texts) -> Source:
+    with duckdb.connect(str(file)) as link:
+        link.execute(f"CREATE TABLE t ({quoting.identifier(ID)} VARCHAR {collation})")
+        for text in texts:
+            link.execute("INSERT INTO t VALUES (?)", [text])
+    return {"path": str(file), "table": "t"}
+
+
+INTO: dict[str, Callable[[Path, str, Texts], Source]] = {
+    "sqlite": into_sqlite,
+    "duckdb": into_duckdb,
+}
+OWN = {"sqlite": "COLLATE MINE", "duckdb": "COLLATE NFC.NOCASE"}
+"""Collations that are in no table."""
+
+CASES = [(kind, comparison) for kind in INTO for comparison in RULES[kind]]
+
+
+def stored(folder: Path, kind: str, comparison: str, texts: Texts | None = None) -> Source:
+    """Return a source whose ids are compared so: one person, in two spellings."""
+    texts = [*SPELLINGS.get(comparison, ("X1", "X2"))] if texts is None else texts
+    collation = OWN[kind] if comparison is OTHER else comparison
+    return INTO[kind](folder / f"t.{kind}", collation, texts)
+
+
+def refused(kind: str, comparison: str, use: str, caught: pytest.ExceptionInfo[DataError]) -> None:
+    """Hold that a column was refused by its collation, with the SQL that helps."""
+    error, rule = caught.value, RULES[kind][comparison]
+    assert (error.code, error.state) == ("DP-DATA-026", State.NOTHING)
+    assert f"the {use} '{ID}' by {comparison}: {rule.equal} there" in error.cause
+    assert rule.spelled.format(column=f'"{ID}"') in error.fix
+
+
+@pytest.mark.parametrize(("kind", "comparison"), CASES)
+def test_ids_are_refused_by_their_collation(kind: str, comparison: str, tmp_path: Path) -> None:
+    """Before rows are read, and whatever is in them: also where there are none."""
+    for texts in (None, []):
+        folder = tmp_path / str(texts)
+        folder.mkdir()
+        source = stored(folder, kind, comparison, texts)
+        for declared in ("text", "integer"):
+            columns = {ID: {"type": declared}}
+            table = declare(columns, source=source, privacy_unit=ONE_ROW)
+            for asked in MEANT.items():
+                with pytest.raises(DataError) as caught:
+                    exact(ask(table, dict([asked])), None)
+                refused(kind, comparison, "id", caught)
+                assert caught.value.place.key.startswith("columns")
+
+
+@pytest.mark.parametrize(("kind", "comparison"), CASES)
+def test_first_schemas_name_no_such_id(kind: str, comparison: str, tmp_path: Path) -> None:
+    stored(tmp_path, kind, comparison)
+    with pytest.raises(DataError) as caught:
+        sketch(tmp_path / f"t.{kind}", ID)
+    refused(kind, comparison, "id", caught)
+    assert f'"{ID}"' in sketch(tmp_path / f"t.{kind}")
+
+
+@pytest.mark.share(0.5)
+@pytest.mark.parametrize(("kind", "comparison"), CASES)
+@pytest.mark.parametrize("side", ["own", "public", "people"])
+def test_join_keys_are_refused_by_their_collation(
+    side: str, kind: str, comparison: str, tmp_path: Path
+) -> None:
+    columns: dict[str, Any] = {ID: {"type": "text"}}
+    plain = {"path": str(tmp_path / "plain.parquet")}
+    pq.write_table(pa.table({ID: ["X1"]}), plain["path"])
+    collated = stored(tmp_path, kind, comparison)
+    own, other = (collated, plain) if side == "own" else (plain, collated)
+    unit: Any = {"privacy_unit": ONE_ROW} if side == "people" else {"public": True}
+    right = declare(columns, table="o", source=other, **unit)
+    mine: Any = {"privacy_unit": ONE_ROW} if side == "people" else {}
+    left = declare(columns, source=own, **mine)
+    on: Any = {"on_unit": True} if side == "people" else {"on": {ID: ID}}
+    bounds = {"max_groups": 1, "max_rows_per_group": 1} if side == "people" else {}
+    join = {"table": "o", **on, **bounds}
+    query = ask(left, {"rows": {"count": "*"}}, other=right, join=join)
+    with pytest.raises(DataError) as caught:
+        exact(query, None)
+    refused(kind, comparison, "id" if side == "people" else "join key", caught)
+
+
+@pytest.mark.parametrize(("kind", "comparison"), CASES)
+def test_elsewhere_a_text_is_its_characters(kind: str, comparison: str, tmp_path: Path) -> None:
+    """In groups, conditions and computed columns; and in no order of rows otherwise."""
+    first, second = SPELLINGS.get(comparison, ("X1", "X2"))
+    known = {"type": "category", "values": [first.rstrip(), second.rstrip() or "-"]}
+    if first.rstrip() == second.rstrip():
+        known["values"] = [first.rstrip(), "-"]
+    columns = {ID: known, "low": {"type": "text", "expression": f'lower("{ID}")'}}
+    shorter = quoting.text(first)
+    for place, texts in enumerate(([first, second, second], [second, first, second])):
+        (tmp_path / str(place)).mkdir()
+        table = declare(columns, source=stored(tmp_path / str(place), kind, comparison, texts))
+        meant = {
+            "by": [texts.count(value) for value in known["values"]],
+            f'"{ID}" = {shorter}': [texts.count(first)],
+            f"low = {shorter}": [[text.lower() for text in texts].count(first)],
+        }
+        rows = {"rows": {"count": "*"}}
+        queries = [
+            ask(table, rows, [ID]) if how == "by" else ask(table, rows, where=how) for how in meant
+        ]
+        with Engine.open(table, queries=queries) as engine:
+            found = [engine.run(query).vector("rows").tolist() for query in queries]
+        assert found == list(meant.values())
+
+
+def alike(file: Path, kind: str, spelled: str) -> Source:
+    """Store what a message proposes: ids that are spelled alike, in a column without a collation."""
+    column = quoting.identifier(ID)
+    sql = (
+        f"CREATE TABLE s ({column} {'TEXT' if kind == 'sqlite' else 'VARCHAR'})",
+        f"INSERT INTO s SELECT {spelled.format(column=column)} FROM t",
+    )
+    if kind == "sqlite":
+        with closing(sqlite3.connect(file)) as link, link:
+            link.create_collation("MINE", lambda one, other: 0)
+            for statement in sql:
+                link.execute(statement)
+    else:
+        with duckdb.connect(str(file)) as link:
+            for statement in sql:
+                link.execute(statement)
+    return {"path": str(file), "table": "s"}
+
+
+@pytest.mark.parametrize(("kind", "comparison"), CASES)
+def test_what_a_message_proposes_merges_what_the_source_does(
+    kind: str, comparison: str, tmp_path: Path
+) -> None:
+    texts = [*SPELLINGS.get(comparison, ("X1", "x1" if kind == "duckdb" else "X2"))]
+    stored(tmp_path, kind, comparison, texts)
+    for spelled in {RULES[kind][comparison].spelled, ALIKE}:
+        file = tmp_path / f"t.{kind}"
+        table = declare(
+            {ID: {"type": "text"}},
+            source=alike(file, kind, spelled),
+            privacy_unit=ONE_ROW,
+        )
+        found = exact(ask(table, MEANT), None)
+        assert {name: vector.tolist() for name, vector in found.items()} == {
+            "persons": [1],
+            "rows": [1],
+        }
+        with closing(sqlite3.connect(file)) if kind == "sqlite" else duckdb.connect(file) as link:
+            link.execute("DROP TABLE s")
+            link.commit()
+
+
+@pytest.mark.parametrize(
+    ("kind", "collation"),
+    [("sqlite", ""), ("sqlite", "COLLATE BINARY"), ("duckdb", "")]
+    + [("duckdb", f"COLLATE {name}") for name in EXACT],
+)
+def test_collations_that_change_nothing(kind: str, collation: str, tmp_path: Path) -> None:
+    texts = [*itertools.chain.from_iterable(SPELLINGS.values()), "X1"]
+    source = INTO[kind](tmp_path / f"t.{kind}", collation, texts)
+    table = declare({ID: {"type": "text"}}, source=source, privacy_unit=ONE_ROW)
+    assert exact(ask(table, MEANT), None)["rows"].tolist() == [len(set(texts))]
+
+
+def test_two_tables_of_collations_that_differ_are_joined(tmp_path: Path) -> None:
+    """The engine itself compares no texts of two collations."""
+    columns = {ID: {"type": "text"}, "a": {"type": "integer", "lower": 0, "upper": 9}}
+    for name, collation in (("one", '"binary"'), ("other", "POSIX")):
+        with duckdb.connect(str(tmp_path / f"{name}.duckdb")) as link:
+            link.execute(f'CREATE TABLE t ("{ID}" VARCHAR COLLATE {collation}, a INTEGER)')
+            link.execute("INSERT INTO t VALUES ('X1', 1), ('x1', 2)")
+    sources = [{"path": str(tmp_path / f"{n}.duckdb"), "table": "t"} for n in ("one", "other")]
+    left = declare(columns, source=sources[0])
+    right = declare({ID: columns[ID]}, table="o", source=sources[1], public=True)
+    join = {"table": "o", "on": {ID: ID}}
+    assert exact(ask(left, {"n": {"sum": "a"}}, other=right, join=join), None)["n"].tolist() == [3]
+
+
+# Relations of a caller's connection: by the collation of a column, or by its own default.
+
+
+@contextmanager
+def related(default: str, expression: str) -> Iterator[duckdb.DuckDBPyRelation]:
+    with duckdb.connect() as link:
+        link.execute("CREATE TABLE t (plain VARCHAR, i INTEGER, nocase VARCHAR COLLATE NOCASE)")
+        link.execute("INSERT INTO t VALUES ('X1', 1, 'X1'), ('x1', 1, 'x1')")
+        link.execute(f"SET default_collation = '{default}'")
+        yield link.sql(f'SELECT {expression} AS "{ID}" FROM t')
+
+
+@pytest.mark.parametrize(
+    ("default", "expression", "persons"),
+    [
+        ("", "plain", 2),
+        ("", "nocase", None),
+        ("", "nocase COLLATE C", 2),
+        ("NOCASE", "plain", None),
+        ("NOCASE", "nocase", None),
+        ("NOCASE", "i", 1),
+        ("NOCASE", RULES[RELATION][OTHER].spelled.format(column="plain"), 1),
+        ("", RULES[RELATION][OTHER].spelled.format(column="nocase"), 1),
+    ],
+)
+def test_ids_of_a_relation(default: str, expression: str, persons: int | None) -> None:
+    kind = "integer" if expression == "i" else "text"
+    table = declare({ID: {"type": kind}}, privacy_unit=ONE_ROW)
+    with related(default, expression) as frame:
+        if persons is not None:
+            assert exact(ask(table, MEANT), frame)["rows"].tolist() == [persons]
+            return
+        with pytest.raises(DataError) as caught:
+            exact(ask(table, MEANT), frame)
+        refused(RELATION, "COLLATE NOCASE" if expression == "nocase" else OTHER, "id", caught)
+
+
+def test_an_engine_that_compares_whatever_collations_is_not_believed() -> None:
+    assert engine_collations(["a", "b"], lambda _: True) == {"a": OTHER, "b": OTHER}
+
+
+# Sources without collations: characters, or whole numbers.
+
+
+def as_csv(file: Path, texts: Texts) -> Source:
+    quoted = [json.dumps(text, ensure_ascii=False) for text in texts]
+    file.write_text("\n".join([ID, *quoted]), "utf-8")
+    return {"path": str(file), "format": "csv"}
+
+
+def as_json(file: Path, texts: Texts) -> Source:
+    file.write_text("\n".join(json.dumps({ID: text}) for text in texts))
+    return {"path": str(file), "format": "json_lines"}
+
+
+def as_parquet(file: Path, texts: Texts) -> Source:
+    pq.write_table(pa.table({ID: texts}), file)
+    return {"path": str(file), "format": "parquet"}
+
+
+def as_excel(file: Path, texts: Texts) -> Source:
+    book = openpyxl.Workbook()
+    assert book.active is not None
+    for text in [ID, *texts]:
+        book.active.append([text])
+    book.save(file)
+    return {"path": str(file), "format": "excel"}
+
+
+FILES: dict[str, Callable[[Path, Texts], Source]] = {
+    "csv": as_csv,
+    "json lines": as_json,
+    "parquet": as_parquet,
+    "excel": as_excel,
+    "sqlite": lambda file, texts: into_sqlite(file, "", texts) | {"format": "sqlite"},
+    "duckdb": lambda file, texts: into_duckdb(file, "", texts) | {"format": "duckdb"},
+}
+FRAMES: dict[str, Callable[[Texts], object]] = {
+    "pandas texts": lambda texts: pd.DataFrame({ID: texts}),
+    "pandas objects": lambda texts: pd.DataFrame({ID: pd.Series(texts, dtype=object)}),
+    "pandas categories": lambda texts: pd.DataFrame({ID: pd.Categorical(texts)}),
+    "pandas ordered": lambda texts: pd.DataFrame({ID: pd.Categorical(texts, ordered=True)}),
+    "arrow": lambda texts: pa.table({ID: texts}),
+    "arrow codes": lambda texts: pa.table({ID: pa.array(texts).dictionary_encode()}),
+    "arrow, codes of one text": lambda texts: pa.table(
+        {ID: pa.DictionaryArray.from_arrays([*range(len(texts))], texts)}
+    ),
+}
+PAIRS = [
+    ("X1", "x1"), ("X1", "X1 "), ("\u00e9", "e\u0301"), ("X1", "X1"), ("1", "01"), ("1", "1.0"),
+    ("1", " 1"), ("0", "-0"), ("1", "true"), ("1", "2"), ("9007199254740992", "9007199254740993"),
+]  # fmt: skip
+PERSONS = {"text": len(set(itertools.chain.from_iterable(PAIRS))), "integer": 5}
+"""Texts that differ are people who do; as whole numbers there are 0, 1, 2 and two beyond 2^53."""
+
+
+@pytest.mark.parametrize("source", [*FILES, *FRAMES])
+def test_ids_are_their_characters_or_whole_numbers_in_every_source(
+    source: str, tmp_path: Path
+) -> None:
+    texts = list(itertools.chain.from_iterable(PAIRS))
+    frame = FRAMES[source](texts) if source in FRAMES else None
+    told: Any = {"source": FILES[source](tmp_path / "t", texts)} if source in FILES else {}
+    for kind, persons in PERSONS.items():
+        table = declare({ID: {"type": kind}}, privacy_unit=ONE_ROW, **told)
+        found = exact(ask(table, MEANT), frame)
+        assert [vector.tolist() for vector in found.values()] == [[persons]] * 2
+
+
+EQUAL: list[tuple[Any, ...]] = [
+    (1, 1.0),
+    (1, True),
+    (1, 1.0, True),
+    (0, -0.0, False),
+    (decimal.Decimal("1.0"), decimal.Decimal("1.00")),
+    (1, decimal.Decimal("1.000")),
+]
+"""Cells that Python, and so pandas, holds equal."""
+
+
+@pytest.mark.parametrize("cells", EQUAL, ids=str)
+@pytest.mark.parametrize("ordered", [None, False, True])
+def test_cells_that_pandas_holds_equal_are_one_person_or_refused(
+    cells: tuple[Any, ...], ordered: bool | None
+) -> None:
+    """Categories that are equal are one to pandas itself; among objects each cell is by itself."""
+    series = pd.Series([*cells], dtype=object)
+    held = series if ordered is None else pd.Categorical(series.to_list(), ordered=ordered)
+    for kind in ("integer", "text"):
+        table = declare({ID: {"type": kind}}, privacy_unit=ONE_ROW)
+        with contextlib.suppress(DataError):  # as a type that has lost how a text was spelled
+            found = exact(ask(table, MEANT), pd.DataFrame({ID: held}))
+            assert found["persons"].tolist() == [1]
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "excel"])
+def test_numbers_beside_texts_are_one_person(kind: str, tmp_path: Path) -> None:
+    """A source that tells 1 from "1" has two people merged, which bounds cover; no one is split."""
+    cells: list[Any] = [1, "1", 1.0]
+    file = tmp_path / f"t.{'xlsx' if kind == 'excel' else 'sqlite'}"
+    source: Source = {"path": str(file)}
+    if kind == "excel":
+        book = openpyxl.Workbook()
+        assert book.active is not None
+        for cell in [ID, *cells]:
+            book.active.append([cell])
+        book.save(file)
+    else:
+        with closing(sqlite3.connect(file)) as link, link:
+            link.execute(f'CREATE TABLE t ("{ID}")')
+            link.executemany("INSERT INTO t VALUES (?)", [(c,) for c in [*cells, b"1"]])
+        source["table"] = "t"
+    for declared in ("text", "integer"):
+        table = declare({ID: {"type": declared}}, source=source, privacy_unit=ONE_ROW)
+        found = exact(ask(table, MEANT), None)
+        assert [vector.tolist() for vector in found.values()] == [[1], [1]]
+
+
+def test_an_identifier_is_its_text_in_small_letters() -> None:
+    one = UUID("A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11")
+    table = declare({ID: {"type": "text"}}, privacy_unit=ONE_ROW)
+    for frame in (
+        pd.DataFrame({ID: [one, str(one)]}),
+        pa.table({ID: pa.array([one.bytes, one.bytes], pa.uuid())}),
+    ):
+        assert exact(ask(table, MEANT), frame)["persons"].tolist() == [1]
+    shouted = pd.DataFrame({ID: [str(one), str(one).upper()]})
+    assert exact(ask(table, MEANT), shouted)["persons"].tolist() == [2]
+
+
+def test_a_refusal_comes_with_the_first_query_of_an_engine(tmp_path: Path) -> None:
+    """Where an engine is opened for all queries, and no row was asked for yet."""
+    source = stored(tmp_path, "duckdb", "COLLATE NOCASE")
+    table = declare({ID: {"type": "text"}}, source=source, privacy_unit=ONE_ROW)
+    query = ask(table, MEANT)
+    with Engine.open(table, queries=[query]) as engine, pytest.raises(DataError) as caught:
+        engine.compile(query)
+    refused("duckdb", "COLLATE NOCASE", "id", caught)
