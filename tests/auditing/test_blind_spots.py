@@ -77,7 +77,7 @@ def _codes_as_floats() -> Any:
 def _large_float_ids() -> Any:
     """Return a planted fault: ids that are floats are not refused."""
     plants = ExitStack()
-    plants.enter_context(mock.patch("dprelease.exact.inputs.is_float", return_value=False))
+    plants.enter_context(mock.patch("dprelease.exact.inputs.is_no_id", return_value=False))
     plants.enter_context(mock.patch.object(meanings, "_is_inexact", return_value=False))
     return plants
 

@@ -22,12 +22,14 @@ import pytest
 
 from dprelease.errors import DataError, State
 from dprelease.exact.duckdb import Engine
+from dprelease.exact.postgres.server_types import StoredColumn
 from dprelease.exact.reading.source_equality import (
     ALIKE,
     EXACT,
     OTHER,
     RELATION,
     RULES,
+    SPARK_NOTE,
     engine_collations,
 )
 from dprelease.query import quoting
@@ -276,8 +278,78 @@ def test_ids_of_a_relation(default: str, expression: str, persons: int | None) -
         refused(RELATION, "COLLATE NOCASE" if expression == "nocase" else OTHER, "id", caught)
 
 
+def test_the_manual_has_every_rule() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "databases.md").read_text("utf-8")
+    lines = [line for line in page.splitlines() if line.startswith("|")]
+    names = {"sqlite": "SQLite", "duckdb": "DuckDB file", "postgres": "PostgreSQL"}
+    for kind, rules in RULES.items():
+        own = [line for line in lines if line.startswith(f"| {names.get(kind, 'Parquet')}")]
+        for words, rule in () if kind == RELATION else rules.items():
+            name = "" if words is OTHER else words.removeprefix("COLLATE ")
+            spelled = f"`{rule.spelled.format(column='id')}`"
+            assert [line for line in own if f"{name}`" in line and spelled in line], words
+
+
 def test_an_engine_that_compares_whatever_collations_is_not_believed() -> None:
     assert engine_collations(["a", "b"], lambda _: True) == {"a": OTHER, "b": OTHER}
+
+
+# What Spark notes in Parquet files.
+
+
+def noted(field: dict[str, Any]) -> bytes:
+    return json.dumps({"type": "struct", "fields": [{"name": "w", "metadata": {}}, field]}).encode()
+
+
+NOTES = {
+    noted({"name": ID, "metadata": {"__COLLATIONS": {ID: "spark.UTF8_LCASE"}}}): "UTF8_LCASE",
+    noted({"name": ID, "metadata": {"__COLLATIONS": {ID: "icu.UNICODE_CI"}}}): OTHER,
+    noted({"name": ID, "metadata": {"__COLLATIONS": ["of another version"]}}): OTHER,
+    noted({"name": ID, "metadata": {}}): None,
+    noted({"name": "another", "metadata": {"__COLLATIONS": {"another": "icu.de"}}}): None,
+    b"{}": None,
+    b"[" * 100_000: None,
+    b"\xff": None,
+}
+
+
+@pytest.mark.parametrize("note", NOTES, ids=lambda note: note[:99].decode("latin-1"))
+@pytest.mark.parametrize("place", [0, 1])
+def test_ids_with_a_collation_of_spark(place: int, note: bytes, tmp_path: Path) -> None:
+    """In any file of several; what is no note of Spark's stops nothing."""
+    for i, texts in enumerate((["X1"], ["x1"])):
+        held = pa.table({ID: texts})
+        if i == place:
+            held = held.replace_schema_metadata({SPARK_NOTE: note})
+        pq.write_table(held, tmp_path / f"{i}.parquet")
+    source = {"path": str(tmp_path / "*.parquet")}
+    table = declare({ID: {"type": "text"}}, source=source, privacy_unit=ONE_ROW)
+    comparison = NOTES[note]
+    if comparison is None:
+        assert exact(ask(table, MEANT), None)["rows"].tolist() == [2]
+        return
+    with pytest.raises(DataError) as caught:
+        exact(ask(table, MEANT), None)
+    refused("parquet", OTHER if comparison is OTHER else f"COLLATE {comparison}", "id", caught)
+
+
+# PostgreSQL: what a server does with it, tests/exact/postgres tries.
+
+
+@pytest.mark.parametrize(
+    ("kind", "origin", "is_exact", "comparison"),
+    [
+        ("citext", "citext", True, "citext"),
+        ("text", "pg_catalog", True, ""),
+        ("int8", "pg_catalog", True, ""),
+        ("text", "pg_catalog", False, OTHER),
+        ("bpchar", "pg_catalog", False, OTHER),
+    ],
+)
+def test_what_a_server_says_of_a_column(
+    kind: str, origin: str, is_exact: bool, comparison: str
+) -> None:
+    assert StoredColumn("v", kind, "b", origin, False, is_exact).comparison == comparison
 
 
 # Sources without collations: characters, or whole numbers.
@@ -395,6 +467,14 @@ def test_numbers_beside_texts_are_one_person(kind: str, tmp_path: Path) -> None:
         table = declare({ID: {"type": declared}}, source=source, privacy_unit=ONE_ROW)
         found = exact(ask(table, MEANT), None)
         assert [vector.tolist() for vector in found.values()] == [[1], [1]]
+
+
+def test_numbers_of_json_lines_are_read_as_they_are_written(tmp_path: Path) -> None:
+    file = tmp_path / "t.jsonl"
+    file.write_text("\n".join(f'{{"{ID}": {cell}}}' for cell in ("1", '"1"', "1.0")))
+    for declared, persons in (("text", 2), ("integer", 1)):
+        table = declare({ID: {"type": declared}}, source=str(file), privacy_unit=ONE_ROW)
+        assert exact(ask(table, MEANT), None)["persons"].tolist() == [persons]
 
 
 def test_an_identifier_is_its_text_in_small_letters() -> None:

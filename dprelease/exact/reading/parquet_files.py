@@ -10,7 +10,9 @@ from dprelease.errors import DataError
 from dprelease.errors.words.data_words import CONVERT
 from dprelease.exact.inputs import Input
 from dprelease.exact.reading.frames import read_as_declared
+from dprelease.exact.reading.source_equality import SPARK_NOTE, spark_collations
 from dprelease.exact.reading.sources import (
+    listed,
     parquet,
     pattern,
     stored_columns,
@@ -47,6 +49,8 @@ BY_ARROW = IN_MILLISECONDS | {WIDE_DECIMAL}
 WHOLE = "have it written anew, or take its name out of the path or the folder"
 LETTERS = "give all files the same columns, letter by letter and case by case"
 
+NOTES = f"SELECT value FROM parquet_kv_metadata({{}}) WHERE key = '{SPARK_NOTE}'::BLOB"
+
 LOCAL = {ZONED_MS: COARSE, INT96: "TIMESTAMP"}
 """Types that tell instants of Greenwich, and those that tell local ones."""
 
@@ -69,6 +73,9 @@ def parquet_relation(given: Input, relation: str, ask: Ask, *, by_arrow: bool) -
     runs = by_types(files, given.declared)
     given.differs = bool(runs)
     stored = {name: {kinds[name] for kinds in files.values() if name in kinds} for name in names}
+    if any("VARCHAR" in kinds for kinds in stored.values()):
+        noted = ask(NOTES.format(listed(given.files)))
+        given.collations = {n: c for (note,) in noted for n, c in spark_collations(note).items()}
     given.coarse = {
         name: COARSE if len(kinds) > 1 else max(kinds & IN_MILLISECONDS)
         for name, kinds in stored.items()

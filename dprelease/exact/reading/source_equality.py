@@ -12,6 +12,7 @@ Elsewhere, in groups and conditions, every text is what it is in any other sourc
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 
 from dprelease.errors import DataError, Place
@@ -62,6 +63,11 @@ RULES: Mapping[str, Mapping[str, Rule]] = {
     RELATION: {
         words: Rule(rule.equal, f"{rule.spelled} COLLATE C") for words, rule in OF_DUCKDB.items()
     },
+    "parquet": {
+        "COLLATE UTF8_LCASE": Rule(CASE, "lower({column})"),
+        "COLLATE UTF8_BINARY_RTRIM": Rule(BLANKS, "rtrim({column})"),
+        OTHER: Rule(ANY),
+    },
     "postgres": {
         "citext": Rule(CASE, "lower({column}::text)"),
         OTHER: Rule(ANY),
@@ -69,12 +75,15 @@ RULES: Mapping[str, Mapping[str, Rule]] = {
 }
 """By the kind of source and what it says of a column: all that compares texts otherwise than here.
 
-What is not in it compares as here: CSV, JSON lines, Parquet, workbooks and frames have no
-collations; those of PostgreSQL are exact unless they are declared not to be deterministic; blanks
-at the end of its char(n) are not read; UUIDs are texts in small letters, whatever was written.
-Columns of Spark's catalogue with collations, or padded with blanks, are not read at all
-(DP-SPARK-002).
+What is not in it compares as here. CSV, JSON lines, workbooks and frames have no collations, and
+Parquet has those alone that Spark notes in its files. Those of PostgreSQL are exact unless they are
+declared not to be deterministic, and blanks at the end of its char(n) are not read. UUIDs are texts
+in small letters, whatever was written. Columns of Spark's catalogue with collations, or padded with
+blanks, are not read at all (DP-SPARK-002).
 """
+
+SPARK_NOTE = "org.apache.spark.sql.parquet.row.metadata"
+"""The key under which Spark notes in a Parquet file what its columns were to Spark, as JSON."""
 
 EXACT = ('"binary"', "C", "POSIX")
 """Collations by which the engine compares texts as they are."""
@@ -105,6 +114,25 @@ def inexact(
         equal=rule.equal,
         way=way.format(spelled=spelled, use=use),
     )
+
+
+def spark_collations(note: bytes) -> dict[str, str]:
+    """Return the columns that Spark compares by a collation, and which, as in `RULES`.
+
+    Spark notes none for texts that it compares as they are. What is no such note says nothing.
+    """
+    try:
+        fields = json.loads(note)["fields"]
+        noted = {str(f["name"]): f["metadata"].get("__COLLATIONS") for f in fields}
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        return {}
+    return {name: _sparks(name, collations) for name, collations in noted.items() if collations}
+
+
+def _sparks(name: str, collations: object) -> str:
+    noted = collations.get(name) if isinstance(collations, dict) else None
+    words = f"COLLATE {str(noted).removeprefix('spark.')}"
+    return words if words in RULES["parquet"] else OTHER
 
 
 Binds = Callable[[str], bool]

@@ -45,7 +45,7 @@ class TextReader:
 
     def relation(self, files: Sequence[Path]) -> str:
         """Return the relation of plain files."""
-        read = f"{self.function}({_listed(files)}, {self.options})"
+        read = f"{self.function}({listed(files)}, {self.options})"
         plain = [f"{value} AS {quoting.identifier(name)}" for name, value in self.numbers]
         return f"(SELECT * REPLACE ({', '.join(plain)}) FROM {read})" if plain else read
 
@@ -177,10 +177,11 @@ def parquet(files: Sequence[Path]) -> str:
     """Return the relation of Parquet files that store their columns alike."""
     by_name = "true" if len(files) > 1 else "false"
     options = f"union_by_name = {by_name}, hive_partitioning = false"
-    return f"read_parquet({_listed(files)}, {options})"
+    return f"read_parquet({listed(files)}, {options})"
 
 
-def _listed(files: Sequence[Path]) -> str:
+def listed(files: Sequence[Path]) -> str:
+    """Return files as a list of patterns, for a function of the engine."""
     return f"[{', '.join(quoting.text(pattern(file)) for file in files)}]"
 
 

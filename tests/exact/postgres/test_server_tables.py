@@ -10,11 +10,13 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from dprelease.errors import DataError
+from dprelease.errors import DataError, State
 from dprelease.exact.postgres.server_link import servers_of
 from dprelease.exact.postgres.server_rows import server_rows
 from dprelease.exact.postgres.server_types import LONGEST
+from dprelease.exact.reading.source_equality import OTHER, RULES
 from dprelease.release.runs.pipeline import run
+from dprelease.scaffold.server_sketch import server_sketch
 from dprelease.schema.load import read_declaration
 from tests.exact.build import ask, declare, exact
 from tests.exact.postgres.server import Server
@@ -374,3 +376,86 @@ def test_texts_of_other_encodings(encoding: str, server: Server) -> None:
         return
     assert exact(ask(declared, ROWS_IN_ALL, ["v"]), None)["rows"].tolist() == [1, 1]
     assert exact(ask(declared, ROWS_IN_ALL), None)["rows"].tolist() == [3 if odd else 2]
+
+
+ONE_ROW = {"id": "v", "max_groups": 1, "max_rows_per_group": 1}
+COLLATED: dict[str, tuple[str, str, tuple[str, str]]] = {
+    # by a name: the type, what it is told as, and two texts that the server holds equal
+    "citext": ("citext", "citext", ("X1", "x1")),
+    "a domain over citext": ("caseless", "citext", ("X1", "x1")),
+    "letters alone": ("text COLLATE letters", OTHER, ("X1", "x1")),
+    "letters of a domain": ("lettered", OTHER, ("X1", "x1")),
+    "letters in char(n)": ("char(4) COLLATE letters", OTHER, ("X1", "x1")),
+    "Unicode forms": ("varchar(9) COLLATE forms", OTHER, ("\u00e9", "e\u0301")),
+}
+EXACT = ["text", "varchar(9)", 'text COLLATE "C"', "text COLLATE germans", "name", "shorter"]
+"""Of collations that are deterministic: an order of texts, by which those that differ stay two."""
+
+
+@pytest.fixture(scope="module")
+def collations(types: None, postgres: Server) -> None:
+    icu = "CREATE COLLATION {} (provider = icu, locale = '{}', deterministic = {})"
+    postgres.do(
+        icu.format("letters", "und-u-ks-level2", "false"),
+        icu.format("forms", "und", "false"),
+        icu.format("germans", "de", "true"),
+        "CREATE DOMAIN caseless AS citext",
+        "CREATE DOMAIN lettered AS text COLLATE letters",
+    )
+
+
+def filled(server: Server, kind: str, texts: tuple[str, ...]) -> str:
+    table = f"t{next(NUMBER)}"
+    values = ", ".join(f"('{text}')" for text in texts)
+    server.do(f"CREATE TABLE {table} (v {kind})", f"INSERT INTO {table} VALUES {values}")
+    return table
+
+
+@pytest.mark.usefixtures("collations")
+@pytest.mark.parametrize("case", COLLATED)
+def test_ids_and_keys_are_refused_by_their_collation(case: str, server: Server) -> None:
+    """By what the catalogue says; and what the message proposes makes one person of one."""
+    kind, comparison, texts = COLLATED[case]
+    table, rule = filled(server, kind, texts), RULES["postgres"][comparison]
+    source, column = server.source(table), {"v": {"type": "text"}}
+    other = declare(column, table="o", source=source, public=True)
+    plain = declare(column, source=server.source(filled(server, "text", texts)))
+    join: Any = {"table": "o", "on": {"v": "v"}}
+    for query, use in (
+        (ask(declare(column, source=source, privacy_unit=ONE_ROW), ROWS_IN_ALL), "id"),
+        (ask(plain, ROWS_IN_ALL, other=other, join=join), "join key"),
+    ):
+        with pytest.raises(DataError) as caught:
+            exact(query, None)
+        assert (caught.value.code, caught.value.state) == ("DP-DATA-026", State.NOTHING)
+        assert f"the {use} 'v' by {comparison}: {rule.equal} there" in caught.value.cause
+    spelled = rule.spelled.format(column='"v"')
+    assert spelled in caught.value.fix
+    with pytest.raises(DataError, match="DP-DATA-026"):
+        server_sketch(source["path"], table, "v")
+    assert "v: {type: text}" in server_sketch(source["path"], table)
+    alike = f"a{table}"
+    server.do(
+        f"CREATE TABLE {alike} (v text)", f"INSERT INTO {alike} SELECT {spelled} FROM {table}"
+    )
+    declared = declare(column, source=server.source(alike), privacy_unit=ONE_ROW)
+    assert exact(ask(declared, ROWS_IN_ALL), None)["rows"].tolist() == [1]
+    keys = {"v": {"type": "category", "values": [*texts]}}  # elsewhere a text is its characters
+    asked = ask(declare(keys, source=source), ROWS_IN_ALL, ["v"])
+    assert exact(asked, None)["rows"].tolist() == [1, 1]
+
+
+@pytest.mark.usefixtures("collations")
+@pytest.mark.parametrize("kind", EXACT)
+def test_ids_of_collations_that_only_order(kind: str, server: Server) -> None:
+    texts = ("X1", "x1", "X1 ", "\u00e9", "e\u0301", "X1")
+    source = server.source(filled(server, kind, texts))
+    declared = declare({"v": {"type": "text"}}, source=source, privacy_unit=ONE_ROW)
+    assert exact(ask(declared, ROWS_IN_ALL), None)["rows"].tolist() == [len(set(texts))]
+
+
+def test_blanks_at_the_end_of_an_id_in_char_n(server: Server) -> None:
+    """They are no part of it, for the server as here."""
+    source = server.source(filled(server, "char(4)", ("X1", "X1 ", "X1  ", "x1")))
+    declared = declare({"v": {"type": "text"}}, source=source, privacy_unit=ONE_ROW)
+    assert exact(ask(declared, ROWS_IN_ALL), None)["rows"].tolist() == [2]
