@@ -15,13 +15,13 @@ from dprelease.exact.connection import AWAITING, FEW_FILES, FORGETTING
 from dprelease.exact.reading.coded_frames import CodedRows
 from dprelease.exact.reading.frames import to_arrow
 from dprelease.exact.reading.relations import batches_of, is_relation
-from dprelease.exact.reading.source_equality import RELATION, inexact, is_no_id
 from dprelease.exact.reading.sources import Opened, open_files, stamp
 from dprelease.exact.reading.told_places import place_of, told_at
 from dprelease.query.resolve import Query
 from dprelease.query.unread import beyond
 from dprelease.schema.load import Declared
 from dprelease.statements.layers import JOINED, SOURCE, TEXTS, duplicate_keys
+from dprelease.statements.values.source_equality import RELATION, inexact, is_no_id
 from dprelease.system.file_cache import are_cached
 from dprelease.system.late_dataclasses import dataclass
 

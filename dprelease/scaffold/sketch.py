@@ -21,12 +21,12 @@ from dprelease.errors.printable import one_line
 from dprelease.exact.reading.cell_names import CellForm, cell_form
 from dprelease.exact.reading.dialect import Form, Kind, Told, form_of
 from dprelease.exact.reading.json_lines_form import NESTED, form_of_json_lines
-from dprelease.exact.reading.source_equality import inexact
 from dprelease.numerics.rounding import exact
 from dprelease.scaffold.named_files import first_of, first_told, path_of, stem_of
 from dprelease.schema.load import CONFIRM
 from dprelease.schema.source_texts import UTC, to_zone
 from dprelease.schema.table import Source
+from dprelease.statements.values.source_equality import inexact
 
 if TYPE_CHECKING:
     import pyarrow as pa

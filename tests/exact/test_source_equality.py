@@ -23,7 +23,9 @@ import pytest
 from dprelease.errors import DataError, State
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.postgres.server_types import StoredColumn
-from dprelease.exact.reading.source_equality import (
+from dprelease.query import quoting
+from dprelease.scaffold.sketch import sketch
+from dprelease.statements.values.source_equality import (
     ALIKE,
     EXACT,
     OTHER,
@@ -32,8 +34,6 @@ from dprelease.exact.reading.source_equality import (
     SPARK_NOTE,
     engine_collations,
 )
-from dprelease.query import quoting
-from dprelease.scaffold.sketch import sketch
 from tests.exact.build import ask, declare, exact
 
 ID = "p id"
@@ -171,6 +171,18 @@ def test_elsewhere_a_text_is_its_characters(kind: str, comparison: str, tmp_path
         with Engine.open(table, queries=queries) as engine:
             found = [engine.run(query).vector("rows").tolist() for query in queries]
         assert found == list(meant.values())
+
+
+@pytest.mark.parametrize("first", ["SMITH", "smith"])
+def test_no_row_decides_how_a_private_key_is_spelled(first: str, tmp_path: Path) -> None:
+    """Of a group of equal texts the engine gives any: a person's own spelling was published."""
+    texts = [first, *["Smith"] * 9]
+    source = stored(tmp_path, "duckdb", "COLLATE NOCASE", texts)
+    table = declare({ID: {"type": "text"}}, source=source)
+    query = ask(table, {"rows": {"count": "*"}}, [ID], private_keys=True)
+    with Engine.open(table, queries=[query]) as engine:
+        found = engine.partitions(query)
+    assert found.names == sorted({f"5:{first}", "5:Smith"})
 
 
 def alike(file: Path, kind: str, spelled: str) -> Source:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from dprelease.errors import DataError
 from dprelease.errors.words.data_words import CONVERT
-from dprelease.exact.reading.source_equality import OTHER
 from dprelease.query import quoting
 from dprelease.schema.columns import Column
 from dprelease.statements.meanings import loses
+from dprelease.statements.values.source_equality import OTHER
 from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:

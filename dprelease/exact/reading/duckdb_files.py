@@ -13,10 +13,10 @@ import duckdb
 from dprelease.errors import DataError
 from dprelease.exact.connection import PRIVATE
 from dprelease.exact.inputs import Input
-from dprelease.exact.reading.source_equality import EXACT, engine_collations
 from dprelease.exact.reading.sources import stored_columns
 from dprelease.exact.reading.stored_types import Ask, refuse_computed
 from dprelease.query import quoting
+from dprelease.statements.values.source_equality import EXACT, engine_collations
 from dprelease.system.answered import answered
 
 if TYPE_CHECKING:

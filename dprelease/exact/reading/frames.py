@@ -10,10 +10,10 @@ from dprelease.errors import DataError, FrameError, State
 from dprelease.errors.words.data_words import CONVERT
 from dprelease.exact.reading.arrow import is_odd_decimal, readable
 from dprelease.exact.reading.cell_texts import Reading, stored_as, texts_of
-from dprelease.exact.reading.source_equality import is_no_id
 from dprelease.exact.reading.sources import named, stored_columns
 from dprelease.schema.load import Declared
 from dprelease.statements.meanings import loses
+from dprelease.statements.values.source_equality import is_no_id
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,7 +10,6 @@ from dprelease.errors import DataError
 from dprelease.errors.words.data_words import CONVERT
 from dprelease.exact.inputs import Input
 from dprelease.exact.reading.frames import read_as_declared
-from dprelease.exact.reading.source_equality import SPARK_NOTE, spark_collations
 from dprelease.exact.reading.sources import (
     listed,
     parquet,
@@ -36,6 +35,7 @@ from dprelease.query import quoting
 from dprelease.schema.load import Declared
 from dprelease.statements.meanings import loses
 from dprelease.statements.values.physical import INT96, ZONED_MS
+from dprelease.statements.values.source_equality import SPARK_NOTE, spark_collations
 from dprelease.statements.values.spelling import UTC
 from dprelease.system.late_dataclasses import dataclass
 

@@ -9,10 +9,10 @@ import duckdb
 
 from dprelease.errors import DataError
 from dprelease.exact.reading.frames import read_as_declared
-from dprelease.exact.reading.source_equality import OTHER, engine_collations
 from dprelease.exact.reading.sources import named, stored_columns
 from dprelease.exact.results.vectors import LARGE
 from dprelease.schema.load import Declared
+from dprelease.statements.values.source_equality import OTHER, engine_collations
 from dprelease.system.answered import answered
 from dprelease.system.late_dataclasses import dataclass
 

@@ -20,11 +20,11 @@ from dprelease.exact.reading.cell_rows import (
     cell_rows,
     wanted_columns,
 )
-from dprelease.exact.reading.source_equality import OTHER, is_no_id
 from dprelease.exact.reading.sources import named, unreadable
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
 from dprelease.statements.meanings import loses
+from dprelease.statements.values.source_equality import OTHER, is_no_id
 from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:

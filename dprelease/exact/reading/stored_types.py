@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.errors import DataError
-from dprelease.exact.reading.source_equality import is_no_id
 from dprelease.exact.reading.sources import stored_columns
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
@@ -25,6 +24,7 @@ from dprelease.statements.values.physical import (
     ZONED_MS,
     base_type,
 )
+from dprelease.statements.values.source_equality import is_no_id
 
 Ask = Callable[[str], list[Any]]
 """Returns the rows of a statement that reads no row about people."""

@@ -14,10 +14,10 @@ from dprelease.errors import DataError, State
 from dprelease.exact.postgres.server_link import servers_of
 from dprelease.exact.postgres.server_rows import server_rows
 from dprelease.exact.postgres.server_types import LONGEST
-from dprelease.exact.reading.source_equality import OTHER, RULES
 from dprelease.release.runs.pipeline import run
 from dprelease.scaffold.server_sketch import server_sketch
 from dprelease.schema.load import read_declaration
+from dprelease.statements.values.source_equality import OTHER, RULES
 from tests.exact.build import ask, declare, exact
 from tests.exact.postgres.server import Server
 from tests.exact.test_twins_of_types import ODD, ROWS, STORED, alone, answers, together
