@@ -22,6 +22,7 @@ from dprelease.errors import (
     SessionError,
     UsageError,
 )
+from dprelease.errors.local_paths import refuse_uris
 from dprelease.exact.answering import Answering
 from dprelease.exact.reading.sources import stored_columns
 from dprelease.ledger.ledger import Ledger
@@ -149,6 +150,7 @@ class Session:
         ledger: str | Path | None = None,
         key: str | Path | SigningKey | None = None,
     ) -> None:
+        refuse_uris(None if isinstance(schema, Mapping) else schema, ledger, key)
         given: object = schema
         if not isinstance(given, str | PathLike | Mapping):
             kind, wanted = type(given).__name__, "the path of a table schema, or one as a mapping"

@@ -8,6 +8,7 @@ from pathlib import Path
 from dprelease.auditing.reproduced import refuse_folder, write_outcome
 from dprelease.auditing.whole_audit import TIME_LIMIT, audited
 from dprelease.documents.audits.audit_record import Audit
+from dprelease.errors.local_paths import refuse_uris
 from dprelease.release.api import Release, read_release
 
 
@@ -51,6 +52,7 @@ def audit(
     DpReleaseError
         As `read_release` and `Release.plan`.
     """
+    refuse_uris(release, output)
     asked = release if isinstance(release, Release) else read_release(release, variables=variables)
     if output is not None:
         refuse_folder(Path(output))

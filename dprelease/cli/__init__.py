@@ -26,7 +26,7 @@ from dprelease.cli import sign_command as signing
 from dprelease.cli import sql_command as question
 from dprelease.cli.audits import audit_command as auditing
 from dprelease.cli.process_setup import whole_process
-from dprelease.cli.reporting import ShownGroup, reporting, say
+from dprelease.cli.reporting import Commands, ShownGroup, reporting, say
 from dprelease.version import __version__
 
 COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
@@ -56,7 +56,7 @@ def application(only: str | None = None) -> typer.Typer:
 
     One is enough for what begins with its name, and parameters of commands take long to inspect.
     """
-    made = typer.Typer(
+    made = Commands(
         cls=ShownGroup,
         help="Differentially private data releases.",
         no_args_is_help=True,

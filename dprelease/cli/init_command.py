@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dprelease.cli.reporting import reporting, say
+from dprelease.errors.local_paths import refuse_uris
 from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:
@@ -90,6 +91,8 @@ def _sketched(
     """Return the text of the schema; `peeked` is told that values are read, where they are."""
     from dprelease.schema.server_address import is_server
 
+    if source is not None and not is_server(source):
+        refuse_uris(source)
     folder = None if output is None else output.parent
     if described is not None:
         from dprelease.scaffold.translated import translated

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dprelease.cli.reporting import AsJson, Wide, reporting, respond, say
+from dprelease.cli.reporting import AsJson, Commands, Wide, reporting, respond, say
 from dprelease.cli.shown.shown_tables import table
 from dprelease.cli.signing_keys import Key, PassphraseFile, key_of
 from dprelease.errors.printable import one_line
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 UTC = "+00:00"
 
-app = typer.Typer(help="Budgets that last across releases.", no_args_is_help=True)
+app = Commands(help="Budgets that last across releases.", no_args_is_help=True)
 
 File = Annotated[Path, typer.Argument(help="The ledger, an SQLite file.", show_default=False)]
 

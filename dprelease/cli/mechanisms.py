@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dprelease.cli.reporting import AsJson, Wide, reporting, respond
+from dprelease.cli.reporting import AsJson, Commands, Wide, reporting, respond
 from dprelease.cli.shown.shown_tables import table
 
 if TYPE_CHECKING:
     from dprelease.planning.auto.comparison import Compared
 
-app = typer.Typer(help="List the mechanisms, or compare them under a budget.")
+app = Commands(help="List the mechanisms, or compare them under a budget.")
 
 Number = typer.Option(show_default=False, metavar="NUMBER", help="The budget of all answers.")
 

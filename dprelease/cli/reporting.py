@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import functools
 import json
 import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -16,6 +18,7 @@ from typer.core import TyperGroup
 
 from dprelease.cli.signals import ending_signals
 from dprelease.errors import DpReleaseError, EndedError, Findings, OutputError, RunState, State
+from dprelease.errors.local_paths import refuse_uris
 from dprelease.errors.printable import one_line, printable
 from dprelease.system.refusals import gives_no_more
 
@@ -49,6 +52,35 @@ class ShownGroup(TyperGroup):
         """Run the command that they name."""
         with _shown_usage():
             return super().invoke(ctx)
+
+
+Command = Callable[..., Any]
+
+
+class Commands(typer.Typer):
+    """Commands that take paths of this machine, and no URI in the place of one."""
+
+    def command(self, name: str | None = None, **options: Any) -> Callable[[Command], Command]:
+        """Register a function as a command."""
+        register = super().command(name, **options)
+
+        def registered(function: Command) -> Command:
+            register(_with_local_paths(function))
+            return function
+
+        return registered
+
+
+def _with_local_paths(function: Command) -> Command:
+    @functools.wraps(function)
+    def checked(**given: Any) -> None:
+        with reporting(given.get("as_json", False)):
+            for value in given.values():
+                several = value if isinstance(value, list) else [value]
+                refuse_uris([one for one in several if isinstance(one, Path)])
+        function(**given)
+
+    return checked
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from dprelease.errors.words import join_words as join
 from dprelease.errors.words import label_words as label
 from dprelease.errors.words import ledger_words as ledger
 from dprelease.errors.words import local_words as local
+from dprelease.errors.words import path_words as path
 from dprelease.errors.words import query_words as query
 from dprelease.errors.words import session_words as session
 from dprelease.errors.words import spark_words as spark
@@ -136,7 +137,7 @@ def _restore(kind: type[DpReleaseError], attributes: dict[str, object]) -> DpRel
 
 
 class DeclarationError(DpReleaseError):
-    """A table schema or a release file is incomplete, contradictory or not readable."""
+    """A table schema, a release file or a path is incomplete, contradictory or not readable."""
 
     templates = (
         declaration.TEMPLATES
@@ -148,6 +149,7 @@ class DeclarationError(DpReleaseError):
         | rehearsal.ASKED
         | attack.ASKED
         | audit.NAMED
+        | path.TEMPLATES
     )
     exit_code = EXIT_INPUT
 

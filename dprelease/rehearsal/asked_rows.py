@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from dprelease.errors import DeclarationError
+from dprelease.errors.local_paths import refuse_uris
 from dprelease.schema.load import Declaration
 from dprelease.schema.model import shortened
 from dprelease.schema.rehearsal_form import MOST_ROWS
@@ -42,8 +43,9 @@ def files_asked(declaration: Declaration, asked: Words) -> dict[str, Path]:
     Raises
     ------
     DeclarationError
-        DP-REHEARSE-003 for a file of no table.
+        DP-PATH-001 for a URI, DP-REHEARSE-003 for a file of no table.
     """
+    refuse_uris(asked)
     files: dict[str, Path] = {}
     for name, written in _pairs(asked, file_first=True, known=[*declaration.tables]):
         about_people = [n for n, d in declaration.tables.items() if not d.table.public]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.documents.rehearsal_manifest import ERRORS, TRUTH
+from dprelease.errors.local_paths import refuse_uris
 from dprelease.rehearsal.asked_rows import Words, files_asked, rows_asked
 from dprelease.rehearsal.run import rehearse as run
 from dprelease.release.api import Release, read_release
@@ -127,6 +128,7 @@ def rehearse(
     DpReleaseError
         As `read_release` and `Release.plan`.
     """
+    refuse_uris(release, on, output)
     asked = release if isinstance(release, Release) else read_release(release, variables=variables)
     declaration = asked.declaration
     folder = run(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from dprelease.errors import DpReleaseError, Place, RunState
+from dprelease.errors.local_paths import refuse_uris
 from dprelease.exact.engines import frame_of, open_engine, refuse_unknown_frames
 from dprelease.exact.post_view import computed, to_pandas
 from dprelease.planning.declaration_findings import several
@@ -97,6 +98,7 @@ def sql(
     DpReleaseError
         Any of the tree; nothing is charged for a statement without a bounded meaning.
     """
+    refuse_uris(schema, ledger, key, output)
     state = RunState() if state is None else state
     with state.told_by_failures():
         declaration, selected = declare(

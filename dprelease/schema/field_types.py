@@ -11,6 +11,8 @@ from typing import Annotated, Any, NoReturn
 from pydantic import BeforeValidator, GetJsonSchemaHandler, ValidationError, WithJsonSchema
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError
 
+from dprelease.errors.local_paths import CODE as URI_CODE
+from dprelease.errors.local_paths import uri_fields
 from dprelease.numerics.rounding import exact
 
 DROP = "drop"
@@ -119,6 +121,15 @@ def to_text(value: object) -> str:
     return value
 
 
+def to_local_path(value: object) -> str:
+    """Return the text of a path of this machine."""
+    text = to_text(value)
+    fields = uri_fields(text)
+    if fields is not None:
+        refuse(URI_CODE, **fields)
+    return text
+
+
 def to_name(value: object) -> str:
     """Return a name that is safe as a file name and as a column name."""
     text = to_text(value)
@@ -174,6 +185,9 @@ Amount = Annotated[Fraction, BeforeValidator(to_fraction), WithJsonSchema(NUMBER
 Whole = Annotated[int, BeforeValidator(to_int), WithJsonSchema({"type": ["integer", "string"]})]
 Flag = Annotated[bool, BeforeValidator(to_bool), WithJsonSchema({"type": "boolean"})]
 Text = Annotated[str, BeforeValidator(to_text), WithJsonSchema({"type": ["string", "integer"]})]
+LocalPath = Annotated[
+    str, BeforeValidator(to_local_path), WithJsonSchema({"type": ["string", "integer"]})
+]
 Name = Annotated[str, BeforeValidator(to_name), WithJsonSchema({"type": "string", "pattern": NAME})]
 Day = Annotated[
     date, BeforeValidator(to_date), WithJsonSchema({"type": "string", "format": "date"})

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from dprelease.errors import DeclarationError, DpReleaseError, Findings, Place, raise_all
+from dprelease.errors.local_paths import uri_fields
 from dprelease.schema.languages import findings_of_texts
 from dprelease.schema.mistakes.nearest import nearest
 from dprelease.schema.model import Files, not_read, read_beside, shortened, validate
@@ -183,6 +184,8 @@ def _declaration(
     texts.update(files.texts)
     tables: dict[str, Declared] = {}
     for i, file in enumerate(table_files(document)):
+        if uri_fields(file):  # a finding of the release file
+            continue
         try:
             place = document.place("tables", i)
             declared = _read_declared(file, document, files, texts, place, variables)

@@ -115,7 +115,7 @@ def validate(model: type[ModelT], document: Document, files: Files) -> ModelT:
     try:
         made = model.model_validate(document.values, context=files)
     except ValidationError as refused:
-        problems = refused.errors(include_url=False, include_input=False)
+        problems = _without_empty_lists(refused.errors(include_url=False, include_input=False))
     placed = sorted(problems, key=lambda problem: _line(document, problem))
     several = _findings(model, document, placed[:MOST_FINDINGS], {})
     errors += [error for error in several if error.place not in told]
@@ -129,6 +129,12 @@ def validate(model: type[ModelT], document: Document, files: Files) -> ModelT:
     if made is None:
         raise AssertionError("a refused document has findings")
     return made
+
+
+def _without_empty_lists(problems: list[ErrorDetails]) -> list[ErrorDetails]:
+    """Return findings without those of lists that are empty only because their items are wrong."""
+    inside = {problem["loc"][:i] for problem in problems for i in range(len(problem["loc"]))}
+    return [p for p in problems if p["type"] != "too_short" or p["loc"] not in inside]
 
 
 def findings_of(

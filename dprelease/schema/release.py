@@ -25,6 +25,7 @@ from dprelease.schema.field_types import (
     TEXT_SCHEMA,
     Amount,
     Exact,
+    LocalPath,
     Name,
     ShortForm,
     Text,
@@ -322,14 +323,14 @@ class ReleaseSpec(Model):
     title: Text
     about: AboutSpec | None = None
     mode: Literal["central", "local"] = "central"
-    tables: Annotated[tuple[Text, ...], Field(min_length=1)]
+    tables: Annotated[tuple[LocalPath, ...], Field(min_length=1)]
     budget: BudgetSpec
     mechanism: Mechanism = MechanismSpec(name=AUTO)
     queries: Annotated[dict[Name, QuerySpec], Field(min_length=1)] = Field(default_factory=dict)
     records: Annotated[dict[Name, RecordsSpec], Field(min_length=1)] = Field(default_factory=dict)
     federated: FederatedSpec | None = None
-    output: Text
-    ledger: Text | None = None
+    output: LocalPath
+    ledger: LocalPath | None = None
     limits: Limits = Limits()
     duckdb: DuckDBSpec = DuckDBSpec()
     engine: EngineName = DEFAULT_ENGINE
@@ -337,7 +338,7 @@ class ReleaseSpec(Model):
     formats: Annotated[tuple[FormatName, ...], BeforeValidator(_one_or_many)] = ()
     wide: Annotated[tuple[Text, ...], BeforeValidator(_one_or_many), ShortForm(TEXT_SCHEMA)] = ()
     variables: dict[VariableName, Kind] = Field(default_factory=dict)
-    defaults: Text | None = None
+    defaults: LocalPath | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:

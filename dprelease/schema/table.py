@@ -9,6 +9,8 @@ from typing import Annotated, Literal, NoReturn, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from dprelease.errors.local_paths import CODE as URI_CODE
+from dprelease.errors.local_paths import uri_fields
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.schema.columns import (
     CategoryColumn,
@@ -170,6 +172,8 @@ class Source(Model):
             _odd("by a URI only Parquet is read", PATHS)
         elif _SECRET.match(path):
             _odd("its URI holds a password, and schemas are published", NO_PASSWORD)
+        elif not self.is_uri and (fields := uri_fields(path)):  # as hdfs:/people, of one slash
+            refuse(URI_CODE, **fields, key="path")
 
     def _check_texts(self) -> None:
         """Raise DP-SCHEMA-014 for a key that says nothing here, or two marks that are one."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from pydantic import ValidatorFunctionWrapHandler, WrapValidator
 
-from dprelease.schema.field_types import LONGEST_TEXT, UNUSABLE, Text, refuse
+from dprelease.schema.field_types import LONGEST_TEXT, UNUSABLE, LocalPath, Text, refuse
 from dprelease.schema.model import Files, Model, not_read, same_name, shortened
 from dprelease.schema.public_values.large_files import LARGEST
 from dprelease.schema.said import Prose
@@ -76,7 +76,7 @@ class ValuesFrom(Model):
     `labels`: the column that holds labels of the values, or one for each language.
     """
 
-    file: Text
+    file: LocalPath
     column: Text | None = None
     labels: Prose | None = None
 

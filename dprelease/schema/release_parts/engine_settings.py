@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
-from dprelease.schema.field_types import Text, Whole, refuse
+from dprelease.schema.field_types import LocalPath, Text, Whole, refuse
 from dprelease.schema.model import Model
 
 _LIMIT = r"([0-9]{1,9}(?:\.[0-9]{1,6})?) ?([MGT]i?B)"
@@ -37,7 +37,7 @@ class DuckDBSpec(Model):
         WithJsonSchema({"type": "string", "pattern": f"^{_LIMIT}$"}),
     ] = None
     threads: Annotated[Whole, Field(ge=1, le=1024)] | None = None
-    temp_directory: Annotated[Text | None, AfterValidator(_plain_path)] = None
+    temp_directory: Annotated[LocalPath | None, AfterValidator(_plain_path)] = None
 
 
 class SparkSpec(Model):
