@@ -225,12 +225,12 @@ def matrix(whole: bool) -> Iterator[Case]:
     for ending in ("-journal", "-wal"):
         yield Case(
             f"a pipe for a {ending}",
-            both(budget, thing(f"ledger.sqlite{ending}", os.mkfifo)), RUN, ("DP-LEDGER-005",),
+            both(budget, thing(f"ledger.sqlite{ending}", os.mkfifo)), RUN, ("DP-LEDGER-025",),
         )  # fmt: skip
         yield Case(
             f"a pipe for a {ending} beside what a ledger's name leads to",
             both(budget, linked, thing(f"kept.sqlite{ending}", os.mkfifo)), RUN,
-            ("DP-LEDGER-005",),
+            ("DP-LEDGER-025",),
         )  # fmt: skip
 
 

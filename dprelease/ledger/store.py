@@ -21,7 +21,7 @@ from dprelease.ledger.chain import START, Entry, digest_of, first_break, signed_
 from dprelease.ledger.form import is_entry
 from dprelease.ledger.steps import SIGNERS
 from dprelease.signatures.sshsig import ENTRIES
-from dprelease.system.files import NoFile, refuse_others
+from dprelease.system.files import NoFile, refuse_side_files
 from dprelease.system.forks import Maker
 from dprelease.system.json_text import MOST_BYTES, parsed
 from dprelease.system.mounts import is_mounted
@@ -222,23 +222,16 @@ def _refuse_second_names(path: Path) -> None:
         raise damaged(path, "the file has a second name (it is mounted alone, not its folder)")
 
 
-def _refuse_other_journals(path: Path) -> None:
-    """Raise LedgerError for what stands at the name of a journal and is no file: it may block.
-
-    The engine follows links first, and looks for journals beside the file that they lead to.
-    """
-    real = os.path.realpath(path)
-    for ending in JOURNALS:
-        name = Path(real + ending)
-        problem = ""
-        try:
-            refuse_others(name.stat())
-        except NoFile as refused:
-            problem = str(refused.strerror)
-        except OSError:
-            continue  # it is not there, or the engine says why it can't be used
-        if problem:
-            raise LedgerError("DP-LEDGER-005", name=name.name, problem=problem)
+def _refuse_odd_journals(path: Path) -> None:
+    """Raise LedgerError for what stands at the name of a journal and is no file: it may block."""
+    odd: NoFile | None = None
+    try:
+        refuse_side_files(path, JOURNALS)
+    except NoFile as problem:
+        odd = problem
+    if odd is not None:
+        fields = {"journal": odd.filename, "name": path.name, "problem": odd.strerror}
+        raise LedgerError("DP-LEDGER-025", **fields)
 
 
 def refuse_missing(path: Path) -> None:
@@ -286,7 +279,7 @@ def _connected(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
 
 
 def _connection(path: Path, mode: str) -> sqlite3.Connection:
-    _refuse_other_journals(path)
+    _refuse_odd_journals(path)
     with _told(path):
         uri = f"{path.absolute().as_uri()}?mode={mode}"
         # Transactions are begun by hand: the module would open none for SELECT.

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from dprelease.errors import DataError, Place
 from dprelease.errors.printable import one_line
+from dprelease.schema.source_files import find_files, problem_of
+from dprelease.schema.table import Source
 
 
 def first_of(asked: Path) -> Path:
@@ -16,17 +18,19 @@ def first_of(asked: Path) -> Path:
     Raises
     ------
     DataError
-        DP-DATA-018 if there is none.
+        DP-DATA-018 if there is none, 024 for files that may not all count.
     """
-    if asked.is_file():
-        return asked
-    files = glob.glob(
-        os.path.join(asked, "**/*.parquet") if asked.is_dir() else str(asked), recursive=True
-    )
-    found = sorted(file for file in files if os.path.isfile(file))
+    source = Source.model_construct(path=f"{asked}/" if asked.is_dir() else str(asked))
+    found, place = find_files(Path(), source), Place(file=asked.name)
+    problem = problem_of(Path(), source, found)
+    if problem is not None:
+        reason, way = problem
+        called, kind = stem_of(asked), source.kind or "a table"
+        fields = {"table": called, "named": "", "format": kind, "reason": reason, "way": way}
+        raise DataError("DP-DATA-024", place=place, **fields)
     if not found:
-        raise DataError("DP-DATA-018", place=Place(file=asked.name), path=asked)
-    return Path(found[0])
+        raise DataError("DP-DATA-018", place=place, path=asked)
+    return found[0]
 
 
 def first_told(asked: Path, first: Path) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 
 OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -22,6 +23,7 @@ KINDS = {
     stat.S_IFSOCK: "a socket",
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
+    stat.S_IFLNK: "a link",
 }
 
 
@@ -69,6 +71,29 @@ def refuse_others(status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         kind = KINDS.get(stat.S_IFMT(status.st_mode), "no file")
         raise NoFile(errno.EINVAL, f"it is {kind}")
+
+
+def refuse_side_files(file: Path, endings: Iterable[str]) -> None:
+    """Raise OSError for what stands where an engine looks for files next to a database.
+
+    Each has to be a regular file that can be read, or absent: an engine would wait for a pipe, and
+    make a file where a link leads to none. Engines look next to the name that they are given, or
+    next to what links lead to.
+    """
+    for path in dict.fromkeys((os.path.abspath(file), os.path.realpath(file))):
+        for ending in endings:
+            try:
+                refuse_others(os.lstat(path + ending))
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError as problem:
+                raise _side_file(path + ending, problem.strerror or "it can't be found") from None
+            if not os.access(path + ending, os.R_OK):  # opened and closed, it would lose its locks
+                raise _side_file(path + ending, "you have no right to read it")
+
+
+def _side_file(path: str, words: str) -> NoFile:
+    return NoFile(errno.EINVAL, words, os.path.basename(path))
 
 
 def _too_large(most: int) -> TooLarge:

@@ -567,7 +567,7 @@ def test_several_files_are_one_table(tmp_path: Path) -> None:
 def test_a_folder_of_parquet_is_all_that_is_finished_in_it(tmp_path: Path) -> None:
     """Files in folders inside it, too, but none that its writer had not finished or has hidden."""
     parts = [("a.parquet", FRAME.iloc[:2]), ("k=a/b.parquet", FRAME.iloc[2:4])]
-    parts += [("k=b/c/d.parquet", FRAME.iloc[4:]), ("_temporary/0/e.parquet", FRAME)]
+    parts += [("k=b/c/d.parquet", FRAME.iloc[4:]), ("_old/0/e.parquet", FRAME)]
     parts += [("k=a/_f.parquet", FRAME), (".hidden/g.parquet", FRAME), ("k=a/.h.parquet", FRAME)]
     for name, frame in parts:
         file = tmp_path / "people" / name

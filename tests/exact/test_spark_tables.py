@@ -268,3 +268,41 @@ def test_instants_of_96_bits_mean_the_same_by_a_path_and_by_a_uri(
         wanted = vectors(asked, one.run(query(str(file))))
         assert vectors(asked, two.run(asked)) == wanted
         assert wanted["n"] == ([0, 1] if zone == "UTC" else [1, 0])
+
+
+MARKS = {
+    "_delta_log/0.json": "Delta", "metadata/v1.metadata.json": "Iceberg", ".hoodie/h": "Hudi",
+    "_temporary/0": "'_temporary'",
+}  # fmt: skip
+FEW = ["t", "t/1.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("mark", "ways"),
+    [
+        ("_delta_log/0.json", FEW),
+        *(
+            pytest.param(mark, ["t/", "t/*.parquet", "t/k=1", *FEW], marks=pytest.mark.audit)
+            for mark in MARKS
+        ),
+        pytest.param("_delta_log/0.json", ["", "t/k=1/j=2", "*/k=1"], marks=pytest.mark.audit),
+    ],
+)
+def test_files_that_may_not_all_count(mark: str, ways: list[str], tmp_path: Path) -> None:
+    """Spark reads all Parquet files of a lake's table by their path, dead ones too."""
+    for place in ("t", "t/k=1/j=2"):
+        (tmp_path / place).mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"v": [1]}), tmp_path / place / "1.parquet")
+    assert _opens(f"file://{tmp_path}/{ways[0]}")
+    (tmp_path / "t" / mark).parent.mkdir()
+    (tmp_path / "t" / mark).touch()
+    for way in ways:
+        with pytest.raises(DataError, match="DP-DATA-024") as caught:
+            _opens(f"file://{tmp_path}/{way}")
+        assert MARKS[mark] in str(caught.value)
+
+
+def _opens(uri: str) -> bool:
+    source = {"path": uri, "format": "parquet"}
+    with SparkEngine.open(count(source).declared, None):
+        return True

@@ -293,6 +293,33 @@ def test_disks_that_take_no_more(
     assert ledger.history() == before
 
 
+@pytest.mark.parametrize("linked", [False, True])
+@pytest.mark.parametrize("thing", ["a pipe", "a folder", "a link"])
+@pytest.mark.parametrize("ending", store.JOURNALS)
+def test_journals_that_are_no_files(
+    ledger: Ledger, ending: str, thing: str, linked: bool, tmp_path: Path
+) -> None:
+    """The database would wait for a pipe without end, and write wherever a link leads to."""
+    before = ledger.history()
+    odd = Path(f"{ledger.path}{ending}")
+    make = {"a pipe": os.mkfifo, "a folder": os.mkdir, "a link": lambda p: os.symlink("no", p)}
+    make[thing](odd)
+    name = ledger.path
+    if linked:
+        (tmp_path / "links").mkdir()
+        name = tmp_path / "links" / "l.sqlite"
+        name.symlink_to(ledger.path)
+    for question in (Ledger(name).history, lambda: Ledger(name).reserve([charge()], "r")):
+        with pytest.raises(LedgerError, match="DP-LEDGER-025") as caught:
+            question()
+        assert f"'{odd.name}'" in caught.value.cause
+        assert f"it is {thing}" in caught.value.cause
+        assert caught.value.state is Told.NOTHING
+    assert not os.path.exists(tmp_path / "no")
+    odd.rmdir() if thing == "a folder" else odd.unlink()
+    assert ledger.history() == before
+
+
 @pytest.mark.parametrize("how", ["removed", "replaced"])
 def test_a_file_that_is_taken_away_while_it_is_open(ledger: Ledger, how: str) -> None:
     """It is not told as read-only: somebody else was at work on it."""

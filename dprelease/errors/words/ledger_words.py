@@ -31,6 +31,12 @@ TEMPLATES: dict[str, Template] = {
         cause="The ledger '{name}' can't be written: {problem}.",
         fix="make room on its disk, or give yourself the right to write there; then run again.",
     ),
+    "DP-LEDGER-025": Template(
+        cause="'{journal}', which the database of the ledger '{name}' would open, is no file that "
+        "it can read: {problem}.",
+        fix="find out who put it there, and move it out of the folder; if it is a journal of "
+        "another run, get the right to read it: the ledger is not whole without it.",
+    ),
     "DP-LEDGER-006": Template(
         cause="The ledger '{name}' has no budget for the table '{table}'{nearest}.",
         fix="open one with `dprelease ledger init --table ... --owner ...`; known are: {known}.",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import glob
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from dprelease.exact.reading.plain import Packing, is_marked, opened
 from dprelease.query import quoting
 from dprelease.schema.columns import IntegerColumn, NumberColumn, is_stored
 from dprelease.schema.load import Declared
+from dprelease.schema.source_files import find_files, problem_of
 from dprelease.schema.table import MOST_COLUMNS, Source
 from dprelease.statements.values.written_forms import plain_number
 from dprelease.system.late_dataclasses import dataclass
@@ -226,29 +226,18 @@ def pattern(file: Path) -> str:
 
 
 def _files(declared: Declared, source: Source) -> tuple[Path, ...]:
-    path = source.pattern or ""
-    plain = declared.folder / path
-    root = None if Path(path).is_absolute() else declared.folder  # may itself hold '[' or '*'
-    matches = glob.glob(path, root_dir=root, recursive=True)
-    if source.is_folder:
-        depth = next(i for i, part in enumerate(Path(path).parts) if glob.has_magic(part))
-        matches = [one for one in matches if not _is_unfinished(Path(one).parts[depth:])]
-    # Not Path.is_file, which raises for a name that is too long.
-    is_one = os.path.isfile(plain)
-    paths = [plain] if is_one else sorted(declared.folder / match for match in matches)
+    found = find_files(declared.folder, source)
+    problem = problem_of(declared.folder, source, found)
+    if problem is not None:
+        raise unreadable(declared, *problem)
     # By its own name: one that links lead to as well, such as the latest of a folder, counts once.
-    files = tuple(dict.fromkeys(file.resolve() for file in paths if os.path.isfile(file)))
-    if not files and source.is_folder and plain.parents[1].is_dir():
+    files = tuple(dict.fromkeys(file.resolve() for file in found))
+    if not files and source.is_folder and (declared.folder / (source.path or "")).is_dir():
         way = "put the files into it, or give a pattern of those that are somewhere else"
         raise unreadable(declared, "the folder holds no Parquet file", way)
     if not files:
         raise DataError("DP-DATA-001", **named(declared), format=source.kind)
     return files
-
-
-def _is_unfinished(parts: Sequence[str]) -> bool:
-    """Return whether writers of folders mark a file as one that is no part of it, or not yet."""
-    return any(part.startswith("_") for part in parts)
 
 
 def _struct(names: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ a column of integers): a column that can't mean what is declared for that is ref
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import closing
@@ -25,6 +26,7 @@ from dprelease.query import quoting
 from dprelease.schema.load import Declared
 from dprelease.statements.meanings import loses
 from dprelease.statements.values.source_equality import OTHER, is_no_id
+from dprelease.system.files import OPEN
 from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
@@ -155,8 +157,7 @@ def _is_in_use(file: Path) -> bool:
     beside = [file.with_name(file.name + ending) for ending in ("-wal", "-journal")]
     for journal in beside:
         try:
-            with journal.open("rb") as opened:
-                begin = opened.read(1)
+            begin = _first_byte(journal)
         except FileNotFoundError:
             continue
         except OSError:
@@ -164,6 +165,14 @@ def _is_in_use(file: Path) -> bool:
         if begin not in (b"", b"\0"):
             return True
     return False
+
+
+def _first_byte(file: Path) -> bytes:
+    handle = os.open(file, OPEN)  # what was a file a moment ago may be a pipe by now
+    try:
+        return os.read(handle, 1)
+    finally:
+        os.close(handle)
 
 
 def _connected(file: Path) -> sqlite3.Connection:

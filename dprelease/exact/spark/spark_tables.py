@@ -8,15 +8,18 @@ refused.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from dprelease.errors import DataError, State
 from dprelease.exact.inputs import format_of
-from dprelease.exact.reading.sources import named, stored_columns
+from dprelease.exact.reading.sources import named, stored_columns, unreadable
 from dprelease.exact.spark.sessions.attempts import attempt
 from dprelease.schema.load import Declared
+from dprelease.system.lake_tables import AGAIN, RUNNING, lake_reason
 from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
@@ -28,6 +31,11 @@ FORMATS = ("parquet", "delta", "iceberg")
 
 A view may leave out rows of some for those of others, or answer differently each time it is asked.
 """
+
+IN_CATALOGUE = (
+    "declare it as a table of Spark's catalogue, by `source: {table: ...}` and no path; or write "
+    "the rows that are live into another folder of Parquet, and name that"
+)
 
 ARROW = {
     "boolean": pa.bool_(),
@@ -43,6 +51,18 @@ ARROW = {
     "timestamp_ntz": pa.timestamp("us"),
 }
 """Types as Spark hands them to a task; decimals beside them."""
+
+LAKES = {
+    name: (lake_reason(kind, f"a folder above or among them holds '{name}'"), IN_CATALOGUE)
+    for name, kind in (
+        ("_delta_log", "Delta"), ("metadata/*.metadata.json", "Iceberg"), (".hoodie", "Hudi"),
+    )
+}  # fmt: skip
+PROBLEMS = LAKES | {RUNNING: (f"a job has not ended there, by its '{RUNNING}'", AGAIN)}
+"""By the names that stand next to files that may not all count: why, and what to do.
+
+Spark itself reads the notes of its streams.
+"""
 
 CHAR = "__CHAR_VARCHAR_TYPE_STRING"
 """Where Spark keeps the type of a text that it fills up with blanks."""
@@ -103,10 +123,13 @@ def find_stored(spark: SparkSession, declared: Declared) -> Stored:
     Raises
     ------
     DataError
-        DP-DATA-001 if it is not there, DP-SPARK-001 if it is a view or of another format.
+        DP-DATA-001 if it is not there, 024 for files that may not all count, DP-SPARK-001 if it is
+        a view or of another format.
     """
     failure = DataError("DP-DATA-001", **named(declared), format=format_of(declared))
     first = stamp(spark, declared)  # before: a change in between is found by the next one
+    if _is_listed(declared):
+        _refuse_lakes(spark, declared, [str(path) for path, *_ in first])
     frame = attempt(lambda: _opened(spark, declared), failure)
     if _is_listed(declared):
         number = attempt(frame.count, failure)  # of the ends of files
@@ -160,6 +183,47 @@ def _listed(spark: SparkSession, declared: Declared) -> DataFrame:
     read = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
     files = read.load("" if source is None else source.path)
     return files.select("path", "length", "modificationTime")
+
+
+def _refuse_lakes(spark: SparkSession, declared: Declared, files: Sequence[str]) -> None:
+    """Raise DP-DATA-024 for files of a lake's table, or of a job that has not ended."""
+    source = declared.table.source
+    uri = ("" if source is None else source.path or "").rstrip("/")
+    scheme, _, path = uri.partition("://")
+    authority, *parts = ["*" if set(part) & set(",{}\\") else part for part in path.split("/")]
+    last = parts[-1] if parts else ""
+    levels = max((_depth(file) for file in files), default=0) - _depth(uri)
+    inside = ["/".join([*parts, *["*"] * i]) for i in range(max(levels, 1))]
+    above = ["/".join(parts[:i]) for i in range(1, len(parts))]
+    job = above[-1:] if set(last) & set("=.*?") else []  # of a file, a pattern or a partition
+    places = {name: [*above, *inside] for name in LAKES} | {RUNNING: [*job, *inside]}
+    failure = DataError("DP-DATA-001", **named(declared), format=format_of(declared))
+    for some in (list(places), *([name] for name in places)):
+        names = ",".join(f"{folder}/{name}" for name in some for folder in places[name])
+        pattern = f"{scheme}://{authority}/{{{names}}}"
+        if not attempt(partial(_is_there, spark, pattern), failure):
+            if len(some) > 1:  # none is there, as it is most often
+                return
+        elif len(some) == 1:
+            raise unreadable(declared, *PROBLEMS[some[0]])
+
+
+def _depth(uri: str) -> int:
+    """Return how many parts a URI has; Spark writes one slash where there are three."""
+    return len([part for part in uri.partition(":")[2].split("/") if part])
+
+
+def _is_there(spark: SparkSession, pattern: str) -> bool:
+    """Return whether a pattern finds a file or folder, without reading any."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        _ = spark.read.format("binaryFile").load(pattern).schema
+    except AnalysisException as problem:
+        if problem.getCondition() == "PATH_NOT_FOUND":
+            return False
+        raise
+    return True
 
 
 def quoted(name: str) -> str:

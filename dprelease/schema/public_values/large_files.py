@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from pathlib import Path, PurePosixPath
 
-from dprelease.system.files import read_file
+from dprelease.system.files import NoFile, read_file
+from dprelease.system.lake_tables import lake_problem
 from dprelease.system.late_dataclasses import dataclass
 
 LARGEST_TEXT = 16 << 20
@@ -65,7 +66,9 @@ class LargeFile:
 
 
 Find = Callable[[str], tuple[Path, bool] | None]
-"""Where a named file is if it is no text, and whether it is Parquet; None for texts."""
+"""Where a named file is if it is no text, and whether it is Parquet; None for texts.
+
+Raises NoFile for one whose rows may not all count."""
 
 
 def find_beside(folder: Path) -> Find:
@@ -74,6 +77,9 @@ def find_beside(folder: Path) -> Find:
     def find(name: str) -> tuple[Path, bool] | None:
         path = folder / name
         if PurePosixPath(name).suffix.lower() in PARQUET:
+            problem = lake_problem([path])
+            if problem is not None:
+                raise NoFile(errno.EINVAL, f"{problem[0]}; {problem[1]}")
             return path, True
         try:
             return (path, False) if path.stat().st_size > MOST_LISTED else None

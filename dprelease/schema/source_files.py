@@ -1,0 +1,75 @@
+"""The files of a declared source, found by their names; and why these may be no whole table."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from dprelease.schema.table import Source
+from dprelease.system.files import NoFile, refuse_side_files
+from dprelease.system.lake_tables import Problem, job_problem, lake_problem
+
+SIDE_FILES = {
+    "sqlite": ("-wal", "-journal", "-shm"),
+    "duckdb": (".wal", ".wal.checkpoint", ".wal.recovery"),
+}
+"""What the engines of databases open next to a file, by its kind."""
+
+
+def find_files(folder: Path, source: Source) -> list[Path]:
+    """Return the files of a path, a pattern or a folder, by the names that find them, in order.
+
+    A folder's writers mark by _ what is no part of it, or not yet: it is left out.
+    """
+    path = source.pattern or ""
+    if os.path.isfile(folder / path):  # not Path.is_file, which raises for a name that is too long
+        return [folder / path]
+    root = None if Path(path).is_absolute() else folder  # may itself hold '[' or '*'
+    matches = glob.glob(path, root_dir=root, recursive=True)
+    if source.is_folder:
+        matches = [one for one in matches if _unfinished(path, one) is None]
+    return [file for file in sorted(folder / one for one in matches) if os.path.isfile(file)]
+
+
+def problem_of(folder: Path, source: Source, files: Sequence[Path]) -> Problem | None:
+    """Return why the files of a source can't be read as rows that all count; None if they can.
+
+    Nothing is opened: names say it, of the files and of what lies around them.
+    """
+    odd: NoFile | None = None
+    try:
+        for file in files:
+            refuse_side_files(file, SIDE_FILES.get(source.kind or "", ()))
+    except NoFile as problem:
+        odd = problem
+    if odd is not None:
+        reason = f"'{odd.filename}', which its database would open, is no file that can be read"
+        way = "move it out of the folder, or copy the database alone into another one"
+        return f"{reason} ({odd.strerror})", way
+    lake = lake_problem(files) if source.kind == "parquet" else None
+    whole = folder / (source.path or "") if source.is_folder else None
+    return lake or job_problem(files, whole) or _pattern_problem(folder, source, files)
+
+
+def _pattern_problem(folder: Path, source: Source, files: Sequence[Path]) -> Problem | None:
+    """Return why a pattern finds too much: names that begin with _, which it does not ask for."""
+    path = source.pattern or ""
+    is_one = os.path.isfile(folder / path)
+    if is_one or source.is_folder or any(part.startswith("_") for part in Path(path).parts):
+        return None
+    root = Path(Path(path).anchor or folder)
+    found = (_unfinished(path, str(file.relative_to(root))) for file in files)
+    marked = next(filter(None, found), None)
+    if marked is None:
+        return None
+    reason = f"its pattern finds '{marked}', and writers mark by _ what is no part of a table"
+    return reason, "rename it, or begin a part of the pattern with _ if it is to be read"
+
+
+def _unfinished(pattern: str, match: str) -> str | None:
+    """Return the part of a match, behind the folder that is named, that begins with _."""
+    parts = Path(pattern).parts
+    depth = next((i for i, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+    return next((part for part in Path(match).parts[depth:] if part.startswith("_")), None)

@@ -1,0 +1,242 @@
+"""Files that don't all count: of a lake's table, of a job that has not ended, and odd side files."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import pytest
+
+from dprelease.errors import DataError, DpReleaseError
+from dprelease.exact.engines import open_engine
+from dprelease.planning.declaration_findings import declared
+from dprelease.scaffold.sketch import sketch
+from dprelease.schema.load import Declared, table_from_mapping
+from tests.messages import write
+
+ROWS = pd.DataFrame({"person": [1, 2], "sex": ["F", "M"]})
+COLUMNS = {"person": {"type": "integer"}, "sex": {"type": "category", "values": ["F", "M"]}}
+
+
+def touch(*names: str) -> Callable[[Path], None]:
+    """Return what makes empty files in a folder; of a name that ends in / a folder."""
+
+    def make(folder: Path) -> None:
+        for name in names:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).mkdir() if name.endswith("/") else (folder / name).touch()
+
+    return make
+
+
+TABLES = {
+    "Delta": touch("_delta_log/00000000000000000000.json"),
+    "Iceberg": touch("metadata/00001-8fd1.metadata.json"),
+    "Iceberg of Hadoop": touch("metadata/v1.gz.metadata.json", "metadata/version-hint.text"),
+    "Hudi": touch(".hoodie/hoodie.properties"),
+    "Paimon": touch("snapshot/LATEST", "schema/schema-0", "manifest/manifest-0"),
+}
+PLACES = [".", "sex=F", "data", "data/0101/sex=F/day=2024-01-01", "a/b/c/d/e/f/g/h"]
+"""Where files of rows lie, below the root of the table."""
+WAYS = ["{root}/", "{root}/{place}/", "{root}/{place}/*.parquet", "{root}/{place}/p.parquet",
+        "{root}/**/*.parquet", "*/**/p.parquet", "link.parquet", "linked/"]  # fmt: skip
+
+
+def table(folder: Path, path: str, kind: str | None = None, **more: str) -> Declared:
+    source = {"path": path, **more, **({} if kind is None else {"format": kind})}
+    return table_from_mapping({"table": "people", "source": source, "columns": COLUMNS}, folder)
+
+
+def refused(folder: Path, path: str, kind: str | None = None, **more: str) -> str:
+    with (
+        pytest.raises(DataError, match="DP-DATA-024") as caught,
+        open_engine(table(folder, path, kind, **more), None),
+    ):
+        pass
+    assert "no row was read" in str(caught.value)
+    return str(caught.value)
+
+
+def rows(folder: Path, place: str = ".", name: str = "p.parquet") -> None:
+    (folder / place).mkdir(parents=True, exist_ok=True)
+    ROWS.to_parquet(folder / place / name)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("kind", TABLES)
+def test_tables_of_lakes(
+    kind: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However one of their files is found, and wherever it lies: a run and `init` refuse it."""
+    root = tmp_path / "people"
+    rows(root, place)
+    TABLES[kind](root)
+    (tmp_path / "link.parquet").symlink_to(root / place / "p.parquet")
+    (tmp_path / "linked").symlink_to(root / place)
+    monkeypatch.chdir(tmp_path)
+    for way in WAYS:
+        path = way.format(root="people", place=place)
+        said = refused(tmp_path, path)
+        assert f"of a {kind.split()[0]} table" in said
+        assert "live.parquet" in said or "'live'" in said
+        with pytest.raises(DataError, match="DP-DATA-024"):
+            sketch(Path(path))
+
+
+def test_a_folder_beside_a_table_is_none(tmp_path: Path) -> None:
+    for i, make in enumerate(TABLES.values()):
+        make(tmp_path / f"other{i}")
+    touch("metadata/readme.txt", "snapshot/", "data/metadata/", "_SUCCESS", "._SUCCESS.crc")(
+        tmp_path
+    )
+    rows(tmp_path, "data")
+    for path in ("data/", "data/*.parquet", "data/p.parquet"):
+        with open_engine(table(tmp_path, path), None):
+            assert "table: " in sketch(tmp_path / path)
+
+
+def test_names_of_ducklake(tmp_path: Path) -> None:
+    name = "ducklake-019a0e44-5f5d-7c83-9a57-4b6ac1ed6a09"
+    for end in ("", "-delete"):
+        rows(tmp_path, name=f"{name}{end}.parquet")
+    assert "of a DuckLake table" in refused(tmp_path, f"{name}.parquet")
+    assert "of a DuckLake table" in refused(tmp_path, "*.parquet")
+
+
+def test_values_from_a_table_of_a_lake(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "people.yaml",
+        "values: [F, M]",
+        "values_from: {file: codes/data/p.parquet, column: sex}",
+    )
+    rows(tmp_path / "codes", "data")
+    declared(tmp_path / "release.yaml")
+    TABLES["Delta"](tmp_path / "codes")
+    with pytest.raises(DpReleaseError, match="DP-SCHEMA-004") as caught:
+        declared(tmp_path / "release.yaml")
+    assert "of a Delta table" in str(caught.value)
+
+
+JOBS = {
+    "_temporary": touch("_temporary/0/_temporary/"),
+    "_started_": touch("_started_7", "_committed_5", "_started_5"),
+    "_spark_metadata": touch("_spark_metadata/0"),
+}
+
+
+@pytest.mark.parametrize("place", [".", "sex=F", "sex=F/day=2024-01-01"])
+@pytest.mark.parametrize("marker", JOBS)
+def test_jobs_that_have_not_ended(marker: str, place: str, tmp_path: Path) -> None:
+    rows(tmp_path / "people", place)
+    touch("people/_SUCCESS")(tmp_path)
+    for path in ("people/", f"people/{place}/", "people/**/*.parquet", f"people/{place}/p.parquet"):
+        with open_engine(table(tmp_path, path), None):
+            pass
+    JOBS[marker](tmp_path / "people")
+    for path in ("people/", f"people/{place}/", "people/**/*.parquet", f"people/{place}/p.parquet"):
+        assert f"'{marker}'" in refused(tmp_path, path)
+
+
+def test_databricks_notes_of_jobs_that_have_ended(tmp_path: Path) -> None:
+    rows(tmp_path / "people")
+    touch("_started_5", "_committed_5", "_SUCCESS")(tmp_path / "people")
+    with open_engine(table(tmp_path, "people/"), None):
+        pass
+
+
+def test_names_that_writers_mark(tmp_path: Path) -> None:
+    """A folder leaves them out, as Spark and Arrow do; a pattern that finds them is refused."""
+    rows(tmp_path / "people[1]")
+    rows(tmp_path / "people[1]", name="_p.parquet")
+    rows(tmp_path / "people[1]", "_old")
+    folder = tmp_path / "people[1]"
+    with open_engine(table(folder, "./"), None):
+        pass
+    for path in ("*.parquet", "**/*.parquet", "*/p.parquet"):
+        assert "begin a part of the pattern with _" in refused(folder, path)
+    for path in ("_*.parquet", "_old/*.parquet", "_p.parquet", "p*.parquet"):
+        with open_engine(table(folder, path), None):
+            pass
+
+
+SIDE = {
+    "sqlite": ("-wal", "-journal", "-shm"),
+    "duckdb": (".wal", ".wal.checkpoint", ".wal.recovery"),
+}
+
+
+def bound(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as one:
+        here = Path.cwd()
+        os.chdir(path.parent)
+        try:
+            one.bind(path.name)
+        finally:
+            os.chdir(here)
+
+
+THINGS: dict[str, Callable[[Path], object]] = {
+    "a pipe": os.mkfifo,
+    "a folder": Path.mkdir,
+    "a socket": bound,
+    "a link": lambda path: path.symlink_to("nowhere"),
+    "a link to a pipe": lambda path: (os.mkfifo(path.with_name("f")), path.symlink_to("f")),
+}
+
+
+def database(folder: Path, kind: str) -> Path:
+    path = folder / f"people.{kind}"
+    if kind == "sqlite":
+        with sqlite3.connect(path) as link:
+            link.execute("CREATE TABLE people (person INTEGER, sex TEXT)")
+            link.execute("INSERT INTO people VALUES (1, 'F'), (2, 'M')")
+        link.close()
+    else:
+        with duckdb.connect(path) as made:
+            made.execute("CREATE TABLE people AS SELECT 1 AS person, 'F' AS sex")
+    return path
+
+
+@pytest.mark.parametrize("thing", THINGS)
+@pytest.mark.parametrize(("kind", "ending"), [(k, e) for k, ends in SIDE.items() for e in ends])
+def test_side_files_of_databases(kind: str, ending: str, thing: str, tmp_path: Path) -> None:
+    path = database(tmp_path, kind)
+    (tmp_path / "link").mkdir()
+    (tmp_path / "link" / path.name).symlink_to(path)
+    THINGS[thing](Path(f"{path}{ending}"))
+    for name in (path, tmp_path / "link" / path.name):
+        said = refused(tmp_path, str(name), kind, table="people")
+        assert f"'{path.name}{ending}'" in said
+        assert "it is a" in said
+        with pytest.raises(DataError, match="DP-DATA-024"):
+            sketch(name, table="people")
+
+
+@pytest.mark.parametrize("kind", SIDE)
+def test_a_run_and_a_sketch_wait_for_no_pipe(kind: str, tmp_path: Path) -> None:
+    """Real processes: an engine that opens a pipe can't be interrupted from within."""
+    write(
+        tmp_path,
+        "people.yaml",
+        "source: people.csv",
+        f"source: {{path: people.{kind}, table: people}}",
+    )
+    database(tmp_path, kind)
+    os.mkfifo(tmp_path / f"people.{kind}{SIDE[kind][0]}")
+    for words in (["run", "release.yaml", "--json"], ["init", f"people.{kind}"]):
+        ended = subprocess.run(
+            [sys.executable, "-m", "dprelease", *words],
+            cwd=tmp_path, capture_output=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert ended.returncode == 2, ended.stderr
+        assert b"DP-DATA-024" in ended.stdout + ended.stderr
+        assert b"it is a pipe" in ended.stdout + ended.stderr
+    assert not (tmp_path / "out").exists() or not any((tmp_path / "out").iterdir())
