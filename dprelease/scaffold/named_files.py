@@ -10,6 +10,7 @@ from dprelease.errors import DataError, Place
 from dprelease.errors.printable import one_line
 from dprelease.schema.source_files import find_files, problem_of
 from dprelease.schema.table import Source
+from dprelease.system.lake_tables import Problem
 
 
 def first_of(asked: Path) -> Path:
@@ -24,13 +25,18 @@ def first_of(asked: Path) -> Path:
     found, place = find_files(Path(), source), Place(file=asked.name)
     problem = problem_of(Path(), source, found)
     if problem is not None:
-        reason, way = problem
-        called, kind = stem_of(asked), source.kind or "a table"
-        fields = {"table": called, "named": "", "format": kind, "reason": reason, "way": way}
-        raise DataError("DP-DATA-024", place=place, **fields)
+        raise refused(asked, problem)
     if not found:
         raise DataError("DP-DATA-018", place=place, path=asked)
     return found[0]
+
+
+def refused(asked: Path, problem: Problem) -> DataError:
+    """Return the error DP-DATA-024 of a file, a pattern or a folder: why, and what to do."""
+    (reason, way), place = problem, Place(file=asked.name)
+    kind = Source.model_construct(path=f"{asked}/" if asked.is_dir() else str(asked)).kind
+    fields = {"table": stem_of(asked), "named": "", "format": kind or "a table"}
+    return DataError("DP-DATA-024", place=place, **fields, reason=reason, way=way)
 
 
 def first_told(asked: Path, first: Path) -> list[str]:

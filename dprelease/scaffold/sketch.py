@@ -22,8 +22,10 @@ from dprelease.exact.reading.cell_names import CellForm, cell_form
 from dprelease.exact.reading.dialect import Form, Kind, Told, form_of
 from dprelease.exact.reading.json_lines_form import NESTED, form_of_json_lines
 from dprelease.numerics.rounding import exact
-from dprelease.scaffold.named_files import first_of, first_told, path_of, stem_of
+from dprelease.scaffold.named_files import first_of, first_told, path_of, refused, stem_of
 from dprelease.schema.load import CONFIRM
+from dprelease.schema.model import shortened
+from dprelease.schema.public_values.key_files import are_usable
 from dprelease.schema.source_texts import UTC, to_zone
 from dprelease.schema.table import Source
 from dprelease.statements.values.source_equality import inexact
@@ -75,18 +77,21 @@ def sketch(
     Raises
     ------
     DataError
-        DP-DATA-018 if the file is not there, 010 if it does not tell its columns, 011 if `unit` is
-        none of them, 003 for names that are one but for their case, 026 if the file compares `unit`
-        otherwise than by its characters.
+        DP-DATA-018 if the file is not there, 024 for one whose rows can't be read, 010 if it does
+        not tell its columns, 011 if `unit` is none of them, 003 for names that are one but for
+        their case, 026 if the file compares `unit` otherwise than by its characters.
     """
     place, asked = Place(file=source.name), source
     source = first_of(asked)
     form = _form(source)
     cells = _cells(source, table)
-    columns = list(_columns(source, form) if cells is None else cells.columns.items())
+    try:
+        columns = list(_columns(source, form) if cells is None else cells.columns.items())
+    except UnicodeError:
+        raise refused(asked, ("the name of a column is not UTF-8", "rename it")) from None
     if not columns:
         raise DataError("DP-DATA-010", place=place, path=source.name)
-    names = [name for name, _ in columns]
+    names = [name for name, _ in columns if are_usable([name])]
     if unit is not None and unit not in names:
         raise DataError("DP-DATA-011", place=place, column=unit, known=", ".join(names[:40]))
     kind = Source.model_construct(path=source.name).kind
@@ -134,9 +139,11 @@ def lines_of(
         if form is not None and name != unit:
             body = _written(form.columns[name], form)
         body = _proposed(name, proposals, form) or body
+        if not are_usable([name]):
+            body, kind = "", "a name that is no text of UTF-8, or too long, can't be declared"
         note = (notes or {}).get(name, "")
         body += f"{'; ' if '  # ' in body else '  # '}{note}" if body and note else ""
-        word = word_of(name)
+        word = shortened(word_of(name)) if not body else word_of(name)
         lines.append(f"  {word}: {body}" if body else f"  # {word}: left out, {kind}")
     return "\n".join(lines) + "\n"
 

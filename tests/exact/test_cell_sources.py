@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import random
 import re
 import sqlite3
 import zipfile
@@ -11,14 +12,18 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import openpyxl
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from dprelease.errors import DataError
+from dprelease.errors import DataError, DpReleaseError
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.reading import packages, workbooks
 from dprelease.exact.table_reader import TableReader
+from dprelease.scaffold.proposals import peeked_sketch
+from dprelease.scaffold.sketch import sketch
 from tests.exact.build import ask, declare, exact
 from tests.exact.test_sources import EXPECTED, FRAME, query_of, vectors
 from tests.exact.test_twins_of_types import COLUMNS, ODD, ROWS, STORED, alone, answers, together
@@ -513,6 +518,89 @@ def test_a_damaged_sqlite_file_says_nothing(
     error = caught.value
     for told in (error, error.args, error.to_json(), error.__cause__, error.__context__):
         assert SECRET not in str(told)
+
+
+def damaged(raw: bytes, rng: random.Random) -> bytes:
+    """Return a file of which some bytes are others, or which ends early; near its begin or not."""
+    begin = rng.randrange(rng.choice([len(raw), min(len(raw), 4096)]))
+    size = rng.choice([1, 2, 8, 100])
+    made = {
+        "flip": lambda: bytes([raw[begin] ^ 1 << rng.randrange(8)]),
+        "noise": lambda: rng.randbytes(size),
+        "high": lambda: b"\xcc" * size,
+        "zeros": lambda: bytes(size),
+    }
+    how = rng.choice([*made, "cut"])
+    if how == "cut":
+        return raw[:begin]
+    part = made[how]()[: len(raw) - begin]
+    return raw[:begin] + part + raw[begin + len(part) :]
+
+
+def whole(file: Path) -> dict[str, str]:
+    """Write a file of one row, and return the source that it is."""
+    frame = pd.DataFrame({"k": [SECRET], "n": [1]})
+    match file.suffix:
+        case ".sqlite":
+            with closing(sqlite3.connect(file)) as link, link:
+                link.executescript(
+                    TABLE + "CREATE VIEW w AS SELECT k FROM t; CREATE INDEX i ON t (n)"
+                )
+        case ".duckdb":
+            with duckdb.connect(file) as made:
+                made.execute(TABLE)
+        case ".parquet":
+            frame.to_parquet(file)
+        case _:
+            frame.to_excel(file, index=False)
+    return {"path": str(file), **({"table": "t"} if file.suffix in (".sqlite", ".duckdb") else {})}
+
+
+DAMAGED = {"sqlite": 30, "duckdb": 4, "parquet": 6, "xlsx": 6}
+"""How many damaged files of a kind are tried each time; in audits ten times as many."""
+
+
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.audit) for seed in range(1, 10))]
+)
+@pytest.mark.parametrize("ending", DAMAGED)
+def test_damaged_files_are_findings_that_say_nothing(
+    ending: str, seed: int, tmp_path: Path
+) -> None:
+    file = tmp_path / f"t.{ending}"
+    source = whole(file)
+    raw, rng = file.read_bytes(), random.Random(f"{ending} {seed}")
+    query = ask(declare({"k": {"type": "text"}}, source=source), ROWS_IN_ALL)
+    for _ in range(DAMAGED[ending]):
+        file.write_bytes(damaged(raw, rng))
+        for work in (
+            lambda: exact(query, None),
+            lambda: sketch(file, table=source.get("table")),
+            lambda: peeked_sketch(file, table=source.get("table")),
+        ):
+            found = None
+            try:
+                work()
+            except DpReleaseError as error:
+                found = error
+            if found is not None:
+                assert found.code.startswith("DP-DATA-")
+                assert SECRET not in f"{found}{found.__cause__}{found.__context__}"
+
+
+def test_a_schema_of_sqlite_that_is_no_text(tmp_path: Path) -> None:
+    """What SQLite says of it quotes it, and Python can't decode that."""
+    whole(tmp_path / "t.sqlite")
+    raw = (tmp_path / "t.sqlite").read_bytes()
+    source = {"path": str(tmp_path / "t.sqlite"), "table": "t"}
+    query = ask(declare({"k": {"type": "text"}}, source=source), ROWS_IN_ALL)
+    at = raw.index(b"CREATE TABLE t")
+    for i in range(at, at + len(b"CREATE TABLE ")):
+        (tmp_path / "t.sqlite").write_bytes(raw[:i] + b"\xcc" + raw[i + 1 :])
+        with pytest.raises(DataError, match="DP-DATA-001"):
+            exact(query, None)
+        with pytest.raises(DataError, match="DP-DATA-010"):
+            sketch(tmp_path / "t.sqlite", table="t")
 
 
 @pytest.mark.parametrize("name", ["t.sqlite", "t.xlsx"])

@@ -142,6 +142,36 @@ def test_what_tells_nothing(
     assert code in text
 
 
+@pytest.mark.parametrize("peek", [(), ("--peek",)])
+def test_names_that_are_not_utf_8(peek: tuple[str, ...], tmp_path: Path) -> None:
+    """A run leaves such a column alone, and nobody can declare it; in a Parquet file none is read."""
+    with closing(sqlite3.connect(tmp_path / "t.sqlite")) as link, link:
+        link.executescript(
+            "CREATE TABLE t (k TEXT, zzzz TEXT, n INT); INSERT INTO t VALUES (1, 2, 3)"
+        )
+    pq.write_table(pa.table({"k": ["a"], "zzzz": ["b"]}), tmp_path / "t.parquet")
+    for file in tmp_path.iterdir():
+        file.write_bytes(file.read_bytes().replace(b"zzzz", b"z\xff\xfez"))
+    status, text = init(str(tmp_path / "t.sqlite"), *peek)
+    assert status == 0
+    assert '  # "z\\udcff\\udcfez": left out' in text
+    assert "None" not in text
+    schema = text[text.index("table: t") :]
+    assert set(yaml.safe_load(schema)["columns"]) == {"k", "n"}
+    status, text = init(str(tmp_path / "t.parquet"), *peek)
+    assert status == 2
+    assert "DP-DATA-024" in text
+    assert "the name of a column is not UTF-8" in text
+
+
+def test_names_that_are_too_long(tmp_path: Path) -> None:
+    long = "z" * 1001
+    pq.write_table(pa.table({"k": ["a"], long: ["b"], long[1:]: ["c"]}), tmp_path / "t.parquet")
+    status, text = init(str(tmp_path / "t.parquet"))
+    assert status == 0
+    assert set(yaml.safe_load(text)["columns"]) == {"k", long[1:]}
+
+
 def test_peeking_marks_everything_that_it_took_from_the_data(tmp_path: Path) -> None:
     """Every proposal has its mark, a marked schema is refused, and without marks it reads."""
     path = tmp_path / "people.parquet"

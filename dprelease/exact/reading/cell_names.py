@@ -11,6 +11,7 @@ from dprelease.exact.reading.packages import Unreadable
 from dprelease.exact.reading.sqlite_files import collations_in, columns_of, tables_of
 from dprelease.exact.reading.workbooks import columns_in
 from dprelease.schema.load import Declared, table_from_mapping
+from dprelease.schema.public_values.key_files import are_usable
 from dprelease.schema.table import Format
 from dprelease.system.late_dataclasses import dataclass
 
@@ -52,7 +53,9 @@ class CellForm:
 
     def declared(self, file: Path) -> Declared:
         """Return a table of all columns, which read as the texts that their cells are."""
-        columns: Mapping[str, object] = {name: {"type": "number"} for name in self.columns}
+        columns: Mapping[str, object] = {
+            name: {"type": "number"} for name in self.columns if are_usable([name])
+        }
         source = {"path": str(file.absolute()), **self.source}
         return table_from_mapping({"table": "t", "source": source, "columns": columns}, Path())
 

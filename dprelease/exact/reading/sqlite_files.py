@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence, Set
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,27 +97,24 @@ def tables_of(file: Path) -> list[str]:
         If it can't be read.
     """
     sql = "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0 ORDER BY rowid"
-    try:
-        with closing(_connected(file)) as link:
-            names = [str(name) for (name,) in link.execute(sql)]
-            return [name for name in names if not name.lower().startswith("sqlite_")]
-    except sqlite3.Error:
-        raise OSError("no SQLite file") from None
+    with _reading(file) as link:
+        names = [str(name) for (name,) in link.execute(sql) if name is not None]
+        return [name for name in names if not name.lower().startswith("sqlite_")]
 
 
 def columns_of(file: Path, table: str) -> dict[str, str]:
     """Return the stored columns of a table and their declared types, as they are written there.
+
+    A byte of a name that is no UTF-8 becomes half a surrogate, as in names of files.
 
     Raises
     ------
     OSError
         If it can't be read.
     """
-    try:
-        with closing(_connected(file)) as link:
-            rows = link.execute(f"PRAGMA table_xinfo({quoting.identifier(table)})").fetchall()
-    except sqlite3.Error:
-        raise OSError("no SQLite file") from None
+    with _reading(file) as link:
+        link.text_factory = os.fsdecode
+        rows = link.execute(f"PRAGMA table_xinfo({quoting.identifier(table)})").fetchall()
     return {str(name): str(kind or "") for _, name, kind, *_, hidden in rows if not hidden}
 
 
@@ -140,9 +137,9 @@ def _checked(declared: Declared, file: Path, table: str) -> Stored:
         )
     stored: Stored | None = None
     try:
-        with closing(_connected(file)) as link:
+        with _reading(file) as link:
             stored = _described(link, table, {*declared.table.columns})
-    except (sqlite3.Error, OSError):
+    except OSError:
         stored = None  # its words may quote what a hostile file says
     if stored is None:
         raise DataError("DP-DATA-001", **named(declared), format="SQLite")
@@ -173,6 +170,26 @@ def _first_byte(file: Path) -> bytes:
         return os.read(handle, 1)
     finally:
         os.close(handle)
+
+
+@contextmanager
+def _reading(file: Path) -> Iterator[sqlite3.Connection]:
+    """Yield a connection to a file that is only read.
+
+    Raises
+    ------
+    OSError
+        If it is no SQLite file, or not whole. Python decodes what SQLite says of a damaged schema,
+        which quotes it, and fails at bytes that are no UTF-8.
+    """
+    failed = False
+    try:
+        with closing(_connected(file)) as link:
+            yield link
+    except (sqlite3.Error, UnicodeError, OverflowError):
+        failed = True
+    if failed:
+        raise OSError("no SQLite file, or not a whole one")
 
 
 def _connected(file: Path) -> sqlite3.Connection:
@@ -218,7 +235,7 @@ def _described(link: sqlite3.Connection, table: str, names: Set[str]) -> Stored 
     quoted = quoting.identifier(str(name))
     columns = link.execute(f"PRAGMA table_xinfo({quoted})").fetchall()
     return Stored(
-        {str(column): _as_stored(str(kind or "")) for _, column, kind, *_ in columns},
+        {str(name): _as_stored(str(kind or "")) for _, name, kind, *_ in columns if name},
         frozenset(str(column) for _, column, *_, hidden in columns if hidden in COMPUTED),
         False,
         _collations(
@@ -280,10 +297,7 @@ def _rows(file: Path, table: str, columns: Sequence[str | None]) -> Iterator[Row
     """
     asked = [f"t.{quoting.identifier(name)}" if name else "NULL" for name in columns] or ["NULL"]
     sql = f"SELECT {', '.join(asked)} FROM {quoting.identifier(table)} AS t NOT INDEXED"
-    try:
-        with closing(_connected(file)) as link:
-            cursor = link.execute(sql)
-            while rows := cursor.fetchmany(FETCHED):
-                yield from rows
-    except sqlite3.Error:
-        raise OSError("the file is not whole") from None
+    with _reading(file) as link:
+        cursor = link.execute(sql)
+        while rows := cursor.fetchmany(FETCHED):
+            yield from rows
