@@ -60,9 +60,9 @@ Command = Callable[..., Any]
 class Commands(typer.Typer):
     """Commands that take paths of this machine, and no URI in the place of one."""
 
-    def command(self, name: str | None = None, **options: Any) -> Callable[[Command], Command]:
+    def command(self, *args: Any, **options: Any) -> Callable[[Any], Any]:
         """Register a function as a command."""
-        register = super().command(name, **options)
+        register = super().command(*args, **options)
 
         def registered(function: Command) -> Command:
             register(_with_local_paths(function))

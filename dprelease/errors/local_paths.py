@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from dprelease.errors.error_tree import DeclarationError
 
@@ -24,7 +25,7 @@ OF_A_STORE = (
 )
 
 
-def uri_fields(text: str) -> dict[str, str] | None:
+def uri_fields(text: str) -> dict[str, Any] | None:
     """Return what DP-PATH-001 says of a URI; None for a path.
 
     Its scheme and the last part of its path are shown: the rest may hold a password or a token.

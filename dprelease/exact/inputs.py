@@ -290,9 +290,7 @@ def _of_server(declared: Declared, relation: str, servers: Servers) -> Input:
 
     rows = server_rows(declared, servers)
     nothing = Opened((), (), (), "")  # its files are nobody's here
-    return Input(
-        declared, relation, nothing, rows={relation: rows}, collations=rows.collations
-    )
+    return Input(declared, relation, nothing, rows={relation: rows}, collations=rows.collations)
 
 
 def _cells(declared: Declared, opened: Opened) -> CellRows:

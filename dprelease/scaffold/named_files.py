@@ -35,8 +35,10 @@ def refused(asked: Path, problem: Problem) -> DataError:
     """Return the error DP-DATA-024 of a file, a pattern or a folder: why, and what to do."""
     (reason, way), place = problem, Place(file=asked.name)
     kind = Source.model_construct(path=f"{asked}/" if asked.is_dir() else str(asked)).kind
-    fields = {"table": stem_of(asked), "named": "", "format": kind or "a table"}
-    return DataError("DP-DATA-024", place=place, **fields, reason=reason, way=way)
+    table, stored = stem_of(asked), kind or "a table"
+    return DataError(
+        "DP-DATA-024", place=place, table=table, named="", format=stored, reason=reason, way=way
+    )
 
 
 def first_told(asked: Path, first: Path) -> list[str]:

@@ -120,11 +120,8 @@ def columns_of(file: Path, table: str) -> dict[str, str]:
 
 def collations_in(file: Path, table: str, names: Sequence[str]) -> dict[str, str]:
     """Return what `RULES` say of columns of a table; raise OSError if it can't be read."""
-    try:
-        with closing(_connected(file)) as link:
-            return _collations(link, quoting.identifier(table), names)
-    except sqlite3.Error:
-        raise OSError("no SQLite file") from None
+    with _reading(file) as link:
+        return _collations(link, quoting.identifier(table), names)
 
 
 def _checked(declared: Declared, file: Path, table: str) -> Stored:
