@@ -25,6 +25,7 @@ from dprelease.statements.compiled import Compiled, KeyTable, ProfileSql
 from dprelease.statements.layers import (
     NONE,
     TEXTS,
+    cut_case,
     grouped_as_stored,
     physical_of,
     typed_column,
@@ -199,9 +200,11 @@ class Compiler:
         return " + ".join(terms) or f"0::{kind}"
 
     def known(self, column: str) -> str:
-        """Return what is NULL where a column is missing; a cut is there with its number."""
+        """Return what is NULL where a column is missing, for a condition as well."""
         declared = self.columns[column]
-        return typed_column(declared.cut if isinstance(declared, CutColumn) else column)
+        if isinstance(declared, CutColumn):  # a number beyond all bands has none
+            return cut_case(declared, as_label=True)
+        return typed_column(column)
 
     def replaced(self, column: str) -> bool:
         """Return whether something stands in for a missing number."""

@@ -92,6 +92,13 @@ def cut_cell(query: Query, name: str, row: Row) -> int | None:
     return cells.get(column.others)
 
 
+def is_present(query: Query, name: str, row: Row) -> bool:
+    """Return whether a row has a value of a column: of a cut, a band."""
+    if isinstance(query.table.columns[name], CutColumn):
+        return cut_cell(query, name, row) is not None
+    return typed(query, name, row) is not None
+
+
 def key_cell(query: Query, key: Key, row: Row) -> int | None:
     """Return the position of a row in one key; None drops it."""
     if isinstance(query.table.columns[key.column], CutColumn):
@@ -201,7 +208,7 @@ def values_of(query: Query, row: Row) -> list[int | None]:
         if isinstance(aggregate, Sum | SquareSum | Quantile):
             found.append(moment(query, aggregate, row))
         elif isinstance(aggregate, Count) and aggregate.column is not None:
-            found.append(1 if typed(query, aggregate.column, row) is not None else None)
+            found.append(1 if is_present(query, aggregate.column, row) else None)
         elif isinstance(aggregate, Frequent) or getattr(aggregate, "values", None) is not None:
             from dprelease.query.grouping.group_keys import key_of
 

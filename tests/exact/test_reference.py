@@ -62,6 +62,7 @@ TABLES = st.lists(ROWS, max_size=24)
 MEASURES: dict[str, Any] = {
     "rows": {"count": "*"},
     "known": {"count": "x"},
+    "in_band": {"count": "right"},
     "total": {"sum": "n"},
     "coarse": {"sum": "s"},
     "real": {"sum": "x"},
@@ -178,6 +179,61 @@ def test_predicates(rows: list[dict[str, Any]]) -> None:
         return row["m"] == "x" or row["flag"] is True
 
     assert exact(query, as_table(rows))["rows"].tolist() == reference(query, rows, keep)["rows"]
+
+
+PRESENCE: dict[str, dict[str, Any]] = {
+    **COLUMNS,
+    "plain": {"type": "category", "values": ["a", "b"]},
+    "part": {"type": "category", "values": {"a": ["a1"], "b": ["b1"]}, "within": "plain"},
+    "filled": {"cut": "n", "edges": [0, 5], "nulls": "0-4"},
+    "double": {"type": "number", "expression": "x / n"},
+    "later": {"cut": "double", "edges": [0, 1], "closed": "right"},
+    "note": {"type": "text"},
+    "day": {"type": "date", "lower": "2024-01-01", "upper": "2024-12-31"},
+    "hour": {"type": "timestamp"},
+}
+"""Columns of every type, with values that are missing, not declared or beyond all bounds."""
+
+PRESENT = pa.table(
+    {
+        "id": [None, *range(7)],
+        "k": ["a", "b", "zz", "", None, "a", "c", "?"],
+        "m": ["x", None, "q", "", "y", "x", None, "x"],
+        "plain": ["a", "b", "zz", "", None, "?", "b", "a"],
+        "part": ["a1", None, "zz", "", "b1", "a1", "b2", "?"],
+        "n": [None, -6, -5, 0, 4, 5, 20, 21],
+        "s": [None, -99, 99, 0, 3, None, 1, 2],
+        "x": [None, float("nan"), float("inf"), -3.0, 0.0, 4.0, 99.0, 1e308],
+        "flag": [None, True, False, None, True, True, False, None],
+        "note": ["", None, "a", " ", None, "NULL", "?", "b"],
+        "day": pa.array([None, 0, 19723, 20088, 20089, 19722, 20000, 2**31 - 1], pa.date32()),
+        "hour": pa.array([None, 0, 1, -(2**63), 2**63 - 1, 2, 3, 4], pa.timestamp("us")),
+    }
+)
+
+
+@pytest.mark.parametrize("column", PRESENCE)
+@pytest.mark.parametrize("way", WAYS)
+def test_a_count_of_a_column_counts_where_it_is_not_missing(way: str, column: str) -> None:
+    """Conditions and counts have one rule, whatever stands in for values and whatever is declared."""
+    many, places, short, compared = WAYS[way]
+    declared = declare(PRESENCE)
+    counts = {"all": {"count": "*"}, "there": {"count": column}}
+    asked = {"present": f"{column} IS NOT NULL", "missing": f"{column} IS NULL"}
+    with (
+        mock.patch.multiple(table_reader, MANY_CELLS=many, MOST_PLACES=places),
+        mock.patch.multiple(categories, SHORT=short, COMPARED=compared),
+    ):
+        found = exact(ask(declared, counts), PRESENT)
+        kept = {name: exact(ask(declared, counts, where=w), PRESENT) for name, w in asked.items()}
+    there, rows = found["there"].tolist(), found["all"].tolist()
+    assert rows == [8]
+    assert [kept["present"][name].tolist() for name in counts] == [there, there]
+    assert kept["missing"]["all"].tolist() == [8 - there[0]]
+    assert kept["missing"]["there"].tolist() == [0]
+    if "cut" in PRESENCE[column]:  # a band is declared, so all that are there are in some group
+        groups = exact(ask(declared, {"all": {"count": "*"}}, [column]), PRESENT)["all"]
+        assert groups.sum() == there[0]
 
 
 def breaches(
