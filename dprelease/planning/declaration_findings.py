@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from dprelease.errors import DeclarationError, DpReleaseError, Findings, Place, raise_all
 from dprelease.mechanisms import registry
 from dprelease.planning.guarantees import budget_findings, budget_of
+from dprelease.planning.largest_totals import too_large_totals
 from dprelease.planning.noise_requests import NoiseRequest
 from dprelease.query.resolve import Query, resolved
 from dprelease.schema.load import Declaration, read_declaration
@@ -158,11 +159,17 @@ def _is_known(mechanism: MechanismSpec) -> bool:
     return mechanism.name == AUTO or mechanism.name in registry.selection_names()
 
 
+def _columns_of(declaration: Declaration, query: str) -> Callable[[str], Place]:
+    """Return the places of a query's columns."""
+    return lambda column: declaration.place("queries", query, "columns", column)
+
+
 def _requested(declaration: Declaration, queries: Iterable[Query]) -> Iterator[DpReleaseError]:
     """Yield what can't be of the noise that is declared, whatever its scale would be."""
     spec = declaration.spec
     budget, asked_by = budget_of(spec.budget), spec.asked_by
     for query in queries:
+        yield from too_large_totals(query, _columns_of(declaration, asked_by[query.name]))
         for measurement in query.measurements:
             is_key = measurement.asked_by == PRIVATE_KEYS
             within = (PRIVATE_KEYS,) if is_key else ("columns", measurement.asked_by)

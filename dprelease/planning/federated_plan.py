@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from flint import ctx
 
-from dprelease.errors import BudgetError, DpReleaseError, Place, raise_all
+from dprelease.errors import BudgetError, DpReleaseError, Place, QueryError, raise_all
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import LIMIT
@@ -18,7 +19,8 @@ from dprelease.planning.budget_shares import shares_of
 from dprelease.planning.calibration import priced
 from dprelease.planning.families.family_plan import refuse_families
 from dprelease.planning.guarantees import budget_findings, guarantee_of
-from dprelease.planning.plan import Plan, PlannedColumn, make_plan
+from dprelease.planning.largest_totals import too_large_totals
+from dprelease.planning.plan import Placer, Plan, PlannedColumn, make_plan
 from dprelease.privacy.event import Event
 from dprelease.privacy.guarantee import Guarantee
 from dprelease.privacy.rounded_shares import rounding_exponent
@@ -218,6 +220,7 @@ def prepare_federated(declaration: Declaration) -> FederatedPlan:
     inner = make_plan(queries, reduced(budget), place, shares_of(declaration.spec, queries))
     refuse_families(declaration, inner.columns)
     shares = _shares(inner.columns, spec, budget)
+    raise_all([*_too_large(shares, spec.parties, place)])
     trusts = trusts_of(shares, spec, budget)
     return FederatedPlan(
         inner.columns,
@@ -228,6 +231,18 @@ def prepare_federated(declaration: Declaration) -> FederatedPlan:
         trusts,
         spec.parties,
     )
+
+
+def _too_large(shares: Sequence[ShareColumn], parties: int, place: Placer) -> Iterator[QueryError]:
+    """Yield DP-QUERY-014 for sums that may saturate in one party's table of a declared size."""
+    for query in {share.query.name: share.query for share in shares}.values():
+        reach = {s.measurement.name: s.reach(parties) for s in shares if s.query is query}
+        if query.table.size is not None:
+            yield from too_large_totals(
+                query,
+                partial(place, query.name),
+                lambda column, reach=reach: reach[column.parts[0].name],  # type: ignore[misc]
+            )
 
 
 def reduced(budget: BudgetSpec) -> BudgetSpec:

@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
-from dprelease.errors import BudgetError, Place
+from dprelease.errors import BudgetError, Place, raise_all
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomizer import Randomizer
@@ -33,6 +34,7 @@ from dprelease.planning.invariant_plans import (
     noised,
     told_invariants,
 )
+from dprelease.planning.largest_totals import too_large_totals
 from dprelease.planning.noise_requests import NoiseRequest
 from dprelease.planning.quantile_target import rows_inside
 from dprelease.planning.tree_error import path_width
@@ -275,11 +277,15 @@ def make_plan(
     ------
     BudgetError
         DP-BUDGET-001 to 010, DP-MECH-001 to 005; `place` gives the place of a column.
+    QueryError, Findings
+        DP-QUERY-014 for totals that may be too large.
     """
     where = place or _place
     check_budget(budget, where("", ""))
     if any(query.neighbours is not budget.neighbours for query in queries):
         raise TypeError("sensitivities are those of the neighbours that a guarantee is for")
+    for query in queries:
+        raise_all([*too_large_totals(query, partial(where, query.name))])
     requests = [
         (query, NoiseRequest(measurement, where(query.name, measurement.asked_by)))
         for query in queries

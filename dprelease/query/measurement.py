@@ -88,6 +88,10 @@ class Form(ABC):
         """Return the unit of what is published, given those of the parts."""
         return units[0]
 
+    def largest_shift(self, column: Published) -> int:
+        """Return how far one unit moves any total that a column is computed by, lattice steps."""
+        return max(part.sensitivity.largest_shift for part in column.parts)
+
 
 @dataclass(frozen=True, slots=True)
 class Published:

@@ -40,9 +40,6 @@ COLUMN, FILE = 2048, 1 << 12
 ROOM = 1 << 20
 """Bytes for what the draft of a manifest lacks: digests, numbers of rows, a ledger's entry."""
 
-MORE = 2
-"""Times the declared number of units that are counted with: it is a number for warnings."""
-
 
 @dataclass(frozen=True, slots=True)
 class _File:
@@ -105,8 +102,8 @@ def _people(query: Query, measurement: Measurement) -> int | None:
 
 def _units(query: Query) -> int | None:
     """Return the rows about people that count at most; None if nobody declares it."""
-    size, unit = query.table.size, query.unit
-    return None if size is None else MORE * size * unit.max_groups * unit.max_rows_per_group
+    units, unit = query.table.most_units, query.unit
+    return None if units is None else units * unit.max_groups * unit.max_rows_per_group
 
 
 def _output(output: Output, query: Query, parts: int) -> _File:

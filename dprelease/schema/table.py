@@ -281,7 +281,7 @@ class Table(Model):
     name: Name = Field(alias="table")
     owner: Text | None = None
     size: Annotated[Whole, Field(ge=1)] | None = None
-    """How many units there are, where everybody may know it: only warnings use it."""
+    """How many units there are, where everybody may know it: no noise depends on it."""
     source: Annotated[Source, BeforeValidator(_short_source), ShortForm(TEXT_SCHEMA)] | None = None
     public: Flag = False
     """Nobody's data: read without a price, to be joined to tables that are about people."""
@@ -289,6 +289,11 @@ class Table(Model):
     columns: Annotated[dict[Text, Column], BeforeValidator(_not_too_many)]
     rehearsal: RehearsalSpec = RehearsalSpec()
     """How people look who are invented to rehearse a release: no other command reads it."""
+
+    @property
+    def most_units(self) -> int | None:
+        """Return twice the declared size, which is a rough number; None without one."""
+        return None if self.size is None else 2 * self.size
 
     @model_validator(mode="after")
     def _write_formats(self) -> Self:

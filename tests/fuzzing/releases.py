@@ -106,7 +106,8 @@ def queries(draw: st.DrawFn, of_table: Columns, *, has_id: bool, is_pure: bool) 
 def cases(draw: st.DrawFn) -> Case:
     """Draw a release, its table, and which neighbours it is tried with."""
     of_table = draw(columns())
-    table: dict[str, Any] = {"table": "t", "source": SOURCE, "columns": dict(of_table)}
+    table: dict[str, Any] = {"table": "t", "source": SOURCE, "size": 1000}
+    table["columns"] = dict(of_table)
     unit = draw(st.sampled_from([None, *IDS]))
     if unit is not None:
         groups, rows = draw(st.sampled_from(UNITS))

@@ -10,8 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dprelease.errors import BudgetError
+from dprelease.errors import BudgetError, Place, QueryError
+from dprelease.numerics.lattice import LIMIT
+from dprelease.numerics.rounding import plain_text
 from dprelease.planning.families.family_plan import families_of
+from dprelease.planning.largest_totals import too_large_totals
 from dprelease.planning.plan import Plan, make_plan, price
 from dprelease.planning.prepare import prepare
 from dprelease.privacy.unit import Neighbours
@@ -196,3 +199,52 @@ def test_thousands_of_queries_are_looked_at_a_few_times(
         assert len(families_of(declaration.spec, plan.columns)) == len(queries) == number
         found.append(dict(asked))
     assert found[0] == found[1] != {}
+
+
+@given(
+    st.integers(-(10**6), 10**6),
+    st.integers(0, 10**6),
+    st.integers(0, 14),
+    st.integers(0, 14),
+    st.none() | st.integers(1, 10**9),
+    st.integers(1, 3),
+    st.sampled_from(list(Neighbours)),
+)
+def test_no_total_of_a_table_of_the_declared_size_is_clamped(
+    lower: int,
+    span: int,
+    times: int,
+    digits: int,
+    size: int | None,
+    rows: int,
+    neighbours: Neighbours,
+) -> None:
+    """All values at either bound: whatever is published fits, or is refused; not much fits then."""
+    lower, upper = lower * 10**times, (lower + span) * 10**times
+    step = Fraction(10) ** -digits
+    if max(abs(lower), abs(upper)) / step > LIMIT or lower == upper == 0:
+        return
+    column = {"type": "number", "lower": lower, "upper": upper, "step": plain_text(step)}
+    unit = {"id": "id", "max_groups": 1, "max_rows_per_group": rows}
+    more = {} if size is None else {"size": size}
+    declared = declare({"id": {"type": "integer"}, "v": column}, privacy_unit=unit, **more)
+    units = 2**33 if size is None else 2 * size
+    for asked in ({"s": {"sum": "v"}}, {"s": {"sum": "v"}, "m": {"mean": "v"}}):
+        if lower == upper and "m" in asked:
+            continue
+        query = ask(declared, asked, neighbours=neighbours)
+        largest = max(abs(lower), abs(upper)) / step * rows * units
+        refused = [error.column for error in too_large_totals(query, lambda _: Place())]
+        if largest > LIMIT:
+            assert "s" in refused
+        if "s" in refused:  # the middle may be off by half of the width, a replaced value by twice
+            assert 4 * largest > LIMIT
+
+
+def test_sums_that_may_be_clamped_are_refused_before_rows_are_read() -> None:
+    declared = declare({"v": {"type": "number", "lower": 0, "upper": "1e13", "step": "0.01"}})
+    with pytest.raises(QueryError) as caught:
+        make_plan([ask(declared, {"s": {"sum": "v"}})], BudgetSpec(epsilon=Fraction(1)))
+    assert caught.value.code == "DP-QUERY-014"
+    coarser = declare({"v": {"type": "number", "lower": 0, "upper": "1e13", "step": "1e6"}})
+    make_plan([ask(coarser, {"s": {"sum": "v"}})], BudgetSpec(epsilon=Fraction(1)))

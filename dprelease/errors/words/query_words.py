@@ -62,6 +62,12 @@ TEMPLATES: dict[str, Template] = {
         cause="The tables of '{query}' can't be published by '{step}': {problem}.",
         fix="ask for counts and sums over public keys, or publish each table for itself.",
     ),
+    "DP-QUERY-014": Template(
+        cause="'{column}' may have too large a total: in steps of {step}, values of at most {most} "
+        "units can be added up exactly, and '{table}' may have {units}.",
+        fix="declare a `step` of {coarser} (noise hides all that is finer in such a sum), bounds "
+        "closer to 0, or the table's `size`, if a smaller number of units is public.",
+    ),
     "DP-SQL-001": Template(
         cause="The text can't be answered: {problem}.",
         fix="write one SELECT over one declared table, such as "

@@ -25,6 +25,11 @@ class CentredSum(Form):
         total, count = column.part_names
         return f"{total} + {_center(column)} x {count}"
 
+    def largest_shift(self, column: Published) -> int:
+        """Return how far one unit moves the sum, of which the centred one is a part."""
+        total, count = (part.sensitivity.largest_shift for part in column.parts)
+        return total + abs(narrowed(column.parts[0].aggregate, Sum).center) * count
+
 
 @dataclass(frozen=True, slots=True)
 class Mean(Form):

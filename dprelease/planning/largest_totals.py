@@ -1,0 +1,47 @@
+"""Which totals may be too large for the integers that they are computed in: by declarations alone.
+
+Totals are clamped to 2^62 steps. No table may reach that, or wrong numbers would be published and
+nobody would know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from dprelease.errors import Place, QueryError
+from dprelease.numerics.lattice import LIMIT
+from dprelease.numerics.rounding import plain_text
+from dprelease.query.measurement import Published
+from dprelease.query.resolve import Query
+
+EVERYBODY = 2**33
+"""Units of a table that declares no size: there are fewer people on Earth."""
+
+
+def too_large_totals(
+    query: Query,
+    place: Callable[[str], Place],
+    limit: Callable[[Published], int] = lambda _: LIMIT,
+) -> Iterator[QueryError]:
+    """Yield DP-QUERY-014 for each column whose total may be above a limit, lattice steps.
+
+    A total is the sum of what each unit adds to its cell. `place` is that of a column.
+    """
+    units = query.table.most_units
+    number = f"{EVERYBODY:,} units, as it declares no `size`"
+    if units is not None:
+        number = f"{units:,} units, twice its declared `size`"
+    for column in query.columns:
+        most = limit(column) // column.form.largest_shift(column)
+        step = column.parts[0].step
+        if (units or EVERYBODY) > most:
+            yield QueryError(
+                "DP-QUERY-014",
+                place=place(column.parts[0].asked_by),
+                column=column.name,
+                table=query.table.name,
+                units=number,
+                most=f"{most:,}",
+                step=plain_text(step),
+                coarser=plain_text(step * 10 ** len(str(2 * (units or EVERYBODY) // (most + 1)))),
+            )
