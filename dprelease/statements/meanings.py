@@ -27,6 +27,7 @@ from dprelease.schema.columns import (
 from dprelease.statements.values.categories import EXACT, category, is_beyond_floats, twins
 from dprelease.statements.values.physical import (
     DECLARED_AS,
+    EXACT_FLOATS,
     FAMILY_OF,
     FLOATS,
     INTEGERS,
@@ -41,6 +42,7 @@ from dprelease.statements.values.spelling import (
     instant,
     instant_of_text,
     loses_numbers,
+    number_of_float,
     number_of_text,
     says_numbers,
     text_of,
@@ -108,7 +110,9 @@ def typed(
         way = _way(name, column, stored)
         raise DataError("DP-DATA-004", column=name, physical=stored, declared=column.type, way=way)
     if is_stored(column) and _is_inexact(column, stored):  # what is computed is a float anyhow
-        raise DataError("DP-DATA-015", column=name)
+        bits = {"FLOAT": 32, "DOUBLE": 64}[stored]
+        most = f"2^{EXACT_FLOATS[stored].bit_length() - 1}"
+        raise DataError("DP-DATA-015", column=name, bits=bits, most=most)
     return sql
 
 
@@ -145,7 +149,9 @@ def _is_respelled(column: Column, stored: str) -> bool:
 def _is_inexact(column: Column, stored: str) -> bool:
     if isinstance(column, CategoryColumn):
         return is_beyond_floats(column.values or (), stored)
-    return is_any_integer(column) and stored in FLOATS
+    if isinstance(column, DateColumn | TimestampColumn):
+        return stored in FLOATS and says_numbers(column.format, beyond=EXACT_FLOATS[stored])
+    return stored in FLOATS and is_any_integer(column, EXACT_FLOATS[stored])
 
 
 def loses(column: Column, stored: str) -> bool:
@@ -159,13 +165,16 @@ def loses(column: Column, stored: str) -> bool:
     return _is_respelled(column, stored) or _is_inexact(column, stored)
 
 
-def is_any_integer(column: Column) -> bool:
-    """Return whether a column of integers may declare some that floats can't tell apart."""
+def is_any_integer(column: Column, most: int = EXACT) -> bool:
+    """Return whether a column of integers may declare some that floats can't tell apart.
+
+    `most`: up to where the floats hold every whole number.
+    """
     if not isinstance(column, IntegerColumn):
         return False
     if column.lower is None or column.upper is None:  # any number, so one beyond as well
         return True
-    return max(abs(column.lower), abs(column.upper)) > EXACT
+    return max(abs(column.lower), abs(column.upper)) > most
 
 
 def _text(held: Held) -> str | None:
@@ -220,7 +229,7 @@ def _number_integer(held: Held) -> str | None:
 
 
 def _number_float(held: Held) -> str | None:
-    return f"nullif({as_double(held.source, held.stored)}, 'nan'::DOUBLE)"
+    return f"nullif({number_of_float(held.source, held.stored)}, 'nan'::DOUBLE)"
 
 
 def _number_decimal(held: Held) -> str | None:

@@ -288,14 +288,14 @@ def test_truth_values_in_every_column() -> None:
     assert wrong(found, SAID_BY_TRUTH) == {}
 
 
-FRACTIONS = [0.5, 2.25, -1.0, None]
+FRACTIONS = [0.5, 2.25, -1.0, None, 0.7, -0.1]
 SAID_BY_FRACTIONS: dict[str, list[Any]] = {
-    "whole": [None, None, -1, None],
-    "real": [0.5, 2.25, -1, None],
-    "flag": [None] * 4,
-    "part": ["0.50", "2.25", "-1", None],
+    "whole": [None, None, -1, None, None, None],
+    "real": [0.5, 2.25, -1, None, 0.7, -0.1],
+    "flag": [None] * 6,
+    "part": ["0.50", "2.25", "-1", None, "0.7", "-0.10"],
 }
-PART = {"type": "category", "values": ["0.50", "2.25", "-1"]}
+PART = {"type": "category", "values": ["0.50", "2.25", "-1", "0.7", "-0.10"]}
 
 
 def test_fractions_in_every_column() -> None:
@@ -310,6 +310,9 @@ def test_fractions_in_every_column() -> None:
             None if v is None else v * decimal.Decimal("1.000") for v in decimals
         ),
         "float32": pd.Series(FRACTIONS, dtype="float32"),
+        "float16": pd.Series(FRACTIONS, dtype="float16"),
+        "small objects": objects(v if v is None else np.float32(v) for v in FRACTIONS),
+        "half objects": objects(v if v is None else np.float16(v) for v in FRACTIONS),
         "Float64": pd.Series(FRACTIONS, dtype="Float64"),
         "categories": pd.Series(FRACTIONS).astype("category"),
         **{str(a.type): pd.Series(a, dtype=pd.ArrowDtype(a.type)) for a in backed},
@@ -319,6 +322,72 @@ def test_fractions_in_every_column() -> None:
     }
     found = meanings(columns, pd.DataFrame(held(cells, SAID_BY_FRACTIONS)))
     assert wrong(found, SAID_BY_FRACTIONS) == {}
+
+
+DECIMALS = [
+    float(f"{sign}{digits}e{power}")
+    for power in range(-9, 2)
+    for digits in (*range(1, 1000), *range(1003, 10**6, 997))
+    for sign in ("", "-")
+]
+"""Numbers of at most six digits: 32 bits tell all of them apart."""
+
+QUESTIONS = {
+    "x >= 0.7": lambda x: x >= 0.7,
+    "x = 0.7": lambda x: x == 0.7,
+    "x IN (0.7, 0.1, 2)": lambda x: x in (0.7, 0.1, 2),
+    "x * 10 < 7": lambda x: x * 10 < 7,
+    "band = 'high'": lambda x: 0.7 <= x < 2.5,
+}
+
+
+def test_a_float_of_32_bits_says_the_decimal_that_it_was_made_of() -> None:
+    real = {"v": {"type": "number"}}
+    found = meanings(real, pa.table({"v": pa.array(DECIMALS, pa.float32())}))["v"]
+    assert found == DECIMALS
+    halves = [x for x in DECIMALS if len(f"{abs(x):e}".rstrip("0")) < 20 and 1e-3 < abs(x) < 1e4]
+    halves = [x for x in halves if float(f"{x:.2e}") == x]  # 16 bits tell three digits apart
+    assert meanings(real, pa.table({"v": pa.array(halves, pa.float16())}))["v"] == halves
+
+
+def test_every_float_of_32_bits_says_a_number_that_is_stored_as_it() -> None:
+    """Of no more digits than NumPy writes; not a number is none, in whatever bits."""
+    bits = np.random.default_rng(1).integers(0, 2**32, 50_000, dtype=np.uint64).astype(np.uint32)
+    floats = np.concatenate([bits.view(np.float32), np.float32([0, -0.0, np.inf, -np.inf, np.nan])])
+    table = pa.table({"v": pa.array(floats, from_pandas=False)})
+    found = meanings({"v": {"type": "number"}}, table)["v"]
+    for one, said in zip(floats, found, strict=True):
+        if np.isnan(one):
+            assert said is None
+            continue
+        assert np.float32(said) == one
+        assert len(repr(abs(said))) <= len(repr(float(str(abs(one)))))
+
+
+@pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64()], ids=str)
+@pytest.mark.parametrize("stored", ["frame", "file"])
+def test_conditions_and_bands_see_one_number_in_floats_of_any_length(
+    kind: pa.DataType, stored: str, tmp_path: Path
+) -> None:
+    values = [0.1, 0.2, 0.3, 0.6, 0.7, 0.8, 2.5, 2.0, None]
+    table = pa.table({"x": pa.array(values, pa.float64()).cast(kind)})
+    columns = {
+        "x": {"type": "number", "lower": 0, "upper": 3, "step": "0.1"},
+        "band": {"cut": "x", "edges": ["0", "0.7", "2.5"], "labels": ["low", "high"]},
+    }
+    more: dict[str, Any] = {}
+    if stored == "file":
+        write_parquet(table, tmp_path / "t.parquet")
+        more = {"source": str(tmp_path / "t.parquet")}
+    declared = declare(columns, **more)
+    frame = None if more else table
+    for where, holds in QUESTIONS.items():
+        query = ask(declared, {"n": {"count": "*"}}, where=where)
+        expected = sum(x is not None and holds(x) for x in values)
+        assert exact(query, frame)["n"].tolist() == [expected], where
+    by_band = exact(ask(declared, {"n": {"count": "*"}, "s": {"sum": "x"}}, ["band"]), frame)
+    assert by_band["n"].tolist() == [4, 3]
+    assert by_band["s"].tolist() == [12, 35]
 
 
 DAYS = [datetime.date(2024, 2, 29), datetime.date(1066, 10, 14), None]
@@ -538,6 +607,28 @@ def test_floats_are_refused_where_they_can_t_tell_declared_values_apart(
         meanings({"v": column}, pd.DataFrame({"v": pd.Series(cells, dtype="float64")}))
     said = meanings({"v": column}, pd.DataFrame({"v": pd.Series([1, None], dtype="Int64")}))
     assert said["v"][0] in (1.0, "1")
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        {"type": "integer", "lower": 0, "upper": 2**24 + 1},
+        {"type": "category", "values": ["1", "16777217"]},
+        {"type": "date", "format": "%Y%m%d"},
+    ],
+    ids=["bounds", "values", "days"],
+)
+@pytest.mark.parametrize("cells", [[1.0, None], []], ids=["some", "none"])
+def test_floats_of_32_bits_are_refused_where_64_bits_serve(
+    column: dict[str, Any], cells: list[Any]
+) -> None:
+    with pytest.raises(DataError, match=r"DP-DATA-015.*beyond 2\^24 .* 32-bit floats"):
+        meanings({"v": column}, pd.DataFrame({"v": pd.Series(cells, dtype="float32")}))
+    if cells:  # the same column of 64 bits, and smaller numbers, can be read
+        meanings({"v": column}, pd.DataFrame({"v": pd.Series(cells, dtype="float64")}))
+    if cells and column["type"] == "integer":
+        within = {**column, "upper": 2**24}
+        meanings({"v": within}, pd.DataFrame({"v": pd.Series(cells, dtype="float32")}))
 
 
 LONG = 2**53 + 1

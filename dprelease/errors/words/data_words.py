@@ -158,9 +158,10 @@ TEMPLATES: dict[str, Template] = {
         ),
     ),
     "DP-DATA-015": Template(
-        cause="The column '{column}' may have values beyond 2^53 and is stored as floats.",
+        cause="The column '{column}' may have whole numbers beyond {most} and is stored as "
+        "{bits}-bit floats.",
         fix=(
-            "declare bounds within 2^53, or store it as an integer (in pandas Int64) or as text: "
+            "declare bounds within {most}, or store it as an integer (in pandas Int64) or as text: "
             "several whole numbers of that size are one and the same float."
         ),
     ),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dprelease.exact.reading.cell_texts import texts_of
 
@@ -48,7 +50,7 @@ def _changes() -> tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...]
     return (
         (types.is_null, lambda column: pa.nulls(len(column), pa.string())),
         (types.is_run_end_encoded, lambda column: readable(pc.run_end_decode(column))),
-        (types.is_float16, lambda column: column.cast(pa.float32())),
+        (types.is_float16, _widened),
         (is_odd_decimal, _written_out),
         (types.is_date64, lambda column: column.cast(pa.int64()).cast(pa.timestamp("ms"))),
         (_is_coarse_instant, _in_microseconds),
@@ -78,6 +80,23 @@ def _is_known(kind: pa.DataType) -> bool:
         types.is_timestamp,
     )
     return any(is_it(kind) for is_it in known)
+
+
+def _widened(halves: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return 16-bit floats as the 32-bit floats that the same decimals are stored as."""
+    import pyarrow as pa
+
+    chunks = halves.chunks if isinstance(halves, pa.ChunkedArray) else [halves]
+    held = [chunk.to_numpy(zero_copy_only=False).astype(np.float16) for chunk in chunks]
+    places = np.concatenate([np.empty(0, np.float16), *held]).view(np.uint16)
+    return pa.array(_decimals_of_halves()[places])
+
+
+@cache
+def _decimals_of_halves() -> NDArray[np.float32]:
+    """Return the shortest decimal that is stored as each 16-bit float, as 32-bit floats."""
+    halves = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    return np.array([float(str(half)) for half in halves], dtype=np.float32)
 
 
 def _written_out(decimals: pa.Array | pa.ChunkedArray) -> pa.Array:

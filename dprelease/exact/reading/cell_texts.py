@@ -39,6 +39,7 @@ STORED: tuple[tuple[tuple[type, ...], str], ...] = (
     ((np.datetime64, datetime.datetime), "TIMESTAMP"),
     ((np.bool_, bool), "BOOLEAN"),
     ((np.integer, int), "BIGINT"),
+    ((np.float16, np.float32), "FLOAT"),
     ((np.floating, float), "DOUBLE"),
     ((decimal.Decimal,), "DECIMAL"),
     ((datetime.date,), "DATE"),
@@ -116,6 +117,8 @@ def _telling(value: object, reading: Reading) -> str | None:
         return text if _is_unicode(text) else None
     if isinstance(value, np.datetime64):
         return _numpy_instant(value, reading)
+    if isinstance(value, np.float16 | np.float32):
+        value = float(str(value))  # the number that it says, not the one that it is as 64 bits
     if isinstance(value, np.generic):
         value = float(value) if isinstance(value, np.floating) else value.item()
     if isinstance(value, bool):

@@ -121,6 +121,7 @@ def _objects(series: pd.Series, name: str, declared: Declared) -> pa.Array:
     types = {
         "BOOLEAN": pa.bool_(),
         "BIGINT": pa.int64(),
+        "FLOAT": pa.float32(),
         "DOUBLE": pa.float64(),
         "DECIMAL": pa.decimal128(38, 0),
         "DATE": pa.date32(),

@@ -20,6 +20,7 @@ from dprelease.exact.reading.sources import (
 )
 from dprelease.exact.reading.stored_types import (
     COARSE,
+    HALF_FLOAT,
     IN_MILLISECONDS,
     SCHEMA,
     WIDE_DECIMAL,
@@ -43,7 +44,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-BY_ARROW = IN_MILLISECONDS | {WIDE_DECIMAL}
+ARROW_ALONE = {
+    WIDE_DECIMAL: "a decimal of more than 38 digits",
+    HALF_FLOAT: "a float of 16 bits",
+}
+"""Types of numbers that the engine does not read as they are, and what a message calls them."""
+
+BY_ARROW = IN_MILLISECONDS | frozenset(ARROW_ALONE)
 """Types of columns that the engine does not read as they are."""
 
 WHOLE = "have it written anew, or take its name out of the path or the folder"
@@ -82,17 +89,17 @@ def parquet_relation(given: Input, relation: str, ask: Ask, *, by_arrow: bool) -
         if kinds & IN_MILLISECONDS
     }
     given.coarse |= {name: INT96 for name, kinds in stored.items() if kinds == {INT96}}
-    wide = {name for name, kinds in stored.items() if WIDE_DECIMAL in kinds}
-    if wide and not by_arrow:
-        name = min(wide)
+    alone = {name for name, kinds in stored.items() if kinds & ARROW_ALONE.keys()}
+    if alone and not by_arrow:
+        name = min(alone)
         kind = getattr(given.declared.table.columns[name], "type", "cut")
-        digits = "a decimal of more than 38 digits"
-        fault = DataError("DP-DATA-004", column=name, physical=digits, declared=kind, way=CONVERT)
-        faulty = [file for file, types in files.items() if types.get(name) == WIDE_DECIMAL]
+        found = ARROW_ALONE[min(stored[name] & ARROW_ALONE.keys())]
+        fault = DataError("DP-DATA-004", column=name, physical=found, declared=kind, way=CONVERT)
+        faulty = [file for file, types in files.items() if types.get(name) in ARROW_ALONE]
         if len(faulty) < len(files):
             fault.found_in(told_file(faulty[0], given.files))
         raise fault
-    if not runs and not ((given.coarse or wide) and by_arrow):
+    if not runs and not ((given.coarse or alone) and by_arrow):
         (first, *others) = files.values()
         told = {name: first[name] for name in names if name in first}
         if not others and are_told(told.values()):
@@ -115,7 +122,8 @@ def _arrived(types: Types, declared: Declared) -> Types:
     wide = {name for name in stored_columns(declared) if types.get(name) == WIDE_DECIMAL}
     columns = declared.table.columns
     read_as = {n: "DECIMAL" if loses(columns[n], "DECIMAL") else "VARCHAR" for n in wide}
-    return {**types, **read_as}
+    halves = {name: "FLOAT" for name, kind in types.items() if kind == HALF_FLOAT}
+    return {**types, **read_as, **halves}
 
 
 def _types(given: Input, file: Path, ask: Ask) -> dict[str, str]:

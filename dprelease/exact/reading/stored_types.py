@@ -42,8 +42,11 @@ WIDE_DECIMAL = "DECIMAL256"
 """Decimals of more than 38 digits: the engine makes floats of them, which it does not round right.
 Others have to read them as they are."""
 
+HALF_FLOAT = "FLOAT16"
+"""Floats of 16 bits, of which the engine makes other numbers of 32 bits: 0.7001953 of 0.7."""
+
 BYTES = frozenset({"FIXED_LEN_BYTE_ARRAY", "BYTE_ARRAY"})
-"""What such decimals are written as in Parquet, and no floats of 64 bits."""
+"""What these are written as in Parquet, and no floats of 32 or 64 bits."""
 
 TOLD = SMALL_INTEGERS | FLOATS | {"VARCHAR", "BOOLEAN", "DATE", "DECIMAL"}
 
@@ -90,6 +93,8 @@ def column_types(
             types[name] = INT96 if written == INT96 else kind or "STRUCT"
             if written in BYTES and kind == "DOUBLE":
                 types[name] = WIDE_DECIMAL
+            if written in BYTES and kind == "FLOAT":
+                types[name] = HALF_FLOAT
             if "MILLIS=MilliSeconds" in detail and "Timestamp" in detail:
                 types[name] = ZONED_MS if "isAdjustedToUTC=1" in detail else COARSE
         else:

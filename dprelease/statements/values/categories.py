@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from dprelease.query import quoting
 from dprelease.query.grouping.group_keys import Key
-from dprelease.statements.values.physical import FAMILY_OF, FLOATS
+from dprelease.statements.values.physical import EXACT_FLOATS, FAMILY_OF
 from dprelease.statements.values.spelling import NUMBER_TEXT, WHOLE_TEXT, matches, text_of
 
 EXACT = 2**53
@@ -115,7 +115,8 @@ def twins(values: tuple[str, ...]) -> tuple[str, str] | None:
 def is_beyond_floats(values: tuple[str, ...], stored: str) -> bool:
     """Return whether a float may be one of several declared values."""
     numbers = (float(v) for v in values if IS_NUMBER.fullmatch(v))
-    return stored in FLOATS and any(EXACT <= abs(number) < float("inf") for number in numbers)
+    most = EXACT_FLOATS.get(stored)
+    return most is not None and any(most <= abs(number) < float("inf") for number in numbers)
 
 
 def _said(value: str) -> str:

@@ -9,7 +9,10 @@ SMALL_INTEGERS = frozenset(
 )
 WIDE_INTEGERS = frozenset({"UBIGINT", "HUGEINT", "UHUGEINT"})
 INTEGERS = SMALL_INTEGERS | WIDE_INTEGERS
-FLOATS = frozenset({"FLOAT", "DOUBLE"})
+EXACT_FLOATS = {"FLOAT": 2**24, "DOUBLE": 2**53}
+"""Floats, and up to where each of them holds every whole number."""
+
+FLOATS = frozenset(EXACT_FLOATS)
 TEXTS = frozenset({"VARCHAR", "ENUM", "JSON"})
 TIMES = frozenset({"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"})
 ZONED_MS = "TIMESTAMP_MS WITH TIME ZONE"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from dprelease.query import quoting
-from dprelease.statements.values.physical import FAMILY_OF, ZONED, ZONED_MS
+from dprelease.statements.values.physical import EXACT_FLOATS, FAMILY_OF, ZONED, ZONED_MS
 
 WHOLE_TEXT = r"[\s\v]*[+-]?0*[0-9]{1,38}(\.0*)?[\s\v]*"
 NUMBER_TEXT = r"(?i)[\s\v]*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)[\s\v]*"
@@ -56,7 +56,7 @@ def text_of(source: str, stored: str) -> str:
         case "texts":
             return source if stored == "VARCHAR" else f"CAST({source} AS VARCHAR)"
         case "floats":
-            return _float_text(as_double(source, stored))
+            return _float_text(source, stored)
         case "decimals":
             whole = f"CAST(TRY_CAST({source} AS HUGEINT) AS VARCHAR)"
             # The engine writes .5 where a type has no digits before the point, and 0.5 elsewhere.
@@ -72,18 +72,36 @@ def text_of(source: str, stored: str) -> str:
     return f"CAST({source} AS VARCHAR)"
 
 
-def _float_text(value: str) -> str:
+def _float_text(source: str, stored: str) -> str:
+    value = as_double(source, stored)
     kinds = (f"TRY_CAST({value} AS BIGINT)", f"TRY_CAST({value} AS HUGEINT)", value)
     whole = ", ".join(f"CAST({kind} AS VARCHAR)" for kind in kinds)
     return (
         f"CASE WHEN isnan({value}) THEN NULL WHEN {value} = trunc({value}) THEN coalesce({whole}) "
-        f"ELSE CAST({value} AS VARCHAR) END"
+        f"ELSE CAST({source} AS VARCHAR) END"
     )
 
 
 def as_double(source: str, stored: str) -> str:
     """Return a float as a DOUBLE."""
     return source if stored == "DOUBLE" else f"CAST({source} AS DOUBLE)"
+
+
+def number_of_float(source: str, stored: str) -> str:
+    """Return the number that a float says, as a DOUBLE: of 32 bits, the shortest that is stored so.
+
+    As a DOUBLE, the float that 0.7 is stored as in 32 bits is 0.699999988079071. Few decimals are
+    tried before the engine writes the float as a text, which takes ten times as long.
+    """
+    if stored == "DOUBLE":
+        return source
+    value = as_double(source, stored)
+    arms = [f"WHEN abs({value}) < {EXACT_FLOATS[stored]} AND {value} = trunc({value}) THEN {value}"]
+    for power in (10, 100, 1000, 10_000):
+        near = f"round({value} * {power}) / {power}"
+        is_it = f"abs({value}) < {EXACT_FLOATS[stored]} AND CAST({near} AS {stored}) = {source}"
+        arms.append(f"WHEN {is_it} THEN {near}")
+    return f"CASE {' '.join(arms)} ELSE TRY_CAST(CAST({source} AS VARCHAR) AS DOUBLE) END"
 
 
 def whole_of_text(text: str) -> str:
@@ -154,9 +172,10 @@ def is_other_order(layout: str) -> bool:
     return layout.startswith("%Y-%d")
 
 
-def says_numbers(layout: str) -> bool:
-    """Return whether whole numbers can be read in a format: 20241231 in %Y%m%d."""
-    return _digits(layout) is not None
+def says_numbers(layout: str, beyond: int = 0) -> bool:
+    """Return whether a format reads whole numbers, some above `beyond`: 20241231 in %Y%m%d."""
+    width = _digits(layout)
+    return width is not None and 10**width > beyond
 
 
 def loses_numbers(layout: str) -> bool:
