@@ -66,6 +66,18 @@ CALLS: dict[type[exp.Expression], str] = {
     exp.Nullif: "nullif",
     exp.Sqrt: "sqrt",
 }
+ARITHMETIC = (
+    *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Neg),
+    *(exp.Abs, exp.Round, exp.Floor, exp.Ceil, exp.Sqrt),
+)
+"""What may have no number as its result, as a quotient by zero has none."""
+
+OR_MISSING = "list_filter([TRY({})], lambda number: isfinite(number))[1]"
+"""The result of arithmetic, or NULL where it is infinite, not a number, or beyond its type.
+
+Not a CASE, which would name it twice: nested, what is written would double at every level.
+"""
+
 KINDS: dict[type[exp.Expression], str] = {
     getattr(exp, function): kind for kind, word in WORDS.items() for function in word.sql
 }
@@ -290,6 +302,9 @@ class _Splitter:
         if self.nodes > MOST_NODES or self.depth > DEPTH_LIMIT:
             _refuse("DP-SQL-001", problem="it is nested too deeply, or a name leads back to itself")
         rendered = self._one_over(node)
+        is_constant = isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal)
+        if isinstance(node, ARITHMETIC) and not is_constant:
+            rendered = OR_MISSING.format(rendered)
         self.depth -= 1
         return rendered
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 import sqlglot
 from sqlglot import exp
 
 from dprelease.errors import Place, QueryError
+from dprelease.exact.post_view import computed
 from dprelease.query.expressions.predicate import parse_predicate
 from dprelease.query.expressions.whole import KNOWN, unread
-from dprelease.query.select import select
+from dprelease.query.select import NOISED, select
 from dprelease.schema.load import table_from_mapping
 
 CITIES = {"type": "category", "values": ["Bern", "Oslo"]}
@@ -142,6 +148,71 @@ def test_other_words_for_the_same(statement: str) -> None:
 def test_where_missing_values_stand_is_kept(order: str) -> None:
     text = f"SELECT COUNT(*) AS n FROM people ORDER BY n {order}"
     assert select(text, {"people": TABLE}).view.endswith(f'ORDER BY "n" {order}')
+
+
+COUNTS = (0, 3, -2, 1, 2**62, None)
+SUMS = (0.0, 9.5, -4.0, 1e308, None)
+COMPUTED: dict[str, Callable[[Any, Any], Any]] = {
+    "SUM(pay) / COUNT(*)": lambda s, n: s / n,
+    "COUNT(*) / SUM(pay)": lambda s, n: n / s,
+    "1 / (SUM(pay) / COUNT(*))": lambda s, n: 1 / (s / n),
+    "SQRT(COUNT(*)) + 1": lambda s, n: math.sqrt(n) + 1,
+    "SUM(pay) * SUM(pay) * COUNT(*)": lambda s, n: s * s * n,
+    "SUM(pay) * 10 - SUM(pay) * 10": lambda s, n: 0.0 if math.isfinite(s * 10) else None,
+    "ABS(-COUNT(*)) * 8": lambda s, n: abs(n) * 8 if abs(n) * 8 < 2**63 else None,
+    "ROUND(SUM(pay) / COUNT(*), -1)": lambda s, n: s / n,
+    "-FLOOR(SUM(pay) / (COUNT(*) - 3))": lambda s, n: -float(math.floor(s / (n - 3))),
+}
+"""What is computed from noised sums and counts, and its value; Python raises where there is none."""
+
+
+def _value(compute: Callable[[Any, Any], Any], total: Any, count: Any) -> float | None:
+    try:
+        found = compute(total, count)
+    except (ZeroDivisionError, ValueError, OverflowError, TypeError):
+        return None
+    return None if found is None or not math.isfinite(found) else float(found)
+
+
+@pytest.mark.parametrize("computation", COMPUTED)
+def test_what_has_no_number_is_missing(computation: str) -> None:
+    """A quotient by zero passes no condition, stands last in either direction, and is NULL."""
+    pairs = list(itertools.product(SUMS, COUNTS))
+    sums, counts = zip(*pairs, strict=True)
+    noised = pa.table({"total": pa.array(sums, pa.float64()), "n": pa.array(counts, pa.int64())})
+    asked = f"SELECT SUM(pay) AS total, COUNT(*) AS n, {computation} AS x FROM people"
+
+    def answered(more: str = "") -> list[dict[str, Any]]:
+        view = select(f"{asked} {more}", {"people": TABLE}).view
+        return computed(noised, view, NOISED).to_pylist()
+
+    found = [row["x"] for row in answered()]
+    if "ROUND" not in computation:
+        expected = [_value(COMPUTED[computation], total, count) for total, count in pairs]
+        assert found == [None if x is None else pytest.approx(x) for x in expected]
+    assert None in found
+    numbers = [x for x in found if x is not None]
+    assert all(map(math.isfinite, numbers))
+    for order in ("x", "x DESC", "x ASC NULLS FIRST"):
+        ordered = [row["x"] for row in answered(f"ORDER BY {order}")]
+        nulls = [None] * (len(found) - len(numbers))
+        sort = sorted(numbers, reverse="DESC" in order)
+        assert ordered == (nulls + sort if "FIRST" in order else sort + nulls)
+        assert [row["x"] for row in answered(f"ORDER BY {order} LIMIT 2")] == ordered[:2]
+    for condition in ("x > 0", "NOT x > 0", "x <> 1", "x > 0 OR x <= 0"):
+        kept = [row["x"] for row in answered(f"HAVING {condition}")]
+        assert None not in kept
+        assert set(kept) <= set(numbers)
+    assert len(answered("HAVING x > 0 OR x <= 0")) == len(numbers)
+
+
+def test_arithmetic_may_be_nested_as_deeply_as_is_allowed() -> None:
+    nested = "COUNT(*)"
+    for _ in range(28):
+        nested = f"(1 / {nested})"
+    view = select(f"SELECT COUNT(*) AS n, {nested} AS x FROM people", {"people": TABLE}).view
+    noised = pa.table({"n": [2, 0]})
+    assert computed(noised, view, NOISED).column("x").to_pylist() == [2.0, None]
 
 
 @pytest.mark.parametrize(
