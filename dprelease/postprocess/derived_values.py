@@ -180,11 +180,13 @@ def _spread_margins(
         narrowed(column.parts[0].aggregate, SquareSum),
         narrowed(column.parts[1].aggregate, Sum),
     )
+    value, step = _variance(column, vectors)[1], float(total.step) ** 2
+    if total.least == total.most:  # all values are the same, in any data
+        return value
     ends = float(total.least), float(total.most)
     spread = Spread(parts[0], parts[1], parts[2], squares.coarse, squares.offset, ends)
     noised = [vectors[part.name].astype(np.float64) for part in column.parts]
     low, high = spread.ranges(noised[0], noised[1], noised[2], confidence)
-    value, step = _variance(column, vectors)[1], float(total.step) ** 2
     if column.form == STDDEV:
         low, high, value, step = np.sqrt(low), np.sqrt(high), np.sqrt(value), float(total.step)
     return np.maximum(np.maximum(value - low, high - value), 0.0) * step

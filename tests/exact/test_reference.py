@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from dprelease.exact import table_reader
 from dprelease.exact.results import vectors as vectors_module
+from dprelease.postprocess.derived_values import FRACTIONS, fractions_of
 from dprelease.privacy.unit import Move, Neighbours, Sensitivity
 from dprelease.query.aggregates.count_distinct import CountDistinct
 from dprelease.query.resolve import Query
@@ -404,3 +405,40 @@ def test_another_unit_never_changes_which_rows_are_kept(rows: list[dict[str, Any
     whole = exact(query, as_table(rows))
     for name, vector in whole.items():
         assert np.array_equal(vector, parts[0][name] + parts[1][name])
+
+
+SINGLE = {
+    "five": {"type": "integer", "lower": 5, "upper": 5},
+    "none": {"type": "integer", "lower": 0, "upper": 0},
+    "half": {"type": "number", "lower": "-0.5", "upper": "-0.5", "step": "0.5", "nulls": "-0.5"},
+}
+"""Columns with a single value."""
+
+
+@pytest.mark.parametrize("column", SINGLE)
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_columns_of_a_single_value(column: str, neighbours: Neighbours) -> None:
+    """Their means, variances and quantiles are asked as of others, and one row moves them."""
+    declared = declare({**COLUMNS, **SINGLE})
+    asked: dict[str, Any] = {
+        **({} if column == "none" else {"total": {"sum": column}}),
+        "mean": {"mean": column},
+        "spread": {"stddev": column},
+        "middle": {"median": column},
+        "least": {"min": column},
+    }
+    query = ask(declared, asked, ["k"], neighbours=neighbours)
+    cells = [("a", 5), ("a", -3), ("b", 9), ("c", None), ("b", 5)]
+    rows = [{"k": k, "five": v, "none": v, "half": v} for k, v in cells]
+    table = pa.Table.from_pylist(rows)
+    found, wanted = exact(query, table), reference(query, rows)
+    for name, vector in wanted.items():
+        assert found[name].tolist() == vector, name
+    assert all(claim.largest_shift > 0 for claim in claims(query).values())
+    others = exact(query, table.slice(1))
+    assert not breaches(query, found, others, claims(query))
+    for published in query.columns:
+        if published.form in FRACTIONS:
+            value = float(SINGLE[column]["lower"]) if published.name == "mean" else 0.0
+            known = fractions_of(published, {name: held + 9 for name, held in found.items()})
+            assert known.tolist() == [value] * 3

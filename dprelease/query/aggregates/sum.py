@@ -36,8 +36,12 @@ class Sum(Aggregate):
 
     @property
     def centred(self) -> Self:
-        """Return the sum around the middle of the bounds, which has the least sensitivity."""
-        return replace(self, center=(self.lower + self.upper) // 2)
+        """Return the sum around the middle of the bounds, which has the least sensitivity.
+
+        Around the only value that there is, nothing could ever be added up: one step beside it.
+        """
+        middle = (self.lower + self.upper) // 2
+        return replace(self, center=middle - 1 if self.lower == self.upper else middle)
 
     @property
     def least(self) -> int:

@@ -100,7 +100,8 @@ def _sum(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | No
     total = Sum.of(declared.column, lattice)
     shared = declared.column in columns.once(columns_with_moments)
     own = declared.has_own_noise or declared.spec.margin_wanted is not None
-    if own or not shared or total.centred.least == total.least:
+    always_zero = total.least == total.most == 0
+    if own or not shared or always_zero or total.centred.least == total.least:
         return ColumnParts(MEASURED, [("", total)])
     return ColumnParts(SUM, _parts(columns, total))
 
