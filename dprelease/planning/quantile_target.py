@@ -13,7 +13,9 @@ from dprelease.query.aggregates.quantile import Quantile
 from dprelease.system.late_dataclasses import dataclass
 
 BEYOND = 0.05
-"""Chance, at most, that what is published as the largest or smallest value lies beyond it."""
+"""Chance, at most, that what is published as the largest or smallest value of a cell of enough rows
+lies beyond it: of `rows_inside`, or of three times as many where both ends are published in order.
+"""
 
 
 def rows_inside(aggregate: Aggregate, law: Randomizer) -> int:
@@ -22,6 +24,14 @@ def rows_inside(aggregate: Aggregate, law: Randomizer) -> int:
     Every candidate beyond the last value holds no row, and most of these lie far away: all of them
     together may not weigh as much as a good one. Each lies k rows from the k-th value, so that some
     candidate is chosen as far from it, or farther, with a chance of at most `BEYOND`.
+
+    In a cell of n < k rows there is no such value: all candidates up to the smallest value are as
+    good for the largest one, with a score of n - k, and those beyond it have -k.
+
+    Both ends are put in order. With e^(-k / scale) <= 1 / (20 N) for N candidates, what was chosen
+    as the largest value lies beyond it with a chance of at most (N - 1) / (20 N); what was chosen
+    as the smallest one, with one of at most N e^(-(n - k + 1) / scale). From n = 3 k - 1 on the
+    latter is at most 1 / (400 N), and both together are below 1 / 20.
     """
     return max(1, law.half_width(1.0 - BEYOND)) if aggregate.part in (0, 1) else 0
 

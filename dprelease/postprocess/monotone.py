@@ -2,30 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 
 import numpy as np
 
 from dprelease.numerics.lattice import Integers
-from dprelease.query.measurement import Measurement
+from dprelease.query.measurement import Published, read_at
 from dprelease.query.resolve import Query
 
+Vectors = Mapping[str, Integers]
+Named = tuple[Fraction, str]
+"""A quantile: the part of the values below it, and the name of its noised vector."""
 
-def ascending(query: Query, measurement: Measurement, vectors: Mapping[str, Integers]) -> Integers:
-    """Return one quantile of every cell, after all quantiles of its column have been sorted.
 
-    Sorting noised answers is post-processing, and never moves one further from the truth than the
-    worst of them was.
+def ascending(query: Query, column: Published, vectors: Vectors) -> Integers:
+    """Return one quantile of every cell, in the order of all quantiles of its column.
+
+    Post-processing of noised answers. The smallest and the largest value are put in order first,
+    the others then within them: where a quantile near to the largest value was chosen beyond it,
+    that does not move the largest value. None gets further from the truth than the worst was.
     """
-    wanted = measurement.aggregate
-    same = [
-        (other.aggregate.part, other.name)
-        for other in query.measurements
-        if other.aggregate.part is not None and other.aggregate.column == wanted.column
-    ]
-    same.sort()
-    if len(same) == 1:
-        return vectors[measurement.name]
-    names = [name for _, name in same]
-    ordered: Integers = np.sort(np.stack([vectors[name] for name in names]), axis=0)
-    return np.ascontiguousarray(ordered[names.index(measurement.name)])
+    source = column.parts[0].aggregate.column
+    same = {
+        _named(other)
+        for other in query.columns
+        if is_quantile(other) and other.parts[0].aggregate.column == source
+    }
+    ends = sorted(one for one in same if one[0] in (0, 1))
+    inner = sorted(same.difference(ends))
+    wanted, lows = _named(column), sum(at == 0 for at, _ in ends)
+    bounds = _sorted(ends, vectors)
+    if wanted in ends:
+        return bounds[ends.index(wanted)]
+    found = _sorted(inner, vectors)[inner.index(wanted)]
+    found = np.maximum(found, bounds[lows - 1]) if lows else found
+    return np.minimum(found, bounds[lows]) if lows < len(ends) else found
+
+
+def is_quantile(column: Published) -> bool:
+    """Return whether a column is a quantile, measured or read from a tree."""
+    return column.at is not None or column.parts[0].aggregate.part is not None
+
+
+def _named(column: Published) -> Named:
+    first = column.parts[0]
+    if column.at is not None:
+        return column.at, read_at(first.name, column.at)
+    return first.aggregate.part or Fraction(0), first.name
+
+
+def _sorted(named: Sequence[Named], vectors: Vectors) -> list[Integers]:
+    """Return the vectors with each cell's values in ascending order."""
+    found = [vectors[name] for _, name in named]
+    return found if len(found) < 2 else list(np.sort(np.stack(found), axis=0))

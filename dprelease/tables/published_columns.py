@@ -20,10 +20,10 @@ from dprelease.postprocess.derived_values import (
     whole_of,
 )
 from dprelease.postprocess.finishing import finished, finished_fractions
-from dprelease.postprocess.monotone import ascending
+from dprelease.postprocess.monotone import ascending, is_quantile
 from dprelease.query.forms.single_part import LABEL
 from dprelease.query.grouping.group_keys import Key, key_of
-from dprelease.query.measurement import Published, read_at
+from dprelease.query.measurement import Published
 from dprelease.query.resolve import Query
 from dprelease.schema.asked_columns import DEFAULT_CONFIDENCE
 from dprelease.system.late_dataclasses import dataclass
@@ -106,10 +106,8 @@ def _steps(query: Query, column: Published, vectors: Vectors) -> Integers:
     first = column.parts[0]
     if column.form in WHOLE:
         return whole_of(column, vectors)
-    if column.at is not None:
-        return vectors[read_at(first.name, column.at)]
-    if first.aggregate.part is not None:
-        return ascending(query, first, vectors)
+    if is_quantile(column):
+        return ascending(query, column, vectors)
     return vectors[first.name]
 
 

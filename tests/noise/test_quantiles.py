@@ -20,8 +20,10 @@ from dprelease.noise.noised_vectors import perturb
 from dprelease.noise.quantiles import quantile_runs, quantiles
 from dprelease.planning.plan import PlannedColumn, make_plan
 from dprelease.planning.quantile_target import Target, rows_inside
+from dprelease.postprocess.monotone import ascending
 from dprelease.privacy.unit import Neighbours, PrivacyUnit
 from dprelease.query.aggregates.quantile import Quantile
+from dprelease.query.measurement import Published, read_at
 from dprelease.schema.release import BudgetSpec
 from tests.exact.build import ask, declare
 from tests.exact.reference import scores
@@ -249,6 +251,62 @@ def test_ends_are_hardly_ever_beyond(at: str, scale: float) -> None:
             p = law_of(aggregate, law, held)
             beyond = p[max(held) + 1 :] if at == "1" else p[: min(held)]
             assert beyond.sum() <= 0.05
+
+
+def beyond_largest(
+    aggregates: list[Quantile], law: Exponential, held: list[int]
+) -> tuple[float, float]:
+    """Return the chances that the largest of some draws lies beyond all values, and the first."""
+    inside = [law_of(aggregate, law, held)[: max(held) + 1].sum() for aggregate in aggregates]
+    return 1 - float(np.prod(inside)), 1 - float(inside[0])
+
+
+@pytest.mark.parametrize("scale", [0.05, 0.3, 0.7, 2.0, 10.0])
+@pytest.mark.parametrize("upper", [1, 4, 115, 4000])
+def test_both_ends_are_hardly_ever_beyond_in_groups_as_large_as_is_promised(
+    upper: int, scale: float
+) -> None:
+    """In twice as many rows as the plan's error, put in order or not; in fewer that is not so."""
+    law = Exponential(scale=scale, candidates=upper + 1.0)
+    ends = [quantile("1", upper), quantile("0", upper)]
+    k = rows_inside(ends[0], law)
+    error = law.half_width(0.95) + k - 1
+    for rows in (2 * error, 2 * error + 1, 3 * error, 20 * error):
+        for top in {0, 1, upper // 2, upper - 1}:
+            for spread in (np.full(rows, top), np.arange(rows) * (top + 1) // rows):
+                both, alone = beyond_largest(ends, law, spread.tolist())
+                assert alone <= 0.05
+                assert both <= 0.05
+    if k > 3 and upper > 4:
+        assert beyond_largest(ends, law, [upper // 2] * 3)[0] > 0.05
+
+
+def test_ends_and_quantiles_of_a_column_are_in_order() -> None:
+    """All orders of draws, measured or read from a tree: ends among themselves, others within."""
+    names = {"0": "low", "1": "high", "0.5": "middle", "0.9": "most"}
+    for tree in (False, True):
+        many = {f"q{i}": {"quantile": {"of": "v", "at": f"0.{i}1"}} for i in range(tree * 9)}
+        asked = {name: {"quantile": {"of": "v", "at": at}} for at, name in names.items()}
+        columns = {"v": {"type": "integer", "lower": 0, "upper": 9}}
+        query = ask(declare(columns), {**asked, **many})
+        published = {c.name: c for c in query.columns if c.name in asked}
+        draws = list(itertools.product(range(4), repeat=4))
+        drawn = dict(zip(("low", "middle", "most", "high"), np.array(draws).T, strict=True))
+        vectors = {vector_of(c): np.full(len(draws), 1) for c in query.columns}
+        vectors |= {vector_of(published[name]): values for name, values in drawn.items()}
+        found = {name: ascending(query, c, vectors) for name, c in published.items()}
+        assert (found["low"] == np.minimum(drawn["low"], drawn["high"])).all()
+        assert (found["high"] == np.maximum(drawn["low"], drawn["high"])).all()
+        order = np.stack([found[name] for name in ("low", "middle", "most", "high")])
+        assert (np.diff(order, axis=0) >= 0).all()
+        right = (np.diff(np.stack(list(drawn.values())), axis=0) >= 0).all(axis=0)
+        for name in () if tree else drawn:
+            assert (found[name][right] == drawn[name][right]).all()
+
+
+def vector_of(column: Published) -> str:
+    first = column.parts[0].name
+    return first if column.at is None else read_at(first, column.at)
 
 
 @pytest.mark.parametrize("at", ["0", "1"])
