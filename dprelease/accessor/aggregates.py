@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from dprelease.accessor import frame_shapes
 from dprelease.accessor.chosen import Asking
-from dprelease.accessor.terms import Terms, question
+from dprelease.accessor.terms import Terms, keys_of, question
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -149,12 +149,12 @@ class Aggregates(Asking):
             parts = frame_shapes.listed(q)
             if parts is None:
                 return chosen.single(frame_shapes.quantile(column, str(q)), terms)
-            columns = {
-                f"q{i}": frame_shapes.quantile(column, str(at)) for i, at in enumerate(parts)
-            }
-            answer = chosen.ask(columns, terms, "quantiles")
-            names = {f"q{i}": at for i, at in enumerate(parts)}
-            return answer if chosen.dry else answer.rename(columns=names)
+            wanted = [f"q{i}" for i in range(len(parts))]
+            names = frame_shapes.names_of_answers(wanted, keys_of(terms))
+            specs = [frame_shapes.quantile(column, str(at)) for at in parts]
+            answer = chosen.ask(dict(zip(names, specs, strict=True)), terms, "quantiles")
+            shown = dict(zip(names, parts, strict=True))
+            return answer if chosen.dry else answer.rename(columns=shown)
 
     @question
     def median(self, column: str, **terms: Unpack[Terms]) -> pd.DataFrame:

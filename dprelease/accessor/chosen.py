@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from dprelease.accessor import frame_shapes
 from dprelease.accessor.answer import Question, answer, explained, planned
 from dprelease.accessor.session import Session
-from dprelease.accessor.terms import Terms, checked
+from dprelease.accessor.terms import Price, Terms, checked, keys_of
 from dprelease.errors import RunState, UsageError
 from dprelease.schema.columns import IntegerColumn, NumberColumn
+from dprelease.schema.model import free_name, same_name
 from dprelease.schema.yaml_text.reader import Plain
 from dprelease.system.late_dataclasses import dataclass
 
@@ -45,8 +46,20 @@ class Chosen:
 
     def single(self, spec: Mapping[str, Plain], terms: Terms) -> pd.DataFrame:
         """Return the answer to one aggregate, as `value` and `moe`."""
-        frame = self.ask({"answer": spec}, terms, next(iter(spec)))
-        return frame if self.dry else frame_shapes.single(frame)
+        keys = keys_of(terms)
+        (name,) = frame_shapes.names_of_answers(["answer"], keys)
+        frame = self.ask({name: spec}, terms, next(iter(spec)))
+        return frame if self.dry else frame_shapes.shown_as(frame, keys, ("value", "moe"))
+
+    def counts(self, keys: Sequence[str], terms: Price, what: str) -> pd.DataFrame:
+        """Return counts of rows by keys, and their margins if they have some; or their plan."""
+        (name,) = frame_shapes.names_of_answers(["count"], keys)
+        return self.ask({name: {"count": "*"}}, {**terms, "by": list(keys)}, what)
+
+    def free_column(self, wanted: str) -> str:
+        """Return a name for a computed column that no column of the table has."""
+        names = (*self.session.table.columns, *self.derived)
+        return free_name(wanted, {same_name(name) for name in names})
 
     def numbers(self) -> list[str]:
         """Return the declared columns of numbers with bounds; an id is none."""

@@ -45,12 +45,9 @@ class Counted(Aggregates):
             `count` and `moe`, indexed by the value; by keys, these come first in the index.
         """
         with self._asking() as chosen:
-            keys = keys_of(checked(terms))
-            wanted: Terms = {**terms, "by": [*keys, column]}
-            answer = chosen.ask({"count": {"count": "*"}}, wanted, "value_counts")
-            return (
-                answer if chosen.dry else frame_shapes.value_counts(answer, keys, column, sort=sort)
-            )
+            keys = [*keys_of(checked(terms)), column]
+            answer = chosen.counts(keys, terms, "value_counts")
+            return answer if chosen.dry else frame_shapes.value_counts(answer, keys, sort=sort)
 
     @question
     def crosstab(self, index: str, columns: str, **terms: Unpack[Price]) -> pd.DataFrame:
@@ -69,8 +66,7 @@ class Counted(Aggregates):
             The counts, both keys in declared order.
         """
         with self._asking() as chosen:
-            wanted: Terms = {**checked(terms, by=False), "by": [index, columns]}
-            answer = chosen.ask({"count": {"count": "*"}}, wanted, "crosstab")
+            answer = chosen.counts([index, columns], checked(terms, by=False), "crosstab")
             return answer if chosen.dry else frame_shapes.crosstab(answer, index, columns)
 
     @question
@@ -99,10 +95,9 @@ class Counted(Aggregates):
                 raise UsageError("DP-SESSION-013", kind=type(bins).__name__)
             edges = [str(edge) for edge in ends]
             band: dict[str, Plain] = {"cut": column, "edges": list(edges), "closed": closed}
-            name, keys = f"{column}_band", keys_of(checked(terms))
+            name, keys = chosen.free_column(f"{column}_band"), keys_of(checked(terms))
             asked = replace(chosen, derived={**chosen.derived, name: band})
-            wanted: Terms = {**terms, "by": [*keys, name]}
-            answer = asked.ask({"count": {"count": "*"}}, wanted, "histogram")
+            answer = asked.counts([*keys, name], terms, "histogram")
             return (
                 answer if asked.dry else frame_shapes.histogram(answer, keys, column, edges, closed)
             )
@@ -136,13 +131,15 @@ class Counted(Aggregates):
             names = list(dict.fromkeys(named)) if named is not None else chosen.numbers()
             chosen.refuse_others(names)
             keys = keys_of(checked(terms))
+            summaries = [frame_shapes.summary(name) for name in names]
             asked = {
                 f"c{i}_{j}": spec
-                for i, name in enumerate(names)
-                for j, spec in frame_shapes.summary(name)
+                for i, summary in enumerate(summaries)
+                for j, spec in enumerate(summary)
             }
-            answer = chosen.ask(asked, terms, "describe")
-            return answer if chosen.dry else frame_shapes.describe(answer, keys, names)
+            held = frame_shapes.names_of_answers(list(asked), keys)
+            answer = chosen.ask(dict(zip(held, asked.values(), strict=True)), terms, "describe")
+            return answer if chosen.dry else frame_shapes.describe(answer, keys, names, held)
 
     @question
     def sql(self, statement: str, **terms: Unpack[Price]) -> pd.DataFrame:

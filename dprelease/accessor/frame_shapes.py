@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from dprelease.numerics.rounding import exact
 from dprelease.schema.column_words import WORDS
 from dprelease.schema.columns import CutColumn
 from dprelease.schema.field_types import Text
+from dprelease.schema.model import free_name, same_name
 from dprelease.schema.yaml_text.reader import Plain
 
 if TYPE_CHECKING:
@@ -40,6 +41,13 @@ FUNCTIONS: dict[str, str] = PANDAS | {
 }
 """All functions of one column: what pandas has no name for is called as it is declared."""
 
+COUNTS = ("count", "moe")
+"""What counts and their margins of error are called."""
+
+MARGIN = "_moe"
+Label = str | tuple[str, str]
+"""Of a column, in one level or in two."""
+
 STATISTICS = ("count", "mean", "std", "min", "25%", "50%", "75%", "max")
 
 
@@ -48,40 +56,45 @@ def listed(given: object) -> list[Any] | None:
     return list(given) if isinstance(given, Iterable) and not isinstance(given, str) else None
 
 
-def single(answer: pd.DataFrame) -> pd.DataFrame:
-    """Name the column of an answer `value` and, if it has one, its margin `moe`; return it.
+def names_of_answers(wanted: Sequence[str], keys: Iterable[str]) -> list[str]:
+    """Return names for the columns of an answer that its keys leave free, and their margins."""
+    taken = {same_name(key) for key in keys}
+    return [free_name(name, taken, ("", MARGIN)) for name in wanted]
 
-    In place: pandas' `rename` copies all that an answer tells of itself, several times.
+
+def shown_as(answer: pd.DataFrame, keys: Collection[str], names: Sequence[str]) -> pd.DataFrame:
+    """Name the columns of an answer behind its keys in order; return it.
+
+    A name that a key has gets `_` behind it until it is free. In place: pandas' `rename` copies all
+    that an answer tells of itself, several times.
     """
     import pandas as pd
 
-    names = {"answer": "value", "answer_moe": "moe"}
-    renamed: dict[str, str] = {}
-    for old, new in names.items():
-        while new in answer.columns:
-            new += "_"  # a key has that name
-        renamed[old] = new
-    answer.columns = pd.Index([renamed.get(name, name) for name in answer.columns])
+    free = [free_name(name, keys) for name in names]
+    answer.columns = pd.Index([*answer.columns[: len(keys)], *free][: answer.shape[1]])
     return answer
 
 
-def value_counts(answer: pd.DataFrame, keys: list[str], column: str, *, sort: bool) -> pd.DataFrame:
-    """Return counts indexed by keys and values; in descending order, within each group."""
-    shown = answer.set_index([*keys, column] if keys else column)
-    shown = shown.rename(columns={"count_moe": "moe"})
+def value_counts(answer: pd.DataFrame, keys: list[str], *, sort: bool) -> pd.DataFrame:
+    """Return counts indexed by keys, of which the last are the values that are counted.
+
+    In descending order, within each group.
+    """
+    shown = shown_as(answer, keys, COUNTS).set_index(keys if len(keys) > 1 else keys[0])
+    counts = shown.iloc[:, 0].to_numpy()
     if not sort:
         return shown
-    if not keys:
-        return shown.sort_values("count", ascending=False, kind="stable")
-    group = answer.groupby(keys, sort=False, dropna=False).ngroup().to_numpy()
-    return shown.iloc[np.lexsort((-answer["count"].to_numpy(), group))]
+    groups = answer.groupby(keys[:-1], sort=False, dropna=False) if keys[1:] else None
+    group = np.zeros(len(counts)) if groups is None else groups.ngroup().to_numpy()
+    return shown.iloc[np.lexsort((-counts, group))]
 
 
 def crosstab(answer: pd.DataFrame, index: str, columns: str) -> pd.DataFrame:
     """Return counts with one key in rows and one in columns, both in declared order."""
     rows, heads = answer[index].unique(), answer[columns].unique()
+    counts = next(name for name in answer.columns if name not in (index, columns))
     # Not `loc`, which takes truth values for a mask and leaves the false ones out.
-    shown = answer.pivot(index=index, columns=columns, values="count")
+    shown = answer.pivot(index=index, columns=columns, values=counts)
     shown = shown.reindex(index=rows, columns=heads).rename_axis(index=index, columns=columns)
     shown.attrs = answer.attrs
     return shown
@@ -90,37 +103,36 @@ def crosstab(answer: pd.DataFrame, index: str, columns: str) -> pd.DataFrame:
 def histogram(
     answer: pd.DataFrame, keys: list[str], column: str, edges: Sequence[str], closed: str
 ) -> pd.DataFrame:
-    """Return counts indexed by keys and intervals.
+    """Return counts indexed by keys and intervals, which stand behind the keys.
 
     Each row's interval is that of its own label: of private keys not every band is there.
     """
     import pandas as pd
 
     ends = tuple(exact(edge) for edge in edges)
-    band, side = f"{column}_band", "right" if closed == "right" else "left"
+    side = "right" if closed == "right" else "left"
+    bands = str(answer.columns[len(keys)])
     labels = CutColumn.model_validate({"cut": column, "edges": ends, "closed": side}).values
     whole = all(re.fullmatch(r"[+-]?[0-9]{1,18}", edge) for edge in edges)
     breaks = [int(end) if whole else float(end) for end in ends]
     intervals = pd.IntervalIndex.from_breaks(breaks, closed=side)  # type: ignore[call-overload]
     places = {label: i for i, label in enumerate(labels)}
-    held = intervals.take([places[label] for label in answer[band]])
-    name = band if column in keys else column
-    shown = answer.drop(columns=band).set_index(keys) if keys else answer.drop(columns=band)
-    shown = shown.rename(columns={"count_moe": "moe"})
-    if not keys:
-        return shown.set_axis(held.rename(name), axis=0)
-    shown[name] = held.to_list()
-    return shown.set_index(name, append=True)
+    held = intervals.take([places[label] for label in answer[bands]])
+    names = [*keys, bands if column in keys else column]
+    levels = [*(answer[key] for key in keys), held]
+    shown = shown_as(answer, [*keys, bands], [free_name(name, names) for name in COUNTS])
+    shown = shown.iloc[:, len(names) :]
+    index = pd.MultiIndex.from_arrays(levels, names=names) if keys else held.rename(names[0])
+    return shown.set_axis(index, axis=0)
 
 
-def summary(column: str) -> list[tuple[str, dict[str, Plain]]]:
-    """Return the aggregates of `describe`, by place."""
+def summary(column: str) -> list[dict[str, Plain]]:
+    """Return the aggregates of `describe`."""
     quartiles = [quantile(column, at) for at in ("0.25", "0.5", "0.75")]
-    asked: list[dict[str, Plain]] = [
+    return [
         {"count": column}, {"mean": column}, {"stddev": column}, {"min": column},
         *quartiles, {"max": column},
     ]  # fmt: skip
-    return [(str(i), spec) for i, spec in enumerate(asked)]
 
 
 def quantile(column: str, at: str) -> dict[str, Plain]:
@@ -129,21 +141,23 @@ def quantile(column: str, at: str) -> dict[str, Plain]:
     return {"quantile": part}
 
 
-def describe(answer: pd.DataFrame, keys: list[str], columns: list[str]) -> pd.DataFrame:
-    """Return statistics in rows and columns in columns; by keys, groups in rows and both beside."""
+def describe(
+    answer: pd.DataFrame, keys: list[str], columns: list[str], names: Sequence[str]
+) -> pd.DataFrame:
+    """Return statistics in rows and columns in columns; by keys, groups in rows and both beside.
+
+    `names`: of all statistics of each column, in the answer.
+    """
     import pandas as pd
 
-    places = [(i, j) for i in range(len(columns)) for j in range(len(STATISTICS))]
     if keys:
-        pairs = [(columns[i], STATISTICS[j]) for i, j in places]
-        shown = answer.set_index(keys)[[f"c{i}_{j}" for i, j in places]].astype(float)
+        pairs = [(column, statistic) for column in columns for statistic in STATISTICS]
+        shown = answer.set_index(keys)[list(names)].astype(float)
         shown = shown.set_axis(pd.MultiIndex.from_tuples(pairs), axis=1)
     else:
-        data = {
-            name: [float(answer[f"c{i}_{j}"].iloc[0]) for j in range(len(STATISTICS))]
-            for i, name in enumerate(columns)
-        }
-        shown = pd.DataFrame(data, index=list(STATISTICS))
+        (values,) = answer[list(names)].astype(float).to_numpy()
+        table = values.reshape(len(columns), len(STATISTICS)).T
+        shown = pd.DataFrame(table, index=list(STATISTICS), columns=list(columns))
     shown.attrs = answer.attrs
     return shown
 
@@ -162,28 +176,23 @@ def spec_of(column: str, function: str) -> dict[str, Plain]:
     return {"count": "*"} if kind == "size" else {kind: column}
 
 
-def aggregates(
-    given: object, named: Mapping[str, object]
-) -> tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]] | None]:
-    """Return (column, function) by result name, and the same as levels if there are lists."""
+def aggregates(given: object, named: Mapping[str, object]) -> dict[Label, tuple[str, str]]:
+    """Return (column, function) by the label of its result; of lists, both are the label."""
     given = {} if given is None else given
     if not isinstance(given, Mapping):
         known = '{"column": "function"}, or name=("column", "function")'
         raise SessionError("DP-SESSION-008", what="aggregates of no column", known=known)
-    wanted: dict[str, tuple[str, str]] = {}
-    asked: list[str] = []
-    for column, functions in given.items():
-        listed = isinstance(functions, list | tuple)
-        for function in functions if isinstance(functions, list | tuple) else [functions]:
-            asked.append(f"{column}_{function}" if listed else column)
-            wanted[asked[-1]] = (column, str(function))
-    for name, pair in named.items():
-        column, function = _named(name, pair)
-        asked.append(name)
-        wanted[name] = (column, function)
-    refuse_twins(asked)
-    several = any(isinstance(functions, list | tuple) for functions in given.values())
-    return wanted, dict(wanted) if several and not named else None
+    wanted: list[tuple[Label, tuple[str, str]]] = []
+    levels = not named and any(isinstance(asked, list | tuple) for asked in given.values())
+    for column, asked in given.items():
+        listed = isinstance(asked, list | tuple)
+        for function in asked if isinstance(asked, list | tuple) else [asked]:
+            pair = (column, str(function))
+            label = f"{column}_{function}" if listed else column
+            wanted.append((pair if levels else label, pair))
+    wanted += [(name, _named(name, pair)) for name, pair in named.items()]
+    refuse_twins([label for label, _ in wanted])
+    return dict(wanted)
 
 
 def _named(name: str, pair: object) -> tuple[str, str]:
@@ -195,65 +204,85 @@ def _named(name: str, pair: object) -> tuple[str, str]:
     return str(pair[0]), str(pair[1])
 
 
-def check_names(keys: Sequence[str], names: Sequence[str], *, margins: bool) -> None:
-    """Raise SessionError DP-SESSION-017 if two columns of a result had the same name."""
-    beside = [f"{name}_moe" for name in names] if margins else []
-    refuse_twins([*keys, *names, *beside])
-
-
-def refuse_twins(names: Sequence[str]) -> None:
-    """Raise SessionError DP-SESSION-017 for a name that is there twice."""
-    for i, name in enumerate(names):
-        if name in names[:i]:
+def refuse_twins(labels: Sequence[Label]) -> None:
+    """Raise SessionError DP-SESSION-017 for a label that is there twice."""
+    for i, label in enumerate(labels):
+        if label in labels[:i]:
+            name = label if isinstance(label, str) else ", ".join(label)
             raise SessionError("DP-SESSION-017", name=name)
 
 
 def grouped(
-    answer: pd.DataFrame, by: list[str], names: list[str], *, margins: bool, as_index: bool
-) -> pd.DataFrame:
-    """Return aggregates by key, in the index or not."""
-    renamed = {f"a{i}": name for i, name in enumerate(names)}
-    renamed |= {f"a{i}_moe": f"{name}_moe" for i, name in enumerate(names)}
-    kept = [c for c in answer.columns if c in by or margins or not str(c).endswith("_moe")]
-    shown = answer[kept].set_index(by) if as_index and by else answer[kept]
-    return shown.rename(columns=renamed)
+    answer: pd.DataFrame, by: list[str], names: Mapping[str, Label], *, margins: bool,
+    as_index: bool,
+) -> pd.DataFrame:  # fmt: skip
+    """Return aggregates by key, in the index or not; `names` are labels by the answer's names.
 
-
-def with_levels(shown: pd.DataFrame, levels: Mapping[str, tuple[str, str]]) -> pd.DataFrame:
-    """Return columns in two levels, as pandas gives lists of functions."""
+    A label that a key or another label has, beside which it stands, gets `_` until it is free.
+    """
     import pandas as pd
 
-    names = dict(levels)
-    names |= {f"{name}_moe": (pair[0], f"{pair[1]}_moe") for name, pair in levels.items()}
-    pairs = [names.get(str(name), (str(name), "")) for name in shown.columns]
-    levelled = shown.set_axis(pd.MultiIndex.from_tuples(pairs), axis=1)
-    levelled.attrs = shown.attrs
-    return levelled
+    levels = not all(isinstance(label, str) for label in names.values())
+    keys: list[Label] = [(key, "") if levels else key for key in by]
+    kept = [c for c in answer.columns if c in by or c in names or margins]
+    shown = answer[kept].set_index(by) if as_index and by else answer[kept]
+    taken = set(names.values()) | (set() if as_index else set(keys))
+    labels: dict[str, Label] = {} if as_index else dict(zip(by, keys, strict=True))
+    for name, label in names.items():
+        labels[name] = _free_label(label, taken) if label in labels.values() else label
+        taken.add(labels[name])
+    for name in names:
+        margin = _free_label(_with(labels[name], MARGIN), taken)
+        labels[f"{name}{MARGIN}"] = margin
+        taken.add(margin)
+    heads: Any = [labels[name] for name in shown.columns]
+    shown = shown.set_axis(pd.MultiIndex.from_tuples(heads) if levels else heads, axis=1)
+    shown.attrs = answer.attrs
+    return shown
 
 
-def below(shown: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Return what stands below one column of an answer in two levels."""
+def _with(label: Label, ending: str) -> Label:
+    return f"{label}{ending}" if isinstance(label, str) else (label[0], f"{label[1]}{ending}")
+
+
+def _free_label(label: Label, taken: Collection[Label]) -> Label:
+    while label in taken:
+        label = _with(label, "_")
+    return label
+
+
+def below(shown: pd.DataFrame, column: str, keys: Collection[str]) -> pd.DataFrame:
+    """Return what stands below one column of an answer in two levels, by names that no key has."""
     column_below: Any = shown[column]
+    names = [free_name(name, keys) for name in column_below.columns]
+    column_below = column_below.set_axis(names, axis=1)
     column_below.attrs = shown.attrs
     return column_below  # type: ignore[no-any-return]
 
 
 def quantiles(
-    answer: pd.DataFrame, keys: list[str], columns: Sequence[str], parts: Sequence[Any] | None
+    answer: pd.DataFrame,
+    keys: list[str],
+    columns: Sequence[str],
+    names: Sequence[str],
+    parts: Sequence[Any] | None,
 ) -> pd.DataFrame:
-    """Return quantiles by key; several of them below each other, in a last level of the index."""
+    """Return quantiles by key; several of them below each other, in a last level of the index.
+
+    `names`: of all quantiles of each column, in the answer.
+    """
     import pandas as pd
 
-    shown = answer.set_index(keys)
-    tables = []
-    for j in range(1 if parts is None else len(parts)):
-        names = [f"a{i}_{j}" for i in range(len(columns))]
-        tables.append(shown[names].set_axis(list(columns), axis=1))
+    shown, several = answer.set_index(keys), 1 if parts is None else len(parts)
+    tables = [
+        shown[list(names[j::several])].set_axis(list(columns), axis=1) for j in range(several)
+    ]
     if parts is None:
         (stacked,) = tables
     else:
-        heads = pd.Index(list(parts), name="q")
-        stacked = pd.concat(tables, keys=heads).reorder_levels([*keys, "q"])
+        heads = pd.Index(list(parts), name=free_name("q", [*keys, *columns]))
+        levels = range(1, len(keys) + 1)
+        stacked = pd.concat(tables, keys=heads).reorder_levels([*levels, 0])
         # Cells in declared order, and in each the quantiles as they were asked for.
         order = np.arange(len(stacked)).reshape(len(tables), len(shown)).T.ravel()
         stacked = stacked.iloc[order]

@@ -90,10 +90,11 @@ class Grouped(Groups, Generic[One]):
             terms = {key: named.pop(key) for key in list(named) if key in Terms.__annotations__}
             if not isinstance(aggregates, Mapping | None):
                 raise UsageError("DP-SESSION-014", kind=type(aggregates).__name__)
-            wanted, levels = frame_shapes.aggregates(aggregates, named)
+            wanted = frame_shapes.aggregates(aggregates, named)
+            beside = [f"{name}{frame_shapes.MARGIN}" for name in named] if margins else []
+            frame_shapes.refuse_twins([*(() if self.as_index else self.by), *named, *beside])
             asked = cast("Terms", {**terms, "epsilon": epsilon})  # checked with all other terms
-            answer = self._shaped(chosen, wanted, asked, margins=margins)
-            return answer if levels is None else frame_shapes.with_levels(answer, levels)
+            return self._shaped(chosen, wanted, asked, margins=margins)
 
     @question
     def count(self, columns: str | Sequence[str], **terms: Unpack[Price]) -> pd.DataFrame:

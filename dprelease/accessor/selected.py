@@ -30,18 +30,19 @@ class Groups:
     def _shaped(
         self,
         chosen: Chosen,
-        wanted: Mapping[str, tuple[str, str]],
+        wanted: Mapping[frame_shapes.Label, tuple[str, str]],
         terms: Price,
         *,
         margins: bool = False,
     ) -> pd.DataFrame:
-        """Return (column, function) by the name of its result, in the shape of these groups."""
+        """Return (column, function) by the label of its result, in the shape of these groups."""
         asked: Terms = {**checked(terms, by=False), "by": self.by}
-        frame_shapes.check_names(() if self.as_index else self.by, list(wanted), margins=margins)
-        specs = {f"a{i}": _spec(chosen, *pair) for i, pair in enumerate(wanted.values())}
-        answer = chosen.ask(specs, asked, "groupby")
+        names = frame_shapes.names_of_answers([f"a{i}" for i in range(len(wanted))], self.by)
+        specs = [_spec(chosen, *pair) for pair in wanted.values()]
+        answer = chosen.ask(dict(zip(names, specs, strict=True)), asked, "groupby")
+        labels = dict(zip(names, wanted, strict=True))
         return frame_shapes.grouped(
-            answer, list(self.by), list(wanted), margins=margins, as_index=self.as_index
+            answer, list(self.by), labels, margins=margins, as_index=self.as_index
         )
 
 
@@ -77,7 +78,9 @@ class Selected(Groups, Generic[Shape]):
 
     def _all(self, chosen: Chosen, function: str, terms: Price) -> pd.DataFrame:
         frame_shapes.refuse_twins(self.columns)
-        wanted = {column: (column, function) for column in self.columns}
+        wanted: dict[frame_shapes.Label, tuple[str, str]] = {
+            column: (column, function) for column in self.columns
+        }
         return self._shaped(chosen, wanted, terms)
 
     def _in_shape(self, answer: pd.DataFrame) -> Shape:
@@ -130,10 +133,12 @@ class Selected(Groups, Generic[Shape]):
             frame_shapes.refuse_twins(self.columns)
             if self.single:
                 frame_shapes.refuse_twins([str(name) for name in names])
-                one = {str(name): (self.columns[0], str(name)) for name in names}
+                one: dict[frame_shapes.Label, tuple[str, str]] = {
+                    str(name): (self.columns[0], str(name)) for name in names
+                }
                 return self._shaped(chosen, one, terms)
-            asked, levels = frame_shapes.aggregates(dict.fromkeys(self.columns, names), {})
-            return frame_shapes.with_levels(self._shaped(chosen, asked, terms), levels or {})
+            asked = frame_shapes.aggregates(dict.fromkeys(self.columns, names), {})
+            return self._shaped(chosen, asked, terms)
 
     @question
     def count(self, **terms: Unpack[Price]) -> Shape:
@@ -268,9 +273,11 @@ class Selected(Groups, Generic[Shape]):
                 for i, column in enumerate(self.columns)
                 for j, at in enumerate([q] if parts is None else parts)
             }
+            names = frame_shapes.names_of_answers(list(asked), self.by)
             wanted: Terms = {**checked(terms, by=False), "by": self.by}
-            answer = chosen.ask(asked, wanted, "groupby")
-            answer = frame_shapes.quantiles(answer, list(self.by), self.columns, parts)
+            specs = dict(zip(names, asked.values(), strict=True))
+            answer = chosen.ask(specs, wanted, "groupby")
+            answer = frame_shapes.quantiles(answer, list(self.by), self.columns, names, parts)
             return self._in_shape(self._flat(answer))
 
     @question
@@ -321,7 +328,8 @@ class Selected(Groups, Generic[Shape]):
             The statistics, of several columns below each of them.
         """
         answer = self.rows.describe(list(self.columns), **self._with_keys(terms))
-        shown = frame_shapes.below(answer, self.columns[0]) if self.single else answer
+        one = self.columns[0]
+        shown = frame_shapes.below(answer, one, self.by) if self.single else answer
         return self._flat(shown)
 
     def _with_keys(self, terms: Price) -> Terms:

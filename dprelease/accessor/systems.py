@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Unpack, cast
 
 from dprelease.accessor.answer import explained
@@ -11,6 +11,7 @@ from dprelease.accessor.counted import Counted
 from dprelease.accessor.given import plain
 from dprelease.accessor.terms import Price, Terms, checked, question
 from dprelease.errors import UsageError
+from dprelease.schema.model import free_name, same_name
 from dprelease.schema.yaml_text.reader import Plain
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from dprelease.accessor.tables import Tables
 
-COUNTED: dict[str, Mapping[str, Plain]] = {"count": {"count": "*"}}
 WANTED = 'aggregates by name, such as {"income": {"sum": "income"}}'
 ROUTES = ("marginals", "cube", "rollup", "hierarchy")
 
@@ -76,8 +76,26 @@ class Systems(Counted):
                 keys["marginals_at"] = _by_level(marginals_at)
             if consistent is not False:
                 keys["consistent"] = plain(consistent)
-            named = COUNTED if columns is None else _columns(columns)
+            named = _counted(keys) if columns is None else _columns(columns)
             return cast("Tables", _answered(chosen, named, keys, asked))  # a frame if dry
+
+
+def _counted(keys: Mapping[str, Plain]) -> dict[str, Mapping[str, Plain]]:
+    """Return the count of rows by a name that no key has, nor what is published with it."""
+    from dprelease.postprocess.consistent.outputs import BESIDE  # loads slowly
+
+    named = [key for route, given in keys.items() if route != "consistent" for key in _texts(given)]
+    taken = {same_name(key) for key in named}
+    return {free_name("count", taken, ("", *(f"_{ending}" for ending in BESIDE))): {"count": "*"}}
+
+
+def _texts(value: Plain) -> Iterator[str]:
+    """Yield all texts of a list or mapping, those of lists in it too."""
+    if isinstance(value, str):
+        yield value
+    elif value is not None:
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _texts(part)
 
 
 def _columns(given: object) -> dict[str, Mapping[str, Plain]]:

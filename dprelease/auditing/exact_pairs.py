@@ -31,7 +31,7 @@ class Side:
 
     def vector(self, query: str, measurement: str) -> Integers:
         """Return the (cells,) integers of a measurement that is a vector, lattice steps."""
-        if measurement == PRIVATE_KEYS:
+        if measurement == PRIVATE_KEYS and query in self.units:
             return self.units[query]
         return self.tables[query].vector(measurement)
 
@@ -141,7 +141,7 @@ def found_in_stack(
                 name = (query.name, measurement.name)
                 if measurement.is_choice:
                     found[name] = _profile_placed(exact.profile(measurement.name), place)
-                elif measurement.is_vector and measurement.name != PRIVATE_KEYS:
+                elif measurement.is_vector and not measurement.finds_keys:
                     found[name] = _placed(exact.vector(measurement.name), place)
     return found
 

@@ -47,7 +47,7 @@ def answered(engine: Answering, columns: Sequence[PlannedColumn], bits: BitSourc
     query = columns[0].query
     if query.private is None:
         return Answer(_noisy(engine, query, columns, bits), tuple(columns))
-    (selecting,) = (column for column in columns if column.measurement.name == PRIVATE_KEYS)
+    (selecting,) = (column for column in columns if column.measurement.finds_keys)
     partitions = engine.partitions(query)
     selected, numbers = selected_keys(partitions, selecting, bits)
     space = query.private.among(partitions.names[i] for i in np.flatnonzero(selected).tolist())
@@ -55,7 +55,7 @@ def answered(engine: Answering, columns: Sequence[PlannedColumn], bits: BitSourc
     order = [place[str(text)] for text in space.keys[0].values]
     public = replace(query, keys=space)
     planned = tuple(replace(column, query=public) for column in columns)
-    others = [column for column in planned if column.measurement.name != PRIVATE_KEYS]
+    others = [column for column in planned if not column.measurement.finds_keys]
     noisy = _noisy(engine, public, others, bits)
     vectors = dict(noisy.columns)
     if numbers is not None:

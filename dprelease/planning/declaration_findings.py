@@ -171,7 +171,7 @@ def _requested(declaration: Declaration, queries: Iterable[Query]) -> Iterator[D
     for query in queries:
         yield from too_large_totals(query, _columns_of(declaration, asked_by[query.name]))
         for measurement in query.measurements:
-            is_key = measurement.asked_by == PRIVATE_KEYS
+            is_key = measurement.finds_keys
             within = (PRIVATE_KEYS,) if is_key else ("columns", measurement.asked_by)
             column = ("queries", asked_by[query.name], *within)
             keys: tuple[str, ...] = (*column, "mechanism")

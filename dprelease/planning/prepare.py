@@ -60,7 +60,8 @@ def _prepared(
     def place(query: str, column: str) -> Place:
         if not query:
             return declaration.place("budget")
-        within = (column,) if column == PRIVATE_KEYS else ("columns", column)
+        is_key = declaration.spec.tables_asked[query].private_keys and column == PRIVATE_KEYS
+        within = (column,) if is_key else ("columns", column)
         return declaration.place("queries", asked_by[query], *within)
 
     shares, charged = shares_of(declaration.spec, queries, weights), _charged(declaration, queries)

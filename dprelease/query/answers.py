@@ -86,6 +86,7 @@ class Answers:
                 weight=spec.weight,
                 asked_by=PRIVATE_KEYS,
                 own=PRIVATE_KEYS,
+                finds_keys=True,
             )
         )
 

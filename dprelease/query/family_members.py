@@ -17,6 +17,8 @@ ALIKE = {
 }  # fmt: skip
 """What the queries of a family declare alike, by name in the model: they differ in keys alone."""
 
+NOT_PUBLIC = "its keys are not public"
+
 Placer = Callable[..., Place]
 
 
@@ -73,6 +75,11 @@ class AskedTogether:
         """Yield why the queries can't be one family; `place` gives places of the release file."""
         first, *others = self.queries
         for query in self.queries:
+            asked = self.spec.queries[query]
+            if asked.consistent is not None and asked.private_keys is not None:
+                fields = {"query": query, "step": "consistent", "problem": NOT_PUBLIC}
+                spot = place("queries", query, "private_keys")
+                yield QueryError("DP-QUERY-013", place=spot, **fields)
             for key, reason in self._of_one(query):
                 yield self._refused(query, place("queries", query, key), reason)
         for query in others:

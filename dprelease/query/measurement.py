@@ -40,6 +40,9 @@ class Measurement:
     """How its true values are published, outside the guarantee: `DECLARED` as an invariant, or
     `IMPLIED`, as the sums of one. Empty for what gets noise, as nearly all does."""
 
+    finds_keys: bool = False
+    """Whether it selects keys that are not public; a column may have the same name elsewhere."""
+
     @property
     def step(self) -> Fraction:
         """Return the lattice step, in the column's unit."""

@@ -105,8 +105,8 @@ def resolved(declaration: Declaration) -> tuple[tuple[Query, ...], list[DpReleas
         place = _placer(declaration, asked_by[name], asked)
         before = len(errors)
         view = views.of(declaration.tables[asked.source], asked, place)
-        if view is None:
-            continue
+        if view is None or (asked.consistent is not None and asked.private_keys is not None):
+            continue  # the family has refused it
         resolver = _Resolver(view, place, errors)
         if asked.consistent is not None:
             family = family_of[asked_by[name]]

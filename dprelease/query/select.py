@@ -24,6 +24,8 @@ from dprelease.query.expressions.whole import KNOWN, dropped, unread
 from dprelease.schema.column_words import WORDS
 from dprelease.schema.field_types import NAME, RESERVED
 from dprelease.schema.mistakes.nearest import nearest
+from dprelease.schema.model import same_name
+from dprelease.schema.release import PRIVATE_KEYS
 from dprelease.schema.table import Table
 from dprelease.schema.yaml_text.reader import Plain
 from dprelease.system.late_dataclasses import dataclass
@@ -34,10 +36,12 @@ MOST_NODES = 20_000
 """Parts that are computed from the noised table, each alias counted where it is used."""
 
 MOST_LETTERS = 50
-"""Of a name that is made of a column's; a number after it still fits into a name."""
-
+"""Of a name that is made of a column's; a number still fits behind it."""
 NOISED = "noised"
 """Name of the noised table in the statement that is computed from it."""
+
+WITH_MARGIN = ("", "_moe")
+"""Endings of the names that a noised column and its margin have."""
 
 PLACE = Place(key="sql")
 
@@ -267,7 +271,8 @@ class _Splitter:
         text = node.sql("duckdb")
         if text not in self.names:
             kind, column, spec = self._kind(node)
-            taken = {name.casefold() for name in (*self.found.columns, *self.found.group_by)}
+            names = [f"{name}{part}" for name in self.found.columns for part in WITH_MARGIN]
+            taken = {same_name(name) for name in (*names, *self.found.group_by, PRIVATE_KEYS)}
             made = f"{kind}_{'rows' if column == '*' else column}"
             name = wanted if _can_be_held(wanted, taken) else _free(made, taken)
             self.found.columns[name] = {kind: spec}
@@ -310,7 +315,7 @@ class _Splitter:
 
     def _one_over(self, node: exp.Expression) -> str:
         if type(node) in AGGREGATES:
-            return quoting.identifier(self._aggregate(node))
+            return _noised(self._aggregate(node))
         if isinstance(node, exp.AggFunc | exp.WithinGroup | exp.Filter):
             name = str(node.key)
             nearest = NEAREST.get(name, OTHERS)
@@ -343,7 +348,7 @@ class _Splitter:
     def _named(self, node: exp.Column) -> str:
         name = str(node.name)
         if name in self.found.group_by:
-            return quoting.identifier(name)
+            return _noised(name)
         body = self.aliases.get(name)
         if body is not None and not (isinstance(body, exp.Column) and body.name == name):
             return self._over(body)
@@ -374,7 +379,13 @@ class _Splitter:
             if not 1 <= place <= len(self.tree.expressions):
                 _refuse("DP-SQL-002", what="ORDER BY a place that is not there")
             body = self.tree.expressions[place - 1].unalias()
+        body = self.aliases.get(body.name, body) if isinstance(body, exp.Column) else body
         return self._over(body) + words
+
+
+def _noised(name: str) -> str:
+    """Return a column of the noised table; bare, it could be a name that the answer has."""
+    return f"{NOISED}.{quoting.identifier(name)}"
 
 
 def _meant(name: str) -> str:
@@ -385,14 +396,18 @@ def _meant(name: str) -> str:
 
 def _can_be_held(name: str, taken: Collection[str]) -> bool:
     """Return whether a column of a file may have a name: an answer's may be any other."""
-    folded = name.casefold()
-    return bool(re.fullmatch(NAME, name)) and folded not in RESERVED and folded not in taken
+    is_name = bool(re.fullmatch(NAME, name)) and name.casefold() not in RESERVED
+    return is_name and _is_free(name, taken)
+
+
+def _is_free(name: str, taken: Collection[str]) -> bool:
+    return all(f"{name}{part}".casefold() not in taken for part in WITH_MARGIN)
 
 
 def _free(wanted: str, taken: Collection[str]) -> str:
     """Return a name that a file can hold, made of that of a column, which may be any text."""
     name = re.sub("[^A-Za-z0-9_]+", "_", wanted)[:MOST_LETTERS]
-    return next(free for free in _numbered(name) if free.casefold() not in taken)
+    return next(free for free in _numbered(name) if _is_free(free, taken))
 
 
 def _numbered(name: str) -> Iterator[str]:

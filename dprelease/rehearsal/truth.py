@@ -141,7 +141,7 @@ def _read(engine: Answering, query: Query) -> _Read:
     vectors: dict[str, Integers] = {}
     profiles: dict[str, Profile] = {}
     for measurement in query.measurements:
-        if measurement.name == PRIVATE_KEYS:
+        if measurement.finds_keys:
             vectors[PRIVATE_KEYS] = _units(engine, query)
         elif measurement.is_vector:
             vectors[measurement.name] = exact.vector(measurement.name)

@@ -23,7 +23,6 @@ from dprelease.query.resolve import Query
 from dprelease.release.charging import charges_of
 from dprelease.schema.load import Declaration
 from dprelease.schema.mechanism import MechanismSpec
-from dprelease.schema.release import PRIVATE_KEYS
 from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:  # a release without a ledger needs no SQLite
@@ -231,7 +230,7 @@ def _with(query: Query, name: str) -> tuple[Measurement, ...]:
     noise = MechanismSpec(name=name)
     return tuple(
         replace(measurement, mechanism=noise)
-        if measurement.is_vector and measurement.asked_by != PRIVATE_KEYS
+        if measurement.is_vector and not measurement.finds_keys
         else measurement
         for measurement in query.measurements
     )

@@ -38,7 +38,7 @@ from dprelease.schema.field_types import (
     to_fraction,
     to_text,
 )
-from dprelease.schema.model import A_TYPE, Model, refuse_twins
+from dprelease.schema.model import A_TYPE, Model, check_column_names
 from dprelease.schema.public_values.key_files import (
     AS_LISTED,
     KeyValues,
@@ -389,7 +389,7 @@ def check_computed(columns: Mapping[str, Column]) -> None:
 
     DP-SCHEMA-016 for one that lies within another.
     """
-    refuse_twins(columns)
+    check_column_names(columns)
     for name, column in columns.items():
         if isinstance(column, CategoryColumn) and column.within is not None:
             cannot_lie(name, column.within, OF_ONE_QUERY)

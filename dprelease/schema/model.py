@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import TypeVar
@@ -97,6 +97,16 @@ def same_name(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold().strip()
 
 
+def free_name(wanted: str, taken: Collection[str], endings: Sequence[str] = ("",)) -> str:
+    """Return a name with as many `_` behind it as it takes to be none of those taken.
+
+    `endings`: of the names that are made of it, none of which may be taken either.
+    """
+    while any(f"{wanted}{ending}" in taken for ending in endings):
+        wanted += "_"
+    return wanted
+
+
 def refuse_twins(names: Iterable[str]) -> None:
     """Raise DP-DECL-006 if two names differ by case or Unicode form only."""
     first: dict[str, str] = {}
@@ -104,6 +114,13 @@ def refuse_twins(names: Iterable[str]) -> None:
         other = first.setdefault(same_name(name), name)
         if other is not name:
             refuse("DP-DECL-006", one=other, other=name)
+
+
+def check_column_names(names: Collection[str]) -> None:
+    """Raise DP-DECL-006 for two names that are alike, DP-DECL-003 for `*`, which means all rows."""
+    refuse_twins(names)
+    if "*" in names:
+        refuse("DP-DECL-003", problem="`*` stands for all rows, and can't be the name of a column")
 
 
 def validate(model: type[ModelT], document: Document, files: Files) -> ModelT:

@@ -213,20 +213,18 @@ class QuerySpec(Told):
         asked = self.margins_asked
         if not self.is_several:
             return {name: self._with_bands(self.group_by)}
-        single: dict[str, Any] = {
-            "marginals": (),
-            "cube": (),
-            "rollup": (),
-            "hierarchy": (),
-            "marginals_at": {},
-        }
+        ways = dict.fromkeys(("marginals", "cube", "rollup", "hierarchy"), ())
+        single: dict[str, Any] = {**ways, "marginals_at": {}}
         by_name = {}
         for i, keys in enumerate(asked):
             label = f"{name}_{'_'.join(keys) or 'total'}"
             # Names are those of files: a long one, or one that is no name, becomes a number.
             fits = re.fullmatch(NAME, label) and label not in by_name
             label = label if fits else f"{name}_{i}"
-            by_name[label] = self._with_bands(keys).model_copy(update=single)
+            table = self._with_bands(keys)
+            # The one cell of the table without keys is public: there is nothing to find.
+            found = {"private_keys": self.private_keys if table.group_by else None}
+            by_name[label] = table.model_copy(update={**single, **found})
         return by_name
 
     def invented(self, name: str) -> list[str]:

@@ -35,7 +35,7 @@ from dprelease.schema.field_types import (
     refuse,
     refuse_all,
 )
-from dprelease.schema.model import Model, refuse_twins, shortened
+from dprelease.schema.model import Model, check_column_names, shortened
 from dprelease.schema.public_values.nesting import nested
 from dprelease.schema.rehearsal_form import RehearsalSpec, refuse_unknown_values
 from dprelease.schema.server_address import KEYS, has_secret, has_unknown_key, is_server
@@ -309,7 +309,7 @@ class Table(Model):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        refuse_twins(self.columns)
+        check_column_names(self.columns)
         leaning = [partial(self._check_column, name, one) for name, one in self.columns.items()]
         rehearsed = partial(refuse_unknown_values, self.rehearsal, self.columns)
         refuse_all(found_by(self._nest, *leaning, self._check_unit, rehearsed))

@@ -17,7 +17,6 @@ from dprelease.query.grouping.private_keys import UNKNOWN
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import CutColumn, IntegerColumn, NumberColumn
-from dprelease.schema.release import PRIVATE_KEYS
 from dprelease.statements.bounding import kept_counts, kept_rows
 from dprelease.statements.cell_totals import bounded_total, total_of
 from dprelease.statements.coarser import FINEST, coarser
@@ -75,7 +74,7 @@ class Compiler:
         self.untyped, self.unread = self.as_numbers | texts, grouped_as_stored(query) - texts
         self.codes = grouped_by_codes(query, codes)
         self.columns = query.table.columns
-        self.vectors = [m for m in query.measurements if m.is_vector and m.name != PRIVATE_KEYS]
+        self.vectors = [m for m in query.measurements if m.is_vector and not m.finds_keys]
         self.key_tables: list[KeyTable] = []
         self._named: dict[tuple[str, tuple[str, ...]], str] = {}
         self.joins: list[str] = []

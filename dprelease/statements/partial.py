@@ -13,7 +13,6 @@ from collections.abc import Mapping
 
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
-from dprelease.schema.release import PRIVATE_KEYS
 from dprelease.statements.compiled import KeyTable
 from dprelease.statements.compiler import Compiler
 from dprelease.system.late_dataclasses import dataclass
@@ -129,4 +128,4 @@ class _Partial(Compiler):
 def _is_distinct(measurement: Measurement) -> bool:
     """Return whether distinct declared values are counted: the same may be in several parts."""
     aggregate = measurement.aggregate
-    return aggregate.is_distinct and aggregate.reads_values and measurement.name != PRIVATE_KEYS
+    return aggregate.is_distinct and aggregate.reads_values and not measurement.finds_keys

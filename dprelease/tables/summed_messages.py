@@ -10,6 +10,7 @@ import numpy as np
 
 from dprelease.numerics.lattice import LIMIT, Floats, Integers
 from dprelease.query.resolve import Query
+from dprelease.schema.model import free_name
 from dprelease.tables.arrays import key_values, taken, wrapped
 
 if TYPE_CHECKING:
@@ -44,11 +45,8 @@ def margin_names(query: Query) -> dict[str, str]:
     taken_names = {name.casefold() for name in (*columns, *(k.column for k in query.keys.keys))}
     names = {}
     for column in columns:
-        name = f"{column}{MARGIN}"
-        while name.casefold() in taken_names:
-            name += "_"
-        taken_names.add(name.casefold())
-        names[column] = name
+        names[column] = free_name(f"{column}{MARGIN}", taken_names)
+        taken_names.add(names[column].casefold())
     return names
 
 

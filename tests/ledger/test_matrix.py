@@ -229,6 +229,8 @@ def test_releases_of_what_is_chosen(tmp_path: Path, unit: str, has_ledger: bool)
     for finder in finders:
         queries[finder] = query({"n": SPECS["count"], "m": SPECS["median"]}, "job")
         queries[finder]["private_keys"] = {"mechanism": finder}
+        cube = {"from": "people", "cube": ["city", "job"], "columns": {"n": SPECS["count"]}}
+        queries[f"cube_{finder}"] = {**cube, "private_keys": {"mechanism": finder}}
     world = World(tmp_path, unit, has_ledger=has_ledger)
     used = world.check_release(world.run(queries))
     assert used >= {*registry.selection_names(), *finders}

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dprelease
-from dprelease.errors import BudgetError
+from dprelease.errors import BudgetError, QueryError
 from dprelease.exact.duckdb import Engine
 from dprelease.noise.noised_answers import answered, threshold
 from dprelease.numerics.lattice import sample
@@ -26,7 +26,7 @@ from dprelease.planning.prepare import prepare
 from dprelease.query.grouping.private_keys import PrivateKeys
 from dprelease.query.resolve import Query
 from dprelease.release.runs.pipeline import run
-from dprelease.schema.load import read_declaration
+from dprelease.schema.load import declaration_from_texts, read_declaration
 from dprelease.schema.release import BudgetSpec
 from dprelease.tables.published_columns import published_arrays
 from tests.covering import examples, thinned
@@ -292,6 +292,80 @@ def test_budgets_that_have_no_delta_to_spend(budget: BudgetSpec) -> None:
     """(V33)"""
     with pytest.raises(BudgetError, match=r"DP-BUDGET-0(04|10|11)|DP-MECH"):
         make_plan([query({}, ["job"])], budget)
+
+
+SEVERAL: dict[str, tuple[str, list[str]]] = {
+    "cube": ("cube: [job, sex]", ["", "job", "sex", "job, sex"]),
+    "rollup": ("rollup: [job, sex]", ["", "job", "job, sex"]),
+    "hierarchy": ("hierarchy: [job, sex]", ["", "job", "sex"]),
+    "marginals": ("marginals: [[], [sex], [job, sex]]", ["", "sex", "job, sex"]),
+}
+FINDERS = {"optimal": "true", "truncated": "{mechanism: truncated_laplace}"}
+
+
+@pytest.mark.parametrize(("way", "finder"), thinned(list(SEVERAL), list(FINDERS), together=1))
+def test_each_table_with_keys_finds_and_pays_for_them(
+    way: str, finder: str, tmp_path: Path
+) -> None:
+    """As queries of their own do, to the last bit; the cell of all rows is public."""
+    asked, tables = SEVERAL[way]
+    columns = 'columns: {n: {count: "*"}, pay: {mean: pay}}'
+    head, found = RELEASE.split("queries:")[0] + "queries:\n", f"private_keys: {FINDERS[finder]}"
+    together = f"  q: {{from: people, {asked}, {found}, {columns}}}\noutput: out\n"
+    single = [
+        f"  q{i}: {{from: people, {f'group_by: [{keys}], {found}, ' if keys else ''}{columns}}}\n"
+        for i, keys in enumerate(tables)
+    ]
+    paths = []
+    for name, text in (("together", together), ("single", "".join(single) + "output: out\n")):
+        (tmp_path / name).mkdir()
+        paths.append(write(tmp_path / name, head + text))
+    _, whole = prepare(read_declaration(paths[0]))
+    _, apart = prepare(read_declaration(paths[1]))
+    assert whole.guarantee == apart.guarantee
+    assert [c.mechanism for c in whole.columns] == [c.mechanism for c in apart.columns]
+    selections = [c for c in whole.columns if c.measurement.finds_keys]
+    assert len(selections) == len(tables) - 1
+    outs = [run(read_declaration(path), bits=Keyed("several")) for path in paths]
+    names = ["q_" + ("_".join(keys.split(", ")) if keys else "total") for keys in tables]
+    for i, name in enumerate(names):
+        made = [
+            pq.read_table(outs[0] / f"{name}.parquet"),
+            pq.read_table(outs[1] / f"q{i}.parquet"),
+        ]
+        assert made[0].equals(made[1])
+    assert pq.read_table(outs[0] / "q_total.parquet").num_rows == 1
+    assert "astronaut" not in (outs[0] / "manifest.json").read_text()
+    assert dprelease.verify(outs[0]).ok
+
+
+@pytest.mark.parametrize(("unit", "finder"), thinned([0, 1, 2], list(FINDERS), together=1))
+def test_keys_that_are_found_are_no_ones_of_tables_that_agree(unit: int, finder: str) -> None:
+    """Refused in the same words, whatever the unit."""
+    found = {"private_keys": {} if finder == "optimal" else {"mechanism": "truncated_laplace"}}
+    query = {"from": "t", "cube": ["job", "sex"], "consistent": True, **found}
+    query |= {"columns": {"n": {"count": "*"}}}
+    unit_of = {"privacy_unit": UNITS[unit]} if UNITS[unit] else {}
+    texts = {
+        "t.yaml": json.dumps({"table": "t", "source": "t.csv", "columns": COLUMNS, **unit_of}),
+        "r.yaml": json.dumps(
+            {"title": "t", "tables": ["t.yaml"], "budget": {"epsilon": 1, "delta": 1e-6},
+             "queries": {"q": query}, "output": "out"}
+        ),
+    }  # fmt: skip
+    with pytest.raises(QueryError, match=r"private_keys\nDP-QUERY-013 .* keys are not public"):
+        prepare(declaration_from_texts(texts, "r.yaml"))
+
+
+def test_a_column_has_the_name_of_the_selection_where_there_is_none(tmp_path: Path) -> None:
+    asked = RELEASE.split("queries:")[0].replace("epsilon: 4", "epsilon: 90") + (
+        "queries: {q: {from: people, group_by: [sex], columns: {private_keys: {count: '*'}}}}\n"
+        "output: out\n"
+    )
+    out = dprelease.read_release(write(tmp_path, asked)).run()
+    found = pq.read_table(out / "q.parquet").to_pandas()["private_keys"].tolist()
+    assert found == pytest.approx([1500, 1500], abs=10)
+    assert dprelease.verify(out).ok
 
 
 def test_nothing_is_told_of_no_rows(tmp_path: Path) -> None:

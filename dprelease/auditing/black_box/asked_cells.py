@@ -16,7 +16,6 @@ from dprelease.auditing.black_box.tiled_tables import Profiles, cells_of, change
 from dprelease.auditing.exact_pairs import Side
 from dprelease.numerics.lattice import Integers
 from dprelease.planning.plan import PlannedColumn
-from dprelease.schema.release import PRIVATE_KEYS
 from dprelease.system.late_dataclasses import dataclass
 
 APART = 4
@@ -47,7 +46,7 @@ class QueryCells:
     @property
     def selecting(self) -> PlannedColumn | None:
         """Return the column that selects keys that are not public."""
-        found = [c for c in self.columns if c.measurement.name == PRIVATE_KEYS]
+        found = [c for c in self.columns if c.measurement.finds_keys]
         return found[0] if found else None
 
 

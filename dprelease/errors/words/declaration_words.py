@@ -219,8 +219,9 @@ TEMPLATES: dict[str, Template] = {
         fix="rename one; the name of a table is how queries refer to it.",
     ),
     "DP-RELEASE-007": Template(
-        cause="The column name '{name}' is already the name of a key or of a margin.",
-        fix="choose another name for the column.",
+        cause="The column name '{name}' is already the name of a key or of a margin, or stands "
+        "for the selection of keys that are not public.",
+        fix="choose another name for the column; for the bands of a histogram, by its `name`.",
     ),
     "DP-RELEASE-008": Template(
         cause="The same thing is declared in two ways: {found}.",

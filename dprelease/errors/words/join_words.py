@@ -32,7 +32,8 @@ ASKED: dict[str, Template] = {
     ),
     "DP-DERIVE-004": Template(
         cause="The name '{column}' is taken: {where} has such a column, perhaps in other case.",
-        fix="choose another name, in `derive` or in the joined table's schema.",
+        fix="choose another name: in `derive`, by `name` of the histogram, or in the joined "
+        "table's schema.",
     ),
     "DP-JOIN-003": Template(
         cause="'{table}' can't be joined: {reason}.",

@@ -9,6 +9,7 @@ from dprelease.errors import DpReleaseError, Place, QueryError, raise_all
 from dprelease.planning.plan import PlannedColumn
 from dprelease.postprocess.families import Family, FamilyTable
 from dprelease.postprocess.family_steps import step_of
+from dprelease.query.family_members import NOT_PUBLIC
 from dprelease.schema.load import Declaration
 from dprelease.schema.release import ReleaseSpec
 
@@ -84,7 +85,7 @@ def _problems(spec: ReleaseSpec, family: Family) -> Iterator[str]:
     for table in family.tables:
         query = table.query
         if query.private is not None:
-            yield "its keys are not public"
+            yield NOT_PUBLIC
         for measurement in query.measurements:
             if query.private is None and measurement not in table.vectors:
                 yield f"'{measurement.name}' is chosen, not a number with noise"

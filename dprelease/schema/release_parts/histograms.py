@@ -12,17 +12,21 @@ from dprelease.schema.said import Told
 
 
 class HistogramSpec(Told):
-    """Bands of one column as a further key, `<column>_band`, after the keys of `group_by`."""
+    """Bands of one column as a further key, after the keys of `group_by`.
+
+    `name`: what the key is called in place of `<column>_band`.
+    """
 
     column: Text
     edges: tuple[Exact, ...]
     closed: Literal["left", "right"] = "left"
     labels: CutLabels = None
+    name: Text | None = None
 
     @property
     def key(self) -> str:
         """Return the name of the key."""
-        return f"{self.column}_band"
+        return self.name or f"{self.column}_band"
 
     @property
     def cut(self) -> CutColumn:
