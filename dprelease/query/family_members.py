@@ -77,9 +77,10 @@ class AskedTogether:
         for query in self.queries:
             asked = self.spec.queries[query]
             if asked.consistent is not None and asked.private_keys is not None:
-                fields = {"query": query, "step": "consistent", "problem": NOT_PUBLIC}
                 spot = place("queries", query, "private_keys")
-                yield QueryError("DP-QUERY-013", place=spot, **fields)
+                yield QueryError(
+                    "DP-QUERY-013", place=spot, query=query, step="consistent", problem=NOT_PUBLIC
+                )
             for key, reason in self._of_one(query):
                 yield self._refused(query, place("queries", query, key), reason)
         for query in others:
