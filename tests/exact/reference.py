@@ -221,10 +221,8 @@ def values_of(query: Query, row: Row) -> list[int | None]:
 
 def number(part: Any) -> int:
     """Return a part of the documented hash."""
-    if part is None:
-        return 2**31 - 1
     if isinstance(part, str):
-        return int(hashlib.md5(part.encode()).hexdigest()[:7], 16)
+        return int(hashlib.md5(part.encode()).hexdigest()[:15], 16) % (2**31 - 1)
     return int(part) % (2**31 - 1)
 
 
@@ -233,7 +231,11 @@ def digest(parts: list[Any]) -> int:
     found = 0
     for part in parts:
         found += number(part)
-        for constant, factor in ((715827883, 1103515245), (1431655765, 1597334677)):
+        for constant, factor in (
+            (715827883, 742938285),
+            (1431655765, 950706376),
+            (858993459, 1226874159),
+        ):
             found = (found ^ constant) * factor % (2**31 - 1)
     return found
 
@@ -252,7 +254,7 @@ def reads_column(query: Query, j: int) -> bool:
 def bounded(
     query: Query, rows: list[tuple[Any, int, list[int | None]]]
 ) -> list[tuple[Any, int, list[int | None]]]:
-    """Return the rows that are kept: by hash within each id and cell, then cells by hash."""
+    """Return the rows that are kept: cells by hash, then rows by the hash of their place."""
     unit = query.unit
     if unit.id is None:
         return rows
@@ -265,9 +267,9 @@ def bounded(
         chosen = sorted(cells, key=lambda at: (digest([person, at]), at))[: unit.max_groups]
         for at in chosen:
             held = [([v[j] for j in read], v) for v in cells[at]]
-            held.sort(key=lambda both: (digest([person, at, *both[0]]), missing_first(both[0])))
-            order = [v for _, v in held]
-            kept += [(person, at, values) for values in order[: unit.max_rows_per_group]]
+            held.sort(key=lambda both: missing_first(both[0]))
+            order = sorted(range(len(held)), key=lambda place: (digest([person, at, place]), place))
+            kept += [(person, at, held[i][1]) for i in order[: unit.max_rows_per_group]]
     return kept
 
 

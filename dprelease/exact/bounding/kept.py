@@ -156,10 +156,10 @@ class _Held:
             block = slice(start, start + BLOCK)
             numbers = less(rows.ids[block], rows.low).astype(np.int64, copy=False)
             cells = rows.cells[block].astype(np.int64, copy=False)
-            # Cell numbers are not negative; most tables have fewer of them than the modulus.
-            part = cells if self.bounds.cells <= MODULUS else residues(cells)
             known = self.known[numbers]
-            order = hashed(known & LOW, part)
+            order = (
+                self._hashes(known, cells) if self.bounds.chooses_cells else np.zeros_like(cells)
+            )
             inside = np.flatnonzero(order <= known >> HASH_BITS)
             keys = numbers[inside] << HASH_BITS | order[inside]
             parts.append((keys, cells[inside], inside + start))
@@ -167,6 +167,12 @@ class _Held:
         if rows.values is None or len(places) == len(rows.ids):
             return _Keyed(keys, cells, rows.values)
         return _Keyed(keys, cells, rows.values.take(array_of(places)))
+
+    def _hashes(self, known: Integers, cells: Integers) -> Integers:
+        """Return the hashes of ids, of which so much is known, and cells."""
+        # Cell numbers are not negative; most tables have fewer of them than the modulus.
+        part = cells if self.bounds.cells <= MODULUS else residues(cells)
+        return hashed(known & LOW, part)
 
     def add(self, block: _Keyed) -> None:
         """Hold a block of rows."""
@@ -182,9 +188,13 @@ class _Held:
         self.size = self.settled = sum(len(block.keys) for block in self.blocks)
 
     def pack(self, each: Each) -> bool:
-        """Return whether there is room for more, if need be after dropping all that is not kept."""
+        """Return whether there is room for more, if need be after dropping all that is not kept.
+
+        Of rows with values, none is dropped before the last one came: all rows of a cell decide
+        which of them are kept.
+        """
         enough = self.bounds.room * 3 // 4
-        if self.size > enough:
+        if self.size > enough and self.blocks[0].values is None:
             self.blocks = [self._chosen(each)]
             self.size = self.settled = len(self.blocks[0].keys)
         return self.size <= enough
@@ -229,7 +239,13 @@ class _Held:
         if rows.values is None:
             places: Integers = order[_among_first(group, most)]
             return places
-        return order[_rows_in_groups(rows.values, order, keys, group, most)]
+        full = np.bincount(group)[group] > most
+        if not full.any():
+            return order
+        some, places = order[full], np.flatnonzero(full)
+        hashes = self._hashes(self.known[rows.keys[some] >> HASH_BITS], rows.cells[some])
+        sample = _sample(rows.values.take(array_of(some)), group[full], hashes, most)
+        return order[np.sort(np.concatenate([np.flatnonzero(~full), places[sample]]))]
 
     def table(self, each: Each) -> pa.Table:
         """Return what is kept of all rows that were added."""
@@ -337,25 +353,15 @@ def _among_first(group: Integers, most: int) -> NDArray[np.bool_]:
     return among
 
 
-def _rows_in_groups(
-    values: pa.RecordBatch, order: Integers, keys: Integers, group: Integers, most: int
-) -> Integers:
-    """Return the places of at most `most` rows of each group, by the hash of rows."""
-    full = np.bincount(group)[group] > most if len(group) else np.zeros(0, dtype=np.bool_)
-    places = np.flatnonzero(full)
-    if not len(places):
-        return np.arange(len(group))
-    held = values.take(array_of(order[places]))
-    row, ties = keys[places] & LOW, list[Integers]()
-    for column in held.columns:
-        known, whole = filled(column)
-        row = hashed(row, np.where(known == 1, residues(whole), MODULUS))
-        ties += [known, whole]
-    decided = np.lexsort(_least_first([group[places], row, *ties]))
-    kept = places[decided][_among_first(group[places][decided], most)]
-    return np.sort(np.concatenate([np.flatnonzero(~full), kept]))
+def _sample(values: pa.RecordBatch, group: Integers, hashes: Integers, most: int) -> Integers:
+    """Return the places of `most` rows of each group, every row as likely as any other of it.
 
-
-def _least_first(columns: Sequence[Integers]) -> tuple[Integers, ...]:
-    """Return columns as NumPy wants them: the one that decides first stands last."""
-    return tuple(reversed(columns))
+    Rows of a group lie together. `hashes`: those of their ids and cells.
+    """
+    columns = [group, *(column for value in values.columns for column in filled(value))]
+    by_value = np.lexsort(columns[::-1])  # the last key decides first
+    place = np.arange(len(group))
+    number = place - np.maximum.accumulate(np.where(_changes(group), place, 0))
+    # Rows of a group are at the same places as before, and the hashes of their cell as well.
+    by_hash = np.lexsort([hashed(hashes, number), group])  # where equal, by number
+    return by_value[by_hash[_among_first(group, most)]]
