@@ -90,6 +90,8 @@ def profile_words(found: Profile, *, wide: bool) -> str:
     parts = [CONFIDENTIAL, table(_rows(found.losses), wide=wide)]
     values = _values(found.losses)
     parts += [table(values, wide=wide)] if len(values) > 1 else []
+    fractions = _fractions(found.losses)
+    parts += [table(fractions, wide=wide)] if len(fractions) > 1 else []
     bounds = _bounds(found.bounds)
     parts += [table(bounds, wide=wide), WARNING] if len(bounds) > 1 else []
     return "\n\n".join([*parts, CONFIDENTIAL])
@@ -126,6 +128,15 @@ def _values(losses: tuple[Losses, ...]) -> list[tuple[str, ...]]:
             for column, n in numbers.items():
                 if n:
                     lines.append((one.query, column, words, f"{n:,}", _part(n, one.asked)))
+    return lines
+
+
+def _fractions(losses: tuple[Losses, ...]) -> list[tuple[str, ...]]:
+    lines: list[tuple[str, ...]] = [("table", "column", "of all rows", "of counted rows")]
+    for one in losses:
+        for column, values in one.fractions.items():
+            numbers = ("" if value is None else _short(value) for value in values)
+            lines.append((one.query, column, *numbers))
     return lines
 
 

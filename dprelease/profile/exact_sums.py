@@ -13,7 +13,8 @@ from fractions import Fraction
 import numpy as np
 
 from dprelease.exact.answering import Answering
-from dprelease.numerics.lattice import Floats
+from dprelease.numerics.lattice import LIMIT, Floats, Integers
+from dprelease.postprocess.derived_values import FRACTIONS, fractions_of
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query.aggregates.count import Count
 from dprelease.query.measurement import Measurement
@@ -28,10 +29,14 @@ MANY_GROUPS, MANY_ROWS = 10**6, 10**9
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Sums:
-    """Vectors of one query under some bounds, in their units, by column; and how many rows."""
+    """Vectors of one query under some bounds, in their units, by column; and how many rows.
+
+    `fractions`: means, ratios, variances and deviations of the whole table; NaN without rows.
+    """
 
     rows: int
     vectors: Mapping[str, Floats]
+    fractions: Mapping[str, float]
 
     def cut(self, whole: Sums, column: str) -> float:
         """Return by how much a cell of a column is off these, on average."""
@@ -49,7 +54,19 @@ def summed(engine: Answering, query: Query, max_groups: int, max_rows: int) -> S
     vectors = {
         m.name: exact.vector(m.name).astype(np.float64) * float(m.step) for m in measurements
     }
-    return Sums(int(exact.vector(ROWS).sum()), vectors)
+    totals = {m.name: _total(exact.vector(m.name)) for m in measurements}
+    fractions = {
+        column.name: float(fractions_of(column, totals)[0])
+        for column in query.columns
+        if column.form in FRACTIONS
+    }
+    return Sums(int(exact.vector(ROWS).sum()), vectors, fractions)
+
+
+def _total(vector: Integers) -> Integers:
+    """Return the sum of a vector as a vector, within the bounds of one."""
+    total = sum(vector.tolist())
+    return np.array([min(max(total, -LIMIT), LIMIT)], dtype=np.int64)
 
 
 def _widened(measurement: Measurement, query: Query, unit: PrivacyUnit) -> Measurement:

@@ -10,6 +10,7 @@ from dprelease.errors import OutputError, RunState
 from dprelease.exact.engines import frame_of
 from dprelease.exact.settings import Settings
 from dprelease.exact.tallies import TallyingEngine, tallying
+from dprelease.numerics.rounding import finite
 from dprelease.planning.prepare import prepare
 from dprelease.profile.bounds import Tried, bounds_tried
 from dprelease.profile.exact_sums import MANY_GROUPS, MANY_ROWS, summed
@@ -103,9 +104,14 @@ def _opened(declaration: Declaration, query: Query, frames: Mapping[str, object]
 
 def _losses(engine: TallyingEngine, query: Query) -> Losses:
     tallies, bounded = engine.tallies(query), None
+    fractions: dict[str, tuple[float | None, float | None]] = {}
     if query.unit.id is not None and query.private is None:
         unit = query.unit
         whole = summed(engine, query, MANY_GROUPS, MANY_ROWS)
         kept = summed(engine, query, unit.max_groups, unit.max_rows_per_group)
         bounded = whole.rows - kept.rows
-    return Losses.of(query.name, tallies, bounded)
+        fractions = {
+            name: (finite(before), finite(kept.fractions[name]))
+            for name, before in whole.fractions.items()
+        }
+    return Losses.of(query.name, tallies, bounded, fractions)

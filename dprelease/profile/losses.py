@@ -44,9 +44,18 @@ class Losses:
     missing: dict[str, int]
     low: dict[str, int]
     high: dict[str, int]
+    fractions: dict[str, tuple[float | None, float | None]]
+    """Of each mean, ratio, variance and standard deviation, its value over all cells of the table
+    before contribution bounds and after them; None without rows."""
 
     @classmethod
-    def of(cls, query: str, tallies: Tallies, bounded: int | None) -> Losses:
+    def of(
+        cls,
+        query: str,
+        tallies: Tallies,
+        bounded: int | None,
+        fractions: dict[str, tuple[float | None, float | None]],
+    ) -> Losses:
         """Return the losses that were counted."""
         asked = tallies.asked
         return cls(
@@ -63,6 +72,7 @@ class Losses:
             missing=_by_column(asked, MISSING),
             low=_by_column(asked, LOW),
             high=_by_column(asked, HIGH),
+            fractions=fractions,
         )
 
     @property

@@ -141,6 +141,24 @@ def test_many_rows_come_every_way(kind: str, way: str, monkeypatch: pytest.Monke
         assert "parts" in taken or "in parts" not in way or len(ids) < 6  # few ids fit
 
 
+def test_rows_that_the_engine_can_not_store_are_read_for_each_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As where its disk is full: the rows that are kept are the same."""
+    monkeypatch.setattr(bounding, "MOST_HELD", 60)
+    query = build("integer", (2, 2), "with values")
+    rows = [{"id": i % 9, "shop": i % 5, "n": i % 7, "m": i % 3} for i in range(300)]
+    fields = [("id", pa.int64()), ("shop", pa.int16()), ("n", pa.int64()), ("m", pa.int32())]
+    for place in ("dp_unbounded", "no.such.place"):
+        monkeypatch.setattr(bounding, "UNBOUNDED", place)
+        stored = mock.Mock(side_effect=bounding._stored)
+        monkeypatch.setattr(bounding, "_stored", stored)
+        found = exact(query, pa.Table.from_pylist(rows, schema=pa.schema(fields)))
+        assert stored.called
+        for name, vector in reference(query, rows).items():
+            assert found[name].tolist() == vector, name
+
+
 @pytest.mark.parametrize("seen", ["id < 3", "id BETWEEN 4 AND 7", "id > 999", "id < 0"])
 def test_a_source_that_changes_between_two_reads_tells_no_id(
     seen: str, monkeypatch: pytest.MonkeyPatch

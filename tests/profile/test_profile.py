@@ -175,6 +175,25 @@ def test_bounds_of_tables_that_agree_are_those_of_each_trial(tmp_path: Path) -> 
     assert by_groups == pytest.approx({1: 11 / 12, 2: 10 / 12, 4: 9 / 12})
 
 
+def test_what_bounds_do_to_means_and_ratios(tmp_path: Path) -> None:
+    """One row of `a`, who has nine, and one of each other person: `a` weighs as they do."""
+    release = RELEASE.replace('n: {count: "*"}, cost: {sum: cost}, middle: {median: age}', "COLS")
+    release = release.replace("COLS", "cost: {mean: cost}, rate: {ratio: [cost, age]}")
+    path = write(
+        tmp_path,
+        [*["a,Bern,f,50,10"] * 9, *(f"p{i},Onex,m,50,0" for i in range(9)), "a,Thun,f,17,50"],
+        release,
+    )
+    (told,) = profile_of(read_declaration(path), {}).losses
+    assert told.fractions["cost"] == pytest.approx((5.0, 1.0))
+    assert told.fractions["rate"] == pytest.approx((0.1, 0.02))
+    done = invoked(str(path), "--i-may-see-it")
+    assert re.search(r"by_city +cost +5 +1\n", done.output)
+    write(tmp_path, ["b,Rome,f,50,10"], release)
+    (told,) = profile_of(read_declaration(path), {}).losses
+    assert told.fractions["cost"] == (None, None)
+
+
 # Who sees it
 
 

@@ -47,8 +47,8 @@ MOST_TEXT = 2**30
 MOST_PARTS = 64
 """Still more rows are left to the engine, which can use the disk."""
 
-NUMBERED, PART = "dp_numbered", "dp_part"
-"""Temporary tables: a number for each id; kept rows of a part of the ids."""
+NUMBERED, PART, UNBOUNDED = "dp_numbered", "dp_part", "dp_unbounded"
+"""Temporary tables: a number for each id; kept rows of a part of the ids; all rows."""
 
 
 def bounded(link: duckdb.DuckDBPyConnection, sql: str, unit: PrivacyUnit, cells: int) -> bool:
@@ -71,19 +71,34 @@ def bounded(link: duckdb.DuckDBPyConnection, sql: str, unit: PrivacyUnit, cells:
     sql, kind = narrow
     bounds = Bounds(unit, cells, room, threads_of(link))
     parts = 1
-    while parts <= MOST_PARTS:
-        before = 0  # ids are numbers of their own in each part
-        try:
-            for part in range(parts):
-                mine = f"SELECT * FROM ({sql}) WHERE hash(id) % {parts} = {part}"
-                kept, ids = _kept(link, mine if parts > 1 else sql, kind, bounds)
-                _append(link, kept, before, alone=parts == 1)
-                before += ids
-        except NoRoomError as error:
-            parts *= error.parts
-        else:
-            return True
-    return False
+    try:
+        while parts <= MOST_PARTS:
+            before = 0  # ids are numbers of their own in each part
+            try:
+                for part in range(parts):
+                    mine = f"SELECT * FROM ({sql}) WHERE hash(id) % {parts} = {part}"
+                    kept, ids = _kept(link, mine if parts > 1 else sql, kind, bounds)
+                    _append(link, kept, before, alone=parts == 1)
+                    before += ids
+            except NoRoomError as error:
+                if parts == 1:
+                    sql = _stored(link, sql)
+                parts *= error.parts
+            else:
+                return True
+        return False
+    finally:
+        link.execute(f"DROP TABLE IF EXISTS {UNBOUNDED}")
+
+
+def _stored(link: duckdb.DuckDBPyConnection, sql: str) -> str:
+    """Return SQL of the same rows in a table of the engine: a source is read once for all parts."""
+    try:
+        with answered():
+            link.execute(f"CREATE OR REPLACE TEMP TABLE {UNBOUNDED} AS {sql}")
+    except duckdb.Error:  # there may be no room for it; whatever else is wrong shows again
+        return sql
+    return f"SELECT * FROM {UNBOUNDED}"
 
 
 def narrowed(link: duckdb.DuckDBPyConnection, sql: str) -> tuple[str, pa.DataType] | None:

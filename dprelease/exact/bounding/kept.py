@@ -358,10 +358,13 @@ def _sample(values: pa.RecordBatch, group: Integers, hashes: Integers, most: int
 
     Rows of a group lie together. `hashes`: those of their ids and cells.
     """
-    columns = [group, *(column for value in values.columns for column in filled(value))]
+    columns = [group]
+    for column in values.columns:
+        known, whole = filled(column)
+        columns += [known, whole] if column.null_count else [whole]  # missing ones first
     by_value = np.lexsort(columns[::-1])  # the last key decides first
     place = np.arange(len(group))
     number = place - np.maximum.accumulate(np.where(_changes(group), place, 0))
     # Rows of a group are at the same places as before, and the hashes of their cell as well.
-    by_hash = np.lexsort([hashed(hashes, number), group])  # where equal, by number
+    by_hash = np.argsort(group << HASH_BITS | hashed(hashes, number), kind="stable")
     return by_value[by_hash[_among_first(group, most)]]
