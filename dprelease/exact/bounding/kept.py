@@ -245,7 +245,8 @@ class _Held:
         some, places = order[full], np.flatnonzero(full)
         hashes = self._hashes(self.known[rows.keys[some] >> HASH_BITS], rows.cells[some])
         sample = _sample(rows.values.take(array_of(some)), group[full], hashes, most)
-        return order[np.sort(np.concatenate([np.flatnonzero(~full), places[sample]]))]
+        kept: Integers = np.sort(np.concatenate([np.flatnonzero(~full), places[sample]]))
+        return np.asarray(order[kept], dtype=np.int64)
 
     def table(self, each: Each) -> pa.Table:
         """Return what is kept of all rows that were added."""
