@@ -99,7 +99,7 @@ def number_of_float(source: str, stored: str) -> str:
     arms = [f"WHEN abs({value}) < {EXACT_FLOATS[stored]} AND {value} = trunc({value}) THEN {value}"]
     for power in (10, 100, 1000, 10_000):
         near = f"round({value} * {power}) / {power}"
-        is_it = f"abs({value}) < {EXACT_FLOATS[stored]} AND CAST({near} AS {stored}) = {source}"
+        is_it = f"abs({value}) < {EXACT_FLOATS[stored]} AND TRY_CAST({near} AS {stored}) = {source}"
         arms.append(f"WHEN {is_it} THEN {near}")
     return f"CASE {' '.join(arms)} ELSE TRY_CAST(CAST({source} AS VARCHAR) AS DOUBLE) END"
 
