@@ -252,12 +252,13 @@ def verify(
     ] = False,
     certify: Annotated[
         bool,
-        typer.Option("--certify", help="Also prove what it claims to cost, from above; seconds."),
+        typer.Option("--certify", help="Also prove what it costs at most; fails where it can't."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Recompute everything about a release that can be recomputed without the data."""
     with reporting(as_json, prints_only=True):
+        from dprelease.cli.shown.certificate_shown import certificate_words
         from dprelease.cli.shown.verified_words import verified_words
         from dprelease.errors import OutputError
         from dprelease.verification.verify import verify as check_release
@@ -275,6 +276,8 @@ def verify(
             if as_json:
                 say(json.dumps(report.to_json(), indent=2))
                 raise typer.Exit(report.findings[0].exit_code)
+            if report.certificate is not None:  # what is proved, next to what is not
+                say(certificate_words(report.certificate))
             fail(Findings(report.findings), as_json)
         respond(as_json, report.to_json(), verified_words(report))
 

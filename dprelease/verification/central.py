@@ -206,5 +206,5 @@ def ask_again(report: Report, events: Sequence[Event], claimed: Guarantee) -> No
         f"the integers alone cost at least {opinion.at_least:.6g} of the {opinion.claimed:.6g} "
         f"{opinion.counted} claimed"
     )
-    report.checked += [f"certified: {ground}" for ground in opinion.certified]
-    report.checked += [f"rests on floating point: {ground}" for ground in opinion.floating]
+    report.checked += [f"that lower bound, exactly: {ground}" for ground in opinion.exact]
+    report.checked += [f"that lower bound, in floats: {ground}" for ground in opinion.floating]

@@ -20,9 +20,10 @@ def certify_claims(
     *,
     beside: tuple[str, ...] = (),
 ) -> None:
-    """Prove the claims of a recorded guarantee from above; one that is not is DP-VERIFY-024.
+    """Prove the claims of a recorded guarantee from above.
 
-    A release that was found to be another one than its declaration gives is not looked at.
+    One that is below what is proved is DP-VERIFY-024, one that is not proved DP-VERIFY-026. A
+    release that was found to be another one than its declaration gives is not looked at.
 
     Parameters
     ----------
@@ -31,7 +32,7 @@ def certify_claims(
     events
         The noise that was drawn, with the sensitivities that follow from the declaration.
     beside
-        What else is claimed, and not looked at here.
+        What else is claimed, and not looked at here: DP-VERIFY-026.
     """
     from dprelease.verification.certificate.certify import certify, claims_of
     from dprelease.verification.certificate.verdicts import Verdict
@@ -47,9 +48,13 @@ def certify_claims(
     report.certificate = certificate
     for certified in certificate.claims:
         claim = certified.claim
+        told = {"claimed": f"{float(claim.claimed):.9g}", "counted": claim.words}
         if certified.verdict is Verdict.REFUSED:
             found = "nothing" if certified.at_most is None else f"at most {certified.at_most:.9g}"
-            claimed = f"{float(claim.claimed):.9g}"
-            report.found(
-                "DP-VERIFY-024", "guarantee", claimed=claimed, counted=claim.words, found=found
-            )
+            report.found("DP-VERIFY-024", "guarantee", **told, found=found)
+        elif not certified.verdict.holds:
+            reason = "; ".join(certified.rests_on)
+            report.found("DP-VERIFY-026", "guarantee", **told, reason=f"it rests on {reason}")
+    for words in beside:
+        whole = {"claimed": "a sum", "counted": "of several parties"}
+        report.found("DP-VERIFY-026", "trust", **whole, reason=f"no certificate is about {words}")

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from flint import ctx
-
 from dprelease.documents import local_manifest as manifest
 from dprelease.documents.described import Described
 from dprelease.documents.metadata import TableMetadata
@@ -17,10 +15,9 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.planning.guarantees import budget_of
 from dprelease.planning.local_plan import LocalColumn, LocalPlan
-from dprelease.privacy.event import Event
-from dprelease.privacy.guarantee import Guarantee
 from dprelease.query.local_records import RecordColumn, Records, resolve_records
 from dprelease.tables import formats
+from dprelease.verification.central import ask_again
 from dprelease.verification.certified import certify_claims
 from dprelease.verification.exported import KEY, check_exports, check_formats
 from dprelease.verification.rebuilt import check_rebuilt, ledger_record, matched, priced_again
@@ -65,7 +62,7 @@ def check_local(report: Report, record: dict[str, Any]) -> LocalPlan | None:
     check_rebuilt(report, tables, manifest.build(declaration, plan, digests, sizes, paid))
     if report.ok:  # what is refused already is neither made again nor priced again
         check_exports(report, told_records(declaration), record)
-        _ask_again(report, [column.event for column in columns], guarantee)
+        ask_again(report, [column.event for column in columns], guarantee)
     if report.certify:
         certify_claims(report, record["guarantee"], [column.event for column in columns])
     return plan
@@ -137,36 +134,3 @@ def _is_chosen_so(words: str, law: Mechanism, column: RecordColumn) -> bool:
     if column.is_response:  # the number of values is declared, and nothing else is open
         return words == "declared"
     return is_chosen_so(words, law, column.measurement)
-
-
-def _ask_again(report: Report, events: Sequence[Event], claimed: Guarantee) -> None:
-    """Price the noise a second time, from the masses of what is answered.
-
-    Numbers as `second_opinion` does; for a pure claim, randomized response by the ratio of two
-    masses, rounded down. Leaving out answers can only lower the price.
-    """
-    from dprelease.verification.second_opinion import second_opinion
-
-    numbers = [event for event in events if event.mechanism not in registry.RECORD_NAMES]
-    price = 0.0
-    if numbers:
-        opinion = report.opinion = second_opinion(numbers, claimed)
-        price = opinion.at_least
-    if claimed.accountant == "pure":
-        price += sum(_response_price(event) for event in events if event not in numbers)
-    counted = "rho" if claimed.rho is not None else "epsilon"
-    limit = claimed.epsilon if claimed.rho is None else claimed.rho
-    if price > limit * (1 + 1e-9):
-        report.found("DP-VERIFY-011", found=f"{price:.6g}", claimed=f"{limit:.6g}")
-    report.checked.append(
-        f"what one record answers costs at least {price:.6g} of the {limit:.6g} {counted} claimed"
-    )
-
-
-def _response_price(event: Event) -> float:
-    """Return ln P(K = 0) / P(K = 1), rounded down."""
-    law = registry.record_law_of(event)
-    with ctx.workprec(128):
-        kept = law.tail(0, upper=False)
-        other = law.tail(1, upper=False) - kept
-        return float((kept / other).log().lower()) * (1 - 2.0**-50)

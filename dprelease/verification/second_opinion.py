@@ -20,6 +20,7 @@ from flint import ctx
 
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
+from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.numerics.lattice import Floats
 from dprelease.numerics.rounding import round_down
 from dprelease.privacy.budget import Variant
@@ -53,13 +54,17 @@ FLOAT_NOISE = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """`at_least`: what the integers cost at least, in what `claimed` counts."""
+    """`at_least`: what the integers cost at least, in what `claimed` counts.
+
+    `exact`: what of it was computed in balls, whole numbers or with stated errors. `floating`: what
+    rests on floats. Neither says that the claim is proved.
+    """
 
     counted: str
     claimed: float
     at_least: float
     contradicted: bool
-    certified: tuple[str, ...]
+    exact: tuple[str, ...]
     floating: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
@@ -69,7 +74,7 @@ class Opinion:
             "claimed": self.claimed,
             "at_least": self.at_least,
             "contradicted": self.contradicted,
-            "certified": list(self.certified),
+            "exact": list(self.exact),
             "floating_point": list(self.floating),
         }
 
@@ -117,21 +122,23 @@ def second_opinion(events: Sequence[Event], guarantee: Guarantee) -> Opinion:
 
 
 def _grounds(guarantee: Guarantee, *, met: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    certified = ["every mass of the noise: ball arithmetic", "every sensitivity: whole numbers"]
+    exact = ["every mass of the noise: ball arithmetic", "every sensitivity: whole numbers"]
     floating = []
     if guarantee.accountant == "pure":
-        certified.append("the sum of all largest losses: exact, each rounded up")
+        exact.append("the sum of all largest losses: exact, each rounded up")
     elif guarantee.accountant == "zcdp":
         floating.append("the sum of Rényi divergences, each rounded up; their largest ratio")
     if met and guarantee.accountant != "pure":
-        certified.append("what meets in one cell: largest losses, or Rényi divergences of L2 norms")
+        exact.append("what meets in one cell: largest losses, or Rényi divergences of L2 norms")
     if guarantee.delta:
-        certified.append("the composition of privacy-loss distributions: sums of positive floats")
-    return tuple(certified), tuple(floating)
+        exact.append("the composition of privacy-loss distributions: sums of positive floats")
+    return tuple(exact), tuple(floating)
 
 
 def _worst(law: Mechanism, sensitivity: Sensitivity, slots: int) -> _Blocks:
     """Return the blocks of the move, up or down, that tells neighbours apart best."""
+    if isinstance(law, RandomizedResponse):  # no number moves: one value is in place of another
+        return _answers(law, slots)
     blocks = []
     for move in _moves(sensitivity):
         for sign in (1,) if law.symmetric else (1, -1):  # the other one would tell the same
@@ -165,6 +172,17 @@ def _blocks(law: Mechanism, move: Move, sign: int, slots: int) -> _Blocks:
     masses = np.maximum(np.array(p), 0.0)
     seen = masses > LEAST_MASS
     return _Blocks(masses[seen], np.array(q)[seen], slots * move.cells)
+
+
+def _answers(law: RandomizedResponse, times: int) -> _Blocks:
+    """Return the answers about one value and about another: both of them, and all others as one."""
+    with ctx.workprec(128):
+        rest, kept = law.tail(2, True), law.tail(0, False)
+        masses = [kept, law.tail(1, True) - rest, rest]
+        p = np.array([float(mass.lower()) for mass in masses])
+        q = np.array([_float_above(masses[i]) for i in (1, 0, 2)])
+    seen = p > LEAST_MASS
+    return _Blocks(p[seen], q[seen], times)
 
 
 def _float_above(mass: Any) -> float:

@@ -68,7 +68,9 @@ def verify(
 
     To `certify` is to prove the claims of its guarantee from above, in balls and whole numbers: the
     report's `certificate` tells at most what each costs, by which theorem, and what that rests on.
-    A claim that is not proved is DP-VERIFY-024. It takes some seconds.
+    A claim below what is proved is DP-VERIFY-024, and one that is not proved otherwise, or not
+    looked at, DP-VERIFY-026: so `ok` with a certificate says that all is proved. Without it, `ok`
+    says what `checked` lists. It takes some seconds.
 
     Raises
     ------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dprelease.cli.shown.certificate_shown import certificate_words
 from dprelease.errors.printable import one_line
 from dprelease.privacy.guarantee import HOLDS
 
@@ -18,7 +19,7 @@ def verified_words(report: Report) -> str:
     if guarantee is not None:
         delta = float(guarantee.delta)
         what = "A release like it would be" if report.rehearsal else "The release is"
-        lines.append(f"{what} ({guarantee.epsilon:.6g}, {delta:g})-private.")
+        lines.append(f"{what} ({guarantee.epsilon:.6g}, {delta:g})-private{_ground(report)}.")
         if guarantee.rho is not None and not report.rehearsal:
             lines.append(f"It is {guarantee.rho:.6g}-zero-concentrated private.")
         if guarantee.invariants:
@@ -27,7 +28,12 @@ def verified_words(report: Report) -> str:
         lines.append("This is a rehearsal, and no release.")
     lines += [f"Note: {one_line(note)}." for note in report.notes]
     if report.certificate is not None:
-        from dprelease.cli.shown.certificate_shown import certificate_words
-
         lines += ["", certificate_words(report.certificate)]
     return "\n".join(lines)
+
+
+def _ground(report: Report) -> str:
+    """Return how sure the guarantee is; a claim that can't be proved is a finding."""
+    if report.certificate is None:
+        return ", as its noise was priced again; --certify proves it or fails"
+    return ", which is proved" if report.certificate.proved else ", proved but for what it rests on"

@@ -16,8 +16,13 @@ class Verdict(StrEnum):
 
     PROVED = "proved"
     RESTS = "proved, but for what it rests on"
-    OPEN = "not proved by this path"
+    OPEN = "not proved"
     REFUSED = "refused"
+
+    @property
+    def holds(self) -> bool:
+        """Return whether the claim is proved, whatever that rests on."""
+        return self in (Verdict.PROVED, Verdict.RESTS)
 
 
 @dataclass(frozen=True, slots=True)

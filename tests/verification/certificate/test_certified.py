@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from dprelease.cli import app
 from dprelease.cli.shown.certificate_shown import certificate_words
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
@@ -195,6 +197,10 @@ def test_a_release_is_certified(paid: Path) -> None:
     (claim,) = report.to_json()["certificate"]["claims"]
     assert 0.99 * claim["claimed"] <= claim["at_least"] <= claim["at_most"] <= claim["claimed"]
     assert verify(paid).to_json()["certificate"] is None
+    for more in ([], ["--certify"]):
+        done = CliRunner().invoke(app, ["verify", str(paid), *more])
+        assert done.exit_code == 0, done.output
+        assert ("proved" in done.output.split()) is bool(more)
 
 
 def test_a_lowered_claim_is_refused(paid: Path) -> None:
@@ -246,14 +252,24 @@ def test_a_manifest_whose_claim_is_no_number(leaf: str, text: str, paid: Path) -
     "kind", ["central", "local", pytest.param("party", marks=pytest.mark.audit)]
 )
 def test_releases_of_every_kind(kind: str, tmp_path: Path) -> None:
-    """Stable noise rests on what is named; nothing is refused."""
-    report = verify(publish(tmp_path, kind), certify=True)
-    assert report.ok
+    """Stable noise rests on what is named; whatever has no proof is a finding, and not refused."""
+    folder = publish(tmp_path, kind)
+    report = verify(folder, certify=True)
     certificate = report.certificate
     assert certificate is not None
     assert {claim.verdict for claim in certificate.claims} <= {Verdict.RESTS, Verdict.OPEN}
     assert all(claim.rests_on for claim in certificate.claims)
     assert bool(certificate.beside) is (kind == "party")
+    unproved = any(not claim.verdict.holds for claim in certificate.claims)
+    codes = {finding.code for finding in report.findings}
+    assert codes == ({"DP-VERIFY-026"} if unproved or certificate.beside else set())
+    assert unproved is (kind == "central")
+    ended = [
+        CliRunner().invoke(app, ["verify", str(folder), *more]) for more in ([], ["--certify"])
+    ]
+    assert [one.exit_code for one in ended] == [0, 4 if codes else 0]
+    assert "certified" not in ended[0].output
+    assert certificate.parts[0].noise.partition(" ")[0] in ended[1].output  # what is proved
 
 
 def claimed_of(name: str, scales: Sequence[float], slots: int) -> Claimed:

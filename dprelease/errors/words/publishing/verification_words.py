@@ -14,6 +14,11 @@ TEMPLATES: dict[str, Template] = {
         "noise is {found}.",
         fix="do not rely on the guarantee; please report this with the manifest.",
     ),
+    "DP-VERIFY-026": Template(
+        cause="The claim of {claimed} ({counted}) is not proved: {reason}.",
+        fix="do not call it proved. `dprelease verify` without --certify checks all else; the "
+        "manual's page on accounting lists the noise whose claims are proved.",
+    ),
     "DP-VERIFY-010": Template(
         cause="The ledger '{name}' does not hold this release: {problem}.",
         fix="the ledger was rolled back, replaced or is another one; find the copy that holds the "
