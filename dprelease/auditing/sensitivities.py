@@ -60,7 +60,11 @@ FINDING, STACKED = 0.4, 0.75
 
 @dataclass
 class Worst:
-    """The pair that moved a measurement most, and how many were tried."""
+    """The pair that moved a measurement most, and how many were tried.
+
+    `least`: a situation with nobody else there that moves it by as little as any, `step` in all: a
+    true value of 0 next to 1, where that can be.
+    """
 
     query: Query
     measurement: Measurement
@@ -71,6 +75,13 @@ class Worst:
     situation: Situation | None = None
     ways: tuple[str, str] = (AS_DECLARED, AS_DECLARED)
     change: list[int] = field(default_factory=list)
+    least: Situation | None = None
+    step: int = 0
+
+    def note_least(self, situation: Situation, step: int) -> None:
+        """Note a situation if nobody else is there and it moves the measurement by less."""
+        if not situation.crowd and (self.least is None or step < self.step):
+            self.least, self.step = situation, step
 
 
 @dataclass
@@ -110,6 +121,16 @@ class Tried:
         if worst.situation is None:
             return None
         return lone(self.group.tables, worst.situation, self.group.public, worst.ways)
+
+    def pairs_alone(self, name: Named) -> list[Pair]:
+        """Return pairs with nobody else there: the one that moves most, and one that moves least.
+
+        So true values are 0 on one side, where noise may be drawn in another way than elsewhere.
+        """
+        worst = self.worst[name]
+        most = None if worst.situation is None else replace(worst.situation, crowd=())
+        each = [one for one in (most, worst.least) if one is not None]
+        return [lone(self.group.tables, one, self.group.public) for one in each]
 
 
 def groups_of(stage: Stage, queries: Sequence[Query], bits: Replayed) -> list[Group]:
@@ -292,6 +313,8 @@ def record(
         for pair, change in changes[name].items():
             if pair in strangers:
                 continue
+            if ways == (AS_DECLARED, AS_DECLARED):
+                held.note_least(situations[pair], sum(map(abs, change)))
             near = nearness_of(held, change)
             if near.ratio > held.near.ratio:
                 held.near, held.situation, held.ways = near, situations[pair], ways

@@ -1,9 +1,15 @@
-"""Releases of single records: each moves its own place alone, and no farther than claimed."""
+"""Releases of single records: each moves its own place alone, and no farther than claimed.
+
+Each record has a number, which is read with it: records may come in any order.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
@@ -11,7 +17,7 @@ from dprelease.auditing.claims import Nearness
 from dprelease.auditing.failures import NOWHERE, Failure, Told, answered, code_of
 from dprelease.auditing.neighbours.counting_rows import Group
 from dprelease.auditing.neighbours.situations import Rows, Situation
-from dprelease.auditing.neighbours.stacks import lone
+from dprelease.auditing.neighbours.stacks import PAIR, lone, numbered, numbers_of
 from dprelease.auditing.neighbours.stored_values import ALIKE, AS_DECLARED, WAYS
 from dprelease.auditing.pairs import Pair
 from dprelease.auditing.replayed_words import Replayed
@@ -19,13 +25,21 @@ from dprelease.auditing.sensitivities import Named, Worst, record
 from dprelease.auditing.stage import Stage
 from dprelease.errors.printable import amount
 from dprelease.numerics.lattice import Integers
+from dprelease.query.aggregates.sum import Sum
 from dprelease.query.local_records import RecordColumn, Records
 from dprelease.rehearsal.draws import Draws
 from dprelease.rehearsal.meeting import literals_of
+from dprelease.schema.columns import IntegerColumn
 from dprelease.system.late_dataclasses import dataclass
 
 RECORDS = 2000
 """Records of a table, each of which gives way to another one."""
+
+MOST_ANSWERS = 8
+"""Values of a response that are compared with each other, all over those that were found."""
+
+FORGED = 2**62
+"""Stands for the value of a record that is not read once: no column has it."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +50,8 @@ class TriedRecords:
     part: Records
     worst: dict[Named, Worst]
     told: Told
+    nearby: dict[Named, list[Situation]]
+    """Of each column, records that give way to others with a value next to theirs."""
 
     @property
     def complete(self) -> bool:
@@ -48,6 +64,10 @@ class TriedRecords:
         if held.situation is None:
             return None
         return lone(self.group.tables, held.situation, {}, held.ways)
+
+    def pairs_alone(self, name: Named) -> list[Pair]:
+        """Return pairs of one record each, of values all over those that the column can have."""
+        return [lone(self.group.tables, one, {}) for one in self.nearby.get(name, ())]
 
 
 def tried_records(stage: Stage, part: Records, bits: Replayed) -> TriedRecords:
@@ -67,6 +87,11 @@ def tried_records(stage: Stage, part: Records, bits: Replayed) -> TriedRecords:
     ]
     told = Told()
     sides = _sides(stage, part, group, situations, told)
+    nearby = {
+        (part.name, column.name): list(_nearby(column, sides[AS_DECLARED][column.name], units))
+        for column in part.columns
+        if AS_DECLARED in sides
+    }
     turned = {way: _read(stage, part, group, units[::-1], way) for way in ALIKE if way in sides}
     for column in part.columns:
         held = worst[part.name, column.name]
@@ -79,7 +104,23 @@ def tried_records(stage: Stage, part: Records, bits: Replayed) -> TriedRecords:
             if AS_DECLARED in sides:
                 declared = sides[AS_DECLARED][column.name]
                 _compare(column, held, there, declared, situations, (way, AS_DECLARED))
-    return TriedRecords(group, part, worst, told)
+    return TriedRecords(group, part, worst, told, nearby)
+
+
+def _nearby(column: RecordColumn, values: Integers, units: Sequence[Rows]) -> Iterator[Situation]:
+    """Yield pairs of records: of a number the values next to 0 and the ends, of others a ring."""
+    found, first = np.unique(values, return_index=True)
+    if len(found) < 2:
+        return
+    if column.is_response:
+        places = np.unique(np.linspace(0, len(found) - 1, MOST_ANSWERS).astype(np.int64)).tolist()
+        pairs = [*pairwise(places), (places[-1], places[0])]
+    else:
+        zero = int(np.argmin(np.abs(found)))
+        pairs = [(zero, zero - 1 if zero else 1), (len(found) - 1, 0)]
+    for one, other in pairs:
+        words = "a record replaced by one with a value beside its own"
+        yield Situation(words, units[int(first[one])], units[int(first[other])])
 
 
 def _sides(
@@ -110,13 +151,32 @@ def _sides(
 def _read(
     stage: Stage, part: Records, group: Group, units: list[Rows], way: str
 ) -> dict[str, Integers]:
+    """Return what each unit's record says, in the order of the units."""
     name = part.declared.table.name
     rows = {name: [row for unit in units for row in unit[name]]}
-    tables = lone(group.tables, Situation("", rows), {}, (way, way)).one
-    exact = stage.exact_records(part, tables)
-    if exact.size != len(units):  # whether a record is there would tell what it says
-        return {column.name: np.full(len(units), 2**62) for column in part.columns}
-    return {column.name: exact.vector(column.name) for column in part.columns}
+    table = lone(group.tables, Situation("", rows), {}, (way, way)).one[name]
+    table = table.add_column(0, PAIR, [numbers_of(range(len(units)))])
+    exact = stage.exact_records(_numbered(part, len(units)), {name: table})
+    numbers = exact.vector(PAIR)
+    if sorted(numbers.tolist()) != [*range(len(units))]:
+        # Whether a record is there would tell what it says.
+        return {column.name: np.full(len(units), FORGED) for column in part.columns}
+    order = np.argsort(numbers)
+    return {column.name: exact.vector(column.name)[order] for column in part.columns}
+
+
+def _numbered(part: Records, records: int) -> Records:
+    """Return the records with their number as one more column."""
+    last = max(records - 1, 1)
+    number = IntegerColumn(type="integer", lower=0, upper=last, nulls="0")
+    first = part.columns[0]
+    measurement = replace(first.measurement, name=PAIR, aggregate=Sum(PAIR, 0, last, Fraction(1)))
+    declared = replace(part.declared, table=numbered(part.declared.table, number))
+    return replace(
+        part,
+        query=replace(part.query, declared=declared),
+        columns=(RecordColumn(measurement, 0, last), *part.columns),
+    )
 
 
 def _compare(

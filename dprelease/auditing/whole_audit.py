@@ -134,10 +134,13 @@ def _audited(
     composed = Told(tried_words, left_out)
     findings += composed_claims(stage, start + parts[2] * time_limit, composed)
     pairs = {name: pair for one in done for name in one.worst if (pair := one.pair(name))}
+    alone = {name: one.pairs_alone(name) for one in done for name in one.worst}
     progress("black box")
     if draws:
         at_once = [pair for one in done if isinstance(one, Tried) for pair in one.most_at_once]
-        bounds, untried, failed = _black_box(stage, pairs, at_once, start + time_limit, progress)
+        bounds, untried, failed = _black_box(
+            stage, pairs, at_once, alone, start + time_limit, progress
+        )
         findings += [_exceeded(one) for one in bounds if not one.holds]
         outcome |= {"black_box": bounds, "not_tried": untried}
         left_out += failed
@@ -253,12 +256,13 @@ def _black_box(
     stage: Stage,
     pairs: Mapping[Named, Pair],
     at_once: Sequence[Pair],
+    alone: Mapping[Named, Sequence[Pair]],
     until: float,
     progress: Callable[[str], None],
 ) -> tuple[list[Bounded], list[Untried], list[str]]:
     from dprelease.auditing.black_box import lower_bounds
 
-    return lower_bounds(stage, pairs, until, progress, at_once=at_once)
+    return lower_bounds(stage, pairs, until, progress, at_once=at_once, alone=alone)
 
 
 def _exceeded(one: Bounded) -> Found:

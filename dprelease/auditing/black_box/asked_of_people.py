@@ -7,8 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from dprelease.auditing.black_box.asked_cells import Sides, query_cells
+from dprelease.auditing.black_box.asked_cells import query_cells
 from dprelease.auditing.black_box.asked_of_noise import CHOICES, NUMBERS, Claim, Question, asked
+from dprelease.auditing.black_box.asked_of_tables import Asked
 from dprelease.auditing.black_box.drawn_answers import Feature, Several, Stream
 from dprelease.auditing.black_box.proven_bounds import Group
 from dprelease.auditing.black_box.tiled_tables import tiled_records, tiled_table
@@ -25,6 +26,19 @@ from dprelease.system.late_dataclasses import dataclass
 
 DRAWS = 10**6
 MOST_CELLS = 16
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class AskedRecord:
+    """Two single records by their values, and the column that they are asked about.
+
+    `fewer`: as of `Asked`.
+    """
+
+    name: str
+    column: str
+    sides: tuple[Mapping[str, int], Mapping[str, int]]
+    fewer: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,17 +69,13 @@ class NoisedRecord:
         return np.stack(rows)
 
 
-def of_records(
-    plan: LocalPlan, pairs: Sequence[tuple[str, str, Mapping[str, int], Mapping[str, int]]]
-) -> Iterator[Group]:
-    """Yield the questions about single records: each column, and all columns of a record.
-
-    `pairs`: names of records and of the column that is asked about, and the values of two records.
-    """
+def of_records(plan: LocalPlan, pairs: Sequence[AskedRecord]) -> Iterator[Group]:
+    """Yield the questions about single records: each column, and all columns of a record."""
     delta = plan.guarantee.delta
-    for name, wanted, one, other in pairs:
-        columns = tuple(c for c in plan.of_records(name) if c.column.name in one)
-        source = NoisedRecord(columns, (one, other))
+    for pair in pairs:
+        name, wanted = pair.name, pair.column
+        columns = tuple(c for c in plan.of_records(name) if c.column.name in pair.sides[0])
+        source = NoisedRecord(columns, pair.sides)
         questions = []
         for column in columns:
             if column.column.name == wanted:
@@ -76,13 +86,14 @@ def of_records(
                 questions.append(asked(source.features, names, claim, told, style))
         if (
             len(columns) > 1
-            and len({column for records, column, *_ in pairs if records == name}) > 1
+            and pair.fewer == 1
+            and len({other.column for other in pairs if other.name == name}) > 1
         ):
             claim = Claim.of([column.priced for column in columns], delta)
             questions.append(asked(source.features, None, claim, (name, "", "whole records")))
         held = tuple(question for question in questions if question is not None)
         if held:
-            yield Group(source, held, DRAWS)
+            yield Group(source, held, DRAWS // pair.fewer)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +138,7 @@ class SumsOfParties:
         return np.concatenate(rows)
 
 
-def of_parties(plan: FederatedPlan, pairs: Sequence[Sides], least: int) -> Iterator[Group]:
+def of_parties(plan: FederatedPlan, pairs: Sequence[Asked], least: int) -> Iterator[Group]:
     """Yield the questions about sums of messages: with as few honest parties as the budget needs.
 
     And of one alone, whose promise the plan tells as well.
@@ -135,12 +146,12 @@ def of_parties(plan: FederatedPlan, pairs: Sequence[Sides], least: int) -> Itera
     for trust in plan.trusts:
         if trust.honest not in (least, 1):
             continue
-        for sides in pairs:
-            yield from _of_trust(plan, trust, sides)
+        for pair in pairs:
+            yield from _of_trust(plan, trust, pair)
 
 
-def _of_trust(plan: FederatedPlan, trust: Trust, sides: Sides) -> Iterator[Group]:
-    sources = []
+def _of_trust(plan: FederatedPlan, trust: Trust, pair: Asked) -> Iterator[Group]:
+    sources, sides = [], pair.sides
     for name in dict.fromkeys(column.query.name for column in plan.columns):
         if name in sides[0].tables:
             held = query_cells(sides, plan.of_query(name), MOST_CELLS, beside=False)
@@ -166,7 +177,7 @@ def _of_trust(plan: FederatedPlan, trust: Trust, sides: Sides) -> Iterator[Group
     questions.append(asked(source.features, None, claim, ("", "", honest)))
     held_questions: list[Question] = [question for question in questions if question is not None]
     if held_questions:
-        yield Group(source, tuple(held_questions), DRAWS)
+        yield Group(source, tuple(held_questions), DRAWS // pair.fewer)
 
 
 def _claim_of_share(share: ShareColumn, trust: Trust) -> Claim:

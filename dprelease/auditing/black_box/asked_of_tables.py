@@ -54,6 +54,8 @@ class Asked:
 
     sides: Sides
     measurements: Names
+    fewer: int = 1
+    """How many times fewer answers are drawn than of the pairs that move most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +119,7 @@ class TableQuestions:
         if whole and len(columns) > 1:
             told = ("", "", "all noised numbers")
             questions.append(asked(source.features, None, self._claim(columns), told))
-        yield from _group(source, questions, DRAWS)
+        yield from _group(source, questions, DRAWS // one.fewer)
 
     def _of_choices(self, one: Asked) -> Iterator[Group]:
         def wanted(column: PlannedColumn) -> bool:
@@ -132,11 +134,13 @@ class TableQuestions:
         for cells in self._cells(one.sides, names, wanted, MOST_CHOSEN):
             own = [c for c in cells.columns if _name(c) in one.measurements]
             if choices_of(cells.columns):
-                yield from self._chosen(cells, own)
+                yield from self._chosen(cells, own, CHOSEN // one.fewer)
             if cells.selecting is not None:
-                yield from self._selected(cells, cells.selecting)
+                yield from self._selected(cells, cells.selecting, DRAWS // one.fewer)
 
-    def _chosen(self, cells: QueryCells, own: Sequence[PlannedColumn]) -> Iterator[Group]:
+    def _chosen(
+        self, cells: QueryCells, own: Sequence[PlannedColumn], draws: int
+    ) -> Iterator[Group]:
         source = chosen(cells)
         questions = []
         for column in choices_of(own):
@@ -144,12 +148,12 @@ class TableQuestions:
             names = frozenset(map(_name, ranks))
             claim = self._claim(ranks)
             questions.append(asked(source.features, names, claim, _told(column), CHOICES))
-        yield from _group(source, questions, CHOSEN)
+        yield from _group(source, questions, draws)
 
-    def _selected(self, cells: QueryCells, column: PlannedColumn) -> Iterator[Group]:
+    def _selected(self, cells: QueryCells, column: PlannedColumn, draws: int) -> Iterator[Group]:
         source = keys_of(cells, column)
         question = asked(source.features, None, self._claim([column]), _told(column), CHOICES)
-        yield from _group(source, [question], DRAWS)
+        yield from _group(source, [question], draws)
 
     def _with_lower_ranks(self, column: PlannedColumn) -> list[PlannedColumn]:
         """Return a choice with those that it depends on: what they took is not open to it."""

@@ -57,7 +57,7 @@ def stacked_queries(queries: Sequence[Query], pairs: int) -> tuple[Query, ...]:
         private = query.private
         if private is not None:
             private = PrivateKeys(((PAIR, "integer"), *private.columns))
-        declared = replace(query.declared, table=_numbered(query.declared.table, number))
+        declared = replace(query.declared, table=numbered(query.declared.table, number))
         keys = query.keys if private is not None else KeySpace((key, *query.keys.keys))
         asked.append(
             replace(
@@ -66,13 +66,14 @@ def stacked_queries(queries: Sequence[Query], pairs: int) -> tuple[Query, ...]:
                 keys=keys,
                 finest=finest,
                 private=private,
-                view=_numbered(query.table, number),
+                view=numbered(query.table, number),
             )
         )
     return tuple(asked)
 
 
-def _numbered(table: Table, number: IntegerColumn) -> Table:
+def numbered(table: Table, number: IntegerColumn) -> Table:
+    """Return a table with the number of the pair as its first column."""
     return table.model_copy(update={"columns": {PAIR: number, **table.columns}})
 
 

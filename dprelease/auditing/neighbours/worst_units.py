@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -43,7 +44,7 @@ def worst_units(group: Group, query: Query, hits: Sequence[Hit]) -> Iterator[Sit
     replaced = query.neighbours is Neighbours.REPLACE
     if query.unit.id is None:
         yield from _rows(hits, crowd, replaced=replaced)
-        for hit in _by_size(hits)[:ALONE]:
+        for hit in [_least(hits), *_by_size(hits)[:ALONE]]:
             yield Situation("a row alone in its group", hit.rows)
         if replaced:
             yield from _changed(group, "a row", _by_size(hits)[0].rows, crowd)
@@ -51,6 +52,7 @@ def worst_units(group: Group, query: Query, hits: Sequence[Hit]) -> Iterator[Sit
     made = list(_composed(query.unit, hits))
     for words, unit in made:
         yield Situation(words, unit, NOBODY, crowd)
+    yield Situation("a unit with one row, alone", _least(hits).rows)
     for words, unit in made[:ALONE]:
         yield Situation(f"{words}, alone in its groups", unit)
     words, unit = made[0]
@@ -159,6 +161,11 @@ def _composed(unit: PrivacyUnit, hits: Sequence[Hit]) -> Iterator[tuple[str, Row
 
 def _by_size(hits: Sequence[Hit]) -> list[Hit]:
     return sorted(hits, key=lambda hit: -hit.value)
+
+
+def _least(hits: Sequence[Hit]) -> Hit:
+    """Return the row that moves the measurement least, but does."""
+    return min(hits, key=lambda hit: abs(hit.value) or math.inf)
 
 
 def _by_cell(hits: Sequence[Hit]) -> dict[int, tuple[Hit, ...]]:
