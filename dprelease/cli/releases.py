@@ -293,6 +293,7 @@ def _plan_words(planned: Plan, *, wide: bool) -> str:
         table(_column_rows(planned, 6 if wide else 4), wide=wide, more=MORE),
         _counted_words(planned, wide=wide),
         *_computed_words(planned, wide=wide),
+        *planned.counted_rows(),
         *planned.bounded_rows(),
     ]
     return "\n\n".join([*parts, *_reading_words(planned), *warnings])

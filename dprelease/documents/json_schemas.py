@@ -202,9 +202,13 @@ class UnitRecord(Part):
 
 
 class TreatmentRecord(Part):
-    """What happens to missing and undeclared values of one query, and what is joined to it."""
+    """Which rows of one query count, what becomes of values, and what is joined.
+
+    Of a family whose tables agree the same rows count in every table, whatever keys it has.
+    """
 
     query: str
+    rows: str
     columns: dict[str, str]
     join: str | None = None
 

@@ -109,4 +109,4 @@ def treatment(part: Records) -> dict[str, Any]:
         else:
             others = getattr(declared, "others", nulls)
             columns[column.name] = f"missing: {nulls}; not declared: {others}"
-    return {"query": part.name, "columns": columns}
+    return {"query": part.name, "rows": "Every record counts.", "columns": columns}

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.documents.audits.audit_name import named_record
-from dprelease.documents.computed_columns import computed_and_joined
 from dprelease.documents.described import metadata_of
 from dprelease.documents.encoding import digest_of, pieces
 from dprelease.documents.file_records import Written, family_records, file_records
 from dprelease.documents.metadata import Metadata
 from dprelease.documents.said_records import about_record
+from dprelease.documents.treatments import treatment
 from dprelease.numerics.rounding import finite, plain_text
 from dprelease.planning.bounded_words import bounded_words, counted_words
 from dprelease.planning.families.family_plan import families_of
@@ -27,7 +27,6 @@ from dprelease.postprocess.families import Family
 from dprelease.privacy.guarantee import Guarantee
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.resolve import Query
-from dprelease.schema.field_types import DROP
 from dprelease.schema.load import Declaration
 from dprelease.schema.public_values.large_files import KeptFile
 from dprelease.version import __version__
@@ -212,7 +211,7 @@ def told(queries: Sequence[Query]) -> dict[str, list[dict[str, Any]]]:
     """Return what the manifest tells of each query's unit, columns and joined table."""
     return {
         "privacy_unit": [_unit(query) for query in queries],
-        "treatments": [_treatment(query) for query in queries],
+        "treatments": [treatment(query) for query in queries],
     }
 
 
@@ -249,6 +248,9 @@ def composition(guarantee: Guarantee) -> str:
     )
 
 
+UNLIMITED = "No limit of a unit leaves out rows; which rows count is said with the treatments."
+
+
 def _unit(query: Query) -> dict[str, Any]:
     unit = query.unit
     who = "each row" if unit.id is None else f"all rows with the same '{unit.id}'"
@@ -266,7 +268,7 @@ def _unit(query: Query) -> dict[str, Any]:
         "neighbours": query.neighbours.value,
         "words": (
             f"The unit is {who}. Neighbouring tables differ by {change}. "
-            + (f"Values are {bounded_words(query)}." if unit.bounded_rows else "All rows count.")
+            + (f"Values are {bounded_words(query)}." if unit.bounded_rows else UNLIMITED)
         ),
     }
 
@@ -308,20 +310,3 @@ def _derivation(column: PlannedColumn) -> str:
         f"{several} finest cells of the family at most, each with {each}, so {sensitivity.slots} "
         f"parts at most: in each, {moves}, {how[:-1]}{met if sensitivity.meeting > 1 else ''}."
     )
-
-
-def _treatment(query: Query) -> dict[str, Any]:
-    columns = {}
-    for key in query.key_columns:
-        declared = query.table.columns[key.column]
-        nulls = getattr(declared, "nulls", DROP)
-        others = getattr(declared, "others", DROP)
-        columns[key.column] = f"key; missing: {nulls}; not declared: {others}"
-    for measurement in query.measurements:
-        name, lattice = measurement.aggregate.column, measurement.aggregate.lattice
-        if name is not None and lattice is not None:
-            nulls = getattr(query.table.columns[name], "nulls", DROP)
-            columns[name] = f"missing: {nulls}; outside the bounds: clamped"
-    if query.unit.id is not None:
-        columns[query.unit.id] = "id; missing: drop"
-    return computed_and_joined(query, columns)

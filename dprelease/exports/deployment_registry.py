@@ -114,6 +114,8 @@ def _domains(record: Mapping[str, Any]) -> Iterator[str]:
         told = treated.get(unit["query"], {})
         columns = told.get("columns", {})
         words = f"Rows of table '{unit['table']}'"
+        if told:
+            words += f". {told['rows'].removesuffix('.')}"
         if columns:
             words += ". " + "; ".join(f"{name}: {how}" for name, how in sorted(columns.items()))
         if told.get("join"):

@@ -1,7 +1,11 @@
-"""Which rows of a unit count, in the words of plan and manifest: from declarations alone."""
+"""Which rows count, all of them and of one unit, in the words of plan and manifest.
+
+All of it follows from declarations.
+"""
 
 from __future__ import annotations
 
+from dprelease.query.grouping.group_keys import Key
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 
@@ -48,3 +52,27 @@ def _of_groups(query: Query) -> str:
         )
     among = "those that are found" if cells is None else f"the {cells:,} groups"
     return f"A unit with rows in more than {most:,} of {among} counts in {most:,} of them alone"
+
+
+def counted_rows(query: Query) -> str:
+    """Return which rows count in a table, in a sentence."""
+    keys = [key.column for key in read_keys(query)]
+    conditions = []
+    if query.predicate is not None:
+        conditions.append("that meet the condition")
+    if query.unit.id is not None:
+        conditions.append(f"that have an id '{query.unit.id}'")
+    if query.join is not None and query.join.by_unit:
+        other = query.join.declared.table.name
+        conditions.append(f"whose unit has rows in '{other}'")
+    if keys:
+        of = "" if query.finest is None else ", the keys of all tables of the family"
+        conditions.append(f"that have a value by each of {', '.join(keys)}{of}")
+    if not conditions:
+        return "All rows count."
+    return f"Rows count {', and '.join(conditions)}."
+
+
+def read_keys(query: Query) -> list[Key]:
+    """Return the keys that decide which rows count: of a family the same ones for every table."""
+    return query.key_columns if query.finest is None else list(query.finest.keys)

@@ -16,7 +16,7 @@ from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import finite, plain_text
 from dprelease.planning.auto.ledger_cost import Charged, beside
 from dprelease.planning.auto.mechanism_choice import noises_of
-from dprelease.planning.bounded_words import bounded_words
+from dprelease.planning.bounded_words import bounded_words, counted_rows
 from dprelease.planning.budget_shares import Share, flat, spend
 from dprelease.planning.calibration import Factors, priced
 from dprelease.planning.guarantees import (
@@ -199,6 +199,13 @@ class Plan:
                 if is_computed(column):
                     yield query, column, typical_margin(column, laws, 0.95)
 
+    def counted_rows(self) -> list[str]:
+        """Return which rows count in which tables, in words, before limits of units."""
+        names: dict[str, list[str]] = {}
+        for query in {column.query.name: column.query for column in self.columns}.values():
+            names.setdefault(counted_rows(query), []).append(query.name)
+        return [f"{_several(tables)}: {told}" for told, tables in names.items()]
+
     def bounded_rows(self) -> list[str]:
         """Return, for each query that leaves rows out, which of them count, in words.
 
@@ -237,6 +244,7 @@ class Plan:
                 }
                 for query, column, margin in self.computed()
             ],
+            "counted_rows": self.counted_rows(),
             "bounded_rows": self.bounded_rows(),
             "reading": reading(self.guarantee),
             "warnings": list(self.warnings),

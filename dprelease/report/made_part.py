@@ -131,9 +131,13 @@ def _cuts(told: Told) -> Iterator[Markup]:
     """Yield which rows count, in words: conditions, joins, and bounds of what one unit adds."""
     spec = told.facts.declaration.spec
     said: dict[str, None] = {}
+    counted: dict[str, list[str]] = {}
     for name, query in spec.queries.items():
         if query.where is not None:
             said[f"{name}: {told.words.plain('made.where')} {query.where}"] = None
+    for held in told.facts.record["treatments"]:
+        counted.setdefault(held["rows"], []).append(held["query"])
+    said |= {f"{', '.join(names)}: {rows}": None for rows, names in counted.items()}
     for held in told.facts.record["treatments"]:
         if "join" in held:
             said[str(held["join"])] = None
@@ -146,8 +150,6 @@ def _cuts(told: Told) -> Iterator[Markup]:
         yield told.names.sentence(text, LONGEST)
     if len(sentences) > told.most:
         yield told.words.say("page.more", number=told.words.number(len(sentences) - told.most))
-    if not sentences:
-        yield told.words.say("label.cut.all")
 
 
 Laws = Mapping[tuple[Any, ...], list[PlannedColumn]]

@@ -93,6 +93,11 @@ class Aggregate(ABC):
         return self.column is not None
 
     @property
+    def by_places(self) -> bool:
+        """Return whether a value counts by its place among the declared ones, as a key does."""
+        return False
+
+    @property
     def lattice(self) -> Lattice | None:
         """Return the steps that values are clamped and rounded to; None if they are not numbers."""
         return None

@@ -42,6 +42,11 @@ class CountDistinct(Aggregate):
         return self.values is not None
 
     @property
+    def by_places(self) -> bool:
+        """Return whether declared values are counted, and not ids."""
+        return self.values is not None
+
+    @property
     def adds_up(self) -> bool:
         """Return True for ids: units are each with one party, values are not."""
         return self.values is None

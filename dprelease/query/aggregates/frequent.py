@@ -24,6 +24,7 @@ class Frequent(Aggregate):
     is_vector: ClassVar[bool] = False
     is_choice: ClassVar[bool] = True
     by_rank: ClassVar[bool] = True
+    by_places: ClassVar[bool] = True
     mechanisms: ClassVar[tuple[str, ...]] = ("permute_and_flip", "exponential")
     error_unit: ClassVar[str] = ROWS
 

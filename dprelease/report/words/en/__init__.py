@@ -119,7 +119,7 @@ SENTENCES: dict[str, str] = {
     ),
     "label.outside": "What is not protected",
     "label.cut": "How much one unit can count",
-    "label.cut.all": "Every row counts.",
+    "label.cut.all": "No limit of a unit leaves out rows.",
     # Pictures of the label
     "belief.title": "How far a belief can rise",
     "belief.caption": (
@@ -232,7 +232,7 @@ SENTENCES: dict[str, str] = {
         "and which ε many draws of its noise show at least. All of it held; the file audit.json "
         "tells more."
     ),
-    "made.audit.untried": "not tried for want of time",
+    "made.audit.untried": "not tried",
     "made.head.pairs": "Pairs",
     "made.head.used": "Used at most",
     "made.head.least": "ε at least",

@@ -1,0 +1,115 @@
+"""Which rows of a table count, and what becomes of values that are missing or not declared.
+
+Of a family of tables that agree the same rows count in every table: those with a finest cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dprelease.planning.bounded_words import counted_rows, read_keys
+from dprelease.query.expressions.computed_order import closure
+from dprelease.query.grouping.group_keys import Key, key_of
+from dprelease.query.resolve import Query
+from dprelease.schema.columns import CategoryColumn, Column, CutColumn, expression_of
+from dprelease.schema.field_types import DROP
+
+
+def treatment(query: Query) -> dict[str, Any]:
+    """Return the record of one table: which rows count in it, and how its columns are read."""
+    roles = [*_of_keys(query), *_of_values(query)]
+    if query.unit.id is not None:
+        roles.append((query.unit.id, "id", "missing: drop"))
+    said: dict[str, list[str]] = {}
+    for column, role, words in roles:
+        held = said.setdefault(column, [])
+        # What a value becomes stands by itself where the column has no other part.
+        text = words if role == VALUE and not held else f"{role}; {words}"
+        held += [] if text in held or words in held else [text]
+    return computed_and_joined(query, {column: "; ".join(held) for column, held in said.items()})
+
+
+VALUE = "value"
+
+
+def _of_keys(query: Query) -> Iterator[tuple[str, str, str]]:
+    """Yield column, role and treatment of every key, of the table's own and of its family's."""
+    columns, read = query.table.columns, read_keys(query)
+    own = [key.column for key in query.key_columns]
+    for key in query.key_columns:
+        if key.read_from != key.column:
+            yield key.column, "key", f"the area in which that of '{key.leaf}' is declared to lie"
+    for key in read:
+        column = columns[key.column]
+        role = "key" if key.column in own else "key of other tables of the family"
+        words = _of_key(key, column) if query.private is None else _of_private_key(column)
+        yield key.column, role, words
+
+
+def _of_key(key: Key, column: Column) -> str:
+    missing = _cell(key, key.nulls)
+    if isinstance(column, CutColumn):
+        return f"missing: {missing}; outside the edges: {_cell(key, key.others)}"
+    if key.kind == "text":
+        return f"missing: {missing}; not declared: {_cell(key, key.others)}"
+    # What a truth value can't be is missing.
+    return f"missing: {missing}" + ("" if key.kind == "boolean" else "; outside the bounds: drop")
+
+
+def _cell(key: Key, place: int | None) -> str:
+    if place is None:
+        return DROP
+    value = key.values[place]
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _of_private_key(column: Column) -> str:
+    """Return what is treated of a key that is selected: any value may be one, but for lists."""
+    if isinstance(column, CategoryColumn | CutColumn):
+        outside = "not declared" if isinstance(column, CategoryColumn) else "outside the edges"
+        return f"missing: {column.nulls}; {outside}: {column.others}"
+    return "missing: drop"
+
+
+def _of_values(query: Query) -> Iterator[tuple[str, str, str]]:
+    """Yield what becomes of the values that measurements read."""
+    columns: Mapping[str, Column] = query.table.columns
+    for aggregate in (measurement.aggregate for measurement in query.measurements):
+        for name in aggregate.reads:
+            column = columns[name]
+            if name == aggregate.column and aggregate.lattice is not None:
+                nulls = getattr(column, "nulls", DROP)
+                yield name, VALUE, f"missing: {nulls}; outside the bounds: clamped"
+            elif aggregate.by_places:
+                key = key_of(name, column)
+                yield name, VALUE, _of_key(key, column) if isinstance(key, Key) else "missing: drop"
+            elif name != query.unit.id:
+                yield name, VALUE, "missing: not counted"
+
+
+def computed_and_joined(query: Query, columns: dict[str, str]) -> dict[str, Any]:
+    """Return the record of a query's columns with what is computed or joined written in."""
+    table, join = query.table, query.join
+    wanted = [name for name in columns if name in table.columns]
+    wanted += query.predicate.columns if query.predicate else ()
+    wanted += [m.aggregate.column for m in query.measurements if m.aggregate.column is not None]
+    wanted += [] if join is None else [left for left, _ in join.on]
+    described = dict(columns)
+    for name in closure(table.columns, query.formulas, wanted):
+        words = [described[name]] if name in described else []
+        if join is not None and name in join.columns:
+            words.append(f"from '{join.declared.table.name}'")
+        expression = expression_of(table.columns[name])
+        if expression is not None:
+            words.append(f"computed in each row: {expression}")
+        if words:
+            described[name] = "; ".join(words)
+    record: dict[str, Any] = {
+        "query": query.name,
+        "rows": counted_rows(query),
+        "columns": described,
+    }
+    if join is not None:
+        record["join"] = join.words(table.name)
+    return record
