@@ -8,12 +8,12 @@ above in balls and whole numbers. A claim that is too small is seen however litt
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dprelease.auditing.failures import Told
 from dprelease.auditing.stage import Stage
-from dprelease.documents.audits.audit_record import Found
+from dprelease.documents.audits.audit_record import Found, Untried
 from dprelease.planning.federated_plan import FederatedPlan
 from dprelease.planning.local_plan import LocalPlan
 
@@ -22,20 +22,24 @@ if TYPE_CHECKING:
     from dprelease.privacy.guarantee import Guarantee
     from dprelease.verification.certificate.verdicts import CertifiedClaim
 
+TOGETHER = " of all measurements together"
+SUMS = "a proof of what sums of several parties' messages cost"
+
 MOST_SLOTS = 1000
 """Parts of a change, of all measurements, up to which a proof takes seconds."""
 
 
-def composed_claims(stage: Stage, until: float, told: Told) -> list[Found]:
-    """Return which claims of the plan are false; what is proved, and what is not, is told.
+def composed_claims(stage: Stage, until: float, told: Told) -> tuple[list[Found], list[Untried]]:
+    """Return which claims of the plan are false, and which have no proof.
 
     `until`: the time, as `time.monotonic` tells it, after which nothing is begun.
     """
+    from dprelease.verification.certificate.verdicts import Verdict
     from dprelease.verification.second_opinion import second_opinion
 
     if time.monotonic() > until:
         told.left_out.append("what all measurements cost together")
-        return []
+        return [], []
     events, guarantee = _claimed(stage)
     findings = list[Found]()
     opinion = second_opinion(events, guarantee)
@@ -44,8 +48,17 @@ def composed_claims(stage: Stage, until: float, told: Told) -> list[Found]:
         findings.append(_found(claimed, f"at least {seen}, by the masses of the noise"))
     if sum(event.sensitivity.slots for event in events) > MOST_SLOTS:
         told.left_out.append("a proof of what so many measurements cost together")
-        return findings
-    return [*findings, *_refused(events, guarantee, told)]
+        return findings, []
+    verdicts = _verdicts(events, guarantee)
+    told.tried += [f"{one.claim.words}{TOGETHER}: {one.verdict.value}" for one in verdicts]
+    findings += [
+        _found(f"{one.claim.words} is {float(one.claim.claimed):.9g}", _proved(one))
+        for one in verdicts
+        if one.verdict is Verdict.REFUSED
+    ]
+    words = [f"a proof of {one.claim.words}" for one in verdicts if one.verdict is Verdict.OPEN]
+    words += [SUMS] * isinstance(stage.plan, FederatedPlan)
+    return findings, [Untried(query="", column="", mechanism=what) for what in words]
 
 
 def _claimed(stage: Stage) -> tuple[list[Event], Guarantee]:
@@ -58,14 +71,10 @@ def _claimed(stage: Stage) -> tuple[list[Event], Guarantee]:
     return [column.event for column in columns], plan.guarantee
 
 
-def _refused(events: Sequence[Event], guarantee: Guarantee, told: Told) -> Iterator[Found]:
+def _verdicts(events: Sequence[Event], guarantee: Guarantee) -> Sequence[CertifiedClaim]:
     from dprelease.verification.certificate.certify import certify, claims_of
-    from dprelease.verification.certificate.verdicts import Verdict
 
-    for one in certify(events, claims_of(guarantee.to_json())).claims:
-        told.tried.append(f"{one.claim.words} of all measurements together: {one.verdict.value}")
-        if one.verdict is Verdict.REFUSED:
-            yield _found(f"{one.claim.words} is {float(one.claim.claimed):.9g}", _proved(one))
+    return certify(events, claims_of(guarantee.to_json())).claims
 
 
 def _proved(one: CertifiedClaim) -> str:

@@ -132,7 +132,9 @@ def _audited(
             left_out += unsaid
     findings += more
     composed = Told(tried_words, left_out)
-    findings += composed_claims(stage, start + parts[2] * time_limit, composed)
+    false, unproved = composed_claims(stage, start + parts[2] * time_limit, composed)
+    findings += false
+    outcome["not_tried"] = unproved
     pairs = {name: pair for one in done for name in one.worst if (pair := one.pair(name))}
     alone = {name: one.pairs_alone(name) for one in done for name in one.worst}
     progress("black box")
@@ -142,7 +144,7 @@ def _audited(
             stage, pairs, at_once, alone, start + time_limit, progress
         )
         findings += [_exceeded(one) for one in bounds if not one.holds]
-        outcome |= {"black_box": bounds, "not_tried": untried}
+        outcome |= {"black_box": bounds, "not_tried": [*unproved, *untried]}
         left_out += failed
     told = Told(tried_words, left_out)
     audit = _sealed(stage, declaration, worst, told, outcome, findings)

@@ -38,7 +38,7 @@ from tests.auditing.build import IDS, declared
 from tests.auditing.test_sensitivities import claimed_less
 from tests.signatures.keys import copied
 
-UNTRIED = "not tried for want of time"
+UNTRIED = "not tried"
 ASKED = {"q": {"from": "people", "group_by": ["sex"], "columns": {"pay": {"sum": "pay"}}}}
 
 

@@ -31,6 +31,7 @@ from dprelease.auditing.black_box.proven_bounds import Group
 from dprelease.auditing.black_box.tiled_tables import Known
 from dprelease.planning.plan import Plan, PlannedColumn
 from dprelease.query.aggregates.frequent import Frequent
+from dprelease.schema.release import PRIVATE_KEYS
 from dprelease.system.late_dataclasses import dataclass
 
 DRAWS, CHOSEN, RELEASES = 10**6, 10**5, 4000
@@ -123,7 +124,8 @@ class TableQuestions:
 
     def _of_choices(self, one: Asked) -> Iterator[Group]:
         def wanted(column: PlannedColumn) -> bool:
-            return not column.measurement.is_vector
+            # Keys may be selected by noise, and are then a vector as well.
+            return not is_vector(column) or column.measurement.name == PRIVATE_KEYS
 
         names = frozenset(
             _name(part)

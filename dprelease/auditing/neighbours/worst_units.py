@@ -43,16 +43,21 @@ def worst_units(group: Group, query: Query, hits: Sequence[Hit]) -> Iterator[Sit
     crowd = _crowd(query.unit, _by_size(hits))
     replaced = query.neighbours is Neighbours.REPLACE
     if query.unit.id is None:
-        yield from _rows(hits, crowd, replaced=replaced)
-        for hit in [_least(hits), *_by_size(hits)[:ALONE]]:
+        rows = _rows(hits, crowd, replaced=replaced)
+        yield from itertools.islice(rows, 1)
+        yield Situation("the least row, alone", _least(hits).rows)
+        yield from rows
+        for hit in _by_size(hits)[:ALONE]:
             yield Situation("a row alone in its group", hit.rows)
         if replaced:
             yield from _changed(group, "a row", _by_size(hits)[0].rows, crowd)
         return
     made = list(_composed(query.unit, hits))
-    for words, unit in made:
+    (first, most), *rest = made
+    yield Situation(first, most, NOBODY, crowd)
+    yield Situation("a unit with the least row, alone", _least(hits).rows)
+    for words, unit in rest:
         yield Situation(words, unit, NOBODY, crowd)
-    yield Situation("a unit with one row, alone", _least(hits).rows)
     for words, unit in made[:ALONE]:
         yield Situation(f"{words}, alone in its groups", unit)
     words, unit = made[0]

@@ -99,6 +99,7 @@ def _of_manifests(stage: Stage, one: Path, other: Path) -> Iterator[str]:
 def _without_values(stage: Stage, record: dict[str, Any]) -> dict[str, Any]:
     """Return a manifest without digests, and without what is noised or computed of such."""
     public = {query.name for query in stage.queries if query.private is None}
+    public |= {part.name for part in stage.records}
     record.pop("digest")
     for file in [*record["files"], *(f for e in record.get("exports", ()) for f in e["files"])]:
         file.pop("sha256")
@@ -115,10 +116,13 @@ def _of_tables(stage: Stage, one: Path, other: Path, name: str) -> Iterator[str]
         yield f"columns, types or notes of '{name}'"
         return
     query = {query.name: query for query in stage.queries}.get(Path(name).stem)
-    if query is None or query.private is not None:
+    records = any(part.name == Path(name).stem for part in stage.records)
+    if not records and (query is None or query.private is not None):
         return
     if sides[0].num_rows != sides[1].num_rows:
         yield f"the number of rows of '{name}'"
+        return
+    if query is None:
         return
     keys = [key.column for key in query.keys.keys]
     if not sides[0].select(keys).equals(sides[1].select(keys)):

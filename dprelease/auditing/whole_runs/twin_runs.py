@@ -108,6 +108,8 @@ def _twins(
         base |= {**group.public}
         base |= lone(group.tables, _crowded(group, Situation("", NOBODY)), {}).other
     for group in groups:
+        if not group.queries:  # every record is published: one more is no neighbour
+            continue
         for ways in ((AS_DECLARED, AS_DECLARED), (TEXTS, AS_DECLARED)):
             nobody = _crowded(group, Situation("a unit that counts nowhere", _nowhere(group)))
             pair = _whole(group, nobody, base, ways)
@@ -165,8 +167,6 @@ def _nowhere(group: Group) -> dict[str, list[dict[str, object]]]:
 
 def _moves_nothing(stage: Stage, group: Group, pair: Pair) -> bool | None:
     """Return whether no exact integer differs; None where the engine fails, as runs will tell."""
-    if not group.queries:
-        return False  # each record is published, whatever it says
     try:
         one, other = found_of_pair(stage, pair, group.queries)
     except Unanswered:

@@ -102,7 +102,7 @@ def audit_words(told: Audit, *, wide: bool) -> list[str]:
     if told.black_box or told.not_tried:
         words.append(_bounded_words(told, wide=wide))
     if told.not_tried:
-        words.append("The time was up before all questions were drawn.")
+        words.append("Nothing is said of what was not tried.")
     if told.left_out:
         words.append("Left out, as the time was up or the engine fails on it:")
         words.append("\n".join(f"  {one_line(what)}" for what in told.left_out))
@@ -123,6 +123,6 @@ def _bounded_words(told: Audit, *, wide: bool) -> str:
         rows.append((name, *figures, one.statistic))
     for left in told.not_tried:
         name = f"{left.query}.{left.column}" if left.query else "the release"
-        rows.append((name, "", "not tried", "", "0", f"no time was left for {left.mechanism}"))
+        rows.append((name, "", "not tried", "", "0", left.mechanism))
     heading = "Epsilon as it is claimed, and what many draws show it to be at least:"
     return f"{heading}\n\n{table(rows, wide=wide, more=('told by',))}"

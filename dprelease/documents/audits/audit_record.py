@@ -80,7 +80,10 @@ class Bounded(Part):
 
 
 class Untried(Part):
-    """A question that the time did not reach, and that nothing is said of; named as `Bounded`."""
+    """A question that nothing is said of; named as `Bounded`.
+
+    The time did not reach it, no pair moves its measurement, or there is no proof of a claim.
+    """
 
     query: str
     column: str
@@ -121,7 +124,7 @@ class Audit(Part):
     canaries: Canaries | None
     black_box: list[Bounded] | None
     not_tried: list[Untried] = Field(default_factory=list)
-    """What draws were to be about, had there been time; without draws nothing was."""
+    """What draws were to be about and were not, and claims of the whole that have no proof."""
     findings: list[Found]
     digest: Digest
 
