@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.accessor.pricing import budget_of, charged_for, check_terms, column_of, priced
-from dprelease.accessor.session import Session, Spending, amount
-from dprelease.accessor.terms import Terms, keys_of, term
-from dprelease.errors import RunState, SessionError, UsageError
+from dprelease.accessor.session import Session, Spending
+from dprelease.accessor.terms import Terms, keys_of
+from dprelease.errors import RunState, UsageError
 from dprelease.exact.post_view import computed, to_pandas
 from dprelease.planning.bounded_words import counted_words
 from dprelease.planning.plan import Plan
@@ -113,9 +113,6 @@ def answer_sql(
 
 
 def _query(session: Session, question: Question, terms: Terms) -> Query:
-    what = "confidence (from 0.5 to 0.999999)"
-    if not 0.5 <= amount(term(terms, "confidence"), what) <= 0.999999:
-        raise SessionError("DP-SESSION-006", what=what)
     keys = keys_of(terms)
     columns, derive = question.columns, question.derive
     # Each predicate is checked as one expression of its own before they are joined.

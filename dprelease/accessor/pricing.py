@@ -18,6 +18,7 @@ from dprelease.planning.plan import Plan, make_plan
 from dprelease.privacy.renyi import rho_of
 from dprelease.query.resolve import Query
 from dprelease.release.charging import charges_of
+from dprelease.schema.amounts import confidence
 from dprelease.schema.asked_columns import CHOSEN
 from dprelease.schema.release import BudgetSpec
 from dprelease.schema.yaml_text.reader import Plain
@@ -37,6 +38,8 @@ def check_terms(terms: Terms, call: str) -> None:
     ------
     UsageError
         DP-SESSION-015 without epsilon and rho, 016 for a term of another kind.
+    SessionError
+        DP-SESSION-006 for a confidence out of range.
     """
     for name, wanted, kinds in TAKEN:
         given = terms.get(name)
@@ -45,11 +48,21 @@ def check_terms(terms: Terms, call: str) -> None:
             raise UsageError("DP-SESSION-016", name=name, wanted=wanted, kind=kind)
     if terms.get("epsilon") is None and terms.get("rho") is None:
         raise UsageError("DP-SESSION-015", what=f"{call}()")
+    confidence_of(terms)
+
+
+def confidence_of(terms: Terms) -> Fraction:
+    """Return how often margins hold; raises SessionError DP-SESSION-006."""
+    number = confidence(term(terms, "confidence"))
+    if number is None:
+        wanted = "number from 0.5 to 0.999999"
+        raise SessionError("DP-SESSION-006", what="confidence", wanted=wanted)
+    return number
 
 
 def budget_of(session: Session, terms: Terms) -> BudgetSpec:
     """Return the budget of one question."""
-    delta = amount(terms.get("delta", 0), "delta", zero=True)
+    delta = amount(term(terms, "delta"), "delta")
     asked = spending("A question", terms.get("epsilon"), delta, terms.get("rho"))
     if asked.rho is None:
         return BudgetSpec(epsilon=asked.epsilon, delta=delta, neighbours=session.neighbours)
@@ -138,7 +151,7 @@ def column_of(spec: Mapping[str, Plain], terms: Terms) -> dict[str, Plain]:
     if not chosen or noise != "auto":
         column["mechanism"] = _noise(noise)
     if not chosen:
-        column["margin"] = repr(float(term(terms, "confidence")))
+        column["margin"] = repr(float(confidence_of(terms)))
     return column
 
 

@@ -6,7 +6,6 @@ import threading
 import weakref
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from decimal import Decimal
 from fractions import Fraction
 from os import PathLike
 from pathlib import Path
@@ -17,7 +16,6 @@ from dprelease.errors import (
     BudgetError,
     Charge,
     DeclarationError,
-    DpReleaseError,
     RunState,
     SessionError,
     UsageError,
@@ -27,7 +25,8 @@ from dprelease.exact.answering import Answering
 from dprelease.exact.reading.sources import stored_columns
 from dprelease.ledger.ledger import Ledger
 from dprelease.numerics.entropy import Entropy
-from dprelease.numerics.rounding import exact
+from dprelease.numerics.rounding import Number
+from dprelease.planning.guarantees import budget_number
 from dprelease.privacy.unit import Neighbours
 from dprelease.release.key import key_of
 from dprelease.schema.load import read_table, table_from_mapping
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from dprelease.signatures.keys import SigningKey
-
-Number = int | float | str | Decimal | Fraction
 
 _LIVE: weakref.WeakValueDictionary[str, Session] = weakref.WeakValueDictionary()
 
@@ -76,17 +73,15 @@ class Spending:
         return f"epsilon {float(self.epsilon):g}, delta {float(self.delta):g}"
 
 
-def amount(value: Number, what: str, *, zero: bool = False) -> Fraction:
-    """Return a budget number exactly; a float stands for the decimal that it prints as.
+def amount(value: object, what: str) -> Fraction:
+    """Return an epsilon, a delta or a rho exactly; a float is the decimal that it prints as.
 
-    Raises SessionError DP-SESSION-006 unless it is finite and above zero (or zero, if allowed).
+    Raises SessionError DP-SESSION-006 for what no budget has.
     """
-    try:
-        number = value if isinstance(value, Fraction) else exact(str(value))
-    except (DpReleaseError, ValueError):
-        raise SessionError("DP-SESSION-006", what=what) from None
-    if number < 0 or (number == 0 and not zero):
-        raise SessionError("DP-SESSION-006", what=what)
+    number = budget_number(what, value)
+    if number is None:
+        wanted = "number from 0 to below 1" if what == "delta" else "finite number above zero"
+        raise SessionError("DP-SESSION-006", what=what, wanted=wanted)
     return number
 
 
@@ -100,7 +95,7 @@ def spending(what: str, epsilon: Number | None, delta: Fraction, rho: Number | N
         raise SessionError("DP-SESSION-011", what=what, found="none" if rho is None else "both")
     if rho is not None:
         return Spending(rho=amount(rho, "rho"))
-    return Spending(amount(epsilon or 0, "epsilon"), delta)
+    return Spending(amount(epsilon, "epsilon"), delta)
 
 
 class Session:
@@ -133,8 +128,8 @@ class Session:
     UsageError
         DP-SESSION-016 for a schema of another kind, such as a frame.
     SessionError
-        DP-SESSION-006 if the budget is not a number above zero, DP-SESSION-011 unless there is one
-        of epsilon and rho.
+        DP-SESSION-006 if the budget is not a number above zero, or its delta not one from 0 to
+        below 1; DP-SESSION-011 unless there is one of epsilon and rho.
     DeclarationError
         If the schema is not valid.
     """
@@ -162,7 +157,7 @@ class Session:
         if neighbours not in list(Neighbours):
             raise SessionError("DP-SESSION-007", known=", ".join(Neighbours))
         self.neighbours = Neighbours(neighbours)
-        self.delta = amount(delta, "delta", zero=True)
+        self.delta = amount(delta, "delta")
         self.budget = spending("A session", epsilon, self.delta, rho)
         signing = None if key is None else key_of(key)
         self.ledger = None if ledger is None else Ledger(ledger, signing)

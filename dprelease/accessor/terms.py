@@ -8,8 +8,8 @@ from difflib import get_close_matches
 from typing import Any, Literal, TypedDict, TypeVar, cast, get_args
 
 from dprelease.accessor.given import refusing_cells
-from dprelease.accessor.session import Number
 from dprelease.errors import SessionError, UsageError
+from dprelease.numerics.rounding import Number
 
 Noise = str | Mapping[str, str | float | bool | Sequence[str]]
 """A mechanism by name, or by name and shape: {"name": "asymmetric_laplace", "k": 1.2}."""

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 from fractions import Fraction
+from numbers import Integral, Real
 
 _DECIMAL = re.compile(r"[+-]?([0-9]{1,400}(\.[0-9]{0,400})?|\.[0-9]{1,400})([eE][+-]?[0-9]{1,3})?")
+
+_MOST_BITS = 2**13
+
+Number = int | float | str | Decimal | Fraction
+"""How numbers of budgets are written in Python; those of NumPy are, too."""
 
 
 def exact(text: str) -> Fraction:
@@ -20,6 +27,25 @@ def exact(text: str) -> Fraction:
     if not _DECIMAL.fullmatch(text):
         raise ValueError("not a decimal number")
     return Fraction(text)
+
+
+def exact_of(value: object) -> Fraction:
+    """Return the number that a decimal text, or a number of Python or NumPy, is.
+
+    A float stands for the decimal that it prints as.
+
+    Raises
+    ------
+    ValueError
+        For anything else: truth values, nan, inf, what has thousands of digits.
+    """
+    if isinstance(value, Fraction):
+        if max(value.numerator.bit_length(), value.denominator.bit_length()) > _MOST_BITS:
+            raise ValueError("a number of thousands of digits")
+        return value
+    if isinstance(value, bool) or not isinstance(value, str | Decimal | Real):
+        raise ValueError("not a number")
+    return exact(str(int(value) if isinstance(value, Integral) else value))
 
 
 def round_up(x: Fraction) -> float:

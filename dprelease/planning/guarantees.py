@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from dprelease.errors import BudgetError, Place
-from dprelease.numerics.rounding import plain_text, round_down, round_up
+from dprelease.numerics.rounding import exact_of, plain_text, round_down, round_up
 from dprelease.privacy.accounting import epsilon_at, pure_epsilon
 from dprelease.privacy.budget import Budget, Variant
 from dprelease.privacy.guarantee import HOLDS, Guarantee
@@ -19,6 +19,13 @@ from dprelease.schema.release import BudgetSpec
 LEAST_EPSILON, LARGEST_EPSILON = Fraction(1, 10**9), Fraction(100)
 LEAST_DELTA, LARGEST_DELTA = Fraction(1, 10**300), Fraction(1, 100)
 LEAST_RHO, LARGEST_RHO = Fraction(1, 10**12), Fraction(100)
+RANGES: dict[str, tuple[str, Fraction, Fraction, str, str]] = {
+    "epsilon": ("DP-BUDGET-001", LEAST_EPSILON, LARGEST_EPSILON, "1e-9", "100"),
+    "delta": ("DP-BUDGET-002", LEAST_DELTA, LARGEST_DELTA, "1e-300", "0.01"),
+    "rho": ("DP-BUDGET-009", LEAST_RHO, LARGEST_RHO, "1e-12", "100"),
+}
+"""Of one release: the code of what is beyond, the limits, and these as texts; a delta may be 0."""
+
 REPORTED_DELTA = Fraction(1, 10**9)
 """Where the epsilon of a zero-concentrated release is reported if it declares no delta."""
 
@@ -73,15 +80,55 @@ def check_budget(budget: BudgetSpec, place: Place) -> None:
 
 def budget_findings(budget: BudgetSpec, at: Callable[[str], Place]) -> Iterator[BudgetError]:
     """Yield BudgetError DP-BUDGET-001, 002, 009; `at` gives the place of a key of the budget."""
-    if budget.epsilon is not None and not LEAST_EPSILON <= budget.epsilon <= LARGEST_EPSILON:
-        text, place = plain_text(budget.epsilon), at("epsilon")
-        yield BudgetError("DP-BUDGET-001", place=place, found=text, least="1e-9", largest=100)
-    if budget.delta != 0 and not LEAST_DELTA <= budget.delta <= LARGEST_DELTA:
-        text, place = plain_text(budget.delta), at("delta")
-        yield BudgetError("DP-BUDGET-002", place=place, found=text, least="1e-300", largest="0.01")
-    if budget.rho is not None and not LEAST_RHO <= budget.rho <= LARGEST_RHO:
-        text, place = plain_text(budget.rho), at("rho")
-        yield BudgetError("DP-BUDGET-009", place=place, found=text, least="1e-12", largest=100)
+    for name, (_, least, largest, *_) in RANGES.items():
+        number = getattr(budget, name)
+        if number is None or (name == "delta" and number == 0) or least <= number <= largest:
+            continue
+        yield _out_of_range(name, plain_text(number), at(name))
+
+
+def budget_number(name: str, value: object) -> Fraction | None:
+    """Return an epsilon, a delta or a rho; None for what no budget has, of one release or of many.
+
+    An epsilon and a rho are above zero, a delta is not below it and less than 1, which protects
+    nobody.
+    """
+    try:
+        number = exact_of(value)
+    except ValueError:
+        return None
+    fits = 0 <= number < 1 if name == "delta" else number > 0
+    return number if fits else None
+
+
+def release_budget(place: Place, **numbers: object) -> BudgetSpec:
+    """Return the budget of one release, of numbers of any type; None where one is absent.
+
+    Raises
+    ------
+    BudgetError
+        DP-BUDGET-001, 002 or 009 for what is no number, or out of range.
+    """
+    given = {name: value for name, value in numbers.items() if value is not None}
+    known = {name: budget_number(name, value) for name, value in given.items()}
+    for name, number in known.items():
+        if number is None:
+            raise _out_of_range(name, _found(given[name]), place)
+    spec = BudgetSpec.model_validate(known)
+    check_budget(spec, place)
+    return spec
+
+
+def _found(value: object) -> str:
+    try:
+        return plain_text(exact_of(value))
+    except ValueError:
+        return "not a number"
+
+
+def _out_of_range(name: str, found: str, place: Place) -> BudgetError:
+    code, _, _, least, largest = RANGES[name]
+    return BudgetError(code, place=place, found=found, least=least, largest=largest)
 
 
 def reading(guarantee: Guarantee) -> dict[str, Any]:

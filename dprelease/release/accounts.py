@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +16,10 @@ from dprelease.ledger.lifetime import lifetime_of
 from dprelease.ledger.periods import Renewal
 from dprelease.ledger.signed_entries import outside_problem
 from dprelease.ledger.steps import RESERVE
-from dprelease.numerics.rounding import exact
-from dprelease.planning.guarantees import check_budget
+from dprelease.numerics.rounding import Number
+from dprelease.planning.guarantees import release_budget
 from dprelease.privacy.unit import Neighbours
 from dprelease.release.charging import ROWS
-from dprelease.schema.release import BudgetSpec
 from dprelease.signatures.signers import read_signers
 
 if TYPE_CHECKING:
@@ -32,13 +30,13 @@ def account_of(
     table: str,
     unit: str | None,
     neighbours: str,
-    epsilon: str | None,
-    delta: str,
-    rho: str | None,
+    epsilon: Number | None,
+    delta: Number | None,
+    rho: Number | None,
     renewal: Renewal | None = None,
     invariants: Sequence[str] = (),
 ) -> Account:
-    """Return the account of a table; numbers are decimal texts.
+    """Return the account of a table.
 
     `invariants`: what releases may publish exactly, by name.
 
@@ -55,9 +53,7 @@ def account_of(
         raise SessionError("DP-SESSION-007", known=", ".join(Neighbours))
     if (epsilon is None) == (rho is None):
         raise BudgetError("DP-BUDGET-006", place=Place(key="budget"), column=table)
-    numbers = [_number(text) for text in (epsilon, delta, rho)]
-    spec = BudgetSpec(epsilon=numbers[0], delta=numbers[1] or Fraction(0), rho=numbers[2])
-    check_budget(spec, Place(key="budget"))
+    spec = release_budget(Place(key="budget"), epsilon=epsilon, delta=delta, rho=rho)
     if invariants and neighbours != Neighbours.REPLACE:
         raise LedgerError("DP-LEDGER-021", table=table)
     amounts = (spec.epsilon, spec.delta, spec.rho)
@@ -88,16 +84,6 @@ def renewal_of(every: str | None, begins: str | None, periods: int | None) -> Re
     if problem:
         raise LedgerError("DP-LEDGER-017", problem=problem)
     return None
-
-
-def _number(text: str | None) -> Fraction | None:
-    try:
-        return None if text is None else exact(text)
-    except ValueError:
-        place = Place(key="budget")
-        raise BudgetError(
-            "DP-BUDGET-001", place=place, found="not a number", least="1e-9", largest=100
-        ) from None
 
 
 def open_account(

@@ -14,6 +14,7 @@ from dprelease.errors import DpReleaseError, Place, RunState
 from dprelease.errors.local_paths import refuse_uris
 from dprelease.exact.engines import frame_of, open_engine, refuse_unknown_frames
 from dprelease.exact.post_view import computed, to_pandas
+from dprelease.numerics.rounding import Number, exact_of, plain_text
 from dprelease.planning.declaration_findings import several
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
@@ -51,8 +52,8 @@ def sql(
     statement: str,
     schema: Schemas,
     *,
-    epsilon: str | float,
-    delta: str | float = 0,
+    epsilon: Number,
+    delta: Number = 0,
     neighbours: str = "add_remove",
     mechanism: str | Mapping[str, str | float] = "auto",
     ledger: str | Path | None = None,
@@ -162,8 +163,8 @@ def declare(
     statement: str,
     schema: Schemas,
     *,
-    epsilon: str | float,
-    delta: str | float,
+    epsilon: Number,
+    delta: Number,
     neighbours: str,
     mechanism: str | Mapping[str, str | float],
     ledger: str | Path | None,
@@ -181,7 +182,11 @@ def declare(
     release: dict[str, Any] = {
         "title": statement[:1000],
         "tables": [os.path.relpath(path.absolute(), folder) for path in paths],
-        "budget": {"epsilon": str(epsilon), "delta": str(delta), "neighbours": neighbours},
+        "budget": {
+            "epsilon": _written(epsilon),
+            "delta": _written(delta),
+            "neighbours": neighbours,
+        },
         "mechanism": mechanism
         if isinstance(mechanism, str)
         else {name: str(value) for name, value in mechanism.items()},
@@ -193,6 +198,14 @@ def declare(
     text = yaml.safe_dump(release, sort_keys=False, allow_unicode=True)
     with _in_the_statement():
         return declaration_of(text, folder / FILE), selected
+
+
+def _written(number: object) -> str:
+    """Return a number as a release file has it; what is none is refused where that is read."""
+    try:
+        return plain_text(exact_of(number))
+    except ValueError:
+        return number if isinstance(number, str) else type(number).__name__
 
 
 def _in_memory(

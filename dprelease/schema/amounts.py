@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 
+from dprelease.numerics.rounding import exact_of
 from dprelease.schema.field_types import refuse
 from dprelease.schema.model import Model
 
@@ -15,6 +16,15 @@ def above_zero(value: Fraction | None) -> Fraction | None:
     if value is not None and value <= 0:
         refuse("DP-RELEASE-004")
     return value
+
+
+def confidence(value: object) -> Fraction | None:
+    """Return how often a margin of error holds; None for what is no number, or out of range."""
+    try:
+        number = exact_of(value)
+    except ValueError:
+        return None
+    return number if Fraction(1, 2) <= number <= Fraction(999_999, 1_000_000) else None
 
 
 def at_most_one(spec: Model, *names: str) -> None:

@@ -17,7 +17,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from dprelease.numerics.rounding import plain_text
-from dprelease.schema.amounts import above_zero, at_most_one
+from dprelease.schema.amounts import above_zero, at_most_one, confidence
 from dprelease.schema.column_words import WORDS, OfColumn, Origin, QuantileSpec
 from dprelease.schema.field_types import (
     Exact,
@@ -59,10 +59,10 @@ def _confidence(value: object) -> object:
     if isinstance(value, bool) or value in ("true", "false"):
         return DEFAULT_CONFIDENCE if to_bool(value) else None
     try:
-        share = _percentage(value)
+        share = confidence(_percentage(value))
     except PydanticCustomError:
-        share = Fraction(0)  # neither a truth value nor a number
-    if not Fraction(1, 2) <= share <= Fraction(999_999, 1_000_000):
+        share = None  # neither a truth value nor a number
+    if share is None:
         refuse("DP-RELEASE-005")
     return share
 

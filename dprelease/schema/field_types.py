@@ -13,7 +13,7 @@ from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError
 
 from dprelease.errors.local_paths import CODE as URI_CODE
 from dprelease.errors.local_paths import uri_fields
-from dprelease.numerics.rounding import exact
+from dprelease.numerics.rounding import exact_of
 
 DROP = "drop"
 UNUSABLE = re.compile("[\0\ud800-\udfff]")
@@ -68,14 +68,11 @@ def _none_of(value: object) -> str:
 
 def to_fraction(value: object) -> Fraction:
     """Return the exact number of a decimal text or a Python number."""
-    if isinstance(value, Fraction):
-        return value
-    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        refuse("DP-DECL-004", problem=f"{_none_of(value)} is none")
     try:
-        return exact(str(value))
+        return exact_of(value)
     except ValueError:
-        refuse("DP-DECL-004", problem=f"'{str(value)[:60]}' is none")
+        told = f"'{str(value)[:60]}'" if isinstance(value, str | float) else _none_of(value)
+        refuse("DP-DECL-004", problem=f"{told} is none")
 
 
 def to_exact(value: object) -> Fraction:

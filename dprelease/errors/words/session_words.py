@@ -60,7 +60,7 @@ TEMPLATES: dict[str, Template] = {
         fix="ask in the process that made the session; a copy would spend the same budget twice.",
     ),
     "DP-SESSION-006": Template(
-        cause="The session needs a finite number above zero for {what}.",
+        cause="The session needs a {wanted} for {what}.",
         fix="give it as a number or a decimal text, for example epsilon='0.5'.",
     ),
     "DP-SESSION-008": Template(

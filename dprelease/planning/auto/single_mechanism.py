@@ -10,13 +10,12 @@ from types import MappingProxyType
 from dprelease.errors import BudgetError, Place
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
-from dprelease.numerics.rounding import exact, round_down
+from dprelease.numerics.rounding import Number, round_down
 from dprelease.planning.auto.candidates import delta_of_cell
 from dprelease.planning.calibration import Shape, UnscaledNoise, solve, typical_error
-from dprelease.planning.guarantees import check_budget
+from dprelease.planning.guarantees import budget_of, release_budget
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.unit import Move, Sensitivity
-from dprelease.schema.release import BudgetSpec
 
 GOLDEN = (math.sqrt(5) - 1) / 2
 REFINEMENTS = 9
@@ -25,8 +24,8 @@ REFINEMENTS = 9
 
 def calibrate(
     mechanism: str,
-    epsilon: str | float,
-    delta: str | float = 0,
+    epsilon: Number,
+    delta: Number = 0,
     *,
     sensitivity: int = 1,
     answers: int = 1,
@@ -44,7 +43,7 @@ def calibrate(
         DP-BUDGET-001 or 002 for a budget out of range, DP-BUDGET-003 for noise without a pure
         guarantee at delta 0, DP-BUDGET-004 if nothing fits, DP-MECH-001 to 005 for the shape.
     """
-    budget = requested(str(epsilon), str(delta))
+    budget = requested(epsilon, delta)
     kind = registry.get(mechanism, Place())
     moves = Sensitivity(1, (Move(sensitivity, answers),))
     if budget.needs_pure_noise and not kind.pure:
@@ -61,27 +60,15 @@ def calibrate(
     return solved(kind, {**first, **shape}, budget, moves)  # which says why there is none
 
 
-def requested(epsilon: str, delta: str) -> Budget:
-    """Return the budget that two decimal texts ask for.
+def requested(epsilon: Number, delta: Number) -> Budget:
+    """Return the budget that two numbers ask for.
 
     Raises
     ------
     BudgetError
         DP-BUDGET-001 or 002 for what is no number, or out of range.
     """
-    amounts = []
-    limits = ((epsilon, "001", "1e-9", "100"), (delta, "002", "1e-300", "0.01"))
-    for text, code, least, largest in limits:
-        try:
-            amounts.append(exact(text))
-        except ValueError:
-            place = Place(key="epsilon" if code == "001" else "delta")
-            raise BudgetError(
-                f"DP-BUDGET-{code}", place=place, found="not a number", least=least, largest=largest
-            ) from None
-    spec = BudgetSpec(epsilon=amounts[0], delta=amounts[1])
-    check_budget(spec, Place())
-    return Budget.of(epsilon=amounts[0], delta=amounts[1])
+    return budget_of(release_budget(Place(), epsilon=epsilon, delta=delta))
 
 
 def solved(

@@ -13,6 +13,7 @@ from dprelease.errors import DpReleaseError, Place, VerificationError
 from dprelease.errors.local_paths import refuse_uris
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
+from dprelease.numerics.rounding import Number, exact_of
 from dprelease.privacy.event import Event
 from dprelease.query.local_records import RecordColumn, Records, resolve_records
 from dprelease.tables import formats
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def local_estimate(
-    path: str | Path, column: str, *, records: str | None = None, confidence: float = 0.95
+    path: str | Path, column: str, *, records: str | None = None, confidence: Number = 0.95
 ) -> tuple[Estimate, ...]:
     """Return what a local release tells of one column: its mean, or the frequency of each value.
 
@@ -54,6 +55,7 @@ def local_estimate(
         than was published; `dprelease.verify` says more.
     """
     refuse_uris(path)
+    confidence = float(exact_of(confidence))
     if not 0.0 < confidence < 1.0:
         raise ValueError("a confidence lies between 0 and 1")
     folder = Path(path)
