@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from dprelease.accessor.chosen import Chosen
 from dprelease.accessor.rows import Questions
 from dprelease.accessor.session import Session, session_of
 from dprelease.errors import DataError, SessionError
-from dprelease.exact.reading.frames import kind_of_object
+from dprelease.exact.reading.arrow import decoded, readable
+from dprelease.exact.reading.cell_texts import Reading
+from dprelease.exact.reading.frames import (
+    arrow_cells,
+    attempt,
+    is_of_python,
+    is_sparse,
+    kind_of_object,
+    labels,
+)
 from dprelease.exact.reading.sources import stored_columns
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
-    import pyarrow as pa
 
 TOKEN = "dprelease"
 """Key in `DataFrame.attrs`; the value is an opaque id, never a session: pandas copies attrs."""
 
+
 NUMBERS = "biufmMO"
 """NumPy's kinds of values that are what their bytes are: an object is what is at its address."""
+
+AS_READ = Reading(decodes=True)
 
 
 class DpAccessor(Questions):
@@ -84,71 +95,97 @@ class DpAccessor(Questions):
         column or a declared one that came later may have looked at several rows at once.
         """
         known, frame = session.snapshot(token), self._frame
-        if not _same_index(frame.index, known.index):
+        attempt(session.declared, lambda: _refuse_other_rows(frame, known, session))
+
+
+def _refuse_other_rows(frame: pd.DataFrame, known: pd.DataFrame, session: Session) -> None:
+    if not _same_index(frame.index, known.index):
+        raise SessionError("DP-SESSION-002")
+    names, registered = labels(frame), labels(known)
+    for name in stored_columns(session.declared):
+        if max(names.count(name), registered.count(name)) > 1:
+            raise DataError("DP-DATA-003", table=session.table.name, column=name)
+        if name not in names:
+            continue
+        if name not in registered:
+            raise SessionError("DP-SESSION-010", column=name)
+        places = (names.index(name), registered.index(name))
+        if not _same_cells(frame.iloc[:, places[0]].array, known.iloc[:, places[1]].array):
             raise SessionError("DP-SESSION-002")
-        names, registered = _names(frame), _names(known)
-        for name in stored_columns(session.declared):
-            if max(names.count(name), registered.count(name)) > 1:
-                raise DataError("DP-DATA-003", table=session.table.name, column=name)
-            if name in names and name not in registered:
-                raise SessionError("DP-SESSION-010", column=name)
-            if name in names and not _same_column(frame[name], known[name]):
-                raise SessionError("DP-SESSION-002")
-
-
-def _names(frame: pd.DataFrame) -> list[str]:
-    """Return the names of columns that are texts, as declared ones are."""
-    return [name for name in frame.columns if isinstance(name, str)]
-
-
-class _Values(Protocol):
-    """A series or an index."""
-
-    @property
-    def dtype(self) -> object:
-        """Return the type of its values."""
-
-    @property
-    def array(self) -> pd.api.extensions.ExtensionArray:
-        """Return its values."""
-
-    def equals(self, other: Any, /) -> bool:
-        """Return whether another one has the same values."""
 
 
 def _same_index(one: pd.Index, other: pd.Index) -> bool:
     """Return whether two indexes have the same values, a NaN as another one."""
-    return _equal(one, other) or _same_floats(one, other)
+    import pandas as pd
 
-
-def _same_column(one: pd.Series, other: pd.Series) -> bool:
-    """Return whether two series have one type and the same values, whatever their indexes.
-
-    A NaN is the same as another one.
-    """
-    if one.dtype != other.dtype:
-        return False
-    if _same_bytes(one.array, other.array):
+    if one is other:
         return True
-    one, other = (each.reset_index(drop=True) for each in (one, other))
-    return _equal(one, other) or _same_floats(one, other)
-
-
-def _equal(one: _Values, other: _Values) -> bool:
-    """Return what pandas says; what can't be compared, as a signalling NaN, is not equal.
-
-    Raises MemoryError, which says nothing of the values.
-    """
-    try:
-        return one.equals(other)
-    except MemoryError:
-        raise
-    except Exception:  # noqa: BLE001 - classes of the caller's own may fail at anything
+    if isinstance(one, pd.MultiIndex) and isinstance(other, pd.MultiIndex):
+        return one.nlevels == other.nlevels and all(
+            _same_index(one.get_level_values(level), other.get_level_values(level))
+            for level in range(one.nlevels)
+        )
+    if isinstance(one, pd.MultiIndex) or isinstance(other, pd.MultiIndex):
         return False
+    if isinstance(one, pd.RangeIndex) and isinstance(other, pd.RangeIndex):
+        return one.equals(other)
+    arrays = (one.array, other.array)
+    if _same_type(*arrays):
+        return _same_cells(*arrays)
+    numpy = pd.arrays.NumpyExtensionArray
+    numbers = all(type(array) is numpy and not is_of_python(array) for array in arrays)
+    return numbers and one.equals(other)
+
+
+def _same_cells(one: Any, other: Any) -> bool:
+    """Return whether two arrays of pandas have one type and say the same, a NaN as another one.
+
+    What no question can read, for its type, is not compared, unless pandas holds it as numbers.
+    """
+    import pandas as pd
+
+    if len(one) != len(other) or not _same_type(one, other):
+        return False
+    if not _is_read(one):
+        arrays = pd.arrays
+        held = (arrays.IntervalArray, arrays.PeriodArray, arrays.TimedeltaArray)
+        return type(one) not in held or one.equals(other)
+    if _same_bytes(one, other) or (_is_plain(one) and one.equals(other)):
+        return True
+    mine, others = (arrow_cells(each, AS_READ) for each in (one, other))
+    return _same_arrow(mine, others)
+
+
+def _is_read(array: Any) -> bool:
+    """Return whether questions read arrays of this type."""
+    cells = arrow_cells(array[:0], AS_READ)
+    return cells is not None and readable(cells) is not None
+
+
+def _is_plain(array: Any) -> bool:
+    """Return whether pandas compares arrays of this type quickly, and asks no Python object."""
+    import pandas as pd
+
+    arrays = pd.arrays
+    return type(array) in (
+        arrays.ArrowExtensionArray, arrays.ArrowStringArray, arrays.DatetimeArray,
+    )  # fmt: skip
+
+
+def _same_type(one: Any, other: Any) -> bool:
+    import pandas as pd
+
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, pd.Categorical):
+        return _same_type(one.categories.array, other.categories.array)
+    if is_sparse(one):
+        return bool(one.dtype.subtype == other.dtype.subtype)
+    return not _is_read(one) or bool(one.dtype == other.dtype)
 
 
 def _same_bytes(one: Any, other: Any) -> bool:
-    """Return whether numbers stand in equal bytes; False says nothing.
+    """Return whether numbers stand in equal bytes, or objects are the same; False says nothing.
 
     That takes a third of the time of comparing numbers, which makes as many truth values, and
     several times as many where some may be missing.
@@ -157,13 +194,14 @@ def _same_bytes(one: Any, other: Any) -> bool:
     import pandas as pd
 
     nullable = (pd.arrays.IntegerArray, pd.arrays.FloatingArray, pd.arrays.BooleanArray)
-    if type(one) is not type(other):
-        return False
-    if type(one) in nullable:  # and none that somebody derived from them
+    if type(one) in nullable:
         missing = [np.asarray(each.isna()) for each in (one, other)]
         return _equal_bytes(*missing) and _equal_bytes(*(_filled(each) for each in (one, other)))
-    if type(one) is pd.arrays.NumpyExtensionArray:
-        return _equal_bytes(np.asarray(one), np.asarray(other))
+    if isinstance(one, pd.Categorical):
+        same = one.categories is other.categories or _same_index(one.categories, other.categories)
+        return same and _equal_bytes(*(np.asarray(each.codes) for each in (one, other)))
+    if isinstance(one, pd.arrays.NumpyExtensionArray | pd.arrays.StringArray):
+        return _equal_bytes(*(np.asarray(each) for each in (one, other)))
     return False
 
 
@@ -177,7 +215,9 @@ def _filled(array: Any) -> np.ndarray[Any, Any]:
 def _equal_bytes(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
     import pyarrow as pa
 
-    if one.dtype.kind not in NUMBERS or not (one.flags.c_contiguous and other.flags.c_contiguous):
+    if one.dtype != other.dtype or one.dtype.kind not in NUMBERS:
+        return False
+    if not (one.flags.c_contiguous and other.flags.c_contiguous):
         return False
     mine, others = (
         pa.foreign_buffer(each.__array_interface__["data"][0], each.nbytes, each)
@@ -187,26 +227,22 @@ def _equal_bytes(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool
     return equal
 
 
-def _same_floats(one: _Values, other: _Values) -> bool:
-    """Return what pandas does not of floats of Arrow's, whose NaN equals nothing, nor itself."""
+def _same_arrow(one: Any, other: Any) -> bool:
+    """Return whether Arrow's cells say the same, in which a NaN equals nothing, nor itself."""
     import numpy as np
-    import pandas as pd
     import pyarrow as pa
 
-    kind: Any = one.dtype
-    if one.dtype != other.dtype or not isinstance(kind, pd.ArrowDtype):
-        return False
-    if not pa.types.is_floating(kind.pyarrow_dtype):
-        return False
-    mine, others = (_held(column) for column in (one, other))
-    missing = np.array_equal(mine.is_null().to_numpy(), others.is_null().to_numpy())
-    return missing and np.array_equal(mine.to_numpy(), others.to_numpy(), equal_nan=True)
-
-
-def _held(column: _Values) -> pa.ChunkedArray:
-    array: Any = column.array
-    held: pa.ChunkedArray = array.__arrow_array__()
-    return held
+    one, other = (
+        pa.chunked_array([each]) if isinstance(each, pa.Array) else each for each in (one, other)
+    )
+    if one.type == other.type and one.equals(other):
+        return True
+    one, other = (decoded(e) if pa.types.is_dictionary(e.type) else e for e in (one, other))
+    if pa.types.is_floating(one.type):
+        missing = np.array_equal(one.is_null().to_numpy(), other.is_null().to_numpy())
+        return missing and np.array_equal(one.to_numpy(), other.to_numpy(), equal_nan=True)
+    equal: bool = one.equals(other)
+    return equal
 
 
 def dp(frame: pd.DataFrame) -> DpAccessor:

@@ -22,6 +22,7 @@ from dprelease.errors import (
 )
 from dprelease.errors.local_paths import refuse_uris
 from dprelease.exact.answering import Answering
+from dprelease.exact.reading.frames import attempt, labels
 from dprelease.exact.reading.sources import stored_columns
 from dprelease.ledger.ledger import Ledger
 from dprelease.numerics.entropy import Entropy
@@ -231,11 +232,15 @@ class Session:
             if self._first and not vouched:
                 return None
             token = Entropy().words(2).tobytes().hex()
-            names = set(stored_columns(self.declared))
-            self._frames[token] = frame.loc[:, [name in names for name in frame.columns]].copy()
+            self._frames[token] = attempt(self.declared, lambda: self._copied(frame))
             self._first = self._first or token
             _LIVE[token] = self
             return token
+
+    def _copied(self, frame: pd.DataFrame) -> pd.DataFrame:
+        names = stored_columns(self.declared)
+        places = [place for place, name in enumerate(labels(frame)) if name in names]
+        return frame.iloc[:, places].copy()
 
     def snapshot(self, token: str) -> pd.DataFrame:
         """Return the registered rows of an id that `register` gave."""

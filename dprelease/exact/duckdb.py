@@ -370,6 +370,7 @@ class Engine:
         rows = self._ask(f"DESCRIBE {given.relation}", given)
         stored = {str(name): str(kind) for name, kind, *_ in rows}
         stored |= {name: kind for name, kind in given.coarse.items() if name in stored}
+        stored |= given.objects
         given.physical = {n: stored[n] for n in stored_columns(given.declared) if n in stored}
 
     def _checked(self, given: Input, opened: Opened) -> str:

@@ -13,7 +13,7 @@ from dprelease.errors import DataError
 from dprelease.exact.asked_floats import needed
 from dprelease.exact.connection import AWAITING, FEW_FILES, FORGETTING
 from dprelease.exact.reading.coded_frames import CodedRows
-from dprelease.exact.reading.frames import to_arrow
+from dprelease.exact.reading.frames import object_columns, to_arrow
 from dprelease.exact.reading.relations import batches_of, is_relation
 from dprelease.exact.reading.sources import Opened, open_files, stamp
 from dprelease.exact.reading.told_places import place_of, told_at
@@ -67,6 +67,8 @@ class Input:
     """Columns that the source compares otherwise than by their characters; see `RULES`."""
     coarse: dict[str, str] = field(default_factory=dict)
     """Columns of Parquet whose instants the engine can't read as they are, and their types."""
+    objects: dict[str, str] = field(default_factory=dict)
+    """Columns of Python objects that are refused where they are read, and their type."""
     copies: dict[Path, Path] = field(default_factory=dict)
     """Plain copies of text files, which the engine reads in their place."""
     uncopied: set[Path] = field(default_factory=set)
@@ -257,10 +259,8 @@ def find_input(
     if is_relation(frame):
         batches = batches_of(frame, declared)
         return Input(declared, relation, rows={relation: batches}, collations=batches.collations)
-    if isinstance(frame, CodedRows):
-        return Input(declared, relation, None, frame.table, codes=frame.codes, texts=frame.texts)
     if frame is not None:
-        return Input(declared, relation, arrow=to_arrow(frame, declared))
+        return _of_frame(declared, relation, frame)
     source = declared.table.source
     refusal = beyond(declared)
     if refusal is not None:
@@ -282,6 +282,14 @@ def find_input(
             declared, relation, opened, rows={relation: cells}, collations=cells.collations
         )
     return Input(declared, relation, opened)
+
+
+def _of_frame(declared: Declared, relation: str, frame: object) -> Input:
+    if isinstance(frame, CodedRows):
+        table, more = frame.table, {"codes": frame.codes, "texts": frame.texts}
+    else:
+        table, more = to_arrow(frame, declared), {}
+    return Input(declared, relation, arrow=table, objects=object_columns(table), **more)
 
 
 def _of_server(declared: Declared, relation: str, servers: Servers) -> Input:

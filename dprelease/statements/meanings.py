@@ -12,7 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dprelease.errors import DataError
-from dprelease.errors.words.data_words import CONVERT, DAYS, NUMBERED, SPELLED, TWINS
+from dprelease.errors.words.data_words import (
+    CONVERT,
+    DAYS,
+    NUMBERED,
+    OF_ANY_TYPE,
+    SPELLED,
+    TWINS,
+)
 from dprelease.query import quoting
 from dprelease.schema.columns import (
     CategoryColumn,
@@ -31,6 +38,7 @@ from dprelease.statements.values.physical import (
     FAMILY_OF,
     FLOATS,
     INTEGERS,
+    OBJECTS,
     SMALL_INTEGERS,
     ZONED,
     base_type,
@@ -118,6 +126,8 @@ def typed(
 
 def _way(name: str, column: Column, stored: str) -> str:
     """Return what helps where a stored type can't be read as declared."""
+    if stored == OBJECTS:
+        return OF_ANY_TYPE.format(column=name)
     if stored not in FAMILY_OF:
         return CONVERT
     if isinstance(column, TextColumn):

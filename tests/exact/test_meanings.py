@@ -22,6 +22,7 @@ import pytest
 
 from dprelease.errors import DataError, State
 from dprelease.exact.duckdb import Engine
+from dprelease.exact.reading.frames import is_of_objects
 from dprelease.statements.meanings import typed
 from tests.covering import sampled
 from tests.exact.build import ask, declare, exact, write_parquet
@@ -518,7 +519,8 @@ def test_identifiers_in_every_column() -> None:
     arrow = pa.array([one.bytes], pa.uuid())
     table = pa.table({"name of arrow": arrow, "name of text": [str(one)]})
     found = meanings(declared_for(["arrow", "text"], ["name"]), table)
-    found |= meanings({"name of object": COLUMNS["name"]}, pd.DataFrame({"name of object": [one]}))
+    coded = {"type": "category", "values": [str(one)]}
+    found |= meanings({"of objects": coded}, pd.DataFrame({"of objects": [one]}))
     assert set(map(tuple, found.values())) == {(str(one),)}
 
 
@@ -564,8 +566,8 @@ def every_column() -> dict[str, Any]:
     return columns | {"identifiers": objects([uuid.UUID(int=5)]), "nothing": objects([None, None])}
 
 
-TEXTUAL = re.compile("^str|capitals|loud|words|arrow.*string|json|identifiers|nothing")
-"""Columns whose cells are texts; Python objects may be others, which are refused as columns are."""
+TEXTUAL = re.compile("^str|capitals|loud|words|arrow.*string|json")
+"""Columns whose cells are texts; Python objects may be others, and are refused whatever they are."""
 
 
 @pytest.mark.parametrize("name", every_column())
@@ -578,12 +580,14 @@ def test_what_is_declared_a_text_is_stored_as_texts(name: str) -> None:
             "true",
             "True",
             "TRUE",
-            str(uuid.UUID(int=5)),
             None,
         )
         return
     with pytest.raises(DataError, match="DP-DATA-004") as caught:
         meanings({"v": COLUMNS["name"]}, frame)
+    if is_of_objects(frame["v"].array):
+        assert "stored as OBJECT" in str(caught.value)
+        return
     assert caught.value.fix == (
         "a text is told by its spelling, and of 01 and 1.0 only the number 1 is stored: store it as "
         "text, in pandas by read_csv(..., dtype={'v': str}), or declare the type that it has."
@@ -737,7 +741,7 @@ def test_sparse_objects_are_read_cell_by_cell() -> None:
     cells = np.array(["1", 2, b"x", None, 34.0], dtype=object)
     sparse = pd.Series(pd.arrays.SparseArray(cells, dtype=pd.SparseDtype(object)))
     found = meanings(declared_for(["s"], ["code"]), pd.DataFrame({"code of s": sparse}))
-    assert found == {"code of s": ["1", "2", None, None, "34"]}
+    assert found == {"code of s": ["1", "2", "x", None, "34"]}
 
 
 def test_empty_texts_are_missing_unless_they_are_declared() -> None:
@@ -766,74 +770,27 @@ def test_declared_values_that_say_the_same_are_told_apart_by_texts_alone() -> No
         )
 
 
-def test_ids_in_columns_of_objects_stay_apart() -> None:
-    """Each is what it says (V25); a float, which may be several ids, is refused as a column of it."""
-    declared = declare(
-        {"id": {"type": "integer"}},
-        privacy_unit={"id": "id", "max_groups": 1, "max_rows_per_group": 1},
-    )
-    query = ask(declared, {"people": {"count_distinct": "id"}})
-    nothing = [None, float("nan"), pd.NaT]
-    cells = [1, "1.0", 2**53, 2**53 + 1, "9007199254740993.0", 10**30, *nothing]
-    assert exact(query, pd.DataFrame({"id": objects(cells)}))["people"] == [4]
-    for cell in (1.0, np.float32(1), float(2**53), float("inf")):
-        with pytest.raises(DataError, match="DP-DATA-005"):
-            exact(query, pd.DataFrame({"id": objects([*cells, cell])}))
-
-
-LOSSES: dict[str, tuple[dict[str, Any], list[Any], list[Any]]] = {
-    "zeros of texts": (
-        {"type": "text"},
-        ["01", None, float("nan"), pd.NaT, uuid.UUID(int=5), b"1", [1]],
-        [1, 1.0, np.int8(1), True, decimal.Decimal(1), DAYS[0], np.datetime64(DAYS[0])],
-    ),
-    "categories that say the same": (
-        {"type": "category", "values": ["1", "01", "a"]},
-        ["01", "1", None, float("nan"), pd.NaT, uuid.UUID(int=5), b"1", [1]],
-        [1, 1.0, np.float32(1), True, decimal.Decimal(1), DAYS[0], np.datetime64(DAYS[0])],
-    ),
-    "categories beyond floats": (
-        {"type": "category", "values": ["1", "9007199254740993"]},
-        ["1", 1, 2**53 + 1, decimal.Decimal(1), None, float("nan")],
-        [1.0, float(2**53), np.float32(1)],
-    ),
-    "integers without bounds": (
-        {"type": "integer"},
-        ["1", 1, 2**53 + 1, decimal.Decimal(1), None, float("nan"), DAYS[0], True],
-        [1.0, float(2**53), np.float32(1)],
-    ),
-}
-"""A declaration, cells that it has in a column of objects, and cells that it has not."""
-
-
-@pytest.mark.share(0.5)
-@pytest.mark.parametrize("kind", LOSSES)
-@pytest.mark.parametrize("dtype", ["object", "category"])
-def test_cells_are_refused_where_columns_of_their_kind_are(kind: str, dtype: str) -> None:
-    """A reader of parts makes them of texts, for the sake of other rows: 1 of 01, floats of ids."""
-    column, good, bad = LOSSES[kind]
-    if dtype == "category":
-        good = [cell for cell in good if not isinstance(cell, list) and cell is not True]
-    meanings({"v": column}, pd.DataFrame({"v": objects(good).astype(dtype)}))
-    for cell in bad:
-        rest = [one for one in good if isinstance(one, str) or one is None]
-        frame = pd.DataFrame({"v": objects([*rest, cell]).astype(dtype)})
-        with pytest.raises(DataError, match=r"DP-DATA-0(04|15)"):
-            meanings({"v": column}, frame)
-        exact(ask(declare({"v": column}), {"rows": {"count": "*"}}), frame)  # where it is not read
+def test_ids_are_no_python_objects() -> None:
+    """A float among them may be several ids (V25), and whether there is one is up to the cells."""
+    for column in ({"type": "integer"}, {"type": "integer", "lower": 0, "upper": 9}):
+        unit = {"id": "id", "max_groups": 1, "max_rows_per_group": 1}
+        query = ask(
+            declare({"id": column}, privacy_unit=unit), {"people": {"count_distinct": "id"}}
+        )
+        for cells in ([1, 2**53 + 1], ["1", None], [1, 1.0], [np.float32(1)], []):
+            with pytest.raises(DataError, match=r"DP-DATA-004.*stored as OBJECT"):
+                exact(query, pd.DataFrame({"id": objects(cells)}))
 
 
 def test_a_line_of_a_long_csv_file_changes_no_other_part_of_it() -> None:
     """pandas types parts of a file apart: a letter made '01' of 1 in thousands of rows beside it."""
-    parts = [[1, 2, 1], ["01", "02", "01"]]
     query = ask(declare({"v": {"type": "text"}}), {"n": {"count": "*"}}, where="v = '01'")
-    for part in parts:
+    for part in ([1, 2, 1], ["01", "02", "01"], []):
         frame = pd.DataFrame({"v": pd.Series([*part, "A7"], dtype=object)})
-        if "01" in part:
-            assert exact(query, frame)["n"] == [2]
-            continue
         with pytest.raises(DataError, match="DP-DATA-004"):
             exact(query, frame)
+    whole = pd.read_csv(io.StringIO("v\n01\n02\n01\nA7\n"), dtype=str)
+    assert exact(query, whole)["n"] == [2]
 
 
 ODD_CATEGORIES = ["a", "\ud800", 1, 2.5, True, None, b"a", (1,), datetime.date(2024, 2, 29), NOON]
@@ -846,7 +803,7 @@ def test_categories_of_any_kind_are_read_cell_by_cell() -> None:
     known = [code for code in ODD_CATEGORIES if code is not None and code is not True]
     frame = pd.DataFrame({"v": pd.Categorical(ODD_CATEGORIES[:4] + known[4:], known)})
     plain = pd.DataFrame({"v": objects(frame["v"])})
-    assert exact(query, frame)["rows"].tolist() == exact(query, plain)["rows"].tolist() == [3, 1, 1]
+    assert exact(query, frame)["rows"].tolist() == exact(query, plain)["rows"].tolist() == [4, 1, 1]
 
 
 def test_computed_columns_are_floats_whatever_their_bounds() -> None:

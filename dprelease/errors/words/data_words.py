@@ -32,6 +32,12 @@ ALIKE_STORED = (
 )
 ALIKE_SELECTED = "select {spelled} in its place, spelled alike in all tables that have this {use}"
 """What helps where a source holds different texts equal; templates."""
+OF_ANY_TYPE = (
+    "each Python object has a type of its own, and numbers may have lost zeros or digits: "
+    f"{AS_TEXT}; what no reader has made a number of becomes text by "
+    "astype({{'{column}': 'str'}}), and whole numbers become Int64"
+)
+"""As `CONVERT`, of a pandas column of Python objects; a template."""
 
 GIVEN: dict[str, Template] = {
     "DP-DATA-017": Template(

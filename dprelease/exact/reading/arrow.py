@@ -34,7 +34,7 @@ def readable(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray |
     if isinstance(kind, pa.BaseExtensionType):
         return _extension(column)
     if pa.types.is_dictionary(kind) and not _is_text(kind.value_type):
-        return readable(_decoded(column))
+        return readable(decoded(column))
     for applies, change in _changes():
         if applies(kind):
             return change(column)
@@ -150,7 +150,8 @@ def _extension(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray
     return readable(pa.chunked_array(storage, type=column.type.storage_type))
 
 
-def _decoded(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+def decoded(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a dictionary column as its values."""
     import pyarrow as pa
 
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
@@ -166,7 +167,7 @@ def _unicode(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     if all(map(_is_unicode, chunks)):
         return texts
     if pa.types.is_dictionary(texts.type):
-        return _unicode(_decoded(texts))
+        return _unicode(decoded(texts))
     views = pa.types.is_string_view(texts.type)
     wide = pa.large_binary() if pa.types.is_large_string(texts.type) else pa.binary()
     held = texts.cast(pa.binary_view() if views else wide)

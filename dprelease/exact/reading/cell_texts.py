@@ -34,21 +34,6 @@ MICROSECONDS |= {"s": 1_000_000, "ms": 1000, "us": 1}
 EPOCH = datetime.datetime(1970, 1, 1)
 
 
-STORED: tuple[tuple[tuple[type, ...], str], ...] = (
-    ((str,), "VARCHAR"),
-    ((np.datetime64, datetime.datetime), "TIMESTAMP"),
-    ((np.bool_, bool), "BOOLEAN"),
-    ((np.integer, int), "BIGINT"),
-    ((np.float16, np.float32), "FLOAT"),
-    ((np.floating, float), "DOUBLE"),
-    ((decimal.Decimal,), "DECIMAL"),
-    ((datetime.date,), "DATE"),
-    ((uuid.UUID,), "UUID"),
-)
-"""The engine's types of columns of such objects alone: the first that holds, a truth value is
-an integer, too."""
-
-
 @dataclass(frozen=True, slots=True)
 class Reading:
     """How the texts of a column will be read, so that days and instants are written likewise.
@@ -56,7 +41,8 @@ class Reading:
     `zone`: where instants are local. `is_timely`: by their texts, days and instants are told, how
     far they are from Greenwich included. `layout`: a format by which texts of ISO 8601 would be
     read as other days. `by_text`: no number says what is asked, for its text has lost it.
-    `is_exact`: a float that stands for several whole numbers says none of them.
+    `is_exact`: a float that stands for several whole numbers says none of them. `decodes`: bytes
+    are the text that they are in UTF-8.
     """
 
     zone: str = UTC
@@ -64,6 +50,7 @@ class Reading:
     layout: str | None = None
     by_text: bool = False
     is_exact: bool = False
+    decodes: bool = False
 
     @classmethod
     def of(cls, column: Column, zone: str) -> Self:
@@ -71,6 +58,11 @@ class Reading:
         if not isinstance(column, DateColumn | TimestampColumn):
             return cls(zone)
         return cls(zone, True, column.format if is_other_order(column.format) else None)
+
+    @classmethod
+    def of_objects(cls, column: Column, zone: str) -> Self:
+        """Return the same for Python objects, where libraries leave texts of files as bytes."""
+        return replace(cls.of(column, zone), decodes=True)
 
     @classmethod
     def of_cells(cls, column: Column, zone: str, *, is_id: bool) -> Self:
@@ -90,46 +82,46 @@ def texts_of(cells: Iterable[object], reading: Reading = AS_TEXT) -> list[str | 
     return [_text(cell, reading) for cell in cells]
 
 
-def stored_as(cells: Iterable[object], texts: Iterable[str | None]) -> list[str]:
-    """Return as what cells would be stored in columns of their own kinds; `texts` is of `texts_of`.
-
-    Cells without a value have no kind.
-    """
-    kinds = {type(cell) for cell, text in zip(cells, texts, strict=True) if text is not None}
-    return sorted({_stored(kind) for kind in kinds})
-
-
-def _stored(kind: type) -> str:
-    return next(stored for kinds, stored in STORED if issubclass(kind, kinds))
-
-
 def _text(cell: object, reading: Reading) -> str | None:
     """Return what a cell says; None if it says nothing, or can't be asked."""
     try:
-        return _telling(cell, reading)
+        text = _telling(cell, reading)
+        return text if text is None or _is_unicode(text) else None
     except Exception:  # noqa: BLE001 - classes of the caller's own may fail at anything
         return None
 
 
 def _telling(value: object, reading: Reading) -> str | None:
-    if isinstance(value, str):
-        text = str.__str__(value)
-        return text if _is_unicode(text) else None
     if isinstance(value, np.datetime64):
         return _numpy_instant(value, reading)
     if isinstance(value, np.float16 | np.float32):
         value = float(str(value))  # the number that it says, not the one that it is as 64 bits
     if isinstance(value, np.generic):
-        value = float(value) if isinstance(value, np.floating) else value.item()
+        value = _plain_scalar(value)
+    if isinstance(value, bytes):
+        value = bytes.decode(value, "utf-8") if reading.decodes else None
+    if isinstance(value, str):
+        return str.__str__(value)
     if isinstance(value, bool):
         return "true" if value else "false"  # as the engine writes them
     if isinstance(value, int | float | decimal.Decimal):
         return None if reading.by_text else _number(value, reading)
+    if isinstance(value, datetime.date):
+        return _day_or_instant(value, reading)
+    return uuid.UUID.__str__(value) if isinstance(value, uuid.UUID) else None
+
+
+def _plain_scalar(value: np.generic) -> object:
+    """Return one of NumPy's scalars as Python's own; None for a duration, an integer there."""
+    if isinstance(value, np.floating):
+        return float(value)
+    return None if isinstance(value, np.timedelta64) else value.item()
+
+
+def _day_or_instant(value: datetime.date, reading: Reading) -> str | None:
     if isinstance(value, datetime.datetime):
         return _instant(value, reading)
-    if isinstance(value, datetime.date):
-        return _day(value, reading)
-    return uuid.UUID.__str__(value) if isinstance(value, uuid.UUID) else None
+    return _day(value, reading)
 
 
 def _number(value: float | decimal.Decimal, reading: Reading) -> str | None:
@@ -168,8 +160,7 @@ def _decimal(value: decimal.Decimal) -> str | None:
 
 
 def _instant(value: datetime.datetime, reading: Reading) -> str | None:
-    # pandas' NaT passes as a datetime, and is the only one that differs from itself.
-    if value != value or not datetime.MINYEAR <= value.year <= datetime.MAXYEAR:
+    if not datetime.MINYEAR <= value.year <= datetime.MAXYEAR:  # pandas' NaT, whose year is NaN
         return None
     offset = value.utcoffset()
     plain = datetime.datetime(

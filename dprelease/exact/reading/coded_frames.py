@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dprelease.exact.reading.frames import to_arrow, within_memory
+from dprelease.exact.reading.frames import attempt, to_arrow
 from dprelease.exact.reading.told_places import told_at
 from dprelease.schema.columns import CategoryColumn
 from dprelease.schema.load import Declared
@@ -50,7 +50,7 @@ def coded(frame: object, declared: Declared) -> CodedRows:
     """
     with told_at([_Asked(declared, {})], is_read=False):
         table = to_arrow(frame, declared)
-    return within_memory(declared, lambda: _with_codes(table, declared))
+    return attempt(declared, lambda: _with_codes(table, declared))
 
 
 def _with_codes(table: pa.Table, declared: Declared) -> CodedRows:

@@ -1,19 +1,28 @@
-"""pandas and Arrow frames as Arrow tables of the declared columns."""
+"""pandas and Arrow frames as Arrow tables of the declared columns.
+
+Each stored type has one conversion, which depends on the type alone, and which no value can stop.
+pandas looks at values again wherever it makes a series or an index of Python objects, and fails at
+some: none is made of them here.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from dprelease.errors import DataError, FrameError, State
+import numpy as np
+
+from dprelease.errors import DataError, DpReleaseError, FrameError, State
 from dprelease.errors.words.data_words import CONVERT
 from dprelease.exact.reading.arrow import is_odd_decimal, readable
-from dprelease.exact.reading.cell_texts import Reading, stored_as, texts_of
+from dprelease.exact.reading.cell_texts import Reading, texts_of
 from dprelease.exact.reading.sources import named, stored_columns
 from dprelease.schema.load import Declared
 from dprelease.statements.meanings import loses
 from dprelease.statements.values.source_equality import is_no_id
+from dprelease.statements.values.physical import OBJECTS, OF_OBJECTS
+from dprelease.system.answered import answered
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,47 +43,57 @@ def to_arrow(frame: object, declared: Declared) -> pa.Table:
     FrameError
         DP-DATA-017 if it is not a frame.
     """
-    return within_memory(declared, lambda: _to_arrow(frame, declared))
+    return attempt(declared, lambda: _to_arrow(frame, declared))
 
 
-def within_memory(declared: Declared, work: Callable[[], Made]) -> Made:
-    """Return what `work` makes of a frame; raise DP-DATA-006 where memory does not suffice.
+def attempt(declared: Declared, work: Callable[[], Made]) -> Made:
+    """Return what `work` makes of a frame; raise DP-DATA-006 for whatever a library raises.
 
-    Arrow's own words, which say how much was asked for, go no further.
+    Its words, which may quote a cell or say how much memory was asked for, go no further, and
+    neither does its exception: a traceback would print it.
     """
-    import pyarrow as pa
-
-    try:
-        return work()
-    except (MemoryError, pa.ArrowException):
-        failure = DataError("DP-DATA-006", state=State.NOTHING, **named(declared, False))
+    failure: DataError | None = None
+    with answered():
+        try:
+            return work()
+        except DpReleaseError:
+            raise
+        except Exception:  # noqa: BLE001 - pandas, Arrow and classes of the caller's own
+            failure = DataError("DP-DATA-006", state=State.NOTHING, **named(declared, False))
     raise failure
 
 
 def _to_arrow(frame: object, declared: Declared) -> pa.Table:
     import pyarrow as pa
 
-    if isinstance(frame, pa.Table):
-        names = [str(name) for name in frame.column_names]
-    elif _is_pandas(frame):
-        names = [str(name) for name in frame.columns]  # type: ignore[attr-defined]
-    else:
-        kind = kind_of_object(frame)
-        raise FrameError("DP-DATA-017", table=declared.table.name, kind=kind)
-    folded = [name.casefold() for name in names]
+    arrow, names = isinstance(frame, pa.Table), _names(frame, declared)
+    folded = [name.casefold() for name in names if name is not None]
     wanted = [name for name in stored_columns(declared) if name in names]
     for name in stored_columns(declared):
         if folded.count(name.casefold()) > 1:
             raise DataError("DP-DATA-003", table=declared.table.name, column=name)
-    if isinstance(frame, pa.Table):
-        arrays = {name: frame[name] for name in wanted}
-    else:
-        arrays = {name: _array(frame[name], name, declared) for name in wanted}  # type: ignore[index]
-    if not arrays:
+    columns = {}
+    for name in wanted:
+        place: Any = names.index(name)
+        if arrow:
+            columns[name] = read_as_declared(frame.column(place), name, declared)  # type: ignore[attr-defined]
+        else:
+            columns[name] = _of_pandas(frame.iloc[:, place].array, name, declared)  # type: ignore[attr-defined]
+    if not columns:
         return pa.table({"dp_row": pa.nulls(len(frame))})  # type: ignore[arg-type]
-    return pa.table(
-        {name: read_as_declared(array, name, declared) for name, array in arrays.items()}
-    )
+    return pa.table(columns)
+
+
+def _names(frame: object, declared: Declared) -> list[str | None]:
+    """Return the names of a frame's columns, None for what is no text; raises DP-DATA-017."""
+    import pyarrow as pa
+
+    if isinstance(frame, pa.Table):
+        return list(frame.column_names)
+    if _is_pandas(frame):
+        return labels(frame)  # type: ignore[arg-type]
+    kind = kind_of_object(frame)
+    raise FrameError("DP-DATA-017", table=declared.table.name, kind=kind)
 
 
 def kind_of_object(given: object) -> str:
@@ -89,59 +108,124 @@ def _is_pandas(frame: object) -> bool:
     return pandas is not None and isinstance(frame, pandas.DataFrame)
 
 
-def _array(series: pd.Series, name: str, declared: Declared) -> pa.Array | pa.ChunkedArray:
+def _of_pandas(array: Any, name: str, declared: Declared) -> pa.Array | pa.ChunkedArray:
+    """Return a column of a pandas frame that the engine reads; raises as `read_as_declared`."""
     import pyarrow as pa
 
-    series = _dense(series)
-    if series.dtype == object or getattr(series.dtype, "storage", None) == "python":
-        return _objects(series, name, declared)
-    if getattr(series.dtype, "name", "") == "category":
-        return _categories(series, name, declared)
-    failed = False
-    try:
-        array = pa.Array.from_pandas(series)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        failed = True
-    if failed:
-        raise _mistyped(name, str(series.dtype), declared)
-    return array
+    if is_of_objects(array) and _loses_objects(name, declared):
+        return pa.nulls(len(array), pa.binary())
+    column = declared.table.columns[name]
+    cells = arrow_cells(array, Reading.of_objects(column, declared.table.time_zone))
+    if cells is None:
+        raise _mistyped(name, type_name(array), declared)
+    return read_as_declared(cells, name, declared)
 
 
-def _objects(series: pd.Series, name: str, declared: Declared) -> pa.Array:
-    """Return the texts of Python objects; nothing, of the type of a cell that may have lost its.
+def _loses_objects(name: str, declared: Declared) -> bool:
+    """Return whether some Python object may have lost what the declared type is read from.
 
     pandas reads a long file by parts, each with types of its own: one row with a letter, or without
-    a value, makes texts or floats of thousands beside it, and objects of the column. As such a type
-    it is refused where it is asked of, like a column that was stored in it.
+    a value, makes texts or floats of thousands beside it, and objects of the column. Whether it
+    holds such objects is up to its cells; so it is refused whatever it holds.
     """
-    import pyarrow as pa
-
     column = declared.table.columns[name]
-    texts = texts_of(series, Reading.of(column, declared.table.time_zone))
-    types = {
-        "BOOLEAN": pa.bool_(),
-        "BIGINT": pa.int64(),
-        "FLOAT": pa.float32(),
-        "DOUBLE": pa.float64(),
-        "DECIMAL": pa.decimal128(38, 0),
-        "DATE": pa.date32(),
-        "TIMESTAMP": pa.timestamp("us"),
-    }
-    for stored in stored_as(series, texts):
-        is_id = name == declared.table.privacy_unit.id
-        if loses(column, stored) or (is_id and is_no_id(stored)):
-            return pa.nulls(len(series), types[stored])
-    return pa.array(texts, type=pa.string())
+    is_id = name == declared.table.privacy_unit.id
+    return is_id or any(loses(column, stored) for stored in OF_OBJECTS)
 
 
-def _categories(series: pd.Series, name: str, declared: Declared) -> pa.Array | pa.ChunkedArray:
-    """Return a categorical column as its cells are: what a category is, is read like any cell."""
+def object_columns(table: pa.Table) -> dict[str, str]:
+    """Return the columns of `to_arrow` that are refused as Python objects, and that type."""
     import pyarrow as pa
 
-    values = _array(series.cat.categories.to_series(), name, declared)
+    return {field.name: OBJECTS for field in table.schema if pa.types.is_binary(field.type)}
+
+
+def labels(frame: pd.DataFrame) -> list[str | None]:
+    """Return the names of columns, in their order; None for a label that is no text."""
+    return [str.__str__(label) if issubclass(type(label), str) else None for label in frame.columns]
+
+
+def is_sparse(array: Any) -> bool:
+    """Return whether an array holds the cells alone that differ from one value."""
+    import pandas as pd
+
+    return isinstance(array, pd.arrays.SparseArray)
+
+
+def is_of_objects(array: Any) -> bool:
+    """Return whether a type says nothing of its cells: each of them has its own."""
+    import pandas as pd
+
+    if isinstance(array, pd.Categorical):
+        return is_of_objects(array.categories.array)
+    if is_sparse(array):
+        return bool(array.dtype.subtype.kind == "O")
+    is_plain = type(array) is pd.arrays.NumpyExtensionArray
+    return is_plain and bool(array.dtype.numpy_dtype.kind == "O")
+
+
+def is_of_python(array: Any) -> bool:
+    """Return whether an array holds Python objects, be they texts alone."""
+    import pandas as pd
+
+    return is_of_objects(array) or isinstance(array, pd.arrays.StringArray)
+
+
+def type_name(array: Any) -> str:
+    """Return the name of a stored type; nothing in it is a value."""
+    if is_sparse(array):
+        return f"Sparse[{array.dtype.subtype}]"
+    return str(array.dtype) if _is_known(array) else type(array.dtype).__name__
+
+
+def arrow_cells(array: Any, reading: Reading) -> pa.Array | pa.ChunkedArray | None:
+    """Return the cells of a pandas array, Python objects among them as texts.
+
+    None if Arrow has no type for its own, or it is none of pandas' own: other classes convert as
+    they like.
+    """
+    import pandas as pd
+    import pyarrow as pa
+
+    if not _is_known(array):
+        return None
+    if isinstance(array, pd.Categorical):
+        return _category_cells(array, reading)
+    if is_sparse(array):
+        array = _dense(array)
+    if is_of_python(array):
+        return pa.array(texts_of(np.asarray(array, dtype=object), reading), pa.large_string())
+    series = pd.Series(array, copy=False)
+    try:
+        pa.Array.from_pandas(series.iloc[:0])
+    except (pa.ArrowException, NotImplementedError, TypeError, ValueError):
+        return None
+    return pa.Array.from_pandas(series)
+
+
+def _is_known(array: Any) -> bool:
+    """Return whether an array is of a class of pandas that is converted, and of none derived."""
+    import pandas as pd
+
+    arrays = pd.arrays
+    known = (
+        arrays.ArrowExtensionArray, arrays.ArrowStringArray, arrays.BooleanArray,
+        arrays.DatetimeArray, arrays.FloatingArray, arrays.IntegerArray,
+        arrays.NumpyExtensionArray, arrays.SparseArray, arrays.StringArray, pd.Categorical,
+    )  # fmt: skip
+    return isinstance(array, known) and type(array).__module__.partition(".")[0] == "pandas"
+
+
+def _category_cells(array: pd.Categorical, reading: Reading) -> pa.Array | pa.ChunkedArray | None:
+    """Return a categorical array; what a category is, is read like any cell."""
+    import pyarrow as pa
+
+    values = arrow_cells(array.categories.array, reading)
+    if values is None:
+        return None
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
-    codes = series.cat.codes.to_numpy()
+    codes = np.asarray(array.codes)
     places = pa.array(codes, mask=codes < 0)
     texts = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
     if texts and values.null_count == 0 and len(values.unique()) == len(values):
@@ -149,9 +233,14 @@ def _categories(series: pd.Series, name: str, declared: Declared) -> pa.Array | 
     return values.take(places)
 
 
-def _dense(series: pd.Series) -> pd.Series:
-    sparse = hasattr(series.dtype, "fill_value")
-    return series.sparse.to_dense() if sparse else series  # type: ignore[attr-defined]
+def _dense(array: Any) -> Any:
+    """Return all cells of a sparse array; floats of integers that a missing one may fill up."""
+    import pandas as pd
+
+    kind, fill = array.dtype.subtype, type(array.dtype.fill_value)
+    if kind.kind in "biu" and not issubclass(fill, bool | int | np.integer | np.bool_):
+        kind = np.dtype(float)
+    return pd.arrays.NumpyExtensionArray(np.asarray(array, dtype=kind))
 
 
 def read_as_declared(
@@ -173,7 +262,7 @@ def read_as_declared(
         return pa.nulls(len(given), pa.decimal128(38, 0))  # refused, as other decimals are
     column = readable(given)
     if column is None:
-        raise _mistyped(name, str(given.type), declared)
+        raise _mistyped(name, str(kind), declared)
     return column
 
 

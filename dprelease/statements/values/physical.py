@@ -44,6 +44,12 @@ durations are no value of any declared type.
 
 FAMILY_OF = {kind: family for family, kinds in FAMILIES.items() for kind in kinds}
 
+OBJECTS = "OBJECT"
+"""What pandas calls columns of Python objects, which is no type of the engine."""
+
+OF_OBJECTS = ("BOOLEAN", "BIGINT", "DOUBLE", "DECIMAL", "DATE", "TIMESTAMP")
+"""The engine's types of columns of such objects alone, but for texts, in which nothing is lost."""
+
 DECLARED_AS = {
     "integer": "BIGINT",
     "number": "DOUBLE",
