@@ -20,7 +20,6 @@ from dprelease.exact.reading.cell_texts import Reading, texts_of
 from dprelease.exact.reading.sources import named, stored_columns
 from dprelease.schema.load import Declared
 from dprelease.statements.meanings import loses
-from dprelease.statements.values.source_equality import is_no_id
 from dprelease.statements.values.physical import OBJECTS, OF_OBJECTS
 from dprelease.system.answered import answered
 
