@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import random
 from pathlib import Path
 
+import duckdb
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease.exact.reading.plain import Packing
+from dprelease.exact.reading.sources import open_files
+from tests.covering import thinned
 from tests.exact.build import ask, declare, exact
 
 ROWS = {"rows": {"count": "*"}}
@@ -62,6 +66,94 @@ def test_a_quote_that_nobody_doubled_is_its_own_rows_misfortune(text: str, tmp_p
     assert counted(path)[1:] == [1] * (len(KEYS) - 1)
 
 
+WIDE = st.integers(1, 4)
+DIALECTS = [(",", '"'), (";", '"'), ("\t", "'"), ("|", '"')]
+
+
+def fields(line: str, delimiter: str, quote: str) -> list[str] | None:
+    """Return the fields of one line, letter by letter; None for a quote that is out of place."""
+    found, at = [], 0
+    while True:
+        text = ""
+        if line[at : at + 1] == quote:
+            at += 1
+            while line[at : at + 1] != quote or line[at + 1 : at + 2] == quote:
+                if at >= len(line):
+                    return None
+                text += line[at]
+                at += 2 if line[at] == quote else 1
+            at += 1
+        else:
+            while at < len(line) and line[at] != delimiter:
+                text += line[at]
+                at += 1
+        found.append(text)
+        if at == len(line):
+            return found
+        if line[at] != delimiter:
+            return None
+        at += 1
+
+
+@pytest.mark.parametrize(
+    ("dialect", "packed"), thinned(DIALECTS, ["none", "gzip"], together=1), ids=str
+)
+@given(data=st.data(), width=WIDE, ends=st.sampled_from(["\n", "\r\n", "\r"]), last=st.booleans())
+def test_a_line_counts_if_it_has_as_many_fields_as_the_header(
+    dialect: tuple[str, str],
+    packed: str,
+    data: st.DataObject,
+    width: int,
+    ends: str,
+    last: bool,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """Whatever is in them and stands in other lines; an empty line is none."""
+    delimiter, quote = dialect
+    cells = ["a", "", "NA", "b", quote * 2, f"{quote}c{quote}", f"{quote}x{delimiter}{quote}"]
+    cells += [f"{quote}NA{quote}", f"{quote}y{quote * 2}{quote}", " ", "é", f"{quote}q{quote}r"]
+    texts = st.lists(st.sampled_from(cells), min_size=max(width - 1, 0), max_size=width + 2)
+    lines = [delimiter.join(line) for line in data.draw(st.lists(texts, max_size=5))]
+    names = [f"c{i}" for i in range(width)]
+    text = ends.join([delimiter.join(names), *lines]) + (ends if last else "")
+    path = tmp_path_factory.mktemp("lines") / ("t.csv.gz" if packed == "gzip" else "t.csv")
+    path.write_bytes(gzip.compress(text.encode()) if packed == "gzip" else text.encode())
+    whole = [fields(line, delimiter, quote) for line in lines if line]
+    rows = [row for row in whole if row is not None and len(row) == width]
+    wanted = [[None if cell in ("", "NA") else cell for cell in row] for row in rows]
+    for read in (names, names[:1], names[-1:]):
+        places = [names.index(name) for name in read]
+        assert rows_of(path, dialect, read) == [[row[i] for i in places] for row in wanted], lines
+
+
+def rows_of(path: Path, dialect: tuple[str, str], names: list[str]) -> list[list[str | None]]:
+    """Return the rows that we read, of a plain file or of a copy."""
+    source = {"path": str(path), "delimiter": dialect[0], "quote": dialect[1], "nulls": ["", "NA"]}
+    declared = declare({name: {"type": "text"} for name in names}, source=source)
+    assert declared.table.source is not None
+    opened = open_files(declared, declared.table.source)
+    relation, plain = opened.relation, path.with_name("plain")
+    if opened.reader is not None:
+        opened.reader.packing.write(path, plain)
+        relation = opened.reader.relation([plain])
+    columns = ", ".join(f'"{name}"' for name in names)
+    with duckdb.connect() as connection:
+        return [list(row) for row in connection.sql(f"SELECT {columns} FROM {relation}").fetchall()]
+
+
+@pytest.mark.parametrize("line", ["k1,1,", 'k1,1,""', "k1,1,2", "k1", "", ",k1,1", "k1,1,,"])
+def test_a_field_too_few_or_too_many(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f"k,n\nk0,1\n{line}\nk2,1\nk3,\n")
+    assert counted(path)[:5] == [1, 0, 1, 1, 0]
+
+
+def test_a_header_may_have_the_name_of_the_column_more(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("k,DP_MORE\nk0,1\nk1,1,\nk2,\n")
+    assert counted(path)[:3] == [1, 0, 1]
+
+
 def mixed(seed: int) -> str:
     """Return rows of keys whose lines end in one way or another."""
     chosen = random.Random(seed)
@@ -72,8 +164,6 @@ def mixed(seed: int) -> str:
 @pytest.mark.parametrize("packed", ["none", "gzip"])
 def test_lines_may_end_in_any_way(seed: int, packed: str, tmp_path: Path) -> None:
     """Ends of lines are as in pandas; one that is not like the others would stop the engine."""
-    import gzip
-
     data = ("k,n\n" + mixed(seed)).encode()
     path = tmp_path / ("t.csv.gz" if packed == "gzip" else "t.csv")
     path.write_bytes(gzip.compress(data) if packed == "gzip" else data)

@@ -13,6 +13,7 @@ from dprelease.exact.reading.plain import Packing, is_marked, opened
 from dprelease.query import quoting
 from dprelease.schema.columns import IntegerColumn, NumberColumn, is_stored
 from dprelease.schema.load import Declared
+from dprelease.schema.model import free_name
 from dprelease.schema.source_files import find_files, problem_of
 from dprelease.schema.table import MOST_COLUMNS, Source
 from dprelease.statements.values.written_forms import plain_number
@@ -29,6 +30,8 @@ FORMATS = {
 HEADER_LIMIT = 1 << 20
 LONGEST_RECORD = 1 << 26
 CSV_BUFFER = 2 * LONGEST_RECORD
+NOWHERE = "\r"
+"""A text that is in no CSV file: the ends of its lines are line feeds by the time it is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +39,20 @@ class TextReader:
     """How text files are read: an engine's function, its options, and what stands for columns.
 
     `packing`: how their bytes are understood. `numbers`: columns with their plain forms as SQL.
+    `rows`: of CSV, what is selected of the lines that are read, and a condition on them.
     """
 
     packing: Packing
     function: str
     options: str
     numbers: tuple[tuple[str, str], ...]
+    rows: tuple[str, str] = ("", "")
 
     def relation(self, files: Sequence[Path]) -> str:
         """Return the relation of plain files."""
         read = f"{self.function}({listed(files)}, {self.options})"
+        selected, condition = self.rows
+        read = f"(SELECT {selected} FROM {read} WHERE {condition})" if selected else read
         plain = [f"{value} AS {quoting.identifier(name)}" for name, value in self.numbers]
         return f"(SELECT * REPLACE ({', '.join(plain)}) FROM {read})" if plain else read
 
@@ -197,7 +204,9 @@ def text_reader(declared: Declared, source: Source, files: Sequence[Path]) -> Te
     if source.kind == "csv":
         header = _common_header(declared, source, files)
         numbers = _numbers(declared, source, header)
-        return TextReader(packing, "read_csv", _csv(source, header), numbers)
+        more = free_name("dp_more", {name.casefold() for name in header})
+        options, rows = _csv(source, header, more), _rows(declared, source, header, more)
+        return TextReader(packing, "read_csv", options, numbers, rows)
     names = stored_columns(declared)
     options = (
         f"format = 'newline_delimited', columns = {_struct(names)}, auto_detect = false, "
@@ -256,21 +265,38 @@ def _common_header(declared: Declared, source: Source, files: Sequence[Path]) ->
     return first
 
 
-def _csv(source: Source, header: Sequence[str]) -> str:
+def _rows(declared: Declared, source: Source, header: Sequence[str], more: str) -> tuple[str, str]:
+    """Return what is selected of lines, and the condition that one has just as many fields.
+
+    By its own word the engine takes a line with one field too many if that is empty. So it reads a
+    column more, `more`, and tells apart what is empty and what is not there: a line has the last
+    field of the header and none behind it. What is missing by `nulls` is told behind that.
+    """
+    known = {name.casefold() for name in stored_columns(declared)}
+    columns = [quoting.identifier(name) for name in header if name.casefold() in known]
+    nulls = ", ".join(quoting.text(null) for null in source.nulls)
+    values = [f"CASE WHEN {one} NOT IN ({nulls}) THEN {one} END AS {one}" for one in columns]
+    replaced = f" REPLACE ({', '.join(values)})" if values else ""
+    last, behind = quoting.identifier(header[-1]), quoting.identifier(more)
+    return f"* EXCLUDE ({behind}){replaced}", f"{last} IS NOT NULL AND {behind} IS NULL"
+
+
+def _csv(source: Source, header: Sequence[str], more: str) -> str:
+    """Return the engine's options; see `_rows` for the column `more`."""
     options = [
-        f"columns = {_struct(header)}",
+        f"columns = {_struct([*header, more])}",
         "header = true",
         "auto_detect = false",
         f"delim = {quoting.text(source.separator)}",
         f"quote = {quoting.text(source.quote)}",
         f"escape = {quoting.text(source.quote)}",
-        f"nullstr = [{', '.join(quoting.text(null) for null in source.nulls)}]",
-        # A line with too few or too many fields, or with bad bytes, is a missing row: no line can
+        f"nullstr = {quoting.text(NOWHERE)}",
+        # A line with more fields, or with bad bytes in what is read, is a missing row: no line can
         # stop a run or be quoted in a message. In a mode that is not strict a quote inside of a
         # quoted text opens another one, which takes all lines that follow with it.
         "ignore_errors = true",
         "strict_mode = true",
-        "null_padding = false",
+        "null_padding = true",
         # In parallel, or longer than a buffer, a quoted text can be read as rows of its own and
         # cost thousands of others: one unit would decide about the rows of many.
         "parallel = false",
