@@ -1,13 +1,12 @@
 """Who may sign what, and when: OpenSSH's allowed_signers files (ssh-keygen(1), ALLOWED SIGNERS).
 
 A line names principals, options and a public key. What OpenSSH would not take is refused with its
-line, and so are authorities of certificates, which are not followed here.
+line, and so are authorities of certificates, which are not followed here. Lines are read as in
+`sshsig_check_allowed_keys` of OpenSSH: only `\\"` escapes, and only blanks and tabs part words.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -15,12 +14,27 @@ from functools import lru_cache
 from pathlib import Path
 
 from dprelease.errors import Place, SignatureError
-from dprelease.signatures.wire import Reader
+from dprelease.signatures.sshsig import ED25519, raw_key
+from dprelease.signatures.wire import Reader, from_base64
 from dprelease.system.files import read_file
 from dprelease.system.late_dataclasses import dataclass
 
 MOST_BYTES = 1 << 20
-OPTION = re.compile(r'([A-Za-z-]+)(?:="((?:[^"\\]|\\.)*)")?')
+QUOTED = r'"((?:\\"|[^"\\]|\\(?!"))*)"'
+"""A text in quotes, in which a backslash is one but before a quote."""
+
+OPTION = re.compile(rf"([A-Za-z-]+)(?:={QUOTED})?")
+OPTIONS = re.compile(rf'((?:\\"|[^ \t"\\]|\\(?!")|{QUOTED})+)[ \t]+(.*)$', re.DOTALL)
+PRINCIPALS = re.compile(r'"([^"]+)"[ \t\r]*(.*)$|([^\s"]+)[ \t\r]+(.*)$', re.DOTALL)
+KINDS = re.compile(
+    r"(ssh-(rsa|dss|ed25519)|ecdsa-sha2-nistp(256|384|521))(-cert-v01@openssh\.com)?"
+    r"|sk-(ssh-ed25519|ecdsa-sha2-nistp256)(-cert-v01)?@openssh\.com"
+)
+"""Types of keys that OpenSSH knows."""
+
+LONGEST_PATTERN = 1022
+"""Bytes: OpenSSH finds no match in a list of patterns with a longer one."""
+
 ZONED = re.compile(r"(?i)(?:z|utc)$")
 TIMES = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
 
@@ -39,6 +53,8 @@ class Signer:
 
     def refusal(self, namespace: str, at: datetime) -> str | None:
         """Return why the key did not count for a namespace at a time; None if it did."""
+        if not _names_anyone(self.principals):
+            return f"the principals {self.principals} name nobody"
         if self.namespaces is not None and not _matches(namespace, self.namespaces):
             return f"it may not sign for the namespace {namespace}"
         if self.after is not None and at < self.after:
@@ -145,7 +161,7 @@ def _signer(line: str) -> Signer:
 
 
 def _principals(line: str) -> tuple[str, str]:
-    match = re.match(r'"([^"]+)"[ \t]*(.*)$|([^\s"]\S*)[ \t]+(.*)$', line)
+    match = PRINCIPALS.match(line)
     if match is None:
         raise ValueError("a line begins with principals, such as steward@office.example")
     return match[1] or match[3], match[2] or match[4] or ""
@@ -153,28 +169,32 @@ def _principals(line: str) -> tuple[str, str]:
 
 def _key(text: str) -> bytes | None:
     """Return the key that a text begins with; None if it begins with none."""
-    words = text.split(None, 2)
-    if len(words) < 2:
+    words = re.split(r"[ \t]+", text, maxsplit=2)
+    if len(words) < 2 or not KINDS.fullmatch(words[0]):
         return None
     try:
-        public = base64.b64decode(words[1], validate=True)
+        public = from_base64(words[1].encode())
         kind = Reader(public).string()
-    except (binascii.Error, ValueError):
+        if kind == ED25519:
+            raw_key(public)
+    except ValueError:
         return None
     return public if kind == words[0].encode() else None
 
 
 def _cut_options(text: str) -> tuple[str, str]:
     """Return the options at the beginning of a text, which spaces in quotes don't end, and more."""
-    match = re.match(r'((?:[^\s"]|"(?:[^"\\]|\\.)*")+)[ \t]+(.*)$', text)
+    match = OPTIONS.match(text)
     if match is None:
         raise ValueError("after principals and options a type of key and the key are needed")
-    return match[1], match[2]
+    return match[1], match[3]
 
 
 def _options(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
-    rest = text
+    rest = text.lstrip(",")
+    if text and not rest:
+        raise ValueError("an option is needed behind a comma")
     while rest:
         match = OPTION.match(rest)
         name = match[1].lower() if match else ""
@@ -182,10 +202,10 @@ def _options(text: str) -> dict[str, str]:
         if match is None or name not in KNOWN or KNOWN[name] is not valued or name in found:
             raise ValueError(f"'{rest[:40]}' is no option that is known, or stands there twice")
         found[name] = (match[2] or "").replace('\\"', '"')
-        rest = rest[match.end() :]
-        if rest and (rest[0] != "," or len(rest) == 1):
-            raise ValueError(f"a comma is needed between options, not '{rest[:40]}'")
-        rest = rest[1:]
+        behind = rest[match.end() :]
+        rest = behind.lstrip(",")
+        if behind and (behind[0] != "," or not rest):
+            raise ValueError(f"a comma is needed between options, not '{behind[:40]}'")
     return found
 
 
@@ -202,10 +222,16 @@ def _time(text: str | None) -> datetime | None:
     try:
         if form is None or not (digits.isascii() and digits.isdigit()):
             raise ValueError
-        moment = datetime.strptime(digits, form)
-        return moment.replace(tzinfo=UTC) if digits != text else moment.astimezone()
+        read = datetime.strptime(digits, form)
+        moment = read.replace(tzinfo=UTC) if digits != text else read.astimezone()
+        if moment.timestamp() <= 0:  # which means no time there
+            raise ValueError
+        return moment
     except (ValueError, OverflowError, OSError):
-        words = "a time is written YYYYMMDD, YYYYMMDDHHMM or YYYYMMDDHHMMSS, with Z for UTC"
+        words = (
+            "a time is written YYYYMMDD, YYYYMMDDHHMM or YYYYMMDDHHMMSS, with Z for UTC, and is "
+            "later than 1970 began"
+        )
         raise ValueError(words) from None
 
 
@@ -213,10 +239,30 @@ def _matches(name: str, patterns: str) -> bool:
     """Return whether a name is one of a list of patterns, none of which denies it."""
     found = False
     for pattern in patterns.split(","):
-        denies = pattern.startswith("!")
-        wanted = re.escape(pattern.removeprefix("!")).replace(r"\*", ".*").replace(r"\?", ".")
+        denies, text = pattern.startswith("!"), pattern.removeprefix("!")
+        if len(text.encode()) > LONGEST_PATTERN:
+            return False
+        wanted = re.escape(text).replace(r"\*", ".*").replace(r"\?", ".")
         if re.fullmatch(wanted, name, re.DOTALL):
             if denies:
                 return False
             found = True
     return found
+
+
+@lru_cache(maxsize=256)
+def _names_anyone(principals: str) -> bool:
+    """Return whether there is a name that `ssh-keygen -Y verify -I` takes for the principals.
+
+    Tried are names of the patterns themselves: `*` stands for none, one, two or many letters that
+    are in no pattern. Of lists that deny names in stranger ways it may say that they name nobody.
+    """
+    letter = next(chr(code) for code in range(97, 0x10000) if chr(code) not in principals)
+    for pattern in principals.split(","):
+        if pattern.startswith("!"):
+            continue
+        for many in (0, 1, 2, len(principals)):
+            name = pattern.replace("?", letter).replace("*", letter * many)
+            if name and _matches(name, principals):
+                return True
+    return False

@@ -7,11 +7,10 @@ for one purpose says nothing for another one. Only Ed25519 (RFC 8709) is known.
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 from typing import Self
 
-from dprelease.signatures.wire import Reader, string
+from dprelease.signatures.wire import Reader, from_base64, string
 from dprelease.system.late_dataclasses import dataclass
 
 MANIFESTS = "dprelease-manifest"
@@ -72,12 +71,14 @@ class Signature:
     @classmethod
     def parsed(cls, text: bytes) -> Self:
         """Return the signature of a file; raise ValueError, with words, for anything else."""
-        lines = text.strip().splitlines()
-        if len(lines) < 3 or lines[0].strip() != BEGIN or lines[-1].strip() != END:
+        # As OpenSSH does: nothing before the first line, blanks in Base64, anything after the last.
+        head = next((end for end in (b"\n", b"\r\n") if text.startswith(BEGIN + end)), b"")
+        body, foot, _ = text.removeprefix(BEGIN + head).partition(b"\n" + END)
+        if not head or not foot:
             raise ValueError("it is no SSH signature")
         try:
-            blob = base64.b64decode(b"".join(line.strip() for line in lines[1:-1]), validate=True)
-        except binascii.Error:
+            blob = from_base64(body)
+        except ValueError:
             raise ValueError("its Base64 is broken") from None
         return cls._of(Reader(blob))
 
@@ -98,7 +99,7 @@ class Signature:
         signature.end()
         if reserved or algorithm not in (b"sha256", b"sha512") or len(raw) != 64:
             raise ValueError("it has parts that no Ed25519 signature has")
-        _raw_key(public)
+        raw_key(public)
         try:
             return cls(public, namespace.decode(), raw, algorithm.decode())
         except UnicodeDecodeError:
@@ -111,7 +112,7 @@ class Signature:
 
         data = signed_data(message, self.namespace, self.algorithm)
         try:
-            Ed25519PublicKey.from_public_bytes(_raw_key(self.public)).verify(self.raw, data)
+            Ed25519PublicKey.from_public_bytes(raw_key(self.public)).verify(self.raw, data)
         except (InvalidSignature, ValueError):
             return False
         return True
@@ -121,7 +122,7 @@ def _kind(public: bytes) -> bytes:
     return Reader(public).string()
 
 
-def _raw_key(public: bytes) -> bytes:
+def raw_key(public: bytes) -> bytes:
     """Return the 32 bytes of an Ed25519 key; raise ValueError for others."""
     reader = Reader(public)
     if reader.string() != ED25519:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import struct
 
 
@@ -35,3 +36,18 @@ class Reader:
         """Raise ValueError if anything is left."""
         if self._rest:
             raise ValueError("something follows its end")
+
+
+def from_base64(text: bytes) -> bytes:
+    """Return what a text of Base64 stands for, blanks in it left out.
+
+    Raises
+    ------
+    ValueError
+        For any other text than the one that Base64 has for these bytes.
+    """
+    plain = b"".join(text.split())
+    data = base64.b64decode(plain, validate=True)
+    if base64.b64encode(data) != plain:
+        raise ValueError("it is no Base64")
+    return data

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import random
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -72,6 +76,97 @@ NO_LISTS = [
     (f'"{WHO} {KEY}', "principals"),
     (f"\0{WHO}", "principals"),
 ]
+
+
+PRINCIPALS = [
+    WHO, "*", "*,!alice@o", f"*,!{WHO}", f"!{WHO}", "!*,*", "me@*", "?e@office", f"you@x,{WHO}",
+    f'"{WHO}"', f'"{WHO},you@x"', 'me"@office', '"me@office', f"{WHO},!{WHO}", "**", "m*e,!zz",
+    "!you@x,*@x,*@office", "*,!*@*", '"*"', ",", f"{WHO},", "!zz,??", "*,!?*", f'"{WHO}"x',
+    "*,!,!?,!??*", f"{WHO},{'a' * 1022}", f"{WHO},{'a' * 1023}",
+]  # fmt: skip
+OPTIONS = [
+    f'namespaces="{MANIFESTS}"', 'namespaces="*"', 'namespaces="git,dprelease-*"',
+    'namespaces="git"', "namespaces=git", 'NameSpaces="*"', 'namespaces="*,!git"',
+    f'namespaces="*,!{MANIFESTS}"', 'namespaces="!git"', 'namespaces="a b,*"',
+    r'namespaces="a\"b,*"', 'namespaces="*\\"', r'namespaces="*\\"', r'namespaces="\x,*"',
+    r'namespaces="x\\",valid-after="20200101"', 'namespaces=""', 'namespaces="a', 'namespaces ="*"',
+    'namespaces="*"valid-after="20200101"', 'namespaces="*",namespaces="*"', 'namespaces="*" ',
+    'namespaces="*",', ',namespaces="*"', 'namespaces="*",,valid-after="20200101"', ",",
+    'valid-after="20200101"', 'valid-after="20200101z"', 'valid-after="20200101UTC"',
+    'valid-after="202001010000utc"', 'valid-before="20200101"', 'valid-before="29990101"',
+    'valid-after="19700101Z"', 'valid-after="19700101000001Z"', 'valid-after="19600101Z"',
+    'valid-before="19600101Z"', 'valid-after="2020"', 'valid-after=""', 'valid-after="Z"',
+    'valid-after="20200101 Z"', 'valid-before="20210101",valid-after="20210101"',
+    'valid-after="20200101",valid-before="29980101"', "cert-authority", "restrict",
+    'cert-authority,namespaces="*"', 'unknown="a b"',
+]  # fmt: skip
+PUBLIC = KEY.split()[1]
+KEYS = [
+    KEY, f"{KEY} comment", f"{KEY} # a comment", KEY.replace(" ", " \t"), OTHER, ECDSA,
+    "ssh-ed25519", PUBLIC, f"ssh-rsa {PUBLIC}", f"SSH-ED25519 {PUBLIC}", KEY[:-1], f"{KEY}=",
+    f"{KEY[:-1]}{chr(ord(KEY[-1]) + 1)}", KEY.replace(" ", "\v"), f"{KEY}\vx", f"{KEY}\r",
+    "foo AAAAA2Zvbw==", f"{KEY[:30]} {KEY[30:]}", "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAAA==",
+]  # fmt: skip
+BETWEEN = [" ", "\t", "  ", "\r", "\v"]
+NAMES = (WHO, "you@x", "zz", "ab")
+"""Some of those that the principals above name."""
+LINES = [
+    *(f"{principals} {KEY}" for principals in PRINCIPALS),
+    *(f"{WHO} {options} {KEY}" for options in OPTIONS),
+    *(f"{WHO} {key}" for key in KEYS),
+    *(f"{WHO}{between}{KEY}" for between in BETWEEN),
+]
+
+
+def taken(text: str, folder: Path) -> bool | None:
+    """Return whether a list takes the key; None for what is no list."""
+    try:
+        verdict = signers_of(text, "allowed_signers").judge(held(folder).public, MANIFESTS, NOW)
+    except SignatureError:
+        return None
+    return verdict.allowed
+
+
+def test_each_line_is_taken_as_openssh_took_it(tmp_path: Path) -> None:
+    """By the verdicts of `vectors`, over lines that differ in one place."""
+    verdicts = json.loads((VECTORS / "allowed_signers.json").read_text())
+    assert list(verdicts) == list(dict.fromkeys(LINES))
+    for line, verdict in verdicts.items():
+        for end in ("\n", "\r\n", ""):
+            assert bool(taken(f"{line}{end}", tmp_path)) is verdict, line
+
+
+def test_lists_that_openssh_would_not_read_are_none(tmp_path: Path) -> None:
+    """It stops at a broken line, so nothing behind one counts."""
+    broken = [line for line in LINES if taken(line, tmp_path) is None]
+    assert len(broken) > 30
+    for line in broken:
+        assert taken(f"{line}\n{WHO} {KEY}\n", tmp_path) is None
+
+
+def lists(seed: int) -> Iterator[str]:
+    """Yield lists of lines at random."""
+    chosen = random.Random(seed)
+    while True:
+        text = ""
+        for _ in range(chosen.choice([1, 2, 3])):
+            options = chosen.choice(OPTIONS) + " " if chosen.random() < 0.5 else ""
+            line = f"{chosen.choice(PRINCIPALS)} {options}{chosen.choice(KEYS[:6])}"
+            kept = ["# a comment", "", *[f"{chosen.choice(['', ' '])}{line}"] * 8]
+            text += chosen.choice(kept) + chosen.choice(["\n", "\n", "\r\n"])
+        yield text
+
+
+@openssh
+def test_openssh_says_the_same_of_lists(tmp_path: Path) -> None:
+    """It skips broken lines of others, for it asks about one name: such lists are none here."""
+    message, signature = (VECTORS / "message.txt").read_bytes(), VECTORS / "message.txt.sig"
+    path = tmp_path / "allowed_signers"
+    found = ((text, taken(text, tmp_path)) for text in lists(5))
+    for text, ours in islice(((t, o) for t, o in found if o is not None), 40):
+        path.write_bytes(text.encode())
+        words = (MANIFESTS, signature, message)
+        assert any(openssh_takes(path, who, *words) for who in NAMES) is ours, text
 
 
 def judged(text: str, folder: Path) -> bool:

@@ -72,6 +72,51 @@ def test_what_is_no_signature(text: bytes, problem: str) -> None:
         Signature.parsed(text)
 
 
+FORMS = {
+    "line feeds": (SIGNED, True),
+    "carriage returns": (SIGNED.replace(b"\n", b"\r\n"), True),
+    "one carriage return": (SIGNED.replace(b"\n", b"\r\n", 1), True),
+    "nothing else": (SIGNED.replace(b"\n", b"\r"), False),
+    "before it": (b"\n" + SIGNED, False),
+    "a blank before it": (b" " + SIGNED, False),
+    "after it": (SIGNED + b"more\n", True),
+    "on its last line": (SIGNED.rstrip(b"\n") + b"more", True),
+    "blanks": (SIGNED.replace(b"\nU1NI", b"\n\n U1\tNI"), True),
+    "a blank behind its first line": (SIGNED.replace(b"-\nU1NI", b"- \nU1NI"), False),
+    "a blank before its last line": (SIGNED.replace(b"\n-----END", b"\n -----END"), False),
+    "no end of a line": (SIGNED.replace(b"\n-----END", b"-----END"), False),
+    "no body": (BEGIN + b"\n" + END + b"\n", False),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_forms_of_a_file(form: str) -> None:
+    text, wanted = FORMS[form]
+    assert is_one(text) is wanted
+
+
+@openssh
+def test_openssh_takes_the_same_forms(tmp_path: Path) -> None:
+    """Carriage returns only since a version of 2023 or later."""
+    signers, path = tmp_path / "allowed_signers", tmp_path / "m.sig"
+    signers.write_text(f"me {public()}\n")
+    for form, (text, wanted) in FORMS.items():
+        path.write_bytes(text)
+        found = openssh_takes(signers, "me", MANIFESTS, path, MESSAGE)
+        assert found is wanted or "carriage" in form, form
+
+
+def test_base64_has_one_text(tmp_path: Path) -> None:
+    """Bits that stand for nothing are zero, as OpenSSH wants them."""
+    body = base64.b64encode(blob_of(SIGNED))
+    assert body.endswith(b"=")
+    stem = body.rstrip(b"=")
+    other = bytes([stem[-1] + 1])
+    assert base64.b64decode(stem[:-1] + other + body[len(stem) :]) == blob_of(SIGNED)
+    with pytest.raises(ValueError, match="Base64"):
+        Signature.parsed(b"\n".join([BEGIN, stem[:-1] + other + body[len(stem) :], END, b""]))
+
+
 @pytest.mark.parametrize("other", [b"another message\n", b"", MESSAGE + b"\n", MESSAGE[:-1]])
 def test_signatures_of_something_else(other: bytes) -> None:
     assert not Signature.parsed(SIGNED).holds(other)
