@@ -31,7 +31,10 @@ def moment_of(text: str) -> datetime:
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError("a time of no zone")
-    return moment.astimezone(UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("a time before the first year, or after the last one") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import errno
 import os
 import sqlite3
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,17 +48,20 @@ TABLES = (
     " BEGIN SELECT RAISE(ABORT, 'append only'); END",
 )
 
-OTHERS = (
-    "SELECT count(*) FROM sqlite_schema WHERE type = 'view'"
-    " OR type = 'trigger' AND name NOT IN ('no_update', 'no_delete')"
+SCHEMA = (
+    ("index", "sqlite_autoindex_entries_1", "entries", None),
+    ("table", "entries", "entries", TABLES[0]),
+    ("table", "head", "head", TABLES[1]),
+    ("trigger", "no_delete", "entries", TABLES[3]),
+    ("trigger", "no_update", "entries", TABLES[2]),
 )
-COMPUTED = (
-    "SELECT count(*) FROM (SELECT hidden FROM pragma_table_xinfo('entries')"
-    " UNION ALL SELECT hidden FROM pragma_table_xinfo('head')) WHERE hidden <> 0"
-)
+"""All that the file of a ledger holds, of whatever format: what was added could do anything, and
+what has the right name could do nothing."""
 ENDS = {"SQLITE_FULL": errno.ENOSPC, "SQLITE_IOERR": errno.EIO, "SQLITE_NOMEM": errno.ENOMEM}
 """What the system said, where SQLite says that it gave no more."""
 JOURNALS = ("-journal", "-wal", "-shm")
+ODD = "its tables or triggers are not those of a ledger"
+UNREADABLE = "its pages can't be read"
 
 
 class Store:
@@ -99,69 +102,80 @@ class Store:
                 if store._one("SELECT count(*) FROM sqlite_schema"):
                     raise damaged(path, "it is a database of something else")
                 for statement in TABLES:
-                    connection.execute(statement)
-                connection.execute("INSERT INTO head VALUES (1, 0, ?)", (START,))
-                connection.execute(f"PRAGMA application_id = {APPLICATION}")
-                connection.execute("PRAGMA user_version = 2")
+                    store._run(statement)
+                store._run("INSERT INTO head VALUES (1, 0, ?)", (START,))
+                store._run(f"PRAGMA application_id = {APPLICATION}")
+                store._run("PRAGMA user_version = 2")
 
     def _check_format(self) -> None:
-        with _told(self.path):
-            if self._one("PRAGMA application_id") != APPLICATION:
-                raise damaged(self.path, "it is not a ledger")
-            written = self._one("PRAGMA user_version")
-            if self._one(OTHERS) or self._one(COMPUTED):  # which could do, or be, anything
-                raise damaged(self.path, "its tables are not those of a ledger")
+        if self._one("PRAGMA application_id") != APPLICATION:
+            raise damaged(self.path, "it is not a ledger")
+        written = self._one("PRAGMA user_version")
         if not 1 <= written <= FORMAT:
             raise LedgerError("DP-LEDGER-003", name=self.path.name, found=written, known=FORMAT)
 
+    def _check_pages(self) -> None:
+        """Raise LedgerError unless the file holds a ledger's tables, whole, and nothing else.
+
+        A page that is in use and listed as free would be overwritten by the next entry.
+        """
+        found = self._run("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name")
+        if tuple(found) != SCHEMA:
+            raise damaged(self.path, ODD)
+        if self._run("PRAGMA integrity_check(1)") != [("ok",)]:
+            raise damaged(self.path, UNREADABLE)
+
     def _one(self, query: str) -> int:
-        return int(self._connection.execute(query).fetchone()[0])
+        return int(self._run(query)[0][0])
+
+    def _run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """Return all rows of a statement; raise LedgerError for what the database refuses."""
+        with _told(self.path):
+            return self._connection.execute(statement, values).fetchall()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Hold the only write lock from here on; everything inside happens, or nothing."""
-        with _told(self.path):
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-            except BaseException:
-                self._roll_back()
-                raise
-            _refuse_cut(self.path)
-            self._connection.execute("COMMIT")
+        self._run("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._roll_back()
+            raise
+        _refuse_cut(self.path)
+        self._run("COMMIT")
 
     def _roll_back(self) -> None:
         if not self._maker.is_here:  # the journal that it would take is the parent's
             return
         if self._connection.in_transaction:  # a full disk has ended it already
-            self._connection.execute("ROLLBACK")
+            self._run("ROLLBACK")
 
     @contextmanager
     def _one_view(self) -> Iterator[None]:
         """Let all reads inside see the same state, whatever other processes write meanwhile."""
-        with _told(self.path):
-            if self._connection.in_transaction:
-                yield
-                return
-            self._connection.execute("BEGIN")
-            try:
-                yield
-            finally:
-                self._roll_back()
+        if self._connection.in_transaction:
+            yield
+            return
+        self._run("BEGIN")
+        try:
+            yield
+        finally:
+            self._roll_back()
 
     def entries(self) -> list[Entry]:
-        """Return the whole history, whose chain has been checked.
+        """Return the whole history; its chain, and the tables that it lies in, are checked.
 
         Raises
         ------
         LedgerError
-            DP-LEDGER-002 if an entry was changed, removed or added by another hand.
+            DP-LEDGER-002 if an entry was changed, removed or added by another hand, or if the
+            file has other tables or triggers, or none that can be read.
         """
         with self._one_view():
-            rows = self._connection.execute(
-                "SELECT number, body, previous, digest FROM entries ORDER BY number"
-            ).fetchall()
-            head = self._connection.execute("SELECT number, digest FROM head").fetchall()
+            self._check_pages()
+            rows = self._run("SELECT number, body, previous, digest FROM entries ORDER BY number")
+            head = self._run("SELECT number, digest FROM head")
         broken = first_break(rows)
         if broken is not None:
             raise damaged(self.path, f"entry {broken} was changed, removed or put in")
@@ -185,7 +199,7 @@ class Store:
 
         Raises ValueError for what could not be read again: nobody could use the ledger any more.
         """
-        number, previous = self._connection.execute("SELECT number, digest FROM head").fetchone()
+        number, previous = self._run("SELECT number, digest FROM head")[0]
         if key is not None:
             entry = Entry(number + 1, body, previous, "")
             made = key.sign(signed_text(entry), ENTRIES).armored()
@@ -195,13 +209,11 @@ class Store:
         # Older versions would give back what has been read, or not know whose turn to sign it is:
         # they must not write here any more.
         form = max(_form_of(body), self._one("PRAGMA user_version"))
-        self._connection.execute(f"PRAGMA user_version = {form}")
+        self._run(f"PRAGMA user_version = {form}")
         text = text_of(body)
         digest = digest_of(number + 1, text, previous)
-        self._connection.execute(
-            "INSERT INTO entries VALUES (?, ?, ?, ?)", (number + 1, text, previous, digest)
-        )
-        self._connection.execute("UPDATE head SET number = ?, digest = ?", (number + 1, digest))
+        self._run("INSERT INTO entries VALUES (?, ?, ?, ?)", (number + 1, text, previous, digest))
+        self._run("UPDATE head SET number = ?, digest = ?", (number + 1, digest))
         return Entry(number + 1, body, previous, digest)
 
 
@@ -298,14 +310,18 @@ def _set_up(path: Path, connection: sqlite3.Connection) -> None:
 
 @contextmanager
 def _told(path: Path) -> Iterator[None]:
-    """Turn the database's errors into ours."""
+    """Turn the database's errors into ours.
+
+    Python decodes what SQLite says of a damaged schema, which quotes it, and fails at bytes that
+    are no UTF-8.
+    """
     failure: LedgerError | None = None
     try:
         yield
     except sqlite3.OperationalError as problem:
         failure = _operational(path, getattr(problem, "sqlite_errorname", ""))
-    except sqlite3.DatabaseError:
-        failure = damaged(path, "its pages can't be read")
+    except (sqlite3.Error, UnicodeError, OverflowError):
+        failure = damaged(path, UNREADABLE)
     if failure is not None:
         raise failure
 
@@ -326,7 +342,7 @@ def _operational(path: Path, name: str) -> LedgerError:
         if name.startswith(start):
             refused = OSError(ENDS[start], problem) if start in ENDS else None
             return LedgerError("DP-LEDGER-005", name=path.name, problem=problem, refused_by=refused)
-    return damaged(path, "its tables are not those of a ledger")
+    return damaged(path, ODD)
 
 
 def unwritable(path: Path, refused: OSError) -> LedgerError:

@@ -23,7 +23,7 @@ from dprelease.release.charging import ledger_of
 from dprelease.schema.load import read_declaration
 from dprelease.system.locks import is_held
 from tests import processes
-from tests.ledger.test_ledger import TABLE, charge, ledger, raw, release_with_ledger
+from tests.ledger.test_ledger import TABLE, charge, ledger, release_with_ledger, unguarded
 
 __all__ = ["ledger"]  # a fixture
 
@@ -32,21 +32,17 @@ NAME = "0" * 32
 
 def rewritten(path: Path, change: Callable[[list[dict[str, Any]]], object]) -> None:
     """Change the entries of a ledger, with right digests throughout, as who can write it could."""
-    connection = sqlite3.connect(path)
-    bodies = [json.loads(row[0]) for row in connection.execute("SELECT body FROM entries")]
-    for name in ("no_update", "no_delete"):
-        connection.execute(f"DROP TRIGGER IF EXISTS {name}")
-    connection.execute("DELETE FROM entries")
-    change(bodies)
-    previous = "0" * 64
-    for number, body in enumerate(bodies, 1):
-        digest = digest_of(number, text_of(body), previous)
-        row = (number, text_of(body), previous, digest)
-        connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", row)
-        previous = digest
-    connection.execute("UPDATE head SET number = ?, digest = ?", (len(bodies), previous))
-    connection.commit()
-    connection.close()
+    with unguarded(path) as connection:
+        bodies = [json.loads(row[0]) for row in connection.execute("SELECT body FROM entries")]
+        connection.execute("DELETE FROM entries")
+        change(bodies)
+        previous = "0" * 64
+        for number, body in enumerate(bodies, 1):
+            digest = digest_of(number, text_of(body), previous)
+            row = (number, text_of(body), previous, digest)
+            connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", row)
+            previous = digest
+        connection.execute("UPDATE head SET number = ?, digest = ?", (len(bodies), previous))
 
 
 def step(kind: str, name: str | None = None, **more: Any) -> Callable[[list[dict[str, Any]]], Any]:
@@ -134,13 +130,11 @@ def test_an_entry_with_a_digest_of_its_own(ledger: Ledger, number: int) -> None:
     entry = ledger.history()[number - 1]
     body = {**entry.body, "time": "another"}
     digest = digest_of(number, text_of(body), entry.previous)
-    raw(ledger)
-    connection = sqlite3.connect(ledger.path)
-    connection.execute(
-        "UPDATE entries SET body = ?, digest = ? WHERE number = ?", (text_of(body), digest, number)
-    )
-    connection.commit()
-    connection.close()
+    with unguarded(ledger.path) as connection:
+        connection.execute(
+            "UPDATE entries SET body = ?, digest = ? WHERE number = ?",
+            (text_of(body), digest, number),
+        )
     with pytest.raises(LedgerError, match=f"DP-LEDGER-002.*\n?.*entry {number + 1}"):
         ledger.state()
 

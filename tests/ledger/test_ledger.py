@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import sqlite3
+import stat
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from datetime import UTC, date, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -187,13 +191,22 @@ def test_what_does_not_belong_is_refused(ledger: Ledger, tmp_path: Path) -> None
     assert ledger.state().spent(TABLE) == 0
 
 
+@contextmanager
+def unguarded(path: Path) -> Iterator[sqlite3.Connection]:
+    """Yield a connection to write as somebody who is not this library, and leaves no trace."""
+    with closing(sqlite3.connect(path)) as connection:
+        for name in ("no_update", "no_delete"):
+            connection.execute(f"DROP TRIGGER {name}")
+        yield connection
+        for statement in store.TABLES[2:]:
+            connection.execute(statement)
+        connection.commit()
+
+
 def raw(ledger: Ledger, *statements: str) -> None:
-    """Write to the file as somebody would who is not this library."""
-    connection = sqlite3.connect(ledger.path)
-    for statement in ("DROP TRIGGER no_update", "DROP TRIGGER no_delete", *statements):
-        connection.execute(statement)
-    connection.commit()
-    connection.close()
+    with unguarded(ledger.path) as connection:
+        for statement in statements:
+            connection.execute(statement)
 
 
 @pytest.mark.parametrize(
@@ -213,11 +226,8 @@ def test_an_edited_or_cut_history_is_found(ledger: Ledger, statement: str) -> No
     reservation = ledger.reserve([charge()], "r")
     ledger.publish(reservation)
     raw(ledger)
-    assert ledger.state().reservations  # dropping the triggers alone changes no entry
-    connection = sqlite3.connect(ledger.path)
-    connection.execute(statement)
-    connection.commit()
-    connection.close()
+    assert ledger.state().reservations
+    raw(ledger, statement)
     with pytest.raises(LedgerError, match="DP-LEDGER-002"):
         ledger.state()
     with pytest.raises(LedgerError, match="DP-LEDGER-002"):
@@ -293,8 +303,29 @@ def test_disks_that_take_no_more(
     assert ledger.history() == before
 
 
+def _socket(path: Path) -> None:
+    with closing(socket.socket(socket.AF_UNIX)) as listening:
+        listening.bind(os.path.relpath(path))  # the whole path may be longer than one may be
+
+
+def _device(path: Path) -> None:
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    except PermissionError:
+        pytest.skip("devices are made by root only")
+
+
+MAKE: dict[str, Callable[[Path], object]] = {
+    "a pipe": os.mkfifo,
+    "a folder": os.mkdir,
+    "a link": lambda path: os.symlink("no", path),
+    "a socket": _socket,
+    "a device": _device,
+}
+
+
 @pytest.mark.parametrize("linked", [False, True])
-@pytest.mark.parametrize("thing", ["a pipe", "a folder", "a link"])
+@pytest.mark.parametrize("thing", ["a pipe", "a folder", "a link", "a socket", "a device"])
 @pytest.mark.parametrize("ending", store.JOURNALS)
 def test_journals_that_are_no_files(
     ledger: Ledger, ending: str, thing: str, linked: bool, tmp_path: Path
@@ -302,8 +333,7 @@ def test_journals_that_are_no_files(
     """The database would wait for a pipe without end, and write wherever a link leads to."""
     before = ledger.history()
     odd = Path(f"{ledger.path}{ending}")
-    make = {"a pipe": os.mkfifo, "a folder": os.mkdir, "a link": lambda p: os.symlink("no", p)}
-    make[thing](odd)
+    MAKE[thing](odd)
     name = ledger.path
     if linked:
         (tmp_path / "links").mkdir()

@@ -227,6 +227,7 @@ FORGED = {
     "a period that is no number": moved(period="1"),
     "an earlier time": lambda bodies: bodies[-1].update(time="2026-12-31T23:59:59+00:00"),
     "no time": lambda bodies: bodies[-1].update(time="now"),
+    "a time before all years": lambda bodies: bodies[-1].update(time="0001-01-01T00:00:00+23:59"),
     "a time of no zone": lambda bodies: bodies[-1].update(time="2027-05-01T00:00:00"),
     "another beginning": lambda bodies: bodies[0]["account"]["renews"].update(begins="2024-01-01"),
     "no day": lambda bodies: bodies[0]["account"]["renews"].update(begins="someday"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -26,7 +25,7 @@ from dprelease.signatures.keys import HeldKey, SigningKey, signing_key
 from dprelease.signatures.sshsig import ENTRIES, MANIFESTS
 from dprelease.verification.paid import UNSIGNED
 from tests.ledger.test_history import rewritten
-from tests.ledger.test_ledger import TABLE, account, charge, release_with_ledger
+from tests.ledger.test_ledger import TABLE, account, charge, release_with_ledger, unguarded
 from tests.ledger.test_periods import Clock
 from tests.signatures.keys import PASSPHRASE, copied, held, other_key, public
 
@@ -144,21 +143,19 @@ def forged(change: Callable[[list[dict[str, Any]]], object], key: SigningKey | N
         rewritten(path, change)
         if key is None:
             return
-        connection = sqlite3.connect(path)
-        rows = connection.execute("SELECT number, body FROM entries ORDER BY number").fetchall()
-        connection.execute("DELETE FROM entries")
-        previous = "0" * 64
-        for number, text in rows:
-            entry = Entry(number, json.loads(text), previous, "")
-            made = key.sign(signed_text(entry), ENTRIES).armored().decode()
-            text = text_of({**entry.body, "signature": made})
-            digest = digest_of(number, text, previous)
-            row = (number, text, previous, digest)
-            connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", row)
-            previous = digest
-        connection.execute("UPDATE head SET digest = ?", (previous,))
-        connection.commit()
-        connection.close()
+        with unguarded(path) as connection:
+            rows = connection.execute("SELECT number, body FROM entries ORDER BY number").fetchall()
+            connection.execute("DELETE FROM entries")
+            previous = "0" * 64
+            for number, text in rows:
+                entry = Entry(number, json.loads(text), previous, "")
+                made = key.sign(signed_text(entry), ENTRIES).armored().decode()
+                text = text_of({**entry.body, "signature": made})
+                digest = digest_of(number, text, previous)
+                row = (number, text, previous, digest)
+                connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", row)
+                previous = digest
+            connection.execute("UPDATE head SET digest = ?", (previous,))
 
     return rewrite
 
@@ -290,10 +287,9 @@ def test_a_stolen_key_that_is_out_of_date_can_not_backdate(tmp_path: Path, clock
 def test_a_signature_of_a_manifest_is_none_of_an_entry(tmp_path: Path) -> None:
     ledger = signed_ledger(tmp_path)
     ledger.reserve([charge()], "r")
-    key = held(tmp_path)
+    key, last = held(tmp_path), ledger.history()[-1]
 
     def resigned(bodies: list[dict[str, Any]]) -> None:
-        last = ledger.history()[-1]
         bodies[-1]["signature"] = key.sign(signed_text(last), MANIFESTS).armored().decode()
 
     rewritten(ledger.path, resigned)
