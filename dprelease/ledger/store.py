@@ -21,7 +21,7 @@ from dprelease.ledger.chain import START, Entry, digest_of, first_break, signed_
 from dprelease.ledger.form import is_entry
 from dprelease.ledger.steps import SIGNERS
 from dprelease.signatures.sshsig import ENTRIES
-from dprelease.system.files import NoFile, refuse_side_files
+from dprelease.system.files import NoFile, reason_of, refuse_side_files
 from dprelease.system.forks import Maker
 from dprelease.system.json_text import MOST_BYTES, parsed
 from dprelease.system.mounts import is_mounted
@@ -347,7 +347,7 @@ def _operational(path: Path, name: str) -> LedgerError:
 
 def unwritable(path: Path, refused: OSError) -> LedgerError:
     """Return the error of a file that the system does not let be written."""
-    problem = (refused.strerror or "the system refused").lower()
+    problem = reason_of(refused)
     return LedgerError("DP-LEDGER-005", name=path.name, problem=problem, refused_by=refused)
 
 

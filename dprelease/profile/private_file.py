@@ -10,6 +10,7 @@ from typing import BinaryIO
 
 from dprelease.errors import OutputError
 from dprelease.schema.load import Declaration
+from dprelease.system.files import reason_of
 
 MANIFEST = "manifest.json"
 
@@ -31,7 +32,7 @@ def private_file(path: Path, declaration: Declaration) -> Iterator[BinaryIO]:
     except FileExistsError:
         refused = OutputError("DP-OUTPUT-014", name=path.name)
     except OSError as problem:
-        reason = (problem.strerror or "the system refused").lower()
+        reason = reason_of(problem)
         refused = OutputError("DP-OUTPUT-002", name=path.name, reason=reason, refused_by=problem)
     if refused is not None:
         raise refused

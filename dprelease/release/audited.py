@@ -8,7 +8,7 @@ from pathlib import Path
 from dprelease.documents.audits.audit_record import Audit, digest_of_declaration, parsed_audit
 from dprelease.errors import DeclarationError
 from dprelease.schema.load import Declaration
-from dprelease.system.files import read_file
+from dprelease.system.files import read_file, reason_of
 from dprelease.system.json_text import MOST_BYTES
 
 OTHER = "what was declared then is not what is declared now"
@@ -52,7 +52,7 @@ def read_audit(path: Path) -> tuple[bytes, Audit]:
         raw = read_file(path, MOST_BYTES)
         return raw, parsed_audit(raw)
     except OSError as refused:
-        problem = f"it can't be read ({(refused.strerror or 'the system refused').lower()})"
+        problem = f"it can't be read ({reason_of(refused)})"
     except ValueError as refused:
         problem = str(refused)
     raise DeclarationError("DP-AUDIT-003", name=path.name, problem=problem)

@@ -32,7 +32,7 @@ from dprelease.release.own_source import refuse_own_source
 from dprelease.release.replaceable import MANIFEST, SIGNATURE
 from dprelease.schema.load import Declaration
 from dprelease.signatures.sshsig import MANIFESTS
-from dprelease.system.files import in_mebibytes
+from dprelease.system.files import exact_size
 from dprelease.system.json_text import MOST_BYTES
 from dprelease.system.late_dataclasses import dataclass
 from dprelease.system.undisturbed import undisturbed
@@ -145,7 +145,7 @@ def _refuse_large(declaration: Declaration, draft: dict[str, Any]) -> int:
     """
     size = sum(map(len, pieces(draft)))
     if size > MOST_BYTES - ROOM:
-        place, limit = Place(declaration.document.path.name), in_mebibytes(MOST_BYTES)
+        place, limit = Place(declaration.document.path.name), exact_size(MOST_BYTES)
         raise DeclarationError("DP-RELEASE-019", place=place, limit=limit)
     return size
 

@@ -16,6 +16,7 @@ from dprelease.errors import OutputError, RunState
 from dprelease.exact.scratch import named
 from dprelease.release.replaceable import MANIFEST, refuse_irreplaceable
 from dprelease.system.entries import entries
+from dprelease.system.files import reason_of
 from dprelease.system.forks import Maker
 from dprelease.system.locks import Lock
 from dprelease.system.renaming import exchange, rename_new
@@ -252,8 +253,7 @@ def _discard(path: Path) -> None:
 
 
 def _failed(target: Path, problem: OSError, state: RunState) -> OutputError:
-    said = problem.strerror or "the system refused"
-    name, reason = target.name, said[:1].lower() + said[1:]
+    name, reason = target.name, reason_of(problem)
     if state.released:
         return OutputError("DP-OUTPUT-008", name=name, reason=reason)
     if state.rows and problem.errno in TAKEN and os.path.lexists(target):

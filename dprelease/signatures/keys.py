@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 from dprelease.errors import SignatureError
 from dprelease.errors.local_paths import refuse_uris
 from dprelease.signatures.sshsig import Signature, public_blob, signed_data
-from dprelease.system.files import read_file
+from dprelease.system.files import read_file, reason_of
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -165,7 +165,7 @@ def _read(path: Path, code: str) -> bytes:
     try:
         return read_file(path, MOST_BYTES)
     except OSError as refused:
-        problem = (refused.strerror or "the system refused").lower()
+        problem = reason_of(refused)
     raise SignatureError(code, name=path.name, problem=problem)
 
 

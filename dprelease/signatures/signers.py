@@ -16,7 +16,7 @@ from pathlib import Path
 from dprelease.errors import Place, SignatureError
 from dprelease.signatures.sshsig import ED25519, raw_key
 from dprelease.signatures.wire import Reader, from_base64
-from dprelease.system.files import read_file
+from dprelease.system.files import read_file, reason_of
 from dprelease.system.late_dataclasses import dataclass
 
 MOST_BYTES = 1 << 20
@@ -112,7 +112,7 @@ def read_signers(path: Path) -> Signers:
     except UnicodeDecodeError:
         problem = "it is not UTF-8"
     except OSError as refused:
-        problem = (refused.strerror or "the system refused").lower()
+        problem = reason_of(refused)
     if problem:
         raise SignatureError("DP-SIGN-008", place=Place(path.name), problem=problem)
     return signers_of(text, path.name)

@@ -97,9 +97,18 @@ def _side_file(path: str, words: str) -> NoFile:
 
 
 def _too_large(most: int) -> TooLarge:
-    return TooLarge(errno.EFBIG, f"it is larger than {in_mebibytes(most)}")
+    return TooLarge(errno.EFBIG, f"it is larger than {exact_size(most)}")
 
 
-def in_mebibytes(size: int) -> str:
-    """Return a limit in words."""
-    return f"{size >> 20} MiB"
+def exact_size(size: int) -> str:
+    """Return a number of bytes in words, in the largest unit of which it is a whole number."""
+    units = ["bytes", "KiB", "MiB", "GiB", "TiB"]
+    while size and size % 1024 == 0 and len(units) > 1:
+        size, units = size // 1024, units[1:]
+    return f"{size:,} {units[0] if size != 1 or units[0] != 'bytes' else 'byte'}"
+
+
+def reason_of(problem: OSError, otherwise: str = "the system refused") -> str:
+    """Return what the system said, within a sentence: only its first letter becomes small."""
+    words = problem.strerror or otherwise
+    return words[:1].lower() + words[1:]

@@ -13,6 +13,7 @@ from dprelease.documents.metadata import Metadata
 from dprelease.errors import OutputError
 from dprelease.schema.load import Declaration
 from dprelease.schema.release_parts.format_names import PARQUET
+from dprelease.system.files import reason_of
 from dprelease.system.undisturbed import temporary_folder
 from dprelease.verification.report import Report
 
@@ -59,7 +60,7 @@ def check_exports(report: Report, metadata: Metadata, record: Mapping[str, Any])
                 _check(report, release, held, f"{KEY}[{i}]", folder)
                 _take_published(report.path, held, folder)
     except OSError as problem:
-        reason = (problem.strerror or type(problem).__name__).lower()
+        reason = reason_of(problem)
         raise OutputError("DP-OUTPUT-016", reason=reason, refused_by=problem) from None
 
 

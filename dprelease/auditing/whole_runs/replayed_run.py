@@ -26,6 +26,7 @@ from dprelease.errors import (
     State,
 )
 from dprelease.schema.table import Source
+from dprelease.system.files import reason_of
 from dprelease.system.late_dataclasses import dataclass
 from dprelease.system.undisturbed import temporary_folder
 
@@ -50,7 +51,7 @@ def room() -> Iterator[Path]:
         with temporary_folder("dprelease-audit-") as made:
             yield made
     except OSError as refused:
-        problem = (refused.strerror or type(refused).__name__).lower()
+        problem = reason_of(refused)
     except LedgerError as refused:
         problem = refused.cause.rstrip(".")
     if problem:

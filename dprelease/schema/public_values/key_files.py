@@ -19,6 +19,7 @@ from dprelease.schema.model import Files, Model, not_read, same_name, shortened
 from dprelease.schema.public_values.large_files import LARGEST
 from dprelease.schema.said import Prose
 from dprelease.schema.yaml_text.reader import not_utf8
+from dprelease.system.files import exact_size
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -243,7 +244,7 @@ def _large(content: bytes, is_parquet: bool, spec: ValuesFrom, within: str | Non
         for columns in read(content, spec, within):
             size += sum(column.nbytes for column in columns)
             if size > LARGEST:
-                _refuse(f"its values are longer than {LARGEST >> 20} MiB together")
+                _refuse(f"its values are longer than {exact_size(LARGEST)} together")
             found = found or [[] for _ in columns]
             for i, column in enumerate(columns):
                 texts = _texts(column)

@@ -17,7 +17,7 @@ import yaml
 from dprelease.errors import DeclarationError, Place
 from dprelease.schema.yaml_text.plain_lists import EMPTY, Runs, shortened
 from dprelease.schema.yaml_text.syntax import flaw_of
-from dprelease.system.files import TooLarge, in_mebibytes, read_file
+from dprelease.system.files import TooLarge, exact_size, read_file, reason_of
 from dprelease.system.late_dataclasses import dataclass
 
 SIZE_LIMIT = 1 << 20
@@ -87,7 +87,7 @@ def read_document(path: Path) -> Document:
         raise too_large(here) from None
     except OSError as problem:
         is_folder = isinstance(problem, IsADirectoryError)
-        reason = "it is a folder" if is_folder else (problem.strerror or "not readable").lower()
+        reason = "it is a folder" if is_folder else reason_of(problem, "not readable")
         raise DeclarationError("DP-YAML-001", place=here, reason=reason) from None
     reason = ""
     try:
@@ -101,7 +101,7 @@ def read_document(path: Path) -> Document:
 
 def too_large(place: Place) -> DeclarationError:
     """Return the error of a document that is larger than any that is needed."""
-    return DeclarationError("DP-YAML-002", place=place, limit=in_mebibytes(SIZE_LIMIT))
+    return DeclarationError("DP-YAML-002", place=place, limit=exact_size(SIZE_LIMIT))
 
 
 def not_utf8(problem: UnicodeDecodeError) -> str:

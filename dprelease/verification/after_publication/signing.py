@@ -14,6 +14,7 @@ from dprelease.errors.local_paths import refuse_uris
 from dprelease.release.audited import read_audit
 from dprelease.signatures.keys import SigningKey
 from dprelease.signatures.sshsig import AUDITS, MANIFESTS, Signature
+from dprelease.system.files import reason_of
 from dprelease.verification.verify import verify
 
 
@@ -93,6 +94,6 @@ def _write(path: Path, text: bytes, signed: Path | None = None) -> None:
                 os.unlink(name)
             raise
     except OSError as problem:
-        reason = (problem.strerror or "the system refused").lower()
+        reason = reason_of(problem)
     if reason:
         raise SignatureError("DP-SIGN-011", name=path.parent.name, reason=reason)

@@ -11,7 +11,7 @@ from dprelease.documents.manifest import SIGNATURE, canonical
 from dprelease.errors import LedgerError, SignatureError
 from dprelease.signatures.signers import Signers
 from dprelease.signatures.sshsig import MANIFESTS, MOST_BYTES, Signature, fingerprint
-from dprelease.system.files import read_file
+from dprelease.system.files import read_file, reason_of
 from dprelease.system.late_dataclasses import dataclass
 from dprelease.verification.report import Report
 
@@ -85,7 +85,7 @@ def _read(report: Report, path: Path) -> Signature | None:
     try:
         return Signature.parsed(read_file(path, MOST_BYTES))
     except OSError as refused:
-        problem = (refused.strerror or "the system refused").lower()
+        problem = reason_of(refused)
     except ValueError as refused:
         problem = str(refused)
     report.found("DP-VERIFY-015", what=report.what, problem=problem)

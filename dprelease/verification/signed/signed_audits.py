@@ -10,7 +10,7 @@ from dprelease.errors import State
 from dprelease.errors.printable import amount
 from dprelease.signatures.signers import read_signers
 from dprelease.signatures.sshsig import AUDITS
-from dprelease.system.files import read_file
+from dprelease.system.files import read_file, reason_of
 from dprelease.system.json_text import MOST_BYTES
 from dprelease.verification.report import Report
 from dprelease.verification.signed.signature_checks import Signed, Trusted, check_signed
@@ -35,7 +35,7 @@ def verify_audit(path: Path, signers: str | Path | None = None) -> Report:
         raw = read_file(path, MOST_BYTES)
         audit = parsed_audit(raw)
     except OSError as refused:
-        problem = f"it can't be read ({(refused.strerror or 'the system refused').lower()})"
+        problem = f"it can't be read ({reason_of(refused)})"
     except ValueError as refused:
         problem = str(refused)
     if problem:
