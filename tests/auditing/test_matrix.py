@@ -121,6 +121,9 @@ KINDS: dict[str, Make] = dict(_kinds())
 LOOSE = ("symmetric_alpha_stable", "symmetric_alpha_stable, pure", "parties")
 """Noise of whose claims not all have a proof."""
 
+LONG = ("exponential", "parties", "tables that agree")
+"""Kinds of which draws take longer."""
+
 
 @pytest.fixture(autouse=True)
 def _few(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,7 +268,9 @@ def plant_of(kind: str) -> AbstractContextManager[Any]:
 
 
 @pytest.mark.share(0.15)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(one, marks=pytest.mark.audit) if one in LONG else one for one in KINDS]
+)
 def test_draws_and_exact_pairs(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every measurement moves as far as is claimed, is drawn or named; a fault at 0 is found."""
     if kind == "invariants":  # few pairs agree in them
