@@ -124,12 +124,16 @@ def term(terms: Mapping[str, Any], name: str) -> Any:
 def keys_of(terms: Terms) -> list[str]:
     """Return the keys that a question is asked by.
 
-    Raises SessionError DP-SESSION-008 for what names no columns.
+    Raises UsageError DP-SESSION-016 for what is neither a name nor a list, and SessionError
+    DP-SESSION-008 for a list of anything but names.
     """
     by: object = terms.get("by")
     if by is None or isinstance(by, str):
         return [] if by is None else [by]
-    keys = list(by) if isinstance(by, Iterable) else [by]
+    if not isinstance(by, Iterable):
+        wanted, kind = "a column or a list of columns", type(by).__name__
+        raise UsageError("DP-SESSION-016", name="by", wanted=wanted, kind=kind)
+    keys = list(by)
     names = [key for key in keys if isinstance(key, str)]
     if len(names) < len(keys):
         raise SessionError("DP-SESSION-008", what="by", known="the names of columns, as texts")

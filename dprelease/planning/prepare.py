@@ -55,12 +55,12 @@ def _prepared(
         return resolve_federated(declaration), prepare_federated(declaration)
     queries, errors = queries_and_findings(declaration)
     raise_all(errors)
-    asked_by = declaration.spec.asked_by
+    asked_by, tables = declaration.spec.asked_by, declaration.spec.tables_asked
 
     def place(query: str, column: str) -> Place:
         if not query:
             return declaration.place("budget")
-        is_key = declaration.spec.tables_asked[query].private_keys and column == PRIVATE_KEYS
+        is_key = tables[query].private_keys and column == PRIVATE_KEYS
         within = (column,) if is_key else ("columns", column)
         return declaration.place("queries", asked_by[query], *within)
 

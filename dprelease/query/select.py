@@ -19,7 +19,7 @@ from sqlglot import exp
 from dprelease.errors import Place, QueryError
 from dprelease.numerics.rounding import exact
 from dprelease.query import quoting
-from dprelease.query.expressions.nodes import near
+from dprelease.query.expressions.nodes import ARITHMETIC, CALLS, ROUNDS, near
 from dprelease.query.expressions.whole import KNOWN, dropped, unread
 from dprelease.schema.column_words import WORDS
 from dprelease.schema.field_types import NAME, RESERVED
@@ -44,37 +44,6 @@ WITH_MARGIN = ("", "_moe")
 """Endings of the names that a noised column and its margin have."""
 
 PLACE = Place(key="sql")
-
-ROUNDS: dict[type[exp.Expression], str] = {
-    exp.Add: "+",
-    exp.Sub: "-",
-    exp.Mul: "*",
-    exp.Div: "/",
-    exp.EQ: "=",
-    exp.NEQ: "<>",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.GT: ">",
-    exp.GTE: ">=",
-    exp.And: "AND",
-    exp.Or: "OR",
-}
-CALLS: dict[type[exp.Expression], str] = {
-    exp.Abs: "abs",
-    exp.Round: "round",
-    exp.Floor: "floor",
-    exp.Ceil: "ceil",
-    exp.Greatest: "greatest",
-    exp.Least: "least",
-    exp.Coalesce: "coalesce",
-    exp.Nullif: "nullif",
-    exp.Sqrt: "sqrt",
-}
-ARITHMETIC = (
-    *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Neg),
-    *(exp.Abs, exp.Round, exp.Floor, exp.Ceil, exp.Sqrt),
-)
-"""What may have no number as its result, as a quotient by zero has none."""
 
 OR_MISSING = "list_filter([TRY({})], lambda number: isfinite(number))[1]"
 """The result of arithmetic, or NULL where it is infinite, not a number, or beyond its type.

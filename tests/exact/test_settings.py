@@ -89,7 +89,7 @@ def test_limits(limit: str, tmp_path: Path) -> None:
         ("{threads: 1.5}", "DP-DECL-003"),
         ("{temp_directory: ~/spill}", "DP-ENGINE-002"),
         ("{temp_directory: a/../../b}", "DP-ENGINE-002"),
-        ("{temp_directory: 's3://bucket'}", "DP-ENGINE-002"),
+        ("{temp_directory: 's3://bucket'}", "DP-PATH-001"),
         ("{preserve_insertion_order: false}", "DP-DECL-001"),
     ],
 )

@@ -233,7 +233,7 @@ def test_a_line_that_is_not_in_its_encoding_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(data)
     for encoding in ("cp1252", "ascii", "utf-8"):
         table = declared({"path": "t.csv", "encoding": encoding}, tmp_path)
-        rows = exact(ask(table, {"rows": {"count": "*"}}))["rows"]
+        rows = exact(ask(table, {"rows": {"count": "region"}}))["rows"]
         assert rows == ([3] if encoding == "cp1252" else [0])  # the others lose the accents too
 
 

@@ -37,12 +37,10 @@ def test_no_snapshot_is_left_over() -> None:
 def test_the_hash_of_rows_has_a_test_vector() -> None:
     """The same numbers in SQL, in NumPy, and in any other language."""
     with duckdb.connect() as connection:
-        row = (
-            "FROM (SELECT 'anna|1' AS id, 12::BIGINT AS cell, NULL::BIGINT AS v, -7::HUGEINT AS w)"
-        )
-        parts = [number("id", text=True), number("cell"), number("v"), number("w")]
-        texts = ", ".join(hashed(parts[:n]) for n in (2, 3, 4))
+        row = "FROM (SELECT 'anna|1' AS id, 12::BIGINT AS cell, 7::BIGINT AS n)"
+        parts = [number("id", text=True), number("cell"), number("n")]
+        texts = ", ".join(hashed(parts[:n]) for n in (2, 3))
         found = connection.execute(f"SELECT {texts} {row}").fetchall()[0]
-    assert found == (1127827193, 638643414, 172311267)
+    assert found == (597870803, 1506047452)
     assert digest(["anna|1", 12]) == found[0]
-    assert digest(["anna|1", 12, None, -7]) == found[2]
+    assert digest(["anna|1", 12, 7]) == found[1]

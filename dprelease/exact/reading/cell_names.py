@@ -109,7 +109,9 @@ def _of_sqlite(file: Path, name: str | None) -> CellForm | None:
     if table is None:
         return None
     columns = {column: _proposed(kind) for column, kind in columns_of(file, table).items()}
-    collations = collations_in(file, table, list(columns))
+    # A name that is not UTF-8 can't be declared, nor asked about.
+    usable = [column for column in columns if are_usable([column])]
+    collations = collations_in(file, table, usable)
     return CellForm({"table": table}, columns, collations=collations)
 
 

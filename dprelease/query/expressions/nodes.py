@@ -13,6 +13,37 @@ from dprelease.schema.columns import CategoryColumn, Column, CutColumn
 from dprelease.schema.mistakes.nearest import nearest
 from dprelease.schema.table import Table
 
+ROUNDS: dict[type[exp.Expression], str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.And: "AND",
+    exp.Or: "OR",
+}
+CALLS: dict[type[exp.Expression], str] = {
+    exp.Abs: "abs",
+    exp.Round: "round",
+    exp.Floor: "floor",
+    exp.Ceil: "ceil",
+    exp.Greatest: "greatest",
+    exp.Least: "least",
+    exp.Coalesce: "coalesce",
+    exp.Nullif: "nullif",
+    exp.Sqrt: "sqrt",
+}
+ARITHMETIC = (
+    *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Neg),
+    *(exp.Abs, exp.Round, exp.Floor, exp.Ceil, exp.Sqrt),
+)
+"""What may have no number as its result, as a quotient by zero has none."""
+
 SHOWN = 60
 """Characters of an expression that a message shows."""
 
