@@ -86,7 +86,7 @@ def planned(seed: int, mechanism: dict[str, Any]) -> Plan:
     table, unit, asked, budget, _ = release(seed)
     columns = {name: {**spec, "mechanism": mechanism} for name, spec in asked.items()}
     more = {"privacy_unit": unit} if unit else {}
-    query = ask(declare(table, **more), columns, ["k"], neighbours=budget.neighbours)
+    query = ask(declare(table, size=1000, **more), columns, ["k"], neighbours=budget.neighbours)
     return make_plan([query], budget)
 
 
