@@ -18,7 +18,7 @@ import pytest
 
 import dprelease
 from dprelease.accessor.frame import _same_cells, _same_index
-from dprelease.errors import DataError, DpReleaseError, SessionError
+from dprelease.errors import DataError, DpReleaseError
 from dprelease.exact.reading import frames
 from dprelease.exact.reading.frames import object_columns, to_arrow
 from tests.exact.build import ask, declare, exact
@@ -393,7 +393,7 @@ def used(frames_: Iterable[pd.DataFrame]) -> str:
         for frame in frames_:
             frame.dp.use(mine)
             frame.dp.explain("count", by="v", epsilon=1)
-    except SessionError as error:
+    except DpReleaseError as error:
         assert CANARY not in "".join(traceback.format_exception(error))  # noqa: PT017
         return error.code
     return ""
@@ -426,6 +426,37 @@ def test_no_cell_decides_whether_a_frame_is_the_same(stored: str, odd: str, wher
         assert used([frame(cell), frame(other), frame(other).copy()]) == ""
         if where == "column":
             assert used([frame(cell, "a"), frame(other, "1")]) == "DP-SESSION-002"
+
+
+class Own(pd.arrays.IntegerArray):
+    """Converts as it likes, and fails at one of its numbers."""
+
+    def __arrow_array__(self, type: object = None) -> Any:  # noqa: A002
+        if self._data.max() > 1:
+            raise ValueError(CANARY)
+        return pa.array(self._data)
+
+
+def test_arrays_of_other_libraries_are_refused_for_their_type() -> None:
+    for last in (1, 2):
+        frame = pd.DataFrame({"v": Own(np.array([1, last]), np.array([False, False]))})
+        told = outcome(frame, declare({"v": CATEGORY}), 1)
+        assert "DP-DATA-004" in told
+        assert "stored as Int64Dtype" in told
+        assert used([frame, frame.copy()]) == ""
+
+
+def test_a_code_that_utf_8_cannot_hold_is_missing() -> None:
+    """pandas fails at it where it makes a series of categories, and its error quotes the code."""
+    known = pd.Index(["a", "1", f"{CANARY}\ud800"], dtype=object)
+    frame = pd.DataFrame({"v": pd.Categorical.from_codes([0, 2, 1, 0], known)})
+    assert used([frame.copy(), frame.copy()]) == ""
+    assert isinstance(outcome(frame, declare({"v": CATEGORY}), 4), tuple)
+    mine = session()
+    frame.dp.use(mine)
+    assert frame.dp.count(by="v", epsilon=60)["value"].tolist() == [2, 1, 0]
+    objects = pd.DataFrame({"v": pd.Series(known[[0, 2, 1, 0]], dtype=object)})
+    assert meanings({"v": CATEGORY}, objects) == meanings({"v": CATEGORY}, frame)
 
 
 LABELS: list[Any] = [
