@@ -14,8 +14,8 @@ from dprelease.numerics.rounding import plain_text
 from dprelease.query.measurement import Published
 from dprelease.query.resolve import Query
 
-EVERYBODY = 2**33
-"""Units of a table that declares no size: there are fewer people on Earth."""
+MOST_ROWS = 2**33
+"""Rows in a cell of a table that declares no size: there are fewer people on Earth."""
 
 
 def too_large_totals(
@@ -27,14 +27,12 @@ def too_large_totals(
 
     A total is the sum of what each unit adds to its cell. `place` is that of a column.
     """
-    units = query.table.most_units
-    number = f"{EVERYBODY:,} units, as it declares no `size`"
-    if units is not None:
-        number = f"{units:,} units, twice its declared `size`"
+    units, number = _units(query)
     for column in query.columns:
         most = limit(column) // column.form.largest_shift(column)
-        step = column.parts[0].step
-        if (units or EVERYBODY) > most:
+        aggregate = column.parts[0].aggregate
+        step = aggregate.step if aggregate.lattice is None else aggregate.lattice.step
+        if units > most:
             yield QueryError(
                 "DP-QUERY-014",
                 place=place(column.parts[0].asked_by),
@@ -43,5 +41,15 @@ def too_large_totals(
                 units=number,
                 most=f"{most:,}",
                 step=plain_text(step),
-                coarser=plain_text(step * 10 ** len(str(2 * (units or EVERYBODY) // (most + 1)))),
+                coarser=plain_text(step * 10 ** len(str(2 * units // (most + 1)))),
             )
+
+
+def _units(query: Query) -> tuple[int, str]:
+    """Return how many units a cell has at most, and why, in words."""
+    declared, unit = query.table.most_units, query.unit
+    if declared is not None:
+        return declared, f"{declared:,} units, twice its declared `size`"
+    groups = 1 if query.finest is None else unit.max_groups  # that may lie in one cell
+    units = max(1, MOST_ROWS // (unit.max_rows_per_group * groups))
+    return units, f"{units:,} units with all their rows, as it declares no `size`"

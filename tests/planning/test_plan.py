@@ -228,7 +228,7 @@ def test_no_total_of_a_table_of_the_declared_size_is_clamped(
     unit = {"id": "id", "max_groups": 1, "max_rows_per_group": rows}
     more = {} if size is None else {"size": size}
     declared = declare({"id": {"type": "integer"}, "v": column}, privacy_unit=unit, **more)
-    units = 2**33 if size is None else 2 * size
+    units = 2**33 // rows if size is None else 2 * size
     for asked in ({"s": {"sum": "v"}}, {"s": {"sum": "v"}, "m": {"mean": "v"}}):
         query = ask(declared, asked, neighbours=neighbours)
         largest = max(abs(lower), abs(upper)) / step * rows * units
