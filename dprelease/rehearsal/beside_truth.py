@@ -15,7 +15,6 @@ from dprelease.planning.plan import Plan
 from dprelease.planning.quantile_target import Target
 from dprelease.postprocess.families import Family
 from dprelease.query.aggregates.quantile import Quantile
-from dprelease.query.forms.single_part import LABEL
 from dprelease.query.grouping.group_keys import KeySpace
 from dprelease.query.measurement import Published, read_at
 from dprelease.query.post import NOTHING
@@ -159,13 +158,8 @@ def _arrays(query: Query, vectors: Mapping[str, Integers]) -> dict[str, pa.Array
     arrays = {}
     for column in query.columns:
         plain = replace(column, post=NOTHING, margin=None)
-        first = column.parts[0]
         missing = _missing(column, vectors)
         filled = {n: np.where(v == MISSING, 0, v) for n, v in vectors.items()}
-        if first.is_choice and column.form != LABEL and column.at is None:
-            # Exact quantiles ascend by themselves; the sorting of noised ones sees no gaps.
-            plain = replace(plain, at=first.aggregate.part)
-            filled[read_at(first.name, first.aggregate.part or 0)] = filled[first.name]  # type: ignore[arg-type]
         array = published_arrays(query, plain, filled, {})[column.name]
         if missing.any():
             array = pc.if_else(pa.array(missing), pa.scalar(None, array.type), array)
