@@ -239,6 +239,17 @@ def test_no_total_of_a_table_of_the_declared_size_is_clamped(
             assert 4 * largest > LIMIT
 
 
+@pytest.mark.parametrize("rows", [1, 100, 10_000])
+def test_default_steps_and_squares_fit_whatever_rows_one_unit_may_have(rows: int) -> None:
+    """Without a size: rows are what a table has many of, and not people with all their rows."""
+    unit = {"id": "id", "max_groups": 5, "max_rows_per_group": rows}
+    for upper in (1, 365, 10**12):
+        column = {"type": "number", "lower": 0, "upper": upper}
+        declared = declare({"id": {"type": "integer"}, "v": column}, privacy_unit=unit)
+        query = ask(declared, {"s": {"sum": "v"}, "m": {"mean": "v"}, "d": {"stddev": "v"}})
+        assert [*too_large_totals(query, lambda _: Place())] == []
+
+
 def test_sums_that_may_be_clamped_are_refused_before_rows_are_read() -> None:
     declared = declare({"v": {"type": "number", "lower": 0, "upper": "1e13", "step": "0.01"}})
     with pytest.raises(QueryError) as caught:
