@@ -978,7 +978,7 @@ DP-DECL-002  The key 'edges' is missing.
 
 release.yaml:10  queries.by_sex.histogram.bins
 DP-DECL-001  There is no key 'bins' here; did you mean 'edges'.
-  Fix    known keys are: closed, column, description, edges, footnotes, label, labels.
+  Fix    known keys are: closed, column, description, edges, footnotes, label, labels, name.
 """,
     ),
     (

@@ -800,8 +800,8 @@ DP-RELEASE-002  A column asks for exactly one aggregate, such as count, sum, mea
         2,
         """
 release.yaml:13  queries.by_sex.columns.sex
-DP-RELEASE-007  The column name 'sex' is already the name of a key or of a margin.
-  Fix    choose another name for the column.
+DP-RELEASE-007  The column name 'sex' is already the name of a key, of a margin, or of what finds private keys.
+  Fix    choose another name for the column; for the bands of a histogram, by its `name`.
 """,
     ),
     (

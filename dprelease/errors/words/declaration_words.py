@@ -219,8 +219,8 @@ TEMPLATES: dict[str, Template] = {
         fix="rename one; the name of a table is how queries refer to it.",
     ),
     "DP-RELEASE-007": Template(
-        cause="The column name '{name}' is already the name of a key or of a margin, or stands "
-        "for the selection of keys that are not public.",
+        cause="The column name '{name}' is already the name of a key, of a margin, or of "
+        "what finds private keys.",
         fix="choose another name for the column; for the bands of a histogram, by its `name`.",
     ),
     "DP-RELEASE-008": Template(
