@@ -71,10 +71,11 @@ class Signature:
     @classmethod
     def parsed(cls, text: bytes) -> Self:
         """Return the signature of a file; raise ValueError, with words, for anything else."""
-        # As OpenSSH does: nothing before the first line, blanks in Base64, anything after the last.
-        head = next((end for end in (b"\n", b"\r\n") if text.startswith(BEGIN + end)), b"")
-        body, foot, _ = text.removeprefix(BEGIN + head).partition(b"\n" + END)
-        if not head or not foot:
+        # As OpenSSH 9.2 does: nothing before the first line nor after it (a carriage return is
+        # taken by later versions only), white space in Base64, anything after the last line.
+        head = BEGIN + b"\n"
+        body, foot, _ = text.removeprefix(head).partition(b"\n" + END)
+        if not text.startswith(head) or not foot:
             raise ValueError("it is no SSH signature")
         try:
             blob = from_base64(body)

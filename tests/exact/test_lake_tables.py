@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +18,7 @@ from dprelease.exact.engines import open_engine
 from dprelease.planning.declaration_findings import declared
 from dprelease.scaffold.sketch import sketch
 from dprelease.schema.load import Declared, table_from_mapping
+from tests import processes
 from tests.messages import write
 
 ROWS = pd.DataFrame({"person": [1, 2], "sex": ["F", "M"]})
@@ -232,10 +232,8 @@ def test_a_run_and_a_sketch_wait_for_no_pipe(kind: str, tmp_path: Path) -> None:
     database(tmp_path, kind)
     os.mkfifo(tmp_path / f"people.{kind}{SIDE[kind][0]}")
     for words in (["run", "release.yaml", "--json"], ["init", f"people.{kind}"]):
-        ended = subprocess.run(
-            [sys.executable, "-m", "dprelease", *words],
-            cwd=tmp_path, capture_output=True, timeout=60, check=False,
-        )  # fmt: skip
+        command = [sys.executable, "-m", "dprelease", *words]
+        ended = processes.run(command, cwd=tmp_path, capture_output=True)
         assert ended.returncode == 2, ended.stderr
         assert b"DP-DATA-024" in ended.stdout + ended.stderr
         assert b"it is a pipe" in ended.stdout + ended.stderr
