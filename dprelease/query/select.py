@@ -19,7 +19,12 @@ from sqlglot import exp
 from dprelease.errors import Place, QueryError
 from dprelease.numerics.rounding import exact
 from dprelease.query import quoting
-from dprelease.query.expressions.nodes import ARITHMETIC, CALLS, ROUNDS, near
+from dprelease.query.expressions.nodes import (
+    CALLS_OVER_ANSWERS,
+    MAY_BE_UNDEFINED,
+    OVER_ANSWERS,
+    near,
+)
 from dprelease.query.expressions.whole import KNOWN, dropped, unread
 from dprelease.schema.column_words import WORDS
 from dprelease.schema.field_types import NAME, RESERVED
@@ -72,7 +77,7 @@ OTHERS = (
 )
 FUNCTIONS = (
     *("COUNT", "SUM", "AVG", "VARIANCE", "STDDEV", "MEDIAN", "QUANTILE_CONT", "MIN", "MAX", "MODE"),
-    *(name.upper() for name in CALLS.values()),
+    *(name.upper() for name in CALLS_OVER_ANSWERS.values()),
 )
 """What may be meant by a name that is none."""
 
@@ -277,7 +282,7 @@ class _Splitter:
             _refuse("DP-SQL-001", problem="it is nested too deeply, or a name leads back to itself")
         rendered = self._one_over(node)
         is_constant = isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal)
-        if isinstance(node, ARITHMETIC) and not is_constant:
+        if isinstance(node, MAY_BE_UNDEFINED) and not is_constant:
             rendered = OR_MISSING.format(rendered)
         self.depth -= 1
         return rendered
@@ -299,12 +304,15 @@ class _Splitter:
         if isinstance(node, exp.Paren | exp.Neg | exp.Not):
             word = {exp.Paren: "", exp.Neg: "-", exp.Not: "NOT "}[type(node)]
             return f"({word}{self._over(node.this)})"
-        if type(node) in ROUNDS:
-            return f"({self._over(node.this)} {ROUNDS[type(node)]} {self._over(node.expression)})"
-        if type(node) in CALLS:
+        if type(node) in OVER_ANSWERS:
+            left, right = self._over(node.this), self._over(node.expression)
+            return f"({left} {OVER_ANSWERS[type(node)]} {right})"
+        if type(node) in CALLS_OVER_ANSWERS:
             parts = [node.this, *node.expressions]
             parts += [node.args[key] for key in ("decimals", "expression") if node.args.get(key)]
-            return f"{CALLS[type(node)]}({', '.join(self._over(part) for part in parts)})"
+            return (
+                f"{CALLS_OVER_ANSWERS[type(node)]}({', '.join(self._over(part) for part in parts)})"
+            )
         _refuse("DP-SQL-004", what=node.sql("duckdb")[:60])
 
     def _number(self, text: str) -> str:

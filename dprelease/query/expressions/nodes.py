@@ -13,21 +13,29 @@ from dprelease.schema.columns import CategoryColumn, Column, CutColumn
 from dprelease.schema.mistakes.nearest import nearest
 from dprelease.schema.table import Table
 
-ROUNDS: dict[type[exp.Expression], str] = {
-    exp.Add: "+",
-    exp.Sub: "-",
-    exp.Mul: "*",
-    exp.Div: "/",
+COMPARISONS: dict[type[exp.Expression], str] = {
     exp.EQ: "=",
     exp.NEQ: "<>",
     exp.LT: "<",
     exp.LTE: "<=",
     exp.GT: ">",
     exp.GTE: ">=",
+}
+ARITHMETIC: dict[type[exp.Expression], str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+}
+OVER_ANSWERS: dict[type[exp.Expression], str] = {
+    **ARITHMETIC,
+    **COMPARISONS,
     exp.And: "AND",
     exp.Or: "OR",
 }
-CALLS: dict[type[exp.Expression], str] = {
+"""Operators that may stand between noised numbers."""
+
+CALLS_OVER_ANSWERS: dict[type[exp.Expression], str] = {
     exp.Abs: "abs",
     exp.Round: "round",
     exp.Floor: "floor",
@@ -38,9 +46,9 @@ CALLS: dict[type[exp.Expression], str] = {
     exp.Nullif: "nullif",
     exp.Sqrt: "sqrt",
 }
-ARITHMETIC = (
-    *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Neg),
-    *(exp.Abs, exp.Round, exp.Floor, exp.Ceil, exp.Sqrt),
+MAY_BE_UNDEFINED = (
+    *ARITHMETIC,
+    *(exp.Neg, exp.Abs, exp.Round, exp.Floor, exp.Ceil, exp.Sqrt),
 )
 """What may have no number as its result, as a quotient by zero has none."""
 

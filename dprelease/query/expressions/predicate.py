@@ -30,9 +30,9 @@ from dprelease.query.expressions.nodes import (
 )
 from dprelease.query.expressions.scalar import (
     ALLOWED,
-    ARITHMETIC,
+    ARITHMETIC_OF_ROWS,
     CHOICES,
-    COMPARISONS,
+    COMPARISONS_OF_ROWS,
     DIVISIONS,
     FUNCTIONS,
     KIND_OF_TYPE,
@@ -133,9 +133,9 @@ class _Checker:
         """Return a node as SQL with its kind; refuse what is not on the list."""
         if depth > DEPTH_LIMIT:
             raise QueryError("DP-WHERE-009", place=self.place, limit=LENGTH_LIMIT)
-        if type(node) in COMPARISONS:
+        if type(node) in COMPARISONS_OF_ROWS:
             return self._comparison(node, depth)
-        if type(node) in ARITHMETIC:
+        if type(node) in ARITHMETIC_OF_ROWS:
             return self._arithmetic(node, depth)
         if type(node) in FUNCTIONS:
             return self._function(node, depth)
@@ -260,7 +260,7 @@ class _Checker:
         left, right = self._same_kind(sides)
         check_declared(self.table, node.this, [node.expression], self.place)
         check_declared(self.table, node.expression, [node.this], self.place)
-        return Term(f"({left.sql} {COMPARISONS[type(node)]} {right.sql})", Kind.BOOLEAN)
+        return Term(f"({left.sql} {COMPARISONS_OF_ROWS[type(node)]} {right.sql})", Kind.BOOLEAN)
 
     def _arithmetic(self, node: exp.Expression, depth: int) -> Term:
         # In DOUBLE nothing overflows into an error: too large is infinity, and that compares.
@@ -269,7 +269,7 @@ class _Checker:
             right = f"nullif({right}, 0)"
         else:
             self._known_args(node, "this", "expression")
-        return Term(f"({left} {ARITHMETIC[type(node)]} {right})", Kind.NUMBER)
+        return Term(f"({left} {ARITHMETIC_OF_ROWS[type(node)]} {right})", Kind.NUMBER)
 
     def _double(self, node: exp.Expression, depth: int) -> str:
         return f"CAST({self._of_kind(node, Kind.NUMBER, depth)} AS DOUBLE)"

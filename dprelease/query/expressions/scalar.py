@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from sqlglot import exp
 
+from dprelease.query.expressions.nodes import ARITHMETIC, COMPARISONS
 from dprelease.system.late_dataclasses import dataclass
 
 
@@ -59,23 +60,12 @@ class Term:
     kind: Kind
 
 
-COMPARISONS: dict[type[exp.Expression], str] = {
-    exp.EQ: "=",
-    exp.NEQ: "<>",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.GT: ">",
-    exp.GTE: ">=",
+COMPARISONS_OF_ROWS: dict[type[exp.Expression], str] = {
+    **COMPARISONS,
     exp.NullSafeEQ: "IS NOT DISTINCT FROM",
     exp.NullSafeNEQ: "IS DISTINCT FROM",
 }
-ARITHMETIC: dict[type[exp.Expression], str] = {
-    exp.Add: "+",
-    exp.Sub: "-",
-    exp.Mul: "*",
-    exp.Div: "/",
-    exp.Mod: "%",
-}
+ARITHMETIC_OF_ROWS: dict[type[exp.Expression], str] = {**ARITHMETIC, exp.Mod: "%"}
 DIVISIONS = (exp.Div, exp.Mod)
 FUNCTIONS: dict[type[exp.Expression], tuple[str, Kind, Kind]] = {
     exp.Lower: ("lower", Kind.TEXT, Kind.TEXT),
