@@ -8,6 +8,7 @@ line, and so are authorities of certificates, which are not followed here. Lines
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -223,7 +224,7 @@ def _time(text: str | None) -> datetime | None:
         if form is None or not (digits.isascii() and digits.isdigit()):
             raise ValueError
         read = datetime.strptime(digits, form)
-        moment = read.replace(tzinfo=UTC) if digits != text else read.astimezone()
+        moment = read.replace(tzinfo=UTC) if digits != text else _standard_time(read)
         if moment.timestamp() <= 0:  # which means no time there
             raise ValueError
         return moment
@@ -233,6 +234,12 @@ def _time(text: str | None) -> datetime | None:
             "later than 1970 began"
         )
         raise ValueError(words) from None
+
+
+def _standard_time(local: datetime) -> datetime:
+    """Return the instant of a local time as OpenSSH reads it: summer time does not count there."""
+    fields = (*local.timetuple()[:8], 0)
+    return datetime.fromtimestamp(time.mktime(fields), UTC)
 
 
 def _matches(name: str, patterns: str) -> bool:

@@ -49,7 +49,9 @@ def keygen(*words: Any, message: bytes = b"", **options: Any) -> Any:
     return processes.run(["ssh-keygen", *words], input=message, capture_output=True, **options)
 
 
-def openssh_takes(signers: Path, who: str, namespace: str, signature: Path, message: bytes) -> bool:
+def openssh_takes(
+    signers: Path, who: str, namespace: str, signature: Path, message: bytes, *options: str
+) -> bool:
     """Return whether ssh-keygen verifies a signature."""
-    words = ("-Y", "verify", "-f", signers, "-I", who, "-n", namespace, "-s", signature)
+    words = ("-Y", "verify", "-f", signers, "-I", who, "-n", namespace, "-s", signature, *options)
     return bool(keygen(*words, message=message).returncode == 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import islice
@@ -167,6 +168,32 @@ def test_openssh_says_the_same_of_lists(tmp_path: Path) -> None:
         path.write_bytes(text.encode())
         words = (MANIFESTS, signature, message)
         assert any(openssh_takes(path, who, *words) for who in NAMES) is ours, text
+
+
+@openssh
+@pytest.mark.parametrize(("hour", "counts"), [(10, False), (11, True)])
+@pytest.mark.parametrize("zone", ["", "Z"])
+def test_local_times_are_standard_times(
+    zone: str, hour: int, counts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Noon of a summer's day in Berlin is 10:00 UTC, but 11:00 for OpenSSH."""
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    try:
+        start = f"20260701{'11' if zone else '12'}0000{zone}"
+        text = f'{WHO} valid-after="{start}" {KEY}\n'
+        now = datetime(2026, 7, 1, hour, 30, tzinfo=UTC)
+        verdict = signers_of(text, "allowed_signers").judge(held(tmp_path).public, MANIFESTS, now)
+        assert verdict.allowed is counts
+        path = tmp_path / "allowed_signers"
+        path.write_text(text)
+        message, signature = (VECTORS / "message.txt").read_bytes(), VECTORS / "message.txt.sig"
+        moment = f"verify-time={now:%Y%m%d%H%M%S}Z"
+        found = openssh_takes(path, WHO, MANIFESTS, signature, message, "-O", moment)
+        assert found is counts
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def judged(text: str, folder: Path) -> bool:
