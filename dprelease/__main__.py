@@ -1,10 +1,6 @@
 """`python -m dprelease`, and where the command `dprelease` begins."""
 
-import gc
 import signal
-
-YOUNG = 200_000
-"""Objects from which on garbage is looked for: loading modules makes many, and none is garbage."""
 
 
 def main() -> None:
@@ -16,7 +12,6 @@ def main() -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    gc.set_threshold(YOUNG)
     from dprelease.cli import main as command_line
 
     command_line()

@@ -20,12 +20,13 @@ from typer.testing import CliRunner
 import dprelease
 from dprelease import cli
 from dprelease.errors import DeclarationError, DpReleaseError
-from dprelease.errors.local_paths import refuse_uris, uri_fields
+from dprelease.errors.local_paths import check_paths, uri_fields
 from dprelease.planning.declaration_findings import declared, several
 from dprelease.schema.field_types import to_local_path, to_text
 from dprelease.schema.release import ReleaseSpec
 from dprelease.schema.table import Table
 from tests.messages import write
+from tests.release import build
 
 URIS = [
     "s3://bucket/out",
@@ -239,4 +240,29 @@ def test_what_is_shown_of_a_uri() -> None:
     "path", ["C:/out", "C:\\out", "a:b", "./s3:/x", "out/s3://x", "s3:", "1s:/x"]
 )
 def test_odd_names_are_paths(path: str) -> None:
-    refuse_uris(path, [path], {"people": path}, None, 7, b"s3://x")
+    check_paths(path, [path], {"people": path}, None, 7, b"s3://x")
+
+
+@pytest.mark.parametrize(
+    ("path", "code"), [("~/out", "DP-PATH-002"), ("~", "DP-PATH-002"), ("out\udcff", "DP-PATH-003")]
+)
+def test_paths_that_arrow_reads_otherwise_are_refused(path: str, code: str) -> None:
+    for given in (path, Path(path), [Path(path)]):
+        with pytest.raises(DeclarationError, match=code):
+            check_paths(given)
+
+
+@pytest.mark.parametrize("name", ["c:", "a:b", "file:x", "hdfs:x", "mock:x", "abfs:x"])
+def test_names_that_look_like_schemes_are_folders(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Relative paths with a colon: published, verified and exported where they say."""
+    monkeypatch.chdir(tmp_path)
+    release = build.write(tmp_path)
+    for words in (["run", str(release), "--output", f"{name}/o"], ["verify", f"{name}/o"]):
+        ended = CliRunner().invoke(cli.app, words)
+        assert ended.exit_code == 0, ended.output
+    words = ["export", f"{name}/o", "--to", "csv", "--output", f"{name}/csv"]
+    ended = CliRunner().invoke(cli.app, words)
+    assert ended.exit_code == 0, ended.output
+    assert (tmp_path / name / "o" / "manifest.json").is_file()

@@ -171,6 +171,7 @@ from contextlib import contextmanager
 import numpy as np
 import pandas as pd
 
+from dprelease.exact.answering import Answering, EngineKind
 from dprelease.exact.results.true_table import ExactTable
 from tests.exact.reference import reference
 
@@ -178,7 +179,7 @@ from tests.exact.reference import reference
 RAN = []
 
 
-class PlainEngine:
+class PlainEngine(Answering):
     def __init__(self, rows):
         self.rows = rows
 
@@ -196,7 +197,7 @@ class PlainEngine:
         raise NotImplementedError
 
 
-class PlainKind:
+class PlainKind(EngineKind):
     @contextmanager
     def open(self, sources, spec, settings):
         declared = sources.declared

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +19,10 @@ from dprelease.query.select import NOISED, select
 from dprelease.release import execute
 from dprelease.release.charging import charges_of
 from dprelease.release.outlook import left_for
-from dprelease.release.question import attributes
+from dprelease.release.question import attributes, check_view
 from dprelease.schema.model import Files, read_beside, validate
 from dprelease.schema.release import Limits, QuerySpec
 from dprelease.schema.yaml_text.reader import Document, Plain
-from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,6 +103,7 @@ def answer_sql(
         _asked(session, selected.columns, selected.group_by, predicate, derive, terms)
     joined = " AND ".join(f"({predicate})" for predicate in (*predicates, *own)) or None
     query = _asked(session, selected.columns, selected.group_by, joined, derive, terms)
+    check_view(query, selected)
     plan, price = priced(session, [query], terms)
     charged = charged_for(session, plan, price, "this statement", state)
     noised = execute.answer(plan.columns, session.engine(token), charged)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dprelease.accessor import frame_shapes
@@ -16,7 +16,6 @@ from dprelease.errors import RunState, UsageError
 from dprelease.schema.columns import IntegerColumn, NumberColumn
 from dprelease.schema.model import free_name, same_name
 from dprelease.schema.yaml_text.reader import Plain
-from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     import pandas as pd

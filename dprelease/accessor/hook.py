@@ -1,4 +1,4 @@
-"""Registers `df.dp` at the moment when pandas is imported, without importing pandas itself.
+"""Registers `df.dp` when pandas is imported, without importing pandas itself.
 
 The command line never needs pandas; importing it here would cost every `dprelease --help` about
 half a second.
@@ -10,11 +10,9 @@ import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from importlib.abc import Loader
-
     import pandas as pd
 
     from dprelease.accessor.frame import DpAccessor
@@ -53,32 +51,22 @@ class Dp:
         return DpAccessor(frame)
 
 
-# Neither class is an `importlib.abc` one: those load tempfile, zipfile and their kin.
 class _PandasFinder:
+    """Finds pandas as Python does, and registers the accessor once its module has run."""
+
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname != "pandas":
+        spec = PathFinder.find_spec(fullname, path, target) if fullname == "pandas" else None
+        if spec is None or spec.loader is None:
             return None
-        spec = PathFinder.find_spec(fullname, path, target)
-        if spec is not None and spec.loader is not None:
-            spec.loader = cast("Loader", _RegisteringLoader(spec.loader))
+        run = spec.loader.exec_module
+
+        def run_and_register(module: ModuleType) -> None:
+            run(module)
+            if self in sys.meta_path:
+                sys.meta_path.remove(self)
+            _register()
+
+        spec.loader.exec_module = run_and_register  # type: ignore[method-assign]
         return spec
-
-
-class _RegisteringLoader:
-    def __init__(self, loader: Loader) -> None:
-        self._loader = loader
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._loader, name)
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module: ModuleType) -> None:
-        if module.__spec__ is not None:
-            module.__spec__.loader = module.__loader__ = self._loader
-        self._loader.exec_module(module)
-        sys.meta_path[:] = [f for f in sys.meta_path if not isinstance(f, _PandasFinder)]
-        _register()

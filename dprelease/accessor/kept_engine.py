@@ -9,7 +9,6 @@ from contextlib import ExitStack, contextmanager
 
 from dprelease.exact.answering import Recording
 from dprelease.exact.engines import open_engine
-from dprelease.exact.reading.coded_frames import coded
 from dprelease.schema.load import Declared
 
 
@@ -49,8 +48,7 @@ class KeptEngine:
     def _engine(self) -> Recording:
         if self._opened is None:
             stack = ExitStack()
-            rows = coded(self._frame, self._declared)
-            engine = stack.enter_context(open_engine(self._declared, rows))
+            engine = stack.enter_context(open_engine(self._declared, self._frame))
             self._opened = engine, weakref.finalize(self, stack.close)
         return self._opened[0]
 

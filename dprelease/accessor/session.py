@@ -6,6 +6,7 @@ import threading
 import weakref
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from fractions import Fraction
 from os import PathLike
 from pathlib import Path
@@ -20,7 +21,7 @@ from dprelease.errors import (
     SessionError,
     UsageError,
 )
-from dprelease.errors.local_paths import refuse_uris
+from dprelease.errors.local_paths import check_paths
 from dprelease.exact.answering import Answering
 from dprelease.exact.reading.frames import attempt, labels
 from dprelease.exact.reading.sources import stored_columns
@@ -33,7 +34,6 @@ from dprelease.release.key import key_of
 from dprelease.schema.load import read_table, table_from_mapping
 from dprelease.schema.table import Table
 from dprelease.system.forks import Maker
-from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -146,7 +146,7 @@ class Session:
         ledger: str | Path | None = None,
         key: str | Path | SigningKey | None = None,
     ) -> None:
-        refuse_uris(None if isinstance(schema, Mapping) else schema, ledger, key)
+        check_paths(None if isinstance(schema, Mapping) else schema, ledger, key)
         given: object = schema
         if not isinstance(given, str | PathLike | Mapping):
             kind, wanted = type(given).__name__, "the path of a table schema, or one as a mapping"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,6 @@ from dprelease.schema.load import Declaration
 from dprelease.schema.model import Files, read_beside, validate
 from dprelease.schema.release import ReleaseSpec
 from dprelease.schema.yaml_text.reader import Document, Plain
-from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,7 +8,7 @@ from pathlib import Path
 from dprelease.auditing.reproduced import refuse_folder, write_outcome
 from dprelease.auditing.whole_audit import TIME_LIMIT, audited
 from dprelease.documents.audits.audit_record import Audit
-from dprelease.errors.local_paths import refuse_uris
+from dprelease.errors.local_paths import check_paths
 from dprelease.release.api import Release, read_release
 
 
@@ -52,7 +52,7 @@ def audit(
     DpReleaseError
         As `read_release` and `Release.plan`.
     """
-    refuse_uris(release, output)
+    check_paths(release, output)
     asked = release if isinstance(release, Release) else read_release(release, variables=variables)
     if output is not None:
         refuse_folder(Path(output))

@@ -7,14 +7,13 @@ nothing that an audit may end with: what can still be compared is.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from dprelease.auditing.neighbours.situations import NOBODY, Situation
 from dprelease.auditing.pairs import Pair
 from dprelease.auditing.stage import Unanswered
 from dprelease.documents.audits.audit_record import Found
-from dprelease.system.late_dataclasses import dataclass
 
 MOST_FAILING = 3
 """Pairs of a stack that are looked for one by one; of more, the stack is left out."""

@@ -120,4 +120,4 @@ def _write_pair(pair: Pair, place: Path) -> None:
     for side, tables in zip(("one", "other"), pair.sides, strict=True):
         (place / side).mkdir(parents=True, exist_ok=True)
         for name, table in tables.items():
-            pq.write_table(table, place / side / f"{name}.parquet")
+            pq.write_table(table, place.absolute() / side / f"{name}.parquet")

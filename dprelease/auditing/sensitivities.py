@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import zip_longest
 
@@ -37,7 +37,6 @@ from dprelease.rehearsal.meeting import literals_of
 from dprelease.schema.columns import Column, IntegerColumn
 from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE
 from dprelease.schema.table import Table
-from dprelease.system.late_dataclasses import dataclass
 
 Named = tuple[str, str]
 """Names of a query, and of a measurement of it."""

@@ -6,7 +6,7 @@ Each record has a number, which is read with it: records may come in any order.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise
@@ -30,7 +30,6 @@ from dprelease.query.local_records import RecordColumn, Records
 from dprelease.rehearsal.draws import Draws
 from dprelease.rehearsal.meeting import literals_of
 from dprelease.schema.columns import IntegerColumn
-from dprelease.system.late_dataclasses import dataclass
 
 RECORDS = 2000
 """Records of a table, each of which gives way to another one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from dprelease.auditing.composed_claims import composed_claims
 from dprelease.auditing.failures import Told
@@ -30,7 +30,6 @@ from dprelease.documents.audits.audit_record import (
 from dprelease.errors import DpReleaseError, QueryError, VerificationError
 from dprelease.schema.load import Declaration
 from dprelease.schema.mistakes.nearest import nearest
-from dprelease.system.late_dataclasses import dataclass
 
 TIME_LIMIT = 240.0
 """Seconds that an audit takes at most, but for what it has begun."""

@@ -7,7 +7,6 @@ standard output, everything else to standard error.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Annotated
 
@@ -25,7 +24,7 @@ from dprelease.cli import report_command as reports
 from dprelease.cli import sign_command as signing
 from dprelease.cli import sql_command as question
 from dprelease.cli.audits import audit_command as auditing
-from dprelease.cli.process_setup import whole_process
+from dprelease.cli.process import prepare_process
 from dprelease.cli.reporting import Commands, ShownGroup, reporting, say
 from dprelease.version import __version__
 
@@ -51,11 +50,8 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
 }
 
 
-def application(only: str | None = None) -> typer.Typer:
-    """Return the command line: all commands, or only one.
-
-    One is enough for what begins with its name, and parameters of commands take long to inspect.
-    """
+def application() -> typer.Typer:
+    """Return the command line with all its commands."""
     made = Commands(
         cls=ShownGroup,
         help="Differentially private data releases.",
@@ -66,8 +62,6 @@ def application(only: str | None = None) -> typer.Typer:
     )
     made.callback()(_before)  # makes a group of a single command, too
     for name, command in COMMANDS.items():
-        if only not in (None, name):
-            continue
         if isinstance(command, typer.Typer):
             made.add_typer(command, name=name)
         else:
@@ -95,6 +89,6 @@ app = application()
 
 
 def main() -> None:
-    """Run the command line as a whole process, which ends with its exit code."""
-    first = sys.argv[1] if len(sys.argv) > 1 else ""
-    whole_process(application(first) if first in COMMANDS else app)
+    """Run the command line, which ends the process with its exit code."""
+    prepare_process()
+    app()

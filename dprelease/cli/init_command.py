@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dprelease.cli.reporting import reporting, say
-from dprelease.errors.local_paths import refuse_uris
+from dprelease.errors.local_paths import check_paths
 from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _sketched(
     from dprelease.schema.server_address import is_server
 
     if source is not None and not is_server(source):
-        refuse_uris(source)
+        check_paths(source)
     folder = None if output is None else output.parent
     if described is not None:
         from dprelease.scaffold.translated import translated

@@ -18,7 +18,7 @@ from typer.core import TyperGroup
 
 from dprelease.cli.signals import ending_signals
 from dprelease.errors import DpReleaseError, EndedError, Findings, OutputError, RunState, State
-from dprelease.errors.local_paths import refuse_uris
+from dprelease.errors.local_paths import check_paths
 from dprelease.errors.printable import one_line, printable
 from dprelease.system.refusals import gives_no_more
 
@@ -77,7 +77,7 @@ def _with_local_paths(function: Command) -> Command:
         with reporting(given.get("as_json", False)):
             for value in given.values():
                 several = value if isinstance(value, list) else [value]
-                refuse_uris([one for one in several if isinstance(one, Path)])
+                check_paths([one for one in several if isinstance(one, Path)])
         function(**given)
 
     return checked

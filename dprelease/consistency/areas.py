@@ -22,14 +22,13 @@ delta = levels * eta in the end. As (x + d)^2 <= (1 + e) x^2 + (1 + 1 / e) d^2, 
 from __future__ import annotations
 
 import math
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from dprelease.consistency.algebra import Table
 from dprelease.consistency.fixed_point import Floats, Whole, whole
 from dprelease.consistency.variances import UNKNOWN, SpaceVariances, Variances
-from dprelease.system.late_dataclasses import dataclass
 
 _APART = 2.0**-32
 

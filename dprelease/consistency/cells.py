@@ -16,6 +16,7 @@ numbers, it is exact.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -23,7 +24,6 @@ import numpy as np
 from dprelease.consistency.algebra import Contrasts, Table, cells, restored, spaces_of
 from dprelease.consistency.fixed_point import FixedPointRangeError, Whole, running_sums
 from dprelease.consistency.structure import Structure
-from dprelease.system.late_dataclasses import dataclass
 
 ROOM = 62  # bits that N times a cell may have
 _SHORT = 4  # an axis as short is summed by adding slices

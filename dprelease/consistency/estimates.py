@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -15,7 +16,6 @@ from dprelease.consistency.subtrees import PlacedSubtree, said, sizes, subtree
 from dprelease.consistency.tree import Ranges
 from dprelease.consistency.variances import Variances
 from dprelease.system.ahead import Spread
-from dprelease.system.late_dataclasses import dataclass
 
 CELLS_AT_MOST = 1 << 21  # of one level of a piece: a few arrays of 16 MB, and seldom small ones
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,7 +17,6 @@ from dprelease.consistency.standard_errors import (
 )
 from dprelease.consistency.structure import Structure
 from dprelease.consistency.variances import SpaceVariances, Variances
-from dprelease.system.late_dataclasses import dataclass
 
 _AT_ONCE = 1 << 20
 _ROUNDED = 1 + 2.0**-40  # as `standard_errors` rounds upwards

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
@@ -27,7 +28,6 @@ from dprelease.consistency.tree import Ranges
 from dprelease.consistency.variances import Variances
 from dprelease.consistency.whole_tables import Level, children, roots
 from dprelease.system.ahead import in_threads
-from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,12 @@ does.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from dprelease.consistency.fixed_point import Whole
-from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

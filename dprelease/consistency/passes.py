@@ -21,6 +21,7 @@ measures the space, and a half for a mean that is not whole.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,7 +29,6 @@ from dprelease.consistency.algebra import Contrasts, Table, cells, contrasts
 from dprelease.consistency.fixed_point import Whole, differences, sibling_sums, whole, within
 from dprelease.consistency.tree import Ranges
 from dprelease.consistency.variances import SpaceVariances, Variances
-from dprelease.system.late_dataclasses import dataclass
 
 Read = Callable[
     [int, Table, int, int], Whole

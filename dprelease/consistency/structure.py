@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass
 from fractions import Fraction
 
 from dprelease.consistency.algebra import Table, residual_spaces
 from dprelease.consistency.fixed_point import value_bits
 from dprelease.consistency.tree import Ranges, Tree
-from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

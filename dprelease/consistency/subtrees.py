@@ -10,6 +10,7 @@ tree (units, weights, bounds of rounding) it takes its levels along. Nothing dep
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,6 @@ from dprelease.consistency.fixed_point import FixedPointRangeError, Whole
 from dprelease.consistency.passes import Read, rounding, upward
 from dprelease.consistency.tree import Ranges
 from dprelease.consistency.variances import Variances
-from dprelease.system.late_dataclasses import dataclass
 
 _NARROW = (np.int8, np.int16, np.int32)
 

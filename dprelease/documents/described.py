@@ -6,7 +6,7 @@ All of it follows from the declaration, so that who verifies a release makes it 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dprelease.documents.metadata import About, ColumnMetadata, Metadata, Role, TableMetadata
@@ -19,7 +19,6 @@ from dprelease.schema.load import Declaration
 from dprelease.schema.release import QuerySpec, ReleaseSpec
 from dprelease.schema.release_parts.about import AboutSpec
 from dprelease.schema.said import Told
-from dprelease.system.late_dataclasses import dataclass
 from dprelease.tables import formats
 from dprelease.tables.family_tables import schema_of_measured
 from dprelease.tables.summed_messages import margin_names

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from dprelease.documents.metadata import Metadata, TableMetadata
@@ -11,7 +12,6 @@ from dprelease.documents.said_records import table_record
 from dprelease.postprocess.families import Family, FamilyTable, Output
 from dprelease.postprocess.partition import Parts
 from dprelease.query.resolve import Query
-from dprelease.system.late_dataclasses import dataclass
 from dprelease.tables import formats
 
 STEPS_OF_NOISE = "noised integers, lattice steps: values before any step was taken with them"

@@ -7,11 +7,10 @@ from here: the manifest, formats, reports.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import date
 
 from dprelease.query.roles import Role as Role
-from dprelease.system.late_dataclasses import dataclass
 
 Texts = Mapping[str, str]
 """One text in each language of a release, by its BCP 47 tag; empty where nothing was declared."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from dprelease.documents.companion_words import label_beside
@@ -25,7 +25,6 @@ from dprelease.schema.columns import (
 from dprelease.schema.release import QuerySpec
 from dprelease.schema.release_parts.records import RecordColumnSpec
 from dprelease.schema.said import Said
-from dprelease.system.late_dataclasses import dataclass
 from dprelease.tables.family_tables import schema_of_output
 from dprelease.tables.key_columns import key_types
 from dprelease.tables.published_columns import published_types

@@ -6,8 +6,7 @@ A rehearsal writes them and a report reads them, each from the published columns
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-
-from dprelease.system.late_dataclasses import dataclass
+from dataclasses import dataclass
 
 TRUE, UNBOUNDED, OFF, ROWS, TOLD = "true_", "unbounded_", "off_", "true_rows", "is_published"
 """What a truth has beside the published columns: the exact value within the contribution bounds and

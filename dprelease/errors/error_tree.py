@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dprelease.errors.printable import one_line
@@ -35,7 +36,6 @@ from dprelease.errors.words.publishing import rehearsal_words as rehearsal
 from dprelease.errors.words.publishing import report_words as report
 from dprelease.errors.words.publishing import signature_words as signature
 from dprelease.errors.words.publishing import verification_words as verification
-from dprelease.system.late_dataclasses import dataclass
 from dprelease.system.refusals import gives_no_more
 
 EXIT_UNEXPECTED, EXIT_INPUT, EXIT_BUDGET, EXIT_VERIFICATION = 1, 2, 3, 4

@@ -1,7 +1,8 @@
-"""Paths that people give: a URI names no file of this machine, and is refused before it is used.
+"""Checks of paths that people give, before anything is read or charged.
 
 `Path("s3://bucket/out")` is the folder `out` in a folder `s3:` of the current folder: what is
-published there is lost for whoever waits for it in the bucket, and has been charged.
+published there is lost for whoever waits for it in the bucket, and has been charged. `~` is a home
+folder to a shell and to Arrow, but not to the system; Arrow takes names in UTF-8 alone.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 from dprelease.errors.error_tree import DeclarationError
 
-CODE = "DP-PATH-001"
+URI_CODE, HOME_CODE, ENCODING_CODE = "DP-PATH-001", "DP-PATH-002", "DP-PATH-003"
 
 URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 """How a URI begins, with one slash at least: pathlib leaves no more of them. `C:/` is none."""
@@ -40,15 +41,24 @@ def uri_fields(text: str) -> dict[str, Any] | None:
     return {"uri": f"{scheme}://.../{last}", "scheme": scheme, "way": way}
 
 
-def refuse_uris(*given: object) -> None:
-    """Raise DeclarationError DP-PATH-001 if any of some arguments is a URI.
+def check_paths(*given: object) -> None:
+    """Raise DeclarationError if any of some arguments is no path of this machine.
 
     What is neither a path nor several of them, such as a frame in place of a file, passes.
+
+    Raises
+    ------
+    DeclarationError
+        DP-PATH-001 for a URI, 002 for `~` at its start, 003 for a name that is not UTF-8.
     """
     for path in _paths(given):
         fields = uri_fields(path)
         if fields is not None:
-            raise DeclarationError(CODE, **fields)
+            raise DeclarationError(URI_CODE, **fields)
+        if path.startswith("~"):
+            raise DeclarationError(HOME_CODE, path=path)
+        if any(0xD800 <= ord(letter) <= 0xDFFF for letter in path):
+            raise DeclarationError(ENCODING_CODE, path=path)
 
 
 def _paths(given: object) -> Iterator[str]:

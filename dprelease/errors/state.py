@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import Enum
 
 from dprelease.system.answered import answered
-from dprelease.system.late_dataclasses import dataclass
 
 
 class State(Enum):

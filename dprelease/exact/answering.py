@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
 
 from dprelease.exact.results.partitions import Partitions
 from dprelease.exact.results.true_table import ExactTable, Integers
@@ -12,7 +14,7 @@ from dprelease.exact.settings import Settings
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
 from dprelease.schema.release import ReleaseSpec
-from dprelease.system.late_dataclasses import dataclass
+from dprelease.system.ahead import in_threads
 
 if TYPE_CHECKING:
     from dprelease.exact.postgres.server_link import Servers
@@ -23,9 +25,13 @@ Task = TypeVar("Task")
 Made = TypeVar("Made")
 
 
-class Answering(Protocol):
-    """An open engine; all of them answer the same, to the last bit."""
+class Answering(ABC):
+    """An open engine; all of them answer the same, to the last bit.
 
+    What an engine has to do is abstract here; all else does nothing unless it is overridden.
+    """
+
+    @abstractmethod
     def compile(self, query: Query) -> object:
         """Check a query against what the sources are; reads no row about people.
 
@@ -35,6 +41,7 @@ class Answering(Protocol):
             If a source has not what the query needs.
         """
 
+    @abstractmethod
     def run(self, query: Query) -> ExactTable:
         """Return the true aggregates of every cell, zero where there is no row.
 
@@ -44,6 +51,7 @@ class Answering(Protocol):
             DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
         """
 
+    @abstractmethod
     def partitions(self, query: Query) -> Partitions:
         """Return the partitions of a query whose keys are not public, and their units.
 
@@ -53,69 +61,46 @@ class Answering(Protocol):
             As `run`.
         """
 
-
-@runtime_checkable
-class Expecting(Protocol):
-    """An engine that reads rows once for several queries, if it is told which are to come."""
-
-    def expect(self, queries: Sequence[Query]) -> None:
+    def expect(self, queries: Sequence[Query]) -> None:  # noqa: B027 - no plan is needed
         """Plan for queries of which each is going to be run once; reads nothing."""
 
-
-@runtime_checkable
-class Holding(Protocol):
-    """An engine that holds what the tables of a family have in common."""
-
-    def let_go(self) -> None:
-        """Drop it, once all of these tables have been read."""
-
-
-@runtime_checkable
-class Early(Protocol):
-    """An engine that can be closed while what it answered last is noised and published."""
-
-    def close_early(self) -> None:
-        """Begin to, for nothing is asked of it any more; its block waits until it is done."""
-
-
-@runtime_checkable
-class Spreading(Protocol):
-    """An engine that can have noise added where the cells are."""
+    def let_go(self) -> None:  # noqa: B027 - nothing is held
+        """Drop what the tables of a family have in common, once all of them have been read."""
 
     def noised(
         self, query: Query, noise: Callable[[ExactTable], Mapping[str, Integers]]
     ) -> Iterator[Mapping[str, Integers]] | None:
         """Return noised vectors, some cells after others; None where the noise is left to others.
 
-        All noise has been drawn by then, once for each cell. What is returned is read to its end.
+        An engine whose rows are on several machines adds noise where the cells are. All noise has
+        been drawn by then, once for each cell. What is returned is read to its end.
 
         Raises
         ------
         DataError
-            As `Answering.run`.
+            As `run`.
         """
-
-
-@runtime_checkable
-class Working(Protocol):
-    """An engine whose machines can work on what is published, too: see `Spread`."""
+        return None
 
     def spread(self, work: Callable[[Task], Made], tasks: Iterable[Task]) -> Iterator[Made]:
-        """Yield what the work makes of each task, in their order.
+        """Yield what the work makes of each task, in their order; see `Spread`.
 
         Raises
         ------
         DataError
             DP-DATA-006 if the engine fails.
         """
+        return in_threads(work, tasks)
 
 
-class Recording(Answering, Protocol):
+class Recording(Answering):
     """An engine that also reads single records."""
 
+    @abstractmethod
     def compile_records(self, records: Records) -> object:
         """Check records against what the source is; as `Answering.compile`."""
 
+    @abstractmethod
     def records(self, records: Records) -> ExactRecords:
         """Return the true values of every record, in the order of the source.
 
@@ -137,12 +122,13 @@ class Sources:
     """All that the engine is going to be asked, where that is known."""
 
 
-class EngineKind(Protocol):
+class EngineKind(ABC):
     """A kind of engine, which a module declares as its `ENGINE`.
 
     To import that module loads no engine: `left_open` is asked where none is started.
     """
 
+    @abstractmethod
     def open(
         self, sources: Sources, spec: ReleaseSpec | None, settings: Settings
     ) -> AbstractContextManager[Answering]:
@@ -159,28 +145,14 @@ class EngineKind(Protocol):
 
     def left_open(self, spec: ReleaseSpec) -> list[str]:
         """Return what the engine shows to others than those who get the release, in words."""
-
-
-@runtime_checkable
-class Beginning(Protocol):
-    """A kind of engine of which a part takes long to open, and needs to know no source."""
-
-    def begun(self) -> AbstractContextManager[None]:
-        """Let that part be opened meanwhile, for the first engine that is opened in the block.
-
-        Raises nothing: what can't be opened is for that engine to tell.
-        """
-
-
-@runtime_checkable
-class Keeping(Protocol):
-    """A kind of engine of which several share something that takes long to start."""
+        return []
 
     def kept(self, spec: ReleaseSpec) -> AbstractContextManager[None]:
-        """Keep it for all engines of this release that are opened in the block.
+        """Keep what takes long to start for all engines of a release that the block opens.
 
         Raises
         ------
         DataError
-            As `EngineKind.open`, for what the engine can't do.
+            As `open`, for what the engine can't do.
         """
+        return nullcontext()

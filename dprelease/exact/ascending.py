@@ -8,6 +8,7 @@ range is given out.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,6 @@ import numpy as np
 from dprelease.exact.arrow_numbers import numbers_of
 from dprelease.exact.results.true_table import Integers
 from dprelease.exact.results.vectors import LARGE, batches
-from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     import duckdb

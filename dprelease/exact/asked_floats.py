@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from dprelease.query.resolve import Query
 from dprelease.statements.layers import needed_columns, needed_joined
 from dprelease.statements.values.physical import FLOATS, base_type
-from dprelease.system.late_dataclasses import dataclass
 
 Types = Mapping[str, str]
 

@@ -13,17 +13,18 @@ import numpy as np
 import pyarrow as pa
 
 from dprelease.errors import DataError, DpReleaseError, State
+from dprelease.exact.answering import Recording
 from dprelease.exact.asked_floats import AskedFloats
-from dprelease.exact.connection import Closing, connection, locking
+from dprelease.exact.connection import connection, locking
 from dprelease.exact.engine_memory import SHORT_OF_MEMORY, refuse_little
 from dprelease.exact.finest_tables import FinestTables
 from dprelease.exact.inputs import (
     Input,
     find_inputs,
+    metadata_settings,
     refuse_duplicates,
     refuse_lacking,
     refuse_unstored,
-    suiting,
 )
 from dprelease.exact.key_tables import KeyTables
 from dprelease.exact.postgres.server_link import Servers, servers_of
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 
-class Engine:
+class Engine(Recording):
     """A connection that can read one declared table, and one joined to it, and nothing else.
 
     After `open` the connection has no access to files beyond the declared ones, to the network, to
@@ -69,7 +70,7 @@ class Engine:
     _by_arrow: ClassVar[bool] = True
     """Whether rows that the engine can't read as they are come by Arrow."""
 
-    def __init__(self, inputs: list[Input], scratch: Path, closing: Closing) -> None:
+    def __init__(self, inputs: list[Input], scratch: Path, link: duckdb.DuckDBPyConnection) -> None:
         self.declared = inputs[0].declared
         self._inputs, self._scratch = inputs, scratch
         self._floats = AskedFloats(())
@@ -79,8 +80,7 @@ class Engine:
         self._tables: ScannedTables | None = None
         self._rows: SharedRows | None = None
         self._maker = Maker()
-        self._connection, self._closing = closing.link, closing
-        self._in_ranges = False
+        self._connection = link
         self._reader = TableReader(self._read_rows, scratch)
         steps = self._read_rows, self._register, self._bound, self._forget
         self._families = FinestTables(*steps)
@@ -147,8 +147,7 @@ class Engine:
             if query.join is not None:
                 refuse_duplicates(query, self._inputs[1], self._unique, self._ask)
             with told_at(self._inputs):
-                types, codes = (self.physical, self.joined), self._inputs[0].codes
-                self._compiled = query, compile_query(query, *types, codes)
+                self._compiled = query, compile_query(query, self.physical, self.joined)
         return self._compiled[1]
 
     def expect(self, queries: Sequence[Query]) -> None:
@@ -171,14 +170,7 @@ class Engine:
         DataError
             DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
         """
-        table = self._read(query) if self._tables is None else self._tables.table(query)
-        self._in_ranges |= not table.is_held
-        return table
-
-    def close_early(self) -> None:
-        """See `Early`: not where answers are read from the engine, some cells after others."""
-        if not self._in_ranges:
-            self._closing.begin()
+        return self._read(query) if self._tables is None else self._tables.table(query)
 
     def _read(self, query: Query) -> ExactTable:
         """Return the true table of one query by itself."""
@@ -314,11 +306,10 @@ class Engine:
         self._read_rows(lambda link: self._keys.make(link, tables))
 
     def let_go(self) -> None:
-        """Drop the finest cells of a family, and the tables of its keys; see `Holding`."""
+        """Drop the finest cells of a family, and the tables of its keys; see `Answering`."""
         self._sorted.let_go()
-        if not self._closing.has_begun:  # which drops all that the engine holds
-            self._families.let_go()
-            self._read_rows(self._keys.drop)
+        self._families.let_go()
+        self._read_rows(self._keys.drop)
 
     def _attempt(
         self,
@@ -346,7 +337,7 @@ class Engine:
 
     def _prepare(self, queries: Sequence[Query] | None) -> None:
         """Make the sources known, learn their types, and lock everything else out."""
-        for statement in suiting(self._inputs):
+        for statement in metadata_settings(self._inputs):
             self._ask(statement, self._inputs[0])
         refuse_little(self._connection, self._inputs)
         for given in self._inputs:

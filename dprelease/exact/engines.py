@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
 
 from dprelease.errors import DataError, FrameError
 from dprelease.exact.answering import (
     Answering,
-    Beginning,
     EngineKind,
-    Expecting,
-    Keeping,
     Recording,
     Sources,
 )
@@ -63,8 +60,7 @@ def open_engines(
             for query in asked:
                 engine.compile(query)
                 by_name[query.name] = engine
-            if isinstance(engine, Expecting):
-                engine.expect(asked)
+            engine.expect(asked)
         yield {query.name: by_name[query.name] for query in queries}
 
 
@@ -97,14 +93,7 @@ def engine_kept(spec: ReleaseSpec) -> AbstractContextManager[None]:
     DataError
         DP-SPARK-003 or 004 if Spark can't be had.
     """
-    kind = kind_of_engine(spec.engine)
-    return kind.kept(spec) if isinstance(kind, Keeping) else nullcontext()
-
-
-def engine_begun(spec: ReleaseSpec) -> AbstractContextManager[None]:
-    """Let the engine of a release begin to open, while it is made ready for; see `Beginning`."""
-    kind = kind_of_engine(spec.engine)
-    return kind.begun() if isinstance(kind, Beginning) else nullcontext()
+    return kind_of_engine(spec.engine).kept(spec)
 
 
 def open_engine(

@@ -8,6 +8,7 @@ on its disk if need be.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 from dprelease.exact.table_reader import Attempt
 from dprelease.privacy.unit import PrivacyUnit
@@ -17,7 +18,6 @@ from dprelease.query.resolve import Query
 from dprelease.statements.coarser import FINEST, LEVEL, level_above
 from dprelease.statements.compiled import Compiled, KeyTable
 from dprelease.statements.finest_cells import compile_finest, compile_level, compile_of_finest
-from dprelease.system.late_dataclasses import dataclass
 
 Types = Mapping[str, str]
 

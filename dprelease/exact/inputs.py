@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -11,8 +11,7 @@ import duckdb
 
 from dprelease.errors import DataError
 from dprelease.exact.asked_floats import needed
-from dprelease.exact.connection import AWAITING, FEW_FILES, FORGETTING
-from dprelease.exact.reading.coded_frames import CodedRows
+from dprelease.exact.connection import FEW_FILES, WITHOUT_METADATA_CACHE
 from dprelease.exact.reading.frames import object_columns, to_arrow
 from dprelease.exact.reading.relations import batches_of, is_relation
 from dprelease.exact.reading.sources import Opened, open_files, stamp
@@ -20,10 +19,8 @@ from dprelease.exact.reading.told_places import place_of, told_at
 from dprelease.query.resolve import Query
 from dprelease.query.unread import beyond
 from dprelease.schema.load import Declared
-from dprelease.statements.layers import JOINED, SOURCE, TEXTS, duplicate_keys
+from dprelease.statements.layers import JOINED, SOURCE, duplicate_keys
 from dprelease.statements.values.source_equality import RELATION, inexact, is_no_id
-from dprelease.system.file_cache import are_cached
-from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,10 +52,6 @@ class Input:
     relation: str
     opened: Opened | None = None
     arrow: object | None = None
-    codes: Mapping[str, str] = field(default_factory=dict)
-    """Columns of places in lists of texts, by the column that they stand beside."""
-    texts: pa.Table | None = None
-    """Those lists."""
     rows: dict[str, Fetched] = field(default_factory=dict)
     """Rows that come as Arrow batches, by the table that they fill, until they are fetched."""
     physical: dict[str, str] = field(default_factory=dict)
@@ -100,15 +93,6 @@ class Input:
         return (*self.readable, *links)
 
     @property
-    def is_awaited(self) -> bool:
-        """Return whether the engine would wait for a disk when it reads its rows.
-
-        Of the one format for which it has threads that wait and that nothing here has read before.
-        """
-        source = self.declared.table.source if self.opened else None
-        return source is not None and source.kind == "parquet" and not are_cached(self.files)
-
-    @property
     def kind(self) -> str:
         """Return the declared format, for messages."""
         return format_of(self.declared)
@@ -117,8 +101,6 @@ class Input:
         """Make the tables of batches, whose columns are known before rows about people are."""
         if self.arrow is not None:
             link.register(self.relation, self.arrow)
-        if self.codes:
-            link.register(TEXTS, self.texts)
         for name, rows in self.rows.items():
             link.register("dp_rows", rows.schema.empty_table())
             link.execute(f"CREATE TABLE {name} AS SELECT * FROM dp_rows")
@@ -182,12 +164,10 @@ def find_inputs(tables: Sequence[tuple[Declared, object | None]], servers: Serve
     return inputs
 
 
-def suiting(inputs: Sequence[Input]) -> Iterator[str]:
-    """Yield the statements by which the engine suits files that are many, or on a disk alone."""
+def metadata_settings(inputs: Sequence[Input]) -> Iterator[str]:
+    """Yield the statement by which the engine forgets what many files say of themselves."""
     if sum(len(given.files) for given in inputs) > FEW_FILES:
-        yield FORGETTING
-    if any(given.is_awaited for given in inputs):
-        yield AWAITING
+        yield WITHOUT_METADATA_CACHE
 
 
 def refuse_lacking(given: Input, names: Iterable[str]) -> None:
@@ -285,11 +265,8 @@ def find_input(
 
 
 def _of_frame(declared: Declared, relation: str, frame: object) -> Input:
-    if isinstance(frame, CodedRows):
-        table, more = frame.table, {"codes": frame.codes, "texts": frame.texts}
-    else:
-        table, more = to_arrow(frame, declared), {}
-    return Input(declared, relation, arrow=table, objects=object_columns(table), **more)
+    table = to_arrow(frame, declared)
+    return Input(declared, relation, arrow=table, objects=object_columns(table))
 
 
 def _of_server(declared: Declared, relation: str, servers: Servers) -> Input:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +11,6 @@ import numpy as np
 from dprelease.exact.arrow_numbers import array_of
 from dprelease.query.grouping.places import Places
 from dprelease.statements.compiled import KeyTable
-from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     import duckdb

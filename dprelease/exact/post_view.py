@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from dprelease.errors import QueryError
-from dprelease.exact.connection import without_progress
+from dprelease.exact.connection import Config, without_progress
 from dprelease.system.answered import answered
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ def computed(noised: pa.Table, statement: str, name: str) -> pa.Table:
     QueryError
         DP-SQL-007 if the engine can't compute it, for example over values of the wrong kind.
     """
-    config = {"enable_external_access": False, "python_enable_replacements": False}
-    connection = duckdb.connect(config={**config, "async_threads": 0})
+    config: Config = {"enable_external_access": False, "python_enable_replacements": False}
+    connection = duckdb.connect(config=config)
     failed = False
     try:
         with answered():

@@ -5,12 +5,12 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from dprelease.errors import DataError, Place
 from dprelease.exact.scratch import private_folder
 from dprelease.schema.load import Declaration
-from dprelease.system.late_dataclasses import dataclass
 
 SCRATCH = "dprelease-scratch-"
 

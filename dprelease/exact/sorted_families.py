@@ -9,6 +9,7 @@ cells alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,6 @@ from dprelease.query.resolve import Query
 from dprelease.statements.coarser import level_above
 from dprelease.statements.compiled import KeyTable
 from dprelease.statements.finest_cells import FinestRows, compile_finest_rows
-from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     import duckdb

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -13,7 +14,6 @@ from dprelease.exact.results.stored import WIDTH
 from dprelease.exact.results.true_table import DenseProfile, Held, Integers, Profile
 from dprelease.exact.results.vectors import HELD, MOST_ROWS, counted, grouped, summed
 from dprelease.statements.compiled import Compiled, KeyTable, ProfileSql
-from dprelease.system.late_dataclasses import dataclass
 
 MOST_PLACES = 2**25
 """Pairs of a cell and a candidate that are counted in memory, not by the engine."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import duckdb
@@ -19,7 +20,6 @@ from dprelease.exact.settings import Settings
 from dprelease.query.resolve import Query
 from dprelease.schema.source_texts import UTF_8
 from dprelease.statements.lost_rows import compile_lost_rows
-from dprelease.system.late_dataclasses import dataclass
 
 Tally = dict[tuple[str, str], int]
 """Exact counts, by what they count and of which column; the column is empty for rows."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from dprelease.documents.metadata import ColumnMetadata, Role, TableMetadata
 from dprelease.exports.csv_tables.csv_text import plain_texts
 from dprelease.exports.export import PublishedRelease
 from dprelease.exports.layout import is_records
-from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,6 @@ from dprelease.exports.export import Problem, PublishedRelease
 from dprelease.exports.layout import Laid, LaidColumn, laid_out
 from dprelease.exports.names import in_first, is_address, write_json
 from dprelease.schema.release_parts.format_names import PARQUET
-from dprelease.system.late_dataclasses import dataclass
 
 FILE = "datapackage.json"
 PROFILES = "https://datapackage.org/profiles/2.0"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TextIO
@@ -18,7 +19,6 @@ from dprelease.documents.metadata import ColumnMetadata, Metadata, Role, TableMe
 from dprelease.exports.cubes import Cube, Observation, cube_of
 from dprelease.exports.export import Problem, PublishedRelease
 from dprelease.exports.names import in_first, is_address, parent
-from dprelease.system.late_dataclasses import dataclass
 
 FOLDER = "json-stat"
 METRIC = "metric"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,6 @@ from dprelease.documents.metadata import Metadata, Role, TableMetadata
 from dprelease.exports.export import Problem, PublishedRelease
 from dprelease.numerics.lattice import Floats
 from dprelease.query.aggregates.count import Count
-from dprelease.system.late_dataclasses import dataclass
 
 FORMAT = "dprelease-mbi/1"
 Told = Mapping[str, Any]

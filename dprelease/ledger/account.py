@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from typing import Any, Self
@@ -31,7 +32,6 @@ from dprelease.privacy.accounting import epsilon_at, pure_epsilon
 from dprelease.privacy.event import Event
 from dprelease.privacy.priced import Priced, priced_of
 from dprelease.privacy.renyi import rho_of, zcdp_epsilon
-from dprelease.system.late_dataclasses import dataclass
 
 EPSILON, RHO = "epsilon", "rho"
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
-
-from dprelease.system.late_dataclasses import dataclass
 
 START = "0" * 64
 

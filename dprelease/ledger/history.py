@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
@@ -21,7 +21,6 @@ from dprelease.ledger.periods import moment_of
 from dprelease.ledger.steps import CANCEL, COMMIT, OPEN, RESERVE, SIGNERS, problem_of
 from dprelease.signatures.signers import Signers
 from dprelease.system.forks import Maker
-from dprelease.system.late_dataclasses import dataclass
 from dprelease.system.locks import Lock, is_held
 
 LOCK = ".lock"

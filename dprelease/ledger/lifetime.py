@@ -7,6 +7,7 @@ risks the sum, which is told wherever the budget is: by `ledger show`, plans and
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 from typing import Any
@@ -15,7 +16,6 @@ from dprelease.ledger.account import Account
 from dprelease.ledger.history import State
 from dprelease.ledger.periods import Renewal
 from dprelease.numerics.rounding import plain_text
-from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,9 @@ period a second time with what was left of it, nor one that is over.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any, Self
-
-from dprelease.system.late_dataclasses import dataclass
 
 MONTHS = {"month": 1, "year": 12}
 LAST_DAY = 28

@@ -22,10 +22,9 @@ from dprelease.ledger.form import is_entry
 from dprelease.ledger.steps import SIGNERS
 from dprelease.signatures.sshsig import ENTRIES
 from dprelease.system.files import NoFile, reason_of, refuse_side_files
-from dprelease.system.forks import Maker
+from dprelease.system.forks import Maker, can_use_ledgers, parent_only
 from dprelease.system.json_text import MOST_BYTES, parsed
 from dprelease.system.mounts import is_mounted
-from dprelease.system.unforked import is_cut, unforked
 
 if TYPE_CHECKING:
     from dprelease.signatures.keys import SigningKey
@@ -142,7 +141,7 @@ class Store:
         except BaseException:
             self._roll_back()
             raise
-        _refuse_cut(self.path)
+        _refuse_forked(self.path)
         self._run("COMMIT")
 
     def _roll_back(self) -> None:
@@ -266,22 +265,22 @@ def _stat(path: Path) -> os.stat_result:
     return status
 
 
-def _refuse_cut(path: Path) -> None:
+def _refuse_forked(path: Path) -> None:
     """Raise LedgerError in a child of a process that had a ledger open as it forked.
 
     SQLite would take the locks that the parent had then for the child's own.
     """
-    if is_cut():
+    if not can_use_ledgers():
         raise LedgerError("DP-LEDGER-023", name=path.name)
 
 
 @contextmanager
 def _connected(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
-    with unforked() as work:
-        _refuse_cut(path)
+    with parent_only(breaks_ledgers=True) as held:
+        _refuse_forked(path)
         maker = Maker()
         connection = _connection(path, mode)
-        work.opened = connection
+        held.append(connection)
         try:
             _set_up(path, connection)
             yield connection

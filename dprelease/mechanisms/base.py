@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Self
@@ -16,7 +17,6 @@ from dprelease.numerics.balls import ball
 from dprelease.numerics.blocks import LawBlocks
 from dprelease.numerics.lattice import Flags, Floats, SampledLaw, certain, largest
 from dprelease.numerics.rounding import exact, round_up
-from dprelease.system.late_dataclasses import dataclass
 
 LARGEST_CENTER = 2.0**62
 

@@ -8,11 +8,11 @@ Units      q, K and scale in lattice steps.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
 from dprelease.mechanisms.common.offset_lattice import OffsetLattice
-from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ Units      q, K and scale in lattice steps.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
@@ -20,7 +21,6 @@ from dprelease.mechanisms.common.variance_bounds import PRECISION, geometric_mom
 from dprelease.numerics.balls import ball, least_above
 from dprelease.numerics.rounding import round_up
 from dprelease.privacy.loss import Floats, MonotoneLoss, below
-from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ Units      q, K and scale in lattice steps; ratio has none.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 
 from dprelease.mechanisms.common.offset_lattice import OffsetLattice
 from dprelease.mechanisms.offset_symmetric_gaussian import LARGEST_RATIO, LEAST_RATIO, RATIO, RATIOS
-from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ Units      q, Y and scale in lattice steps.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
@@ -28,7 +29,6 @@ from dprelease.numerics.normal_tail import erfc, normal_quantile
 from dprelease.numerics.rounding import round_up
 from dprelease.privacy.loss import Floats, MonotoneLoss
 from dprelease.privacy.losses.normal import normal_delta
-from dprelease.system.late_dataclasses import dataclass
 
 SURE = 8.0
 FAR = 13.5

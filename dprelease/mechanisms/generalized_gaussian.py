@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
@@ -30,7 +31,6 @@ from dprelease.numerics.lattice import Flags
 from dprelease.numerics.rounding import round_up
 from dprelease.privacy.loss import LARGEST_LOSS, Floats, Pieces, PrivacyLoss, below
 from dprelease.privacy.losses.two_sided_exponential import ExponentialLoss
-from dprelease.system.late_dataclasses import dataclass
 
 TABLE_BELOW = 1024.0
 TABLE_ERROR = 2.0**-36

@@ -11,6 +11,7 @@ Units      q, Y and scale in lattice steps.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
@@ -22,7 +23,6 @@ from dprelease.mechanisms.common.variance_bounds import PRECISION, geometric_mom
 from dprelease.mechanisms.randomizer import PlaceInAuto
 from dprelease.privacy.loss import Floats
 from dprelease.privacy.losses.two_sided_exponential import ExponentialLoss
-from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

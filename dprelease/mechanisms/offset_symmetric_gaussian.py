@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
@@ -33,7 +34,6 @@ from dprelease.privacy.losses.offset_gaussian import (
     peak,
     upper_ball,
 )
-from dprelease.system.late_dataclasses import dataclass
 
 LEAST_RATIO, LARGEST_RATIO = 2.0**-10, 32.0
 RATIO = Shape("ratio", "m / sigma: near 0 Gaussian, large Laplace", "2^-10 to 32")

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import ClassVar, Self
@@ -36,7 +37,6 @@ from dprelease.numerics.least_noise import solve
 from dprelease.numerics.rounding import exact, round_down
 from dprelease.privacy.loss import Floats, Pieces, PrivacyLoss, below
 from dprelease.privacy.unit import Move, Sensitivity
-from dprelease.system.late_dataclasses import dataclass
 
 LARGEST_SHIFT = 512
 FINE_ENOUGH = 256

@@ -10,6 +10,7 @@ Source     Desfontaines, Voss, Gipson and Mandayam 2020, "Differentially private
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
@@ -26,7 +27,6 @@ from dprelease.numerics.lazy_uniform import LazyUniform
 from dprelease.numerics.rounding import round_down
 from dprelease.privacy.losses.pure import ApproximateLoss
 from dprelease.privacy.unit import Sensitivity
-from dprelease.system.late_dataclasses import dataclass
 
 FLOAT_ERROR = 2.0**-30
 """Generous bound on the relative error of a float probability."""

@@ -14,6 +14,7 @@ local model can use it.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
@@ -26,7 +27,6 @@ from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Flags, Integers, sample
 from dprelease.numerics.rounding import round_up
 from dprelease.privacy.loss import Floats, MonotoneLoss, below
-from dprelease.system.late_dataclasses import dataclass
 
 MOST_VALUES = 2**20
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import ClassVar, NoReturn, Self
 
 import numpy as np
@@ -14,7 +14,6 @@ from dprelease.mechanisms.common.shape import Shape
 from dprelease.numerics.rounding import exact
 from dprelease.privacy.loss import PrivacyLoss
 from dprelease.privacy.unit import Move, Sensitivity
-from dprelease.system.late_dataclasses import dataclass
 
 LEAST_SCALE, LARGEST_SCALE = 1e-3, 2.0**50
 

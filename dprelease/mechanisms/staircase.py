@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, Self
@@ -32,7 +33,6 @@ from dprelease.numerics.balls import ball, least_above
 from dprelease.numerics.rounding import round_up
 from dprelease.privacy.loss import Floats, Pieces, PrivacyLoss, below
 from dprelease.privacy.unit import Sensitivity
-from dprelease.system.late_dataclasses import dataclass
 
 LARGEST_RATIO = 500
 """Largest width / scale: exp of it, and its inverse, stay within the floats."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar, Self
@@ -32,7 +33,6 @@ from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Floats
 from dprelease.numerics.rounding import round_up
 from dprelease.privacy.losses.stable import StableLoss
-from dprelease.system.late_dataclasses import dataclass
 
 SMALL = 64.0
 """Scales below are summed step by step, above by the Euler-Maclaurin formula."""

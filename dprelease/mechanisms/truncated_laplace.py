@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, Self
@@ -40,7 +41,6 @@ from dprelease.privacy.losses.truncation import (
     other_end,
 )
 from dprelease.privacy.unit import Sensitivity
-from dprelease.system.late_dataclasses import dataclass
 
 SUMMED = 2**20
 """Largest support, in steps, whose moments are summed step by step."""

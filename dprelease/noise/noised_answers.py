@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dprelease.exact.answering import Answering, Spreading
+from dprelease.exact.answering import Answering
 from dprelease.exact.results.partitions import Partitions
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.partition_selection import PartitionSelection
@@ -17,7 +17,6 @@ from dprelease.numerics.lattice import Integers, largest, sample
 from dprelease.planning.plan import PlannedColumn
 from dprelease.query.resolve import Query
 from dprelease.schema.release import PRIVATE_KEYS
-from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,7 @@ def noised(
     DataError
         As `Engine.run`.
     """
-    if isinstance(engine, Spreading) and isinstance(bits, Entropy):
+    if isinstance(bits, Entropy):
         drawn = engine.noised(query, FreshNoise(tuple(columns)))
         if drawn is not None:
             return regrouped(drawn, query.keys.size, most)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,7 +13,6 @@ from dprelease.mechanisms.common.invariant import Invariant
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.numerics.lattice import CHUNK, LIMIT, Integers, sample
 from dprelease.planning.plan import PlannedColumn
-from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

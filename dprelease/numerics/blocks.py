@@ -21,6 +21,7 @@ proposed, and how often, depends on random bits alone.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Protocol, Self
 
 import numpy as np
@@ -41,7 +42,6 @@ from dprelease.numerics.lattice import (
     tails_of,
 )
 from dprelease.numerics.lazy_uniform import LazyUniform
-from dprelease.system.late_dataclasses import dataclass
 
 FINENESS = 18
 """A typical quantile errs by less than 2**-18 of a cell, or of a block where it errs by more."""

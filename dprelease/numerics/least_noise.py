@@ -15,13 +15,13 @@ similar size, and a solver with tolerances near 1e-9 will do.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from dprelease.numerics.lattice import Floats
-from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from scipy import sparse

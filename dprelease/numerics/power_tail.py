@@ -6,13 +6,13 @@ P(Y >= y) = Q(1/p, y^p) / 2 for y >= 0, Q the regularized upper incomplete gamma
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from flint import arb
 
 from dprelease.numerics.lattice import Flags, Floats
-from dprelease.system.late_dataclasses import dataclass
 
 LEAST_TAIL = 2.0**-21
 NODES = 2**15

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from types import MappingProxyType
@@ -19,7 +19,6 @@ from dprelease.schema.asked_columns import ColumnSpec
 from dprelease.schema.release import ReleaseSpec
 from dprelease.schema.release_parts.records import RecordColumnSpec
 from dprelease.schema.release_parts.shares import ShareSpec
-from dprelease.system.late_dataclasses import dataclass
 
 ONE = Fraction(1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from typing import NoReturn, TypeVar
@@ -17,7 +18,6 @@ from dprelease.privacy.calibrate import least_factor, near_factor, nearer_factor
 from dprelease.privacy.priced import Priced, priced_of
 from dprelease.privacy.renyi import has_rho
 from dprelease.privacy.unit import Sensitivity
-from dprelease.system.late_dataclasses import dataclass
 
 ROOM = 1.0 + 2.0**-40
 """A pure split leaves this much, so that rounded shares can't add up to more than the budget."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -33,7 +33,6 @@ from dprelease.schema.load import Declaration
 from dprelease.schema.mechanism import AUTO, MechanismSpec
 from dprelease.schema.release import BudgetSpec
 from dprelease.schema.release_parts.parties import FederatedSpec
-from dprelease.system.late_dataclasses import dataclass
 
 ROOM = Fraction(1023, 1024)
 """Part of the budget that the noise of the honest parties spends; rounding may cost the rest."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -26,7 +27,6 @@ from dprelease.privacy.budget import Budget
 from dprelease.privacy.guarantee import Guarantee
 from dprelease.query.local_records import RecordColumn, Records, resolve_records
 from dprelease.schema.load import Declaration
-from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, NoReturn
@@ -16,7 +17,6 @@ from dprelease.privacy.budget import Budget
 from dprelease.query.measurement import Measurement
 from dprelease.schema.asked_columns import DEFAULT_CONFIDENCE
 from dprelease.schema.mechanism import AUTO
-from dprelease.system.late_dataclasses import dataclass
 
 MEASURES: dict[str, Callable[[Randomizer], float]] = {
     "mae": typical_error,

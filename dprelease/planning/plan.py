@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -48,7 +48,6 @@ from dprelease.query.measurement import Measurement, Published
 from dprelease.query.resolve import Query
 from dprelease.schema.asked_columns import DEFAULT_CONFIDENCE
 from dprelease.schema.release import BudgetSpec
-from dprelease.system.late_dataclasses import dataclass
 
 LARGE_EPSILON = 10.0
 NEARLY = Fraction(999, 1000)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +20,6 @@ from dprelease.planning.prepare import prepare
 from dprelease.planning.trade_off import least_missed, pairs_of
 from dprelease.query.resolve import resolve
 from dprelease.schema.load import Declaration
-from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,7 +11,6 @@ from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.lattice import Integers
 from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.query.aggregates.quantile import Quantile
-from dprelease.system.late_dataclasses import dataclass
 
 BEYOND = 0.05
 """Chance, at most, that what is published as the largest or smallest value of a cell of enough rows

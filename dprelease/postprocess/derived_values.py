@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,7 +22,6 @@ from dprelease.query.aggregates.sum import Sum
 from dprelease.query.forms.centred_moments import MEAN, STDDEV, SUM, VARIANCE
 from dprelease.query.forms.ratio import RATIO
 from dprelease.query.measurement import Form, Published
-from dprelease.system.late_dataclasses import dataclass
 
 Laws = Mapping[str, Randomizer]
 Vectors = Mapping[str, Integers]

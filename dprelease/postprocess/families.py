@@ -13,7 +13,7 @@ noise), from which it says what it will publish; then the noised integers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal, Protocol
@@ -30,7 +30,6 @@ from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.query.roles import Role
 from dprelease.system.ahead import Spread, in_threads
-from dprelease.system.late_dataclasses import dataclass
 
 MEASURED = "measurements"
 """The folder of noised integers, inside that of the release."""

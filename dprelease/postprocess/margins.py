@@ -10,6 +10,7 @@ manifest; tails are tables of floats whose relative error is below 1e-3.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -17,7 +18,6 @@ import numpy as np
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.lattice import Floats
 from dprelease.postprocess.noise_table import table_of
-from dprelease.system.late_dataclasses import dataclass
 
 GRID = 33
 

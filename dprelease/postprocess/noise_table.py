@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.lattice import Floats
-from dprelease.system.late_dataclasses import dataclass
 
 OCTAVES = 34
 """Tails down to 2**-35 are told apart; what lies beyond has no weight."""

@@ -8,6 +8,7 @@ Files are numbered by their areas' places, so that their order is that of the ce
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from urllib.parse import quote
@@ -16,7 +17,6 @@ import numpy as np
 
 from dprelease.numerics.lattice import Integers
 from dprelease.query.grouping.group_keys import Key, KeySpace
-from dprelease.system.late_dataclasses import dataclass
 
 LONGEST_NAME = 255
 """Bytes of a file's name, at most, on the systems that there are."""

@@ -7,6 +7,7 @@ values replaced); what n records say of a larger population is not part of it.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -18,7 +19,6 @@ from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
 from dprelease.numerics import stable
 from dprelease.numerics.normal_tail import normal_quantile
 from dprelease.numerics.rounding import finite
-from dprelease.system.late_dataclasses import dataclass
 
 FEW = 30
 """Records up to which a margin of error rests on Chebyshev's inequality, not on a normal law."""

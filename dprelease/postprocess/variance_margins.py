@@ -14,6 +14,7 @@ at least. That is Fieller's way with ratios, for two unknowns.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -22,7 +23,6 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.lattice import Floats
 from dprelease.postprocess.margins import mean_range, pivot_of
 from dprelease.postprocess.noise_table import spread_draws
-from dprelease.system.late_dataclasses import dataclass
 
 FOR_THE_MEAN = 1 / 50
 """Part of the chance of a miss that is left to the mean: it matters in small cells alone."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
@@ -14,7 +15,6 @@ from dprelease.privacy.grid import Grid
 from dprelease.privacy.priced import Kind, Priced, kinds_of
 from dprelease.privacy.renyi import rho_of, zcdp_epsilon
 from dprelease.privacy.unit import Move
-from dprelease.system.late_dataclasses import dataclass
 
 TRUNCATED = 1e-5
 """The part of delta that far ends of losses may take."""

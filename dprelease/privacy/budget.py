@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from typing import Self
@@ -11,7 +11,6 @@ from typing import Self
 from dprelease.privacy.accounting import FINE, Precision, epsilon_at
 from dprelease.privacy.priced import Priced
 from dprelease.privacy.renyi import rho_of
-from dprelease.system.late_dataclasses import dataclass
 
 
 class Variant(StrEnum):

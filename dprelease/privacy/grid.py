@@ -13,11 +13,11 @@ at a moved epsilon, and the mean of covered curves is covered. That needs no mas
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from dprelease.privacy.loss import LARGEST_LOSS, Floats
-from dprelease.system.late_dataclasses import dataclass
 
 LOST = 1e-300
 """More than all products of masses that are too small for a float come to."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from dprelease.numerics.rounding import plain_text
 from dprelease.privacy.unit import Neighbours
-from dprelease.system.late_dataclasses import dataclass
 
 HOLDS = (
     "Between tables of which one unit is replaced by another, and in which all invariants are "

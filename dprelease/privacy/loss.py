@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
-
-from dprelease.system.late_dataclasses import dataclass
 
 Floats = NDArray[np.float64]
 

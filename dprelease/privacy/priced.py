@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from dprelease.numerics.rounding import round_up
@@ -13,7 +13,6 @@ from dprelease.privacy.loss import PrivacyLoss
 from dprelease.privacy.losses.concentrated import ConcentratedLoss
 from dprelease.privacy.losses.pure import PureLoss
 from dprelease.privacy.unit import Move, Sensitivity
-from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 from flint import arb
 
 from dprelease.numerics.balls import LEAST_FLOAT, ball, least_above
 from dprelease.privacy.priced import Kind, Priced, kinds_of
-from dprelease.system.late_dataclasses import dataclass
 
 FIRST, LAST = 1.0 + 2.0**-12, 1e6
 CLOSE = 3e-4

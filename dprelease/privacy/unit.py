@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
 from dprelease.errors.printable import amount
-from dprelease.system.late_dataclasses import dataclass
 
 
 class Neighbours(StrEnum):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dprelease.errors import DpReleaseError
@@ -14,7 +14,6 @@ from dprelease.planning.prepare import prepare
 from dprelease.profile.exact_sums import MANY_GROUPS, MANY_ROWS, Sums, summed, tried
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
-from dprelease.system.late_dataclasses import dataclass
 
 BOUNDS = {"max_groups": MANY_GROUPS, "max_rows_per_group": MANY_ROWS}
 

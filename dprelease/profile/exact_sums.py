@@ -7,7 +7,7 @@ over all cells of a table, and no cell.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -20,7 +20,6 @@ from dprelease.query.aggregates.count import Count
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.schema.mechanism import AUTO, MechanismSpec
-from dprelease.system.late_dataclasses import dataclass
 
 ROWS = "rows of the cell"
 MANY_GROUPS, MANY_ROWS = 10**6, 10**9

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any
 
 from dprelease.errors import OutputError, RunState
@@ -18,7 +19,6 @@ from dprelease.profile.losses import Losses
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
 from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE
-from dprelease.system.late_dataclasses import dataclass
 
 CONFIDENTIAL = (
     "CONFIDENTIAL. These numbers are exact, and as confidential as the data: they are for who may "

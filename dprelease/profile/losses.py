@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from dprelease.exact.tallies import Tallies
@@ -16,7 +17,6 @@ from dprelease.statements.lost_rows import (
     ROWS,
     UNREAD,
 )
-from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

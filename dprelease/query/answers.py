@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from dprelease.numerics.rounding import plain_text, round_down
@@ -19,7 +19,6 @@ from dprelease.query.post import PostProcessing
 from dprelease.schema.asked_columns import ColumnSpec
 from dprelease.schema.mechanism import AUTO, MechanismSpec
 from dprelease.schema.release import PRIVATE_KEYS, PrivateKeysSpec
-from dprelease.system.late_dataclasses import dataclass
 
 LARGEST_BASE = 2**61
 """Steps: noised values saturate at twice as many."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, TypeVar, cast
 
@@ -11,10 +11,10 @@ from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.query.grouping.group_keys import Key, key_of
 from dprelease.query.measurement import Form
 from dprelease.schema.asked_columns import ColumnSpec
-from dprelease.schema.columns import IntegerColumn, Lattice, NumberColumn
+from dprelease.schema.columns import IntegerColumn, NumberColumn
 from dprelease.schema.field_types import DROP
+from dprelease.schema.steps import Lattice
 from dprelease.schema.table import Table
-from dprelease.system.late_dataclasses import dataclass
 
 Part = tuple[str, Aggregate]
 """What a measurement is called after its column, if not as that, and what it measures."""

@@ -23,12 +23,12 @@ pairs that keep them, which may differ in several units.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.measurement import DECLARED, IMPLIED
 from dprelease.schema.release import QuerySpec
 from dprelease.schema.release_parts.consistent import InvariantSpec
-from dprelease.system.late_dataclasses import dataclass
 
 ACKNOWLEDGED = "invariants are published exactly"
 """What `acknowledge` has to say, word by word."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from dprelease.errors import DpReleaseError, Place, QueryError
 from dprelease.schema.release import QuerySpec, ReleaseSpec
 from dprelease.schema.release_parts.shares import ShareSpec
-from dprelease.system.late_dataclasses import dataclass
 
 ALIKE = {
     "source": "from", "join": "join", "derive": "derive", "where": "where",

@@ -8,11 +8,11 @@ privacy unit alone: every joined row belongs to one unit, whose contribution is 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from dprelease.query.expressions.used_columns import Formulas
 from dprelease.schema.columns import Column
 from dprelease.schema.load import Declared
-from dprelease.system.late_dataclasses import dataclass
 
 COMPARED = {
     "integer": "whole numbers",

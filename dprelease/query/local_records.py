@@ -7,6 +7,7 @@ predicate, and a record without a declared value gets a declared one.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -31,7 +32,6 @@ from dprelease.schema.field_types import DROP
 from dprelease.schema.load import Declaration, Declared
 from dprelease.schema.mechanism import MechanismSpec
 from dprelease.schema.release_parts.records import RecordColumnSpec, RecordsSpec
-from dprelease.system.late_dataclasses import dataclass
 
 RESPONSE = "randomized_response"
 MOST_VALUES = 2**20

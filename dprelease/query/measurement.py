@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
@@ -11,7 +12,6 @@ from dprelease.privacy.unit import Sensitivity
 from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.query.post import NOTHING, PostProcessing
 from dprelease.schema.mechanism import MechanismSpec
-from dprelease.system.late_dataclasses import dataclass
 
 DECLARED, IMPLIED = "declared", "implied"
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 
 from dprelease.numerics.rounding import plain_text
-from dprelease.system.late_dataclasses import dataclass
 
 LEFT_EMPTY = "are left empty"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dprelease.errors import DpReleaseError, Place, QueryError, raise_all
@@ -23,7 +23,6 @@ from dprelease.schema.load import Declaration, Declared
 from dprelease.schema.mechanism import MechanismSpec
 from dprelease.schema.release import Limits, QuerySpec
 from dprelease.schema.table import Table
-from dprelease.system.late_dataclasses import dataclass
 
 Placer = Callable[..., Place]
 

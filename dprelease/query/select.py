@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import sqlglot
@@ -33,7 +33,6 @@ from dprelease.schema.model import same_name
 from dprelease.schema.release import PRIVATE_KEYS
 from dprelease.schema.table import Table
 from dprelease.schema.yaml_text.reader import Plain
-from dprelease.system.late_dataclasses import dataclass
 
 LENGTH_LIMIT = 10_000
 DEPTH_LIMIT = 60

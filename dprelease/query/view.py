@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from dprelease.errors import DeclarationError, DpReleaseError, Place, QueryError
 from dprelease.query.expressions.computed_order import Placer, check_order, closure, formulas_of
@@ -16,7 +16,6 @@ from dprelease.schema.model import same_name
 from dprelease.schema.release import QuerySpec
 from dprelease.schema.release_parts.join_form import JoinSpec
 from dprelease.schema.table import Table, UnitSpec
-from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,7 +11,6 @@ from dprelease.errors import DeclarationError, Place
 from dprelease.numerics.lattice import Integers
 from dprelease.reconstruction.counted_tables import CountedTable
 from dprelease.reconstruction.record_combinations import Combinations
-from dprelease.system.late_dataclasses import dataclass
 
 MOST_TOGETHER = 2_000
 """Combinations up to which all tables are solved as one; more are solved area by area."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
@@ -38,7 +39,6 @@ from dprelease.reconstruction.told_cells import ToldCells, exactly
 from dprelease.reconstruction.true_counts import TrueCounts, true_counts
 from dprelease.rehearsal.asked_rows import Words
 from dprelease.rehearsal.draws import Draws
-from dprelease.system.late_dataclasses import dataclass
 from dprelease.verification.sealed import read_sealed
 
 SECONDS = 60.0

@@ -7,6 +7,7 @@ it lies in. A value of an attribute is then one of the combinations that there c
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
@@ -16,7 +17,6 @@ from dprelease.numerics.lattice import Flags, Integers
 from dprelease.query.grouping.group_keys import Key
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import Column, CutColumn, IntegerColumn
-from dprelease.system.late_dataclasses import dataclass
 
 OUTSIDE = -1
 """The place of a value that is in no cell of a key: rows with it are not counted there."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
@@ -10,7 +11,6 @@ import numpy as np
 
 from dprelease.numerics.lattice import Floats, Integers
 from dprelease.reconstruction.programs import Program
-from dprelease.system.late_dataclasses import dataclass
 
 TOLERANCE = 1e-5
 """More than HiGHS lets a cell or a whole number be off."""

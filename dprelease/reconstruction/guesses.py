@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import binom
@@ -13,7 +14,6 @@ from dprelease.reconstruction.attributes import Attribute
 from dprelease.reconstruction.counted_tables import CountedTable
 from dprelease.reconstruction.record_combinations import Combinations
 from dprelease.reconstruction.told_cells import ToldCells
-from dprelease.system.late_dataclasses import dataclass
 
 LEAST = 0.1
 """Rows that any value is taken to have at least: what is told as none may be noise."""

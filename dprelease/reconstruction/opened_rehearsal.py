@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ from dprelease.rehearsal.asked_rows import Words, files_asked
 from dprelease.rehearsal.staged import people_of
 from dprelease.rehearsal.stand_ins import Cast
 from dprelease.schema.load import Declaration
-from dprelease.system.late_dataclasses import dataclass
 from dprelease.tables import formats
 from dprelease.verification.central import recorded_columns
 from dprelease.verification.report import Report, resolved_again

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,7 +13,6 @@ from dprelease.numerics.lattice import Flags, Integers
 from dprelease.query.grouping.group_keys import KeySpace
 from dprelease.reconstruction.attributes import OUTSIDE, Attribute, attributes_of
 from dprelease.reconstruction.counted_tables import CountedTable
-from dprelease.system.late_dataclasses import dataclass
 
 MOST_COMBINATIONS = 2_000_000
 """Combinations that are held at once: 8 bytes each for every attribute and every table."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,7 +20,6 @@ from dprelease.reconstruction.certain_records import Certain
 from dprelease.reconstruction.guesses import Guessed
 from dprelease.reconstruction.programs import Solved
 from dprelease.reconstruction.told_cells import ToldCells
-from dprelease.system.late_dataclasses import dataclass
 
 SIZES = ((1, 1, "1"), (2, 9, "2 to 9"), (10, None, "10 or more"))
 """How many people have a combination: classes of records."""

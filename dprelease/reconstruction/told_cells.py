@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from dprelease.numerics.lattice import Floats
-from dprelease.system.late_dataclasses import dataclass
 
 Segments = tuple[tuple[float, float], ...]
 """Widths and slopes of a convex function on one side of its least point, from there outwards."""

@@ -7,7 +7,7 @@ and held against the true answers that the rehearsal tells.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,7 +25,6 @@ from dprelease.reconstruction.record_combinations import Combinations
 from dprelease.rehearsal.beside_truth import published_tables
 from dprelease.rehearsal.staged import truth_of
 from dprelease.rehearsal.truth import truths
-from dprelease.system.late_dataclasses import dataclass
 from dprelease.tables import formats
 from dprelease.tables.published_tables import schema_of
 

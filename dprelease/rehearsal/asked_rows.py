@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from dprelease.errors import DeclarationError
-from dprelease.errors.local_paths import refuse_uris
+from dprelease.errors.local_paths import check_paths
 from dprelease.schema.load import Declaration
 from dprelease.schema.model import shortened
 from dprelease.schema.rehearsal_form import MOST_ROWS
@@ -45,7 +45,7 @@ def files_asked(declaration: Declaration, asked: Words) -> dict[str, Path]:
     DeclarationError
         DP-PATH-001 for a URI, DP-REHEARSE-003 for a file of no table.
     """
-    refuse_uris(asked)
+    check_paths(asked)
     files: dict[str, Path] = {}
     for name, written in _pairs(asked, file_first=True, known=[*declaration.tables]):
         about_people = [n for n, d in declaration.tables.items() if not d.table.public]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,6 @@ from dprelease.query.post import NOTHING
 from dprelease.query.resolve import Query
 from dprelease.rehearsal.truth import MISSING, Truth, below_and_upto, totals
 from dprelease.schema.asked_columns import DEFAULT_CONFIDENCE
-from dprelease.system.late_dataclasses import dataclass
 from dprelease.tables import formats
 from dprelease.tables.arrays import fractions, key_values, wrapped
 from dprelease.tables.key_columns import KeyArrays

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import date, timedelta
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -23,7 +23,6 @@ from dprelease.schema.columns import (
 )
 from dprelease.schema.field_types import DROP
 from dprelease.schema.rehearsal_form import RehearsalSpec
-from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -102,7 +102,7 @@ def _deal_parquet(table: Table, _source: Source, path: Path, paths: list[Path]) 
     held = pq.read_table(path)
     to = _dealt_rows(held, table, len(paths))
     for party, own in enumerate(paths):
-        pq.write_table(_of(held, to, party), own)
+        pq.write_table(_of(held, to, party), own.absolute())
 
 
 def _deal_csv(table: Table, source: Source, path: Path, paths: list[Path]) -> None:

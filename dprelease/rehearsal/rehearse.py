@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.documents.rehearsal_manifest import ERRORS, TRUTH
-from dprelease.errors.local_paths import refuse_uris
+from dprelease.errors.local_paths import check_paths
 from dprelease.rehearsal.asked_rows import Words, files_asked, rows_asked
 from dprelease.rehearsal.run import rehearse as run
 from dprelease.release.api import Release, read_release
-from dprelease.system.late_dataclasses import dataclass
 from dprelease.tables import formats
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def rehearse(
     DpReleaseError
         As `read_release` and `Release.plan`.
     """
-    refuse_uris(release, on, output)
+    check_paths(release, on, output)
     asked = release if isinstance(release, Release) else read_release(release, variables=variables)
     declaration = asked.declaration
     folder = run(

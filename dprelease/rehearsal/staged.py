@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,6 @@ from dprelease.release.own_source import refuse_own_source
 from dprelease.schema.load import Declaration
 from dprelease.system.files import read_file
 from dprelease.system.json_text import MOST_BYTES, parsed
-from dprelease.system.late_dataclasses import dataclass
 from dprelease.tables import formats
 
 if TYPE_CHECKING:

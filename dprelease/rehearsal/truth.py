@@ -7,7 +7,7 @@ numbers: engines come from a `Cast`, which has no declared source.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -26,7 +26,6 @@ from dprelease.query.resolve import Query
 from dprelease.rehearsal.stand_ins import Cast
 from dprelease.schema.mechanism import AUTO, MechanismSpec
 from dprelease.schema.release import PRIVATE_KEYS
-from dprelease.system.late_dataclasses import dataclass
 
 ROWS = "rows of the cell"
 """The name of a count that every truth has; a space in it keeps it apart from declared ones."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dprelease.errors.local_paths import refuse_uris
+from dprelease.errors.local_paths import check_paths
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
 from dprelease.release.exporting import prepared
@@ -75,7 +75,7 @@ class Release:
         DpReleaseError
             Any of the tree; nothing is published then.
         """
-        refuse_uris(output, key, audit)
+        check_paths(output, key, audit)
         from dprelease.exact.engines import refuse_unknown_frames
         from dprelease.release.audited import audited_by
         from dprelease.release.engine_choice import on_engine
@@ -102,7 +102,7 @@ def read_release(path: str | Path, *, variables: Mapping[str, object] | None = N
     DeclarationError, QueryError, BudgetError, Findings
         Every finding of the file, its tables and its queries, with file, line and key.
     """
-    refuse_uris(path)
+    check_paths(path)
     from dprelease.planning.declaration_findings import declared
     from dprelease.schema.release_parts.variables import assignments
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -29,7 +29,6 @@ from dprelease.release.encoded_sizes import WIDTHS, Near, Rows, key_bytes, value
 from dprelease.schema.load import Declaration
 from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE
 from dprelease.statements.coarser import level_above
-from dprelease.system.late_dataclasses import dataclass
 from dprelease.tables.family_tables import Schema, schema_of_measured, schema_of_output
 from dprelease.tables.formats import ROW_GROUP
 from dprelease.tables.published_tables import schema_of

@@ -16,8 +16,8 @@ leaves beside it; compression never adds more than a page's header. Much less is
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
-from dprelease.system.late_dataclasses import dataclass
 from dprelease.tables.formats import ROW_GROUP
 
 WIDTHS = {"bool": 1, "date32[day]": 4, "double": 8, "int64": 8, "int32": 4}

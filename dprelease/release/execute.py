@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,6 @@ from dprelease.schema.load import Declaration
 from dprelease.signatures.sshsig import MANIFESTS
 from dprelease.system.files import exact_size
 from dprelease.system.json_text import MOST_BYTES
-from dprelease.system.late_dataclasses import dataclass
 from dprelease.system.undisturbed import undisturbed
 from dprelease.tables.family_tables import published_answers
 

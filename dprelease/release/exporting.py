@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,6 @@ from dprelease.planning.prepare import prepare
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
 from dprelease.schema.release_parts.format_names import PARQUET
-from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from dprelease.documents.metadata import Metadata

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,6 @@ from dprelease.query.resolve import Query
 from dprelease.release.charging import charges_of
 from dprelease.schema.load import Declaration
 from dprelease.schema.mechanism import MechanismSpec
-from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:  # a release without a ledger needs no SQLite
     from dprelease.ledger.account import Charge

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from dprelease.errors import DpReleaseError, Place, RunState
-from dprelease.errors.local_paths import refuse_uris
+from dprelease.errors.local_paths import check_paths
 from dprelease.exact.engines import frame_of, open_engine, refuse_unknown_frames
 from dprelease.exact.post_view import computed, to_pandas
 from dprelease.numerics.rounding import Number, exact_of, plain_text
 from dprelease.planning.declaration_findings import several
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
+from dprelease.query.resolve import Query
 from dprelease.query.select import NOISED, Selected, select
 from dprelease.release.answer_labels import labels_of
 from dprelease.release.execute import answer, answering
@@ -25,6 +26,7 @@ from dprelease.release.key import signed_by
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, declaration_of, read_table
 from dprelease.tables import formats
+from dprelease.tables.published_tables import trial_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,7 +101,7 @@ def sql(
     DpReleaseError
         Any of the tree; nothing is charged for a statement without a bounded meaning.
     """
-    refuse_uris(schema, ledger, key, output)
+    check_paths(schema, ledger, key, output)
     state = RunState() if state is None else state
     with state.told_by_failures():
         declaration, selected = declare(
@@ -112,7 +114,8 @@ def sql(
         refuse_unknown_frames((declared.table for declared in known), given)
         with _in_the_statement():
             queries, plan = prepare(declaration)
-        assert len(queries) == 1  # one statement is one query
+        (query,) = queries  # one statement is one query
+        check_view(query, selected)
         if output is None:
             noised = _in_memory(declaration, plan, frames or {}, state)
         else:
@@ -123,6 +126,17 @@ def sql(
         shown = to_pandas(computed(noised, selected.view, NOISED))
         shown.attrs["dprelease"] = attributes(plan)
     return shown
+
+
+def check_view(query: Query, selected: Selected) -> None:
+    """Compute a statement from a table without noised values, before anything is charged.
+
+    Raises
+    ------
+    QueryError
+        DP-SQL-007 if the engine can't compute it, for example over values of the wrong kind.
+    """
+    computed(trial_table(query), selected.view, NOISED)
 
 
 @contextmanager

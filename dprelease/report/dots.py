@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from dprelease.report.sheet import (
     BLUE,
@@ -16,7 +17,6 @@ from dprelease.report.sheet import (
     cut,
     ticks_between,
 )
-from dprelease.system.late_dataclasses import dataclass
 
 ROW = 0.32
 """Inches of a row: its name above, its dots below."""

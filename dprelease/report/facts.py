@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -24,7 +25,6 @@ from dprelease.query.forms.centred_moments import STDDEV, VARIANCE
 from dprelease.query.measurement import Published
 from dprelease.query.resolve import Query, resolve
 from dprelease.schema.load import Declaration, declaration_from_texts
-from dprelease.system.late_dataclasses import dataclass
 
 Measured = Mapping[str, Any]
 """What a manifest records of one noisy vector."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
@@ -15,7 +16,6 @@ from dprelease.report.named import Names
 from dprelease.report.pictures import Gallery, Picture, belief, trade_off
 from dprelease.report.safe import SPACE
 from dprelease.report.spoken import Words, three_up
-from dprelease.system.late_dataclasses import dataclass
 
 MOST_UNITS = 12
 """Privacy units that are told by themselves; a release has one for each table of people."""

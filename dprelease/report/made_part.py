@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
@@ -16,7 +17,6 @@ from dprelease.report.accuracy.quality_part import Rows, Told
 from dprelease.report.pictures import Picture, noise
 from dprelease.report.source import Checks
 from dprelease.report.spoken import three, three_up
-from dprelease.system.late_dataclasses import dataclass
 
 MOST_CURVES = 6
 """Laws of noise that are drawn; all are listed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from dprelease.report.pictures import Gallery, Picture, interval
 from dprelease.report.source import Published
 from dprelease.report.spoken import Words
 from dprelease.schema.asked_columns import DEFAULT_CONFIDENCE
-from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ has none of the characters that would turn around, or hide, what comes after.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
@@ -19,7 +20,6 @@ from dprelease.documents.metadata import (
     written,
 )
 from dprelease.report.safe import LONGEST, shown
-from dprelease.system.late_dataclasses import dataclass
 
 UNDETERMINED = "und"
 """The language of texts of which none was told."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,6 @@ from dprelease.report.dots import Row, Scale, rows_of_dots
 from dprelease.report.safe import shown
 from dprelease.report.sheet import BLUE, GRID, PALE, Sheet
 from dprelease.report.spoken import Words, three_up
-from dprelease.system.late_dataclasses import dataclass
 
 ALARMS = (0.01, 0.05, 0.1)
 """False alarms for which it is told in words what is missed."""

@@ -10,6 +10,7 @@ import importlib
 import math
 import pkgutil
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 
 from markupsafe import Markup
@@ -17,7 +18,6 @@ from markupsafe import Markup
 from dprelease.numerics.rounding import plain_text
 from dprelease.report import words
 from dprelease.report.safe import SPACE, shown
-from dprelease.system.late_dataclasses import dataclass
 
 DEFAULT = "en"
 NOTHING = "\u2013"

@@ -11,7 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ from dprelease.errors import DataError, DpReleaseError, Place
 from dprelease.schema.model import same_name, shortened
 from dprelease.schema.yaml_text.reader import SIZE_LIMIT, parse
 from dprelease.system.files import read_file
-from dprelease.system.late_dataclasses import dataclass
 
 CSVW, SMARTNOISE, COLUMNS = "CSVW", "SmartNoise", "columns"
 

@@ -7,6 +7,7 @@ nothing of the column: whatever is proposed, the constraint holds it. No row is 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
 from functools import reduce
@@ -19,7 +20,6 @@ from sqlglot.errors import SqlglotError
 
 from dprelease.exact.postgres.server_form import Check
 from dprelease.numerics.rounding import exact
-from dprelease.system.late_dataclasses import dataclass
 
 LONGEST = 20_000
 """Characters of a constraint that is looked at."""

@@ -247,7 +247,7 @@ def _fields(source: Path) -> list[pa.Field]:
     if source.suffix.lower() not in (".parquet", ".pq"):
         return []
     try:
-        return list(pq.read_schema(source))
+        return list(pq.read_schema(source.absolute()))
     except (pa.ArrowException, OSError):
         return []
 

@@ -7,6 +7,7 @@ the functions of SQL are made of these. What a word becomes is declared where th
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum, auto
 from fractions import Fraction
 from typing import Annotated, Any
@@ -15,7 +16,6 @@ from pydantic import BeforeValidator, field_validator
 
 from dprelease.schema.field_types import Exact, Text, refuse
 from dprelease.schema.model import Model
-from dprelease.system.late_dataclasses import dataclass
 
 MOST_PARTS = 10_000
 """Largest denominator of a quantile."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -38,7 +37,7 @@ from dprelease.schema.field_types import (
     to_fraction,
     to_text,
 )
-from dprelease.schema.model import A_TYPE, Model, check_column_names
+from dprelease.schema.model import A_TYPE, check_column_names
 from dprelease.schema.public_values.key_files import (
     AS_LISTED,
     KeyValues,
@@ -54,33 +53,15 @@ from dprelease.schema.public_values.value_labels import (
     to_listed,
 )
 from dprelease.schema.said import Decimals, Said, Told, ValueLabels
-
-STEPS_LIMIT = 2**62
-
-
-class Lattice(Model):
-    """The integers that a value is rounded to: value = step * k, lower <= k <= upper."""
-
-    lower: int
-    upper: int
-    step: Fraction
-
-
-def _bounds(lower: Fraction | None, upper: Fraction | None, column: str) -> None:
-    if (lower is None) != (upper is None):
-        refuse("DP-SCHEMA-012", column=column)
-    if lower is not None and upper is not None and lower > upper:
-        refuse("DP-SCHEMA-001")
-
-
-def _fits(lower: Fraction | None, upper: Fraction | None, step: Fraction, column: str) -> None:
-    """Refuse a step that lies beyond all that it parts: values would be rounded away."""
-    if lower is not None and upper is not None and lower < upper and step > upper - lower:
-        refuse("DP-SCHEMA-022", column=column)
-
-
-def _lattice(lower: Fraction, upper: Fraction, step: Fraction) -> Lattice:
-    return Lattice(lower=math.floor(lower / step), upper=math.ceil(upper / step), step=step)
+from dprelease.schema.steps import (
+    STEPS_LIMIT,
+    Lattice,
+    check_bounds,
+    check_digits,
+    check_step,
+    default_step,
+    lattice_of,
+)
 
 
 class IntegerColumn(Computable):
@@ -98,10 +79,12 @@ class IntegerColumn(Computable):
     @model_validator(mode="after")
     def _check(self) -> Self:
         low, high = self.lower, self.upper
-        _bounds(_maybe(low), _maybe(high), "this column")
+        check_bounds(_maybe(low), _maybe(high), "this column")
         if low is not None and high is not None and max(abs(low), abs(high)) > STEPS_LIMIT:
             refuse("DP-SCHEMA-010", column="this column")
-        _fits(_maybe(low), _maybe(high), Fraction(self.step), "this column")
+        if self.lattice is not None:
+            check_digits(self.lattice)
+        check_step(_maybe(low), _maybe(high), Fraction(self.step), "this column")
         null_inside(self.nulls, _maybe(low), _maybe(high))
         known = "no bounds are declared" if low is None else f"whole numbers from {low} to {high}"
         refuse_unknown(self.labels, lambda text: _is_within(text, low, high), known)
@@ -112,7 +95,7 @@ class IntegerColumn(Computable):
         """Return the lattice of sums; None without bounds."""
         if self.lower is None or self.upper is None:
             return None
-        return _lattice(Fraction(self.lower), Fraction(self.upper), Fraction(self.step))
+        return lattice_of(Fraction(self.lower), Fraction(self.upper), Fraction(self.step))
 
     @property
     def null_value(self) -> Fraction | None:
@@ -134,14 +117,14 @@ class NumberColumn(Computable):
     @model_validator(mode="after")
     def _check(self) -> Self:
         low, high = self.lower, self.upper
-        _bounds(low, high, "this column")
+        check_bounds(low, high, "this column")
         if self.step is not None and self.step <= 0:
             refuse("DP-SCHEMA-010", column="this column")
         if self.step is not None:
-            _fits(low, high, self.step, "this column")
+            check_step(low, high, self.step, "this column")
         lattice = self.lattice
-        if lattice is not None and max(abs(lattice.lower), abs(lattice.upper)) > STEPS_LIMIT:
-            refuse("DP-SCHEMA-010", column="this column")
+        if lattice is not None:
+            check_digits(lattice)
         null_inside(self.nulls, low, high)
         return self
 
@@ -154,19 +137,12 @@ class NumberColumn(Computable):
         """
         if self.lower is None or self.upper is None:
             return None
-        return _lattice(self.lower, self.upper, self.step or _default_step(self.lower, self.upper))
+        return lattice_of(self.lower, self.upper, self.step or default_step(self.lower, self.upper))
 
     @property
     def null_value(self) -> Fraction | None:
         """Return what stands in for a missing value; None drops it."""
         return None if self.nulls == DROP else to_fraction(self.nulls)
-
-
-def _default_step(lower: Fraction, upper: Fraction) -> Fraction:
-    span = max(upper - lower, abs(upper)) / 2**20 or Fraction(1)
-    digits = len(str(span.numerator)) - len(str(span.denominator))
-    step = Fraction(10) ** digits
-    return step if step <= span else step / 10
 
 
 def _maybe(value: int | None) -> Fraction | None:

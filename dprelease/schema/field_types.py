@@ -11,8 +11,7 @@ from typing import Annotated, Any, NoReturn
 from pydantic import BeforeValidator, GetJsonSchemaHandler, ValidationError, WithJsonSchema
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError
 
-from dprelease.errors.local_paths import CODE as URI_CODE
-from dprelease.errors.local_paths import uri_fields
+from dprelease.errors.local_paths import URI_CODE, uri_fields
 from dprelease.numerics.rounding import exact_of
 
 DROP = "drop"

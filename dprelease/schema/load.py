@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -35,7 +35,6 @@ from dprelease.schema.yaml_text.reader import (
     too_large,
 )
 from dprelease.system.files import TooLarge
-from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from dprelease.signatures.keys import SigningKey

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -24,7 +24,6 @@ from dprelease.schema.public_values.large_files import (
 )
 from dprelease.schema.yaml_text.reader import Document, KeyPath, Plain
 from dprelease.system.files import NoFile, TooLarge, read_file
-from dprelease.system.late_dataclasses import dataclass
 
 
 class Model(BaseModel):

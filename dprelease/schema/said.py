@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
 
@@ -17,7 +18,6 @@ from pydantic_core import PydanticCustomError
 
 from dprelease.schema.field_types import TEXT_SCHEMA, ShortForm, Whole, refuse
 from dprelease.schema.model import Model
-from dprelease.system.late_dataclasses import dataclass
 
 EVERY = ""
 """Stands for every language of a release."""

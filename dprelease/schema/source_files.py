@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,6 +25,11 @@ def find_files(folder: Path, source: Source) -> list[Path]:
 
     A folder's writers mark by _ what is no part of it, or not yet: it is left out.
     """
+    return [file for file in _matches(folder, source) if os.path.isfile(file)]
+
+
+def _matches(folder: Path, source: Source) -> list[Path]:
+    """Return what a path, a pattern or a folder finds, be it a file or not."""
     path = source.pattern or ""
     if os.path.isfile(folder / path):  # not Path.is_file, which raises for a name that is too long
         return [folder / path]
@@ -30,7 +37,7 @@ def find_files(folder: Path, source: Source) -> list[Path]:
     matches = glob.glob(path, root_dir=root, recursive=True)
     if source.is_folder:
         matches = [one for one in matches if _unfinished(path, one) is None]
-    return [file for file in sorted(folder / one for one in matches) if os.path.isfile(file)]
+    return sorted(folder / one for one in matches)
 
 
 def problem_of(folder: Path, source: Source, files: Sequence[Path]) -> Problem | None:
@@ -48,9 +55,25 @@ def problem_of(folder: Path, source: Source, files: Sequence[Path]) -> Problem |
         reason = f"'{odd.filename}', which its database would open, is no file that can be read"
         way = "move it out of the folder, or copy the database alone into another one"
         return f"{reason} ({odd.strerror})", way
+    lost = next((one for one in _matches(folder, source) if _is_lost(one)), None)
+    if lost is not None:
+        reason = f"it finds '{lost.name}', which is no file that can be read"
+        return reason, "remove it, or bring back the file that it links to"
     lake = lake_problem(files) if source.kind == "parquet" else None
     whole = folder / (source.path or "") if source.is_folder else None
     return lake or job_problem(files, whole) or _pattern_problem(folder, source, files)
+
+
+def _is_lost(match: Path) -> bool:
+    """Return whether a match is neither a file nor a folder: a pipe, or a link to nothing.
+
+    A way that goes round in circles, through a link to a folder around it, leads to nothing new.
+    """
+    try:
+        mode = os.stat(match).st_mode
+    except OSError as problem:
+        return problem.errno != errno.ELOOP
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
 def _pattern_problem(folder: Path, source: Source, files: Sequence[Path]) -> Problem | None:

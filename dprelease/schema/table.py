@@ -9,8 +9,7 @@ from typing import Annotated, Literal, NoReturn, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from dprelease.errors.local_paths import CODE as URI_CODE
-from dprelease.errors.local_paths import uri_fields
+from dprelease.errors.local_paths import URI_CODE, uri_fields
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.schema.columns import (
     CategoryColumn,

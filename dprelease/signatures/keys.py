@@ -16,7 +16,7 @@ from shutil import which
 from typing import TYPE_CHECKING, Protocol
 
 from dprelease.errors import SignatureError
-from dprelease.errors.local_paths import refuse_uris
+from dprelease.errors.local_paths import check_paths
 from dprelease.signatures.sshsig import Signature, public_blob, signed_data
 from dprelease.system.files import read_file, reason_of
 
@@ -155,7 +155,7 @@ def signing_key(path: str | Path, passphrase: str | None = None) -> SigningKey:
     SignatureError
         As `read_key`.
     """
-    refuse_uris(path)
+    check_paths(path)
     given = None if passphrase is None else passphrase.encode()
     return read_key(Path(path), None if given is None else lambda _name: given)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -18,7 +19,6 @@ from dprelease.errors import Place, SignatureError
 from dprelease.signatures.sshsig import ED25519, raw_key
 from dprelease.signatures.wire import Reader, from_base64
 from dprelease.system.files import read_file, reason_of
-from dprelease.system.late_dataclasses import dataclass
 
 MOST_BYTES = 1 << 20
 QUOTED = r'"((?:\\"|[^"\\]|\\(?!"))*)"'

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from dataclasses import dataclass
 from typing import Self
 
 from dprelease.signatures.wire import Reader, from_base64, string
-from dprelease.system.late_dataclasses import dataclass
 
 MANIFESTS = "dprelease-manifest"
 ENTRIES = "dprelease-ledger"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from dprelease.query.grouping.places import Places
 from dprelease.statements.values.stored_candidates import Clamped, Rounded
-from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

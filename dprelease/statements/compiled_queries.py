@@ -7,22 +7,20 @@ from collections.abc import Mapping
 from dprelease.query.resolve import Query
 from dprelease.statements.compiled import Compiled
 from dprelease.statements.compiler import Compiler
-from dprelease.statements.layers import NONE, assumed_joined, assumed_types
+from dprelease.statements.layers import assumed_joined, assumed_types
 
 
 def compile_query(
     query: Query,
     physical: Mapping[str, str],
     joined: Mapping[str, str] | None = None,
-    codes: Mapping[str, str] = NONE,
 ) -> Compiled:
     """Return the SQL of a query, given the DuckDB type of every stored column that it reads.
 
-    `joined`: the types of the joined table's columns. `codes`: columns of codes, by the column of
-    the texts that they stand for. Raises DataError DP-DATA-004 if a stored type can't be read as
-    declared.
+    `joined`: the types of the joined table's columns. Raises DataError DP-DATA-004 if a stored type
+    can't be read as declared.
     """
-    return Compiler(query, physical, joined or {}, codes).compile()
+    return Compiler(query, physical, joined or {}).compile()
 
 
 def compile_partitions(

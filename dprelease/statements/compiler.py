@@ -22,8 +22,6 @@ from dprelease.statements.cell_totals import bounded_total, total_of
 from dprelease.statements.coarser import FINEST, coarser
 from dprelease.statements.compiled import Compiled, KeyTable, ProfileSql
 from dprelease.statements.layers import (
-    NONE,
-    TEXTS,
     cut_case,
     grouped_as_stored,
     physical_of,
@@ -44,9 +42,7 @@ from dprelease.statements.values.stored_numbers import (
     table_of_numbers,
 )
 from dprelease.statements.values.stored_texts import (
-    coded_texts,
     found_as_texts,
-    grouped_by_codes,
 )
 
 KEPT = "dp_kept"
@@ -61,7 +57,6 @@ class Compiler:
         query: Query,
         stored: Mapping[str, str],
         joined: Mapping[str, str],
-        codes: Mapping[str, str] = NONE,
         *,
         bounded: bool = False,
     ) -> None:
@@ -72,7 +67,6 @@ class Compiler:
         self.as_numbers = found_as_numbers(query, self.physical)
         texts = found_as_texts(query, self.physical)
         self.untyped, self.unread = self.as_numbers | texts, grouped_as_stored(query) - texts
-        self.codes = grouped_by_codes(query, codes)
         self.columns = query.table.columns
         self.vectors = [m for m in query.measurements if m.is_vector and not m.finds_keys]
         self.key_tables: list[KeyTable] = []
@@ -163,8 +157,7 @@ class Compiler:
     def typed(self, as_stored: frozenset[str] = frozenset(), present: str = "") -> str:
         """Return the layer in which every column, but those as stored, has its declared kind."""
         untyped = as_stored | self.untyped
-        codes = self.codes if as_stored else NONE
-        inner = typed_rows(self.query, self.stored, self.joined, untyped, present, codes)
+        inner = typed_rows(self.query, self.stored, self.joined, untyped, present)
         predicate = self.query.predicate
         return inner if predicate is None else f"SELECT * FROM ({inner}) WHERE {predicate.sql}"
 
@@ -244,9 +237,6 @@ class Compiler:
         grouped = f"SELECT {', '.join(raws)} FROM typed{by}"
         columns = "".join(f", {name}" for name in added.values())
         meaning = [("grouped", grouped)]
-        if self.codes:
-            texts = coded_texts(self.codes, keys)
-            meaning.append(("worded", f"SELECT {', '.join(texts)}{columns} FROM grouped, {TEXTS}"))
         if self.unread:
             meant = f"SELECT {', '.join(self._meant())}{columns} FROM {meaning[-1][0]}"
             meaning.append(("meant", meant))

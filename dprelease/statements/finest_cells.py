@@ -6,6 +6,7 @@ A table of such a family by itself is one statement as any other; this takes it 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.resolve import Query
@@ -14,7 +15,6 @@ from dprelease.statements.compiled import Compiled, KeyTable
 from dprelease.statements.compiler import Compiler
 from dprelease.statements.layers import grouped_as_stored
 from dprelease.statements.meanings import typed
-from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

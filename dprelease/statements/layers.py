@@ -7,6 +7,7 @@ before. Missing keys match nothing either.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from dprelease.query import quoting
@@ -20,10 +21,9 @@ from dprelease.schema.table import Table
 from dprelease.statements.meanings import is_any_integer, typed
 from dprelease.statements.values.categories import EXACT
 from dprelease.statements.values.physical import DECLARED_AS, SMALL_INTEGERS, base_type
-from dprelease.system.late_dataclasses import dataclass
 
-SOURCE, JOINED, TEXTS = "dp_source", "dp_joined", "dp_texts"
-"""Relations: of a table, of one that is joined to it, of the lists that its codes are places in."""
+SOURCE, JOINED = "dp_source", "dp_joined"
+"""Relations: of a table, of one that is joined to it."""
 
 NONE: Mapping[str, str] = MappingProxyType({})
 
@@ -140,12 +140,10 @@ def typed_rows(
     joined: Physical,
     as_stored: frozenset[str] = frozenset(),
     present: str = "",
-    codes: Mapping[str, str] = NONE,
 ) -> str:
     """Return a SELECT of the query's rows before its predicate, every column typed.
 
     `as_stored`: but these. `present`: a condition on stored columns that a row has to meet.
-    `codes`: columns that stand there for others, by the name that they get.
 
     Raises
     ------
@@ -153,7 +151,7 @@ def typed_rows(
         DP-DATA-004 if a stored type can't be read as declared.
     """
     needed, columns, formulas = needs(query), query.table.columns, query.formulas
-    rows = _stored(SOURCE, needed.own, query.table, own, as_stored, codes)
+    rows = _stored(SOURCE, needed.own, query.table, own, as_stored)
     rows = f"{rows} WHERE {present}" if present else rows
     rows = _layered(rows, needed.before, columns, formulas)
     if query.join is not None:
@@ -167,14 +165,10 @@ def _stored(
     table: Table,
     physical: Physical,
     as_stored: frozenset[str] = frozenset(),
-    codes: Mapping[str, str] = NONE,
 ) -> str:
     parts = []
     for name in names:
         quoted = quoting.identifier(name)
-        if name in codes:
-            parts.append(f"{codes[name]} AS {quoted}")
-            continue
         value = typed(name, table.columns[name], physical[name], table.time_zone)
         parts.append(quoted if name in as_stored or value == quoted else f"{value} AS {quoted}")
     return f"SELECT {', '.join(parts) or '1 AS one'} FROM {relation}"

@@ -6,6 +6,7 @@ Made of the query's own layers: the same typed rows, the same condition, the sam
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from dprelease.query import quoting
 from dprelease.query.resolve import Query
@@ -17,7 +18,6 @@ from dprelease.statements.meanings import typed
 from dprelease.statements.partition_counts import key_text
 from dprelease.statements.raw_keys import raw_key
 from dprelease.statements.values.physical import base_type
-from dprelease.system.late_dataclasses import dataclass
 
 ROWS, CONDITION, NO_CELL, NO_ID = "rows", "condition", "no cell", "no id"
 UNREAD, KEY, LOW, HIGH, MISSING = "unread", "key", "low", "high", "missing"

@@ -10,6 +10,7 @@ Every expression here is total: no value, of any type, can make it fail.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from dprelease.errors import DataError
 from dprelease.errors.words.data_words import (
@@ -57,7 +58,6 @@ from dprelease.statements.values.spelling import (
     truth_of_text,
     whole_of_text,
 )
-from dprelease.system.late_dataclasses import dataclass
 
 NUMBERS = ("integers", "floats", "decimals")
 """Families of stored numbers."""

@@ -10,12 +10,12 @@ most 2^62 steps stay below 2^125, so they fit 38 digits.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.statements.compiled import KeyTable
 from dprelease.statements.compiler import Compiler
-from dprelease.system.late_dataclasses import dataclass
 
 WIDE = "DECIMAL(38, 0)"
 PLACE = ("part", "cell", "v")

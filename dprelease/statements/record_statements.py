@@ -8,6 +8,7 @@ places.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from dprelease.query import quoting
 from dprelease.query.grouping.group_keys import Key
@@ -17,7 +18,6 @@ from dprelease.statements.layers import SOURCE, cut_case
 from dprelease.statements.meanings import typed
 from dprelease.statements.values.lattice_steps import steps
 from dprelease.statements.values.physical import DECLARED_AS
-from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from dprelease.query.scans.together import Together
 from dprelease.statements.coded import Coded
 from dprelease.statements.compiled import KeyTable
 from dprelease.statements.compiler import Compiler
 from dprelease.statements.layers import typed_column
-from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from dprelease.query.scans.joint import Joint, Scan
 from dprelease.statements.coded import Coded
 from dprelease.statements.compiled import KeyTable
 from dprelease.statements.compiler import Compiler
-from dprelease.system.late_dataclasses import dataclass
 
 NARROW = 2**31 - 1
 """Cells, and one for rows beside them, that numbers of half the length have room for."""

@@ -7,6 +7,8 @@ was forked by the first process of another, and a number is given anew once its 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class _Life:
@@ -32,18 +34,50 @@ class Maker:
         return self._life is _LIVES[0] and self._number == os.getpid()
 
 
-def hold_for_ever(thing: object) -> None:
-    """Let an object never end in this process: the end of its last name would end it, too.
+@contextmanager
+def parent_only(*, breaks_ledgers: bool = False) -> Iterator[list[object]]:
+    """Yield a list for objects that a child which is forked during the block must not finalize.
 
-    A child does so with what is its parent's to end.
+    `breaks_ledgers`: whether such a child can use no ledger. SQLite keeps a table of its locks for
+    each process: a child would believe in those that its parent held. That a child is forked at
+    such a moment is up to the caller's threads; see `can_use_ledgers`.
     """
-    import ctypes  # takes a while to load
+    held: list[object] = []
+    _HELD[id(held)] = held, breaks_ledgers
+    try:
+        yield held
+    finally:
+        _HELD.pop(id(held), None)
 
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+
+_HELD: dict[int, tuple[list[object], bool]] = {}
+_BROKEN: list[bool] = []
+"""Not empty in a process that comes from a fork during which a ledger was open."""
+
+
+def can_use_ledgers() -> bool:
+    """Return whether no ledger was open at a fork that this process comes from."""
+    return not _BROKEN
 
 
 def _born() -> None:
     _LIVES[0] = _Life()
+    for held, breaks_ledgers in _HELD.values():
+        if breaks_ledgers:
+            _BROKEN.append(True)
+        for thing in held:
+            _keep_alive(thing)
+    _HELD.clear()
+
+
+def _keep_alive(thing: object) -> None:
+    """Let an object never be finalized in this process: a child would wait for threads it lacks.
+
+    A rollback or an end of a connection is its parent's alone.
+    """
+    import ctypes  # takes a while to load
+
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
 
 
 os.register_at_fork(after_in_child=_born)

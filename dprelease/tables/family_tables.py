@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,6 @@ from dprelease.postprocess.families import (
     Output,
 )
 from dprelease.postprocess.partition import Parts
-from dprelease.system.late_dataclasses import dataclass
 from dprelease.tables import formats
 from dprelease.tables.arrays import flags, fractions, kind_of, scaled, wrapped
 from dprelease.tables.key_columns import KeyArrays, PublicKeys, key_types

@@ -63,6 +63,8 @@ class Format(Protocol):
 class Parquet:
     """Parquet without statistics, which would say least and largest values again.
 
+    Arrow gets absolute paths: `~` and `c:` at the start of others are a home folder or a URI there.
+
     What is said of columns stands in Arrow's own schema, the only place that Parquet has for it. A
     file whose columns say nothing has none.
     """
@@ -78,7 +80,7 @@ class Parquet:
         plain = _plain(schema)
         stored = said and plain.equals(schema)
         with pq.ParquetWriter(
-            path, schema, compression="zstd", write_statistics=False, store_schema=stored
+            path.absolute(), schema, compression="zstd", write_statistics=False, store_schema=stored
         ) as writer:
             notes = dict(schema.metadata or {})
             if said and not stored:  # codes are a way to write, and nobody's business
@@ -91,14 +93,14 @@ class Parquet:
         """See `Format.shape`."""
         import pyarrow.parquet as pq
 
-        file = pq.ParquetFile(path)
+        file = pq.ParquetFile(path.absolute())
         return file.schema_arrow, file.metadata.num_rows
 
     def notes(self, path: Path) -> dict[bytes, bytes]:
         """See `Format.notes`."""
         import pyarrow.parquet as pq
 
-        file = pq.ParquetFile(path)
+        file = pq.ParquetFile(path.absolute())
         schema, notes = file.schema_arrow, dict(file.metadata.metadata or {})
         stored = notes.pop(ARROW, None)
         told = stored is None or _is_no_more(stored, schema)
@@ -112,7 +114,7 @@ class Parquet:
 
         for part in parts_in(path):
             # Pages that were read ahead would be held until the last row.
-            file = pq.ParquetFile(part, pre_buffer=False)
+            file = pq.ParquetFile(part.absolute(), pre_buffer=False)
             yield from file.iter_batches(batch_size=BATCH, columns=columns)
 
     def read(self, path: Path, columns: Sequence[str] | None = None) -> pa.Table:
@@ -121,8 +123,9 @@ class Parquet:
         import pyarrow.parquet as pq
 
         if path.is_file():
-            return pq.ParquetFile(path).read(columns)
-        return pa.concat_tables(pq.ParquetFile(file).read(columns) for file in parts_in(path))
+            return pq.ParquetFile(path.absolute()).read(columns)
+        parts = parts_in(path.absolute())
+        return pa.concat_tables(pq.ParquetFile(file).read(columns) for file in parts)
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,6 @@ from dprelease.query.grouping.group_keys import Key, key_of
 from dprelease.query.measurement import Published
 from dprelease.query.resolve import Query
 from dprelease.schema.asked_columns import DEFAULT_CONFIDENCE
-from dprelease.system.late_dataclasses import dataclass
 from dprelease.tables.arrays import flags, fractions, key_values, kind_of, scaled, taken, without
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dprelease.planning.plan import PlannedColumn
 from dprelease.query.resolve import Query
-from dprelease.tables.key_columns import KeyArrays, key_types
+from dprelease.tables.key_columns import KeyArrays, PublicKeys, key_types
 from dprelease.tables.published_columns import published_arrays, published_types
 
 if TYPE_CHECKING:
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from dprelease.noise.noised_answers import Answer
     from dprelease.noise.noised_vectors import NoisyTable
+
+MOST_TRIAL_CELLS = 1 << 16
 
 
 class Tables:
@@ -40,6 +42,31 @@ class Tables:
 def to_arrow(answer: Answer) -> pa.Table:
     """Return keys, published columns and what stands beside them, a row a cell in key order."""
     return Tables(answer.columns).of(answer.noisy)
+
+
+def trial_table(query: Query) -> pa.Table:
+    """Return a table such as a query publishes: its public keys, zeros for numbers, else nulls.
+
+    Where keys are not public, it has no row. Of very many cells it has the first ones.
+    """
+    import pyarrow as pa
+
+    size = 0 if query.private is not None else min(query.keys.size, MOST_TRIAL_CELLS)
+    keys = PublicKeys(query.keys).of(0, size) if size else {}
+    columns = {
+        name: keys[name] if name in keys else _zeros(size, kind) for name, kind in schema_of(query)
+    }
+    return pa.table(columns)
+
+
+def _zeros(size: int, kind: str) -> pa.Array:
+    import pyarrow as pa
+
+    if kind.startswith("decimal128"):
+        digits, places = kind.partition("(")[2].rstrip(")").split(",")
+        return pa.nulls(size, pa.decimal128(int(digits), int(places))).fill_null(0)
+    cells = pa.nulls(size, pa.type_for_alias(kind.partition("[")[0]))
+    return cells.fill_null(0) if kind in ("int64", "double") else cells
 
 
 def schema_of(query: Query) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,6 @@ from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.numerics.rounding import finite
 from dprelease.postprocess.record_laws import FrequencyLaw, MeanLaw
 from dprelease.query.local_records import RecordColumn
-from dprelease.system.late_dataclasses import dataclass
 from dprelease.tables.record_table import public_values
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from dprelease.documents import manifest
@@ -22,7 +23,6 @@ from dprelease.privacy.event import Event
 from dprelease.privacy.guarantee import Guarantee
 from dprelease.query.resolve import Query, resolve
 from dprelease.schema.load import Declaration
-from dprelease.system.late_dataclasses import dataclass
 from dprelease.tables import formats
 from dprelease.verification.certified import certify_claims
 from dprelease.verification.exported import KEY, check_exports, check_formats

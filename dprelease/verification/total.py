@@ -11,7 +11,7 @@ from dprelease.documents import manifest
 from dprelease.documents.metadata import TableMetadata
 from dprelease.documents.party_manifest import FORMAT
 from dprelease.errors import BudgetError, Place, VerificationError
-from dprelease.errors.local_paths import refuse_uris
+from dprelease.errors.local_paths import check_paths
 from dprelease.numerics.lattice import Integers
 from dprelease.numerics.rounding import exact
 from dprelease.query.resolve import Query
@@ -52,7 +52,7 @@ def federated_sum(folders: Sequence[str | Path], query: str | None = None) -> pd
         DP-FED-003 unless there is one whole folder of every party, all of the same release and
         version, and all sums fit 64 bits.
     """
-    refuse_uris(folders)
+    check_paths(folders)
     paths = [Path(folder) for folder in folders]
     if not paths:
         _refuse("no folder is given")

@@ -12,7 +12,7 @@ from dprelease.documents.party_manifest import FORMAT as FEDERATED
 from dprelease.documents.rehearsal_manifest import FORMATS as REHEARSALS
 from dprelease.documents.rehearsal_manifest import OF_PARTIES, OF_RECORDS
 from dprelease.errors import LedgerError, VerificationError
-from dprelease.errors.local_paths import refuse_uris
+from dprelease.errors.local_paths import check_paths
 from dprelease.errors.printable import amount
 from dprelease.signatures.signers import read_signers
 from dprelease.system.entries import entries
@@ -79,7 +79,7 @@ def verify(
     LedgerError
         DP-LEDGER-013 for a ledger that is not there.
     """
-    refuse_uris(path, ledger, signers)
+    check_paths(path, ledger, signers)
     if Path(path).is_file() and Path(path).name == manifest.NAME:
         path = Path(path).parent
     if Path(path).is_file():

@@ -7,7 +7,6 @@ import tempfile
 import traceback
 from contextlib import AbstractContextManager
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pandas as pd
@@ -22,8 +21,7 @@ from dprelease.errors import BudgetError, DataError, DpReleaseError
 from dprelease.exact import scratch
 from dprelease.exact.answering import Recording
 from dprelease.exact.engines import open_engine
-from dprelease.exact.reading import coded_frames, frames
-from dprelease.exact.reading.coded_frames import coded
+from dprelease.exact.reading import frames
 from dprelease.exact.settings import SCRATCH
 from dprelease.exact.table_reader import TableReader
 from tests import processes
@@ -97,7 +95,7 @@ TEXTS: dict[str, Any] = {
 @pytest.mark.parametrize("kind", TEXTS.values(), ids=TEXTS)
 @given(cells=st.lists(st.sampled_from(["VT", "NH", "XX", " VT", "", None]), min_size=1))
 @settings(max_examples=10)
-def test_texts_that_are_coded_once_count_as_they_are(kind: Any, cells: list[str | None]) -> None:
+def test_texts_count_as_they_are(kind: Any, cells: list[str | None]) -> None:
     """Cells without a declared value are in no group and count all the same; empty ones are missing."""
     schema = {
         "table": "people",
@@ -108,8 +106,6 @@ def test_texts_that_are_coded_once_count_as_they_are(kind: Any, cells: list[str 
         dprelease.Session(schema, epsilon=10_000),
     )
     df.dp.use(session)
-    held = coded(df, session.declared).table["state"]
-    assert pa.types.is_dictionary(held.type) or kind == "category"
     for _ in range(2):
         found = df.dp.value_counts("state", **SURE)["count"].to_dict()
         assert found == {state: cells.count(state) for state in ("NH", "NY", "VT")}
@@ -146,17 +142,14 @@ def test_what_a_failure_leaves_answers_nothing(
     assert opened.number == 2
 
 
-@pytest.mark.parametrize(("where", "name"), [(frames, "_to_arrow"), (coded_frames, "_coded")])
-def test_without_memory_for_the_rows_nothing_is_charged(
-    where: ModuleType, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_memory_for_the_rows_nothing_is_charged(monkeypatch: pytest.MonkeyPatch) -> None:
     df, session = registered()
 
     def fails(*_: object) -> None:
         raise pa.ArrowMemoryError("malloc of size 1234567 failed")
 
     with monkeypatch.context() as broken:
-        broken.setattr(where, name, fails)
+        broken.setattr(frames, "_to_arrow", fails)
         with pytest.raises(DataError, match="DP-DATA-006") as caught:
             df.dp.count(**SURE)
     assert "1234567" not in "".join(traceback.format_exception(caught.value))

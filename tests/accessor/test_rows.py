@@ -22,7 +22,6 @@ import dprelease
 from dprelease.accessor import frame as frame_module
 from dprelease.errors import DataError, SessionError
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.reading.coded_frames import CodedRows
 from tests import processes
 
 SCHEMA: dict[str, Any] = {
@@ -79,11 +78,11 @@ class Asked(Exception):
 
 
 @pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> list[CodedRows]:
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[pd.DataFrame]:
     """Return the frames that questions open; none of them is read."""
-    found: list[CodedRows] = []
+    found: list[pd.DataFrame] = []
 
-    def keep(_: object, rows: CodedRows, *__: object) -> None:
+    def keep(_: object, rows: pd.DataFrame, *__: object) -> None:
         found.append(rows)
         raise Asked
 
@@ -114,7 +113,7 @@ def below(found: pd.DataFrame, session: Any, depth: int) -> Iterator[pd.DataFram
         yield from below(made, session, depth - 1)
 
 
-def test_only_the_first_rows_are_ever_read(opened: list[CodedRows]) -> None:
+def test_only_the_first_rows_are_ever_read(opened: list[pd.DataFrame]) -> None:
     """All sequences of three operations: dropped, used, assigned anew, used, and their kin."""
     session = dprelease.Session(SCHEMA, epsilon=1)
     first = frame()
@@ -125,8 +124,8 @@ def test_only_the_first_rows_are_ever_read(opened: list[CodedRows]) -> None:
         try:
             found.dp.count(epsilon="1e-6")
         except Asked:
-            rows = opened.pop().table.select(["state", "age"])
-            assert rows.to_pydict() == frame()[["state", "age"]].to_dict("list")
+            rows = opened.pop()[["state", "age"]]
+            assert rows.to_dict("list") == frame()[["state", "age"]].to_dict("list")
             outcomes[True] += 1
         except SessionError:
             outcomes[False] += 1

@@ -109,9 +109,9 @@ def test_names_that_are_no_utf_8_are_printed(tmp_path: Path) -> None:
 def test_no_file_gets_the_number_of_a_closed_stream(tmp_path: Path) -> None:
     """What libraries print would be written into it."""
     code = (
-        "import os; from dprelease.cli.process_setup import whole_process\n"
-        "whole_process(lambda: os.write(os.open('told', os.O_CREAT | os.O_RDWR), b'mine')"
-        " and [os.write(n, b'theirs') for n in (1, 2)])"
+        "import os; from dprelease.cli.process import prepare_process as run; run()\n"
+        "os.write(os.open('told', os.O_CREAT | os.O_RDWR), b'mine')\n"
+        "[os.write(n, b'theirs') for n in (1, 2)]"
     )
     done = processes.run(
         ["bash", "-c", f'"{sys.executable}" -c "$0" <&- >&- 2>&-', code],

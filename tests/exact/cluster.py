@@ -14,6 +14,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,6 @@ from dprelease.exact.results.true_table import ExactTable
 from dprelease.exact.spark.executors.tasks import Batches
 from dprelease.exact.spark.executors.unit_tasks import Bound
 from dprelease.numerics.entropy import Entropy
-from dprelease.system.late_dataclasses import dataclass
 from tests.exact.spark import CONFIG
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 from dprelease.errors import DataError, DpReleaseError, State
-from dprelease.exact import inputs
 from dprelease.exact.bounding import bounding_in_memory as bounding
 from dprelease.exact.bounding import kept
 from dprelease.exact.duckdb import Engine
@@ -49,26 +48,6 @@ def test_the_engine_gets_what_is_declared(tmp_path: Path) -> None:
         ]
         assert asked == [(1,), ("1.8 GiB",), (str(own),)]
     assert list((tmp_path / "spill").iterdir()) == []
-
-
-THREADS = "SELECT current_setting('async_threads')"
-
-
-@pytest.mark.parametrize("has", [True, False])
-def test_threads_that_wait_for_a_disk(
-    has: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They are there for files that the system does not have, and the answer is the same."""
-    monkeypatch.setattr(inputs, "are_cached", lambda _files: has)
-    FRAME.to_parquet(tmp_path / "people.parquet")
-    query = query_of("people.parquet", tmp_path)
-    with Engine.open(query.declared) as engine:
-        (threads,) = engine._connection.execute(THREADS).fetchall()[0]
-        found = engine.run(query).block("n", slice(None))
-    assert (threads > 0) is not has
-    with Engine.open(query.declared, FRAME) as engine:
-        assert engine._connection.execute(THREADS).fetchall() == [(0,)]
-        assert engine.run(query).block("n", slice(None)).tolist() == found.tolist()
 
 
 @pytest.mark.parametrize("limit", ["1MB", "2GB", "1.5 TiB", "512MiB"])

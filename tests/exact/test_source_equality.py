@@ -253,6 +253,56 @@ def test_two_tables_of_collations_that_differ_are_joined(tmp_path: Path) -> None
     assert exact(ask(left, {"n": {"sum": "a"}}, other=right, join=join), None)["n"].tolist() == [3]
 
 
+NOCASE_ELSEWHERE = {
+    "foreign key": (
+        "CREATE TABLE p (id TEXT PRIMARY KEY COLLATE NOCASE)",
+        'CREATE TABLE t ("{id}" TEXT REFERENCES p(id), a INTEGER)',
+    ),
+    "foreign key to the primary key": (
+        "CREATE TABLE p (n INTEGER, id TEXT COLLATE NOCASE, PRIMARY KEY (n, id))",
+        'CREATE TABLE t (a INTEGER, "{id}" TEXT, FOREIGN KEY (a, "{id}") REFERENCES p)',
+    ),
+    "primary key": (
+        'CREATE TABLE t (a INTEGER, "{id}" TEXT, PRIMARY KEY (a, "{id}" COLLATE NOCASE)) '
+        "WITHOUT ROWID",
+    ),
+    "unique index": (
+        'CREATE TABLE t ("{id}" TEXT, a INTEGER)',
+        'CREATE UNIQUE INDEX i ON t ("{id}" COLLATE NOCASE, a)',
+    ),
+}
+
+
+@pytest.mark.parametrize("where", NOCASE_ELSEWHERE)
+def test_collations_of_keys_and_unique_indexes(where: str, tmp_path: Path) -> None:
+    """SQLite itself holds two spellings equal there, whatever the column's own collation is."""
+    path = tmp_path / "t.sqlite"
+    with closing(sqlite3.connect(path)) as link:
+        for statement in NOCASE_ELSEWHERE[where]:
+            link.execute(statement.format(id=ID))
+        link.commit()
+    source = {"path": str(path), "table": "t"}
+    with pytest.raises(DataError) as caught:
+        exact(
+            ask(declare({ID: {"type": "text"}}, source=source, privacy_unit=ONE_ROW), MEANT), None
+        )
+    refused("sqlite", "COLLATE NOCASE", "id", caught)
+
+
+def test_keys_and_indexes_that_change_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "t.sqlite"
+    with closing(sqlite3.connect(path)) as link:
+        link.execute("CREATE TABLE p (id TEXT PRIMARY KEY)")
+        link.execute(f'CREATE TABLE t ("{ID}" TEXT REFERENCES p, b TEXT REFERENCES none)')
+        link.execute(f'CREATE UNIQUE INDEX i ON t ("{ID}", b COLLATE NOCASE)')
+        link.execute("CREATE UNIQUE INDEX j ON t (lower(b))")
+        link.execute("INSERT INTO t VALUES ('X1', 'a'), ('x1', 'b')")
+        link.commit()
+    source = {"path": str(path), "table": "t"}
+    table = declare({ID: {"type": "text"}}, source=source, privacy_unit=ONE_ROW)
+    assert exact(ask(table, MEANT), None)["rows"].tolist() == [2]
+
+
 # Relations of a caller's connection: by the collation of a column, or by its own default.
 
 

@@ -684,6 +684,19 @@ def test_a_file_that_links_lead_to_counts_once(tmp_path: Path) -> None:
     (tmp_path / "people" / "latest.parquet").symlink_to("old/1.parquet")
     (tmp_path / "people" / "same").symlink_to("old")
     (tmp_path / "people" / "round").symlink_to(".")
-    (tmp_path / "people" / "gone.parquet").symlink_to("nowhere")
     for source in ("people/", "people/**/*.parquet", "people/*.csv"):
         assert vectors(query_of(source, tmp_path)) == EXPECTED
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+@pytest.mark.parametrize("source", ["people/", "people/*.parquet", "people/**/*.parquet"])
+def test_a_file_of_a_pattern_that_can_not_be_read_is_refused(
+    source: str, kind: str, tmp_path: Path
+) -> None:
+    """An unmounted month would be missing from the counts without a word."""
+    (tmp_path / "people").mkdir()
+    FRAME.to_parquet(tmp_path / "people" / "1.parquet")
+    lost = tmp_path / "people" / "2.parquet"
+    lost.symlink_to("nowhere") if kind == "link" else os.mkfifo(lost)
+    with pytest.raises(DataError, match=r"DP-DATA-024.*2\.parquet"):
+        vectors(query_of(source, tmp_path))

@@ -15,11 +15,11 @@ import pytest
 import dprelease
 from dprelease.consistency.estimates import first_pass
 from dprelease.errors import DataError, RunState, State
+from dprelease.exact import answering
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.spark import work as spark_work
 from dprelease.exact.spark.spark_engine import SparkEngine
 from dprelease.postprocess.consistent import values
-from dprelease.release.runs import family_run
 from dprelease.release.runs.pipeline import run
 from dprelease.system import ahead
 from tests.exact.spark import local_spark
@@ -81,7 +81,7 @@ def test_subtrees_give_what_the_whole_tree_gives(
         patched.setattr(values, "FEW", 1 << 20)
         whole = published(tmp_path / "whole", **CASES[what])
     sent = Sent()
-    monkeypatch.setattr(family_run, "in_threads", sent)
+    monkeypatch.setattr(answering, "in_threads", sent)
     assert files(published(tmp_path / "sent", **CASES[what])) == files(whole)
     assert sent.tasks > 4
 
@@ -99,7 +99,7 @@ def test_a_subtree_that_is_made_otherwise_is_seen(
             column = next(iter(batch.values))
             batch.values[column][0] += 1
 
-    monkeypatch.setattr(family_run, "in_threads", Sent(change))
+    monkeypatch.setattr(answering, "in_threads", Sent(change))
     other = published(tmp_path / "other", **CASES["areas"])
     assert files(other) != files(whole)
     assert not dprelease.verify(other).ok
@@ -117,7 +117,7 @@ def test_what_is_sent_has_no_key_of_the_family(
             held.append(pickle.dumps((work, task)))
             yield work(task)
 
-    monkeypatch.setattr(family_run, "in_threads", spread)
+    monkeypatch.setattr(answering, "in_threads", spread)
     folder = published(tmp_path, **CASES["areas"])
     names = pq.read_table(folder / "estimates/pop_town.parquet")["town"].unique().to_pylist()
     assert len(names) > 4
@@ -223,6 +223,4 @@ def test_threads_keep_the_order_and_leave_none_behind() -> None:
 
 
 def test_the_engine_of_this_machine_works_here() -> None:
-    assert family_run._who_works([object.__new__(Engine)]) is ahead.in_threads
-    spark_engine = object.__new__(SparkEngine)
-    assert family_run._who_works([spark_engine]) == spark_engine.spread
+    assert [*object.__new__(Engine).spread(str, [1, 2, 3])] == ["1", "2", "3"]

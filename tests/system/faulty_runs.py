@@ -109,7 +109,7 @@ def made(folder: Path, way: str) -> Callable[[], int]:
 
 def command(*words: str) -> int:
     try:
-        cli.application(words[0])(list(words))
+        cli.app(list(words))
     except SystemExit as ending:
         return int(ending.code or 0)
     return 0

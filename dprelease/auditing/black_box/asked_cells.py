@@ -8,6 +8,7 @@ are there for the case that it has not.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,7 +17,6 @@ from dprelease.auditing.black_box.tiled_tables import Profiles, cells_of, change
 from dprelease.auditing.exact_pairs import Side
 from dprelease.numerics.lattice import Integers
 from dprelease.planning.plan import PlannedColumn
-from dprelease.system.late_dataclasses import dataclass
 
 APART = 4
 """Cells all over the table that are drawn beside those in which the tables differ."""

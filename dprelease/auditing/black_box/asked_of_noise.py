@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 
@@ -14,7 +14,6 @@ from dprelease.auditing.black_box.drawn_answers import Feature
 from dprelease.numerics.lattice import Integers
 from dprelease.privacy.accounting import FINE, ROUGH, epsilon_at
 from dprelease.privacy.priced import Priced
-from dprelease.system.late_dataclasses import dataclass
 
 OTHER_DELTAS = tuple(map(Fraction, ("1e-4", "1e-3", "1e-2", "3e-2", "0.1", "0.2", "0.4")))
 """Where else the claimed curve is looked at: a million draws see little of what is rarer."""

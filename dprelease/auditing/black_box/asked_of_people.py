@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -22,7 +23,6 @@ from dprelease.planning.federated_plan import ROOM, FederatedPlan, ShareColumn, 
 from dprelease.planning.local_plan import LocalColumn, LocalPlan
 from dprelease.privacy.accounting import epsilon_at
 from dprelease.privacy.rounded_shares import rounding_exponent
-from dprelease.system.late_dataclasses import dataclass
 
 DRAWS = 10**6
 MOST_CELLS = 16

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dprelease.auditing.black_box.asked_cells import QueryCells, Sides, distance, query_cells
@@ -32,7 +32,6 @@ from dprelease.auditing.black_box.tiled_tables import Known
 from dprelease.planning.plan import Plan, PlannedColumn
 from dprelease.query.aggregates.frequent import Frequent
 from dprelease.schema.release import PRIVATE_KEYS
-from dprelease.system.late_dataclasses import dataclass
 
 DRAWS, CHOSEN, RELEASES = 10**6, 10**5, 4000
 """Answers of each table that are wanted: of noised vectors, of choices, of whole releases."""

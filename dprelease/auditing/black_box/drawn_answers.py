@@ -9,6 +9,7 @@ part of an answer shows it in the answer.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -26,7 +27,6 @@ from dprelease.numerics.lattice import Integers
 from dprelease.planning.plan import PlannedColumn
 from dprelease.query.measurement import read_at
 from dprelease.schema.release import PRIVATE_KEYS
-from dprelease.system.late_dataclasses import dataclass
 
 Stream = BitSource
 """What one run of the noise stage takes its bits from."""

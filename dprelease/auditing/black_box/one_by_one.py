@@ -6,6 +6,8 @@ next release gets other noise, or whether the noise of one question comes back i
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from dprelease.auditing.black_box.drawn_answers import (
@@ -22,7 +24,6 @@ from dprelease.noise.noised_answers import answered
 from dprelease.numerics.lattice import Integers
 from dprelease.planning.plan import PlannedColumn
 from dprelease.schema.release import PRIVATE_KEYS
-from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -26,7 +27,6 @@ from dprelease.auditing.black_box.drawn_answers import Bits, Source
 from dprelease.auditing.black_box.told_apart import statistics
 from dprelease.auditing.black_box.tried_events import Event, Hopeful, View, hopefuls
 from dprelease.numerics.lattice import Integers
-from dprelease.system.late_dataclasses import dataclass
 
 MISS = Fraction(1, 10**9)
 """Probability, at most, that any limit of an audit is wrong."""

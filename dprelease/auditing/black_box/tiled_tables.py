@@ -7,16 +7,17 @@ chosen: a table of n times the same cells has n answers drawn by the code that d
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import NoReturn
 
 import numpy as np
 
+from dprelease.exact.answering import Answering
 from dprelease.exact.results.partitions import Partitions
 from dprelease.exact.results.true_records import ExactRecords
 from dprelease.exact.results.true_table import ExactTable, Profile
 from dprelease.numerics.lattice import CHUNK, Integers
 from dprelease.query.resolve import Query
-from dprelease.system.late_dataclasses import dataclass
 
 Profiles = Mapping[str, Profile]
 """How often each candidate occurs in each cell, by measurement."""
@@ -94,7 +95,7 @@ def some_cells(
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class Known(Answering):
     """An engine that knows what it finds: some cells of one query, and their keys if not public.
 
     `names`: of the keys, one for each cell, and `units` their numbers of units.

@@ -7,12 +7,12 @@ function of an answer, so a bound that is shown by it holds: a bad score shows l
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from dprelease.numerics.lattice import Floats, Integers
-from dprelease.system.late_dataclasses import dataclass
 
 RIDGE = 1e-9
 """Part of the largest variance that is added to all: numbers may depend on each other wholly."""

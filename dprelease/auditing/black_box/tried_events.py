@@ -9,6 +9,7 @@ event is tested afterwards is no function of the draws that it is tested on.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
@@ -16,7 +17,6 @@ import numpy as np
 from scipy.special import betainccinv, betaincinv
 
 from dprelease.numerics.lattice import Flags, Floats, Integers
-from dprelease.system.late_dataclasses import dataclass
 
 MOST_VALUES = 512
 """Different values up to which each is an interval of its own."""

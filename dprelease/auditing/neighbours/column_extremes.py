@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 from dprelease.rehearsal.column_values import Literals
@@ -16,7 +17,6 @@ from dprelease.schema.columns import (
     TextColumn,
     TimestampColumn,
 )
-from dprelease.system.late_dataclasses import dataclass
 
 MANY_VALUES = 40
 """Values of a long list that are tried: first and last ones, and some between."""

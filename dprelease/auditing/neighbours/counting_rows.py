@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from dprelease.auditing.exact_pairs import Codes, Found, Keys, found_in_stack, keys_in_stack
@@ -29,7 +29,6 @@ from dprelease.rehearsal.column_values import Literals
 from dprelease.rehearsal.draws import Draws
 from dprelease.schema.columns import CategoryColumn, CutColumn, is_stored
 from dprelease.schema.table import Table
-from dprelease.system.late_dataclasses import dataclass
 
 NO_KEYS: Keys = MappingProxyType({})
 

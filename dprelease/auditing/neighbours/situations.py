@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import MappingProxyType
-
-from dprelease.system.late_dataclasses import dataclass
 
 Row = Mapping[str, object]
 """Values of a table's stored columns, by name; what is not there is missing."""

@@ -8,7 +8,7 @@ another, pairs by themselves show (`exact_pairs.exact_sides`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dprelease.auditing.neighbours.situations import Row, Rows, Situation
@@ -19,7 +19,6 @@ from dprelease.query.grouping.private_keys import PrivateKeys
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import Column, IntegerColumn, TextColumn, is_stored
 from dprelease.schema.table import Table
-from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -234,7 +234,7 @@ def _broken(
     csv.write_csv(texts, broken / "t.csv")
     raw = (broken / "t.csv").read_bytes()
     (broken / "t.csv").write_bytes(raw + b'"Kanarie,never closed\n' + raw)
-    pq.write_table(table, broken / "t.parquet")
+    pq.write_table(table, broken.absolute() / "t.parquet")
     packed = (broken / "t.parquet").read_bytes()
     (broken / "t.parquet").write_bytes(packed[: len(packed) // 2] + packed[-200:])
     for ending in ("csv", "parquet"):

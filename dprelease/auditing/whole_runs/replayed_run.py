@@ -9,7 +9,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -27,7 +27,6 @@ from dprelease.errors import (
 )
 from dprelease.schema.table import Source
 from dprelease.system.files import reason_of
-from dprelease.system.late_dataclasses import dataclass
 from dprelease.system.undisturbed import temporary_folder
 
 VARIABLE = "TMPDIR"

@@ -6,12 +6,12 @@ import io
 import struct
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dprelease.query.resolve import Query
-from dprelease.system.late_dataclasses import dataclass
 from dprelease.tables import formats
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,6 @@ from dprelease.auditing.whole_runs.replayed_run import Ran, failed_run, ran, ref
 from dprelease.auditing.whole_runs.twin_differences import COMPARED, excepted, twin_differences
 from dprelease.documents.audits.audit_record import Found, Twins
 from dprelease.schema.table import Source
-from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -197,7 +196,7 @@ def _written(tables: Tables, by: str, folder: Path) -> dict[str, Source] | None:
 def _write_parquet(table: pa.Table, path: Path) -> None:
     import pyarrow.parquet as pq
 
-    pq.write_table(table, path)
+    pq.write_table(table, path.absolute())
 
 
 def _write_csv(table: pa.Table, path: Path) -> None:

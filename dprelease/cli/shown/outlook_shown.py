@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dprelease.errors import DataError, LedgerError
 from dprelease.errors.printable import one_line
-from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from dprelease.planning.plan import Plan

@@ -20,13 +20,13 @@ them; and so is 1 / (sum of r), a concave and rising function of the 1 / r.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dprelease.consistency.fixed_point import Floats
-from dprelease.system.late_dataclasses import dataclass
 
 _FASTER = 20.0  # by what the objective's weight grows from one centre to the next
 _NEAR, _AT = 1e-2, 1e-12  # half a squared Newton decrement: near a centre, and at the last one

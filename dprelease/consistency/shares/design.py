@@ -13,6 +13,7 @@ variances.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -23,7 +24,6 @@ from dprelease.consistency.shares.shape_variances import Sources, Unknown, unkno
 from dprelease.consistency.shares.shapes import Shape
 from dprelease.consistency.standard_errors import cell_coefficients
 from dprelease.consistency.tree import Tree
-from dprelease.system.late_dataclasses import dataclass
 
 Placed = tuple[int, Table]  # a level, and a table at each of its areas
 

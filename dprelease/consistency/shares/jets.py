@@ -9,11 +9,12 @@ Source: Griewank and Walther, "Evaluating Derivatives" (SIAM, 2nd ed. 2008), cha
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from dprelease.consistency.fixed_point import Floats, Whole
-from dprelease.system.late_dataclasses import dataclass
 
 VALUES, SLOPES, BENDS = 0, 1, 2  # how many derivatives
 

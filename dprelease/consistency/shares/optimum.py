@@ -19,7 +19,7 @@ by the scaling. At the optimum M = h, and the bound is the optimum.)
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -30,7 +30,6 @@ from dprelease.consistency.shares.jets import BENDS, SLOPES
 from dprelease.consistency.shares.shape_variances import unknown
 from dprelease.consistency.shares.shapes import Mask, Shape
 from dprelease.consistency.shares.share_functions import MEAN, Found, Row, ShareFunctions
-from dprelease.system.late_dataclasses import dataclass
 
 CLASSES = 250  # of an averaged shape
 ROUNDS = 25

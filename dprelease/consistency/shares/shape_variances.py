@@ -13,12 +13,13 @@ kind beside the others: U - V_c stays at least 0.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from dprelease.consistency.fixed_point import Floats, Whole
 from dprelease.consistency.shares.jets import VALUES, Jet, constant, variable
 from dprelease.consistency.shares.shapes import Mask, Shape
-from dprelease.system.late_dataclasses import dataclass
 
 _AT_ONCE = 1 << 18  # numbers of one array
 

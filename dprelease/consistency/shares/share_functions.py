@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from dprelease.consistency.shares.shape_variances import (
     values_of,
 )
 from dprelease.consistency.shares.shapes import Shape
-from dprelease.system.late_dataclasses import dataclass
 
 MEAN = -1  # in the place of a class: the mean over all areas of the level
 _AT_ONCE = 1 << 22  # numbers of one array

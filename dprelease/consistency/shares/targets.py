@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -30,7 +30,6 @@ from dprelease.consistency.fixed_point import Floats
 from dprelease.consistency.shares.design import Design, Placed
 from dprelease.consistency.shares.optimum import Aim, Judged, Search, judged
 from dprelease.consistency.shares.share_functions import ShareFunctions
-from dprelease.system.late_dataclasses import dataclass
 
 CLOSE = 1e-4
 """The gap of a certificate that rounding may lead to."""

@@ -118,8 +118,9 @@ TEMPLATES: dict[str, Template] = {
         fix="name the `id` column of the unit, or leave the bounds out.",
     ),
     "DP-SCHEMA-010": Template(
-        cause="The step of '{column}' is not above zero, or a bound lies beyond 2^62 steps.",
-        fix="declare a coarser step.",
+        cause="The step of '{column}' is not above zero, has more than 17 digits or 38 decimals, "
+        "or a bound is more than 2^62 steps away from zero.",
+        fix="declare another step, or give the column in another unit, such as millions.",
     ),
     "DP-SCHEMA-011": Template(
         cause="The source can't be read as it is declared: {reason}.",

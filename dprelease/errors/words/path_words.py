@@ -9,4 +9,13 @@ TEMPLATES: dict[str, Template] = {
         cause="'{uri}' is a URI of the scheme {scheme}, and a path of this machine is needed.",
         fix="{way}.",
     ),
+    "DP-PATH-002": Template(
+        cause="'{path}' starts with ~, which a shell replaces by a home folder and this program "
+        "does not.",
+        fix="write the whole path, as in /home/me/data, or use ~ without quotes in a shell.",
+    ),
+    "DP-PATH-003": Template(
+        cause="The name '{path}' is not valid UTF-8.",
+        fix="rename the file or folder.",
+    ),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import duckdb
 import pyarrow as pa
@@ -17,7 +18,6 @@ from dprelease.query.resolve import Query
 from dprelease.query.scans.joint import bounded_together
 from dprelease.query.scans.together import Together
 from dprelease.statements.rows_of_ids import Columns, CompiledRows
-from dprelease.system.late_dataclasses import dataclass
 
 FEW_COLUMNS, COLUMN_BYTES = 3, 9
 """Columns that `ROW_BYTES` counts on, and what another one takes of each row that is held."""

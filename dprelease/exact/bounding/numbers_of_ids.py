@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import duckdb
@@ -13,7 +14,6 @@ from dprelease.exact.arrow_numbers import numbers_of
 from dprelease.exact.bounding.kept import hashed, residues
 from dprelease.exact.results.true_table import Integers
 from dprelease.statements.bounding import number
-from dprelease.system.late_dataclasses import dataclass
 
 SPARSEST = 2
 """Numbers for each row up to which ids that are integers are their own numbers."""

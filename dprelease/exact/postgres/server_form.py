@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -15,7 +15,6 @@ from dprelease.exact.postgres.server_rows import described
 from dprelease.exact.postgres.server_types import ENUM, StoredColumn, is_read
 from dprelease.exact.reading.sources import named
 from dprelease.schema.load import Declared, table_from_mapping
-from dprelease.system.late_dataclasses import dataclass
 
 ValueT = TypeVar("ValueT")
 

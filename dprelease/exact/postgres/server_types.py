@@ -8,6 +8,7 @@ can't say so for any value has no entry, and is refused by its type alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dprelease.errors import DataError
@@ -16,7 +17,6 @@ from dprelease.query import quoting
 from dprelease.schema.columns import Column
 from dprelease.statements.meanings import loses
 from dprelease.statements.values.source_equality import OTHER
-from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

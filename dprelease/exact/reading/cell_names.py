@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from dprelease.exact.reading import duckdb_files
@@ -13,7 +13,6 @@ from dprelease.exact.reading.workbooks import columns_in
 from dprelease.schema.load import Declared, table_from_mapping
 from dprelease.schema.public_values.key_files import are_usable
 from dprelease.schema.table import Format
-from dprelease.system.late_dataclasses import dataclass
 
 KINDS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("INT",), "integer"),

@@ -7,7 +7,7 @@ text that its value is, whatever stands above and below it, and then by what is 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,6 @@ from dprelease.errors import DataError
 from dprelease.exact.reading.cell_texts import Reading, texts_of
 from dprelease.exact.reading.sources import stored_columns
 from dprelease.schema.load import Declared
-from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

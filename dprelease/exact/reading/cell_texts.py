@@ -11,7 +11,7 @@ import decimal
 import math
 import uuid
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Self
 from zoneinfo import ZoneInfo
 
@@ -21,7 +21,6 @@ from dprelease.schema.columns import Column, DateColumn, TimestampColumn
 from dprelease.statements.meanings import loses
 from dprelease.statements.values.categories import EXACT
 from dprelease.statements.values.spelling import UTC, is_other_order, loses_numbers
-from dprelease.system.late_dataclasses import dataclass
 
 WIDEST = 2**13
 """Bits of an integer that is written out; what is longer is as good as infinite to all readers."""

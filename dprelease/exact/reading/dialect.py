@@ -12,7 +12,7 @@ import io
 import itertools
 import re
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
@@ -22,7 +22,6 @@ from dprelease.schema.source_texts import SPACES, UTF_8, Compression
 from dprelease.schema.table import Source
 from dprelease.statements.values.spelling import ISO_TEXT
 from dprelease.statements.values.written_forms import form
-from dprelease.system.late_dataclasses import dataclass
 
 FIRST_BYTES = 1 << 20
 MOST_ROWS = 500

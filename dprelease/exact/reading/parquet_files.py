@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +39,6 @@ from dprelease.statements.meanings import loses
 from dprelease.statements.values.physical import INT96, ZONED_MS
 from dprelease.statements.values.source_equality import SPARK_NOTE, spark_collations
 from dprelease.statements.values.spelling import UTC
-from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -200,7 +200,9 @@ class FileBatches:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        stored = [self._read(pq.read_schema(file).empty_table()).schema for file in self.files]
+        stored = [
+            self._read(pq.read_schema(file.absolute()).empty_table()).schema for file in self.files
+        ]
         fields = {name: [one.field(name).type for one in stored] for name in stored[0].names}
         return pa.schema([(name, self._common(name, kinds)) for name, kinds in fields.items()])
 
@@ -216,7 +218,7 @@ class FileBatches:
         import pyarrow.parquet as pq
 
         for path in self.files:
-            with pq.ParquetFile(path) as file:
+            with pq.ParquetFile(path.absolute()) as file:
                 for batch in file.iter_batches(LARGE, columns=schema.names):
                     yield from self._read(pa.table(batch)).cast(schema).to_batches()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
@@ -25,7 +26,6 @@ from dprelease.exact.reading.plain import Packing, opened
 from dprelease.exact.reading.sqlite_files import sqlite_rows
 from dprelease.exact.reading.workbooks import workbook_rows
 from dprelease.schema.table import Source
-from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -116,7 +116,7 @@ def _read(source: Path, table: str | None) -> pa.Table:
     if source.suffix.lower() in (".parquet", ".pq"):
         import pyarrow.parquet as pq
 
-        return pq.read_table(source)
+        return pq.read_table(source.absolute())
     from pyarrow import csv, json
 
     if kind == "json_lines":

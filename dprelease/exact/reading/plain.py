@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.schema.source_texts import UTF_8, Compression
 from dprelease.schema.table import Source
-from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -111,7 +111,7 @@ def opened(file: Path) -> pa.NativeFile:
     """Return a file's bytes, opened for reading."""
     import pyarrow as pa
 
-    return pa.OSFile(str(file))
+    return pa.OSFile(str(file.absolute()))
 
 
 def _unpacked(raw: Any, compression: Compression) -> Iterator[bytes]:

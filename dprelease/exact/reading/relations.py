@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -14,7 +15,6 @@ from dprelease.exact.results.vectors import LARGE
 from dprelease.schema.load import Declared
 from dprelease.statements.values.source_equality import OTHER, engine_collations
 from dprelease.system.answered import answered
-from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

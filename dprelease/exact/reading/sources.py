@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import glob
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from dprelease.schema.model import free_name
 from dprelease.schema.source_files import find_files, problem_of
 from dprelease.schema.table import MOST_COLUMNS, Source
 from dprelease.statements.values.written_forms import plain_number
-from dprelease.system.late_dataclasses import dataclass
 
 FORMATS = {
     "csv": "CSV",

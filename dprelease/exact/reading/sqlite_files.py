@@ -11,6 +11,7 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,6 @@ from dprelease.schema.load import Declared
 from dprelease.statements.meanings import loses
 from dprelease.statements.values.source_equality import OTHER, is_no_id
 from dprelease.system.files import OPEN
-from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -242,8 +242,45 @@ def _described(link: sqlite3.Connection, table: str, names: Set[str]) -> Stored 
 
 
 def _collations(link: sqlite3.Connection, table: str, names: Iterable[str]) -> dict[str, str]:
-    """Return how SQLite compares texts of those columns that it doesn't compare as they are."""
-    return {name: words for name in names if (words := _collation(link, table, name))}
+    """Return how SQLite compares texts of those columns that it doesn't compare as they are.
+
+    A column compares by its own collation, by that of a unique index that it stands in, and by that
+    of the column that it refers to as a foreign key.
+    """
+    also: dict[str, str] = dict(_of_unique_indexes(link, table))
+    for name, parent, referred in _foreign_keys(link, table):
+        words = _collation(link, parent, referred)
+        if words:
+            also[name] = words
+    found = {name: _collation(link, table, name) or also.get(name, "") for name in names}
+    return {name: words for name, words in found.items() if words}
+
+
+def _of_unique_indexes(link: sqlite3.Connection, table: str) -> Iterator[tuple[str, str]]:
+    """Yield columns that a unique index or primary key compares by another collation, and which."""
+    for _, index, is_unique, *_ in link.execute(f"PRAGMA index_list({table})").fetchall():
+        columns = link.execute(f"PRAGMA index_xinfo({quoting.identifier(index)})").fetchall()
+        for _, _, name, _, collation, is_key in columns:
+            if is_unique and is_key and name is not None and collation.upper() != "BINARY":
+                words = f"COLLATE {collation.upper()}"
+                yield name, words if words in EQUAL else OTHER
+
+
+def _foreign_keys(link: sqlite3.Connection, table: str) -> Iterator[tuple[str, str, str]]:
+    """Yield each column that refers to one of a table that is there: both columns, and the table.
+
+    A foreign key that names no column refers to the primary key.
+    """
+    for _, place, parent, name, referred, *_ in link.execute(
+        f"PRAGMA foreign_key_list({table})"
+    ).fetchall():
+        quoted = quoting.identifier(str(parent))
+        columns = link.execute(f"PRAGMA table_xinfo({quoted})").fetchall()
+        keys = {number: str(column) for _, column, *_, number, _ in columns if number}
+        target = keys.get(place + 1) if referred is None else referred
+        known = {str(column).casefold() for _, column, *_ in columns}
+        if target is not None and str(target).casefold() in known:
+            yield str(name), quoted, str(target)
 
 
 def _collation(link: sqlite3.Connection, table: str, name: str) -> str:

@@ -13,6 +13,7 @@ import warnings
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, iterparse
@@ -28,7 +29,6 @@ from dprelease.exact.reading.packages import DAMAGED, Unreadable, refuse_bombs
 from dprelease.exact.reading.sources import unreadable
 from dprelease.schema.load import Declared
 from dprelease.statements.values.categories import EXACT
-from dprelease.system.late_dataclasses import dataclass
 
 NO_LEAP_DAY = 60
 """The day that Excel takes for 29 February 1900, which never was."""

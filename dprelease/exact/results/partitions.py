@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NoReturn, Self
 
 import numpy as np
 
 from dprelease.exact.results.true_table import Integers
-from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,7 +18,6 @@ import numpy as np
 from dprelease.exact.results.stored import StoredVector
 from dprelease.exact.results.true_table import Integers
 from dprelease.exact.results.vectors import MOST_ROWS
-from dprelease.system.late_dataclasses import dataclass
 
 GRAIN = 1 << 14
 """Cells between two places that are known in the files: as many as are noised at a time."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-
-from dprelease.system.late_dataclasses import dataclass
 
 Integers = NDArray[np.int64]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from dprelease.exact.results.stored import WIDTH, StoredVector
 from dprelease.exact.results.true_table import Integers
 from dprelease.query.measurement import Measurement
 from dprelease.statements.compiled import ProfileSql
-from dprelease.system.late_dataclasses import dataclass
 
 BATCH = 2**15
 """Rows that come from the engine at a time: numbers that are made of them stay in a cache, and the

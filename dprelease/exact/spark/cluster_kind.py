@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from dprelease.exact.answering import Sources
+from dprelease.exact.answering import EngineKind, Sources
 
 if TYPE_CHECKING:
     from dprelease.exact.settings import Settings
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dprelease.schema.release import ReleaseSpec
 
 
-class ClusterKind:
+class ClusterKind(EngineKind):
     """See `EngineKind`."""
 
     def open(
@@ -28,7 +28,7 @@ class ClusterKind:
         )
 
     def kept(self, spec: ReleaseSpec) -> AbstractContextManager[None]:
-        """See `Keeping.kept`: one application, which takes many seconds to start."""
+        """See `EngineKind.kept`: one application, which takes many seconds to start."""
         from dprelease.exact.spark.sessions.spark_session import kept
 
         return kept(_settings(spec))

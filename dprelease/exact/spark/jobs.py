@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,6 @@ from dprelease.exact.spark.pieces import buckets_of, cores_of
 from dprelease.statements.layers import SOURCE
 from dprelease.statements.rows_of_ids import CompiledRows
 from dprelease.statements.scan import CompiledScan
-from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

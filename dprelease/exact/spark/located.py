@@ -9,7 +9,7 @@ a column's.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,6 @@ from dprelease.exact.spark.spark_tables import Stored, quoted
 from dprelease.query.unread import beyond_spark
 from dprelease.schema.table import Source
 from dprelease.statements.values.physical import FLOATS, base_type
-from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,7 +30,6 @@ from dprelease.exact.spark.executors.tasks import silenced
 from dprelease.exact.spark.merge import exact_table
 from dprelease.exact.spark.pieces import cores_of, tasks_of
 from dprelease.statements.partial import Partial
-from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

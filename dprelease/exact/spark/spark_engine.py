@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from dprelease.exact.answering import Answering
 from dprelease.exact.results.partitions import Partitions
 from dprelease.exact.results.true_table import ExactTable, Integers
 from dprelease.exact.scanned import Scanned, ScannedTables
@@ -53,7 +54,7 @@ MANY_CELLS = 2**20
 """Cells from which on executors add the noise, where they have a folder to write to."""
 
 
-class SparkEngine:
+class SparkEngine(Answering):
     """One declared table, and one joined to it, read by Spark. Open it as a context manager."""
 
     def __init__(

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
+import duckdb
+
 from dprelease.errors import State
-from dprelease.exact.connection import Closing
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.inputs import Input
 from dprelease.exact.reading.sources import pattern
@@ -25,8 +26,8 @@ class Reader(Engine):
 
     _by_arrow: ClassVar[bool] = False
 
-    def __init__(self, inputs: list[Input], scratch: Path, closing: Closing) -> None:
-        super().__init__(inputs, scratch, closing)
+    def __init__(self, inputs: list[Input], scratch: Path, link: duckdb.DuckDBPyConnection) -> None:
+        super().__init__(inputs, scratch, link)
         self._lengths: dict[int, tuple[list[int], bool]] = {}
 
     @property

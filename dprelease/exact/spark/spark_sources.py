@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dprelease.exact.spark.executors.tasks import Public
@@ -13,7 +14,6 @@ from dprelease.query.resolve import Query
 from dprelease.statements.compiled import KeyTable
 from dprelease.statements.layers import needed_columns, needed_joined
 from dprelease.statements.meanings import typed
-from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

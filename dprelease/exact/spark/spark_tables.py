@@ -9,6 +9,7 @@ refused.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,6 @@ from dprelease.exact.reading.sources import named, stored_columns, unreadable
 from dprelease.exact.spark.sessions.attempts import attempt
 from dprelease.schema.load import Declared
 from dprelease.system.lake_tables import AGAIN, RUNNING, lake_reason
-from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

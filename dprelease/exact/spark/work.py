@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import pickle
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -18,7 +19,6 @@ import pyarrow as pa
 from dprelease.exact.spark.executors.seal import Seal
 from dprelease.exact.spark.executors.tasks import silenced
 from dprelease.exact.spark.pieces import cores_of
-from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -20,6 +20,7 @@ import importlib
 import math
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,6 @@ from dprelease.privacy.accounting import pure_epsilon
 from dprelease.privacy.event import Event
 from dprelease.privacy.priced import Priced
 from dprelease.privacy.renyi import has_rho, rho_of
-from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from dprelease.documents.metadata import (
@@ -18,7 +19,6 @@ from dprelease.exports.csv_tables.csvw import ENDING, code_table, described, lab
 from dprelease.exports.export import Problem, PublishedRelease
 from dprelease.exports.layout import Laid, laid_out
 from dprelease.exports.names import parent, safe_names, write_json
-from dprelease.system.late_dataclasses import dataclass
 
 FOLDER = "csv"
 

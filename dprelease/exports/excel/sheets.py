@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,6 @@ from dprelease.exports.excel.excel_cells import escaped, number_cell, text_cell
 from dprelease.exports.export import PublishedRelease
 from dprelease.exports.layout import Laid
 from dprelease.exports.names import in_first
-from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

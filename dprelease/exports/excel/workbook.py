@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,6 @@ from dprelease.exports.excel.archive import reads_same, system_errors, without_t
 from dprelease.exports.export import Problem, PublishedRelease
 from dprelease.exports.layout import Laid, is_records, laid_out, most_rows
 from dprelease.exports.names import in_first, parent
-from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from dprelease.exports.excel.sheets import Book

@@ -9,12 +9,12 @@ reads SDMX 2.1 reads it too. A column of chosen labels, such as a mode, is a cub
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 
 from dprelease.documents.metadata import ColumnMetadata, Metadata, Role, TableMetadata
 from dprelease.exports.sdmx.identifiers import cube_id
 from dprelease.postprocess.consistent.outputs import RECORDS
-from dprelease.system.late_dataclasses import dataclass
 
 NUMBERS = ("int64", "double", "decimal128")
 UNRELIABLE = "_unreliable"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import count
 from typing import TypeVar
 
@@ -17,7 +17,6 @@ from dprelease.exports.sdmx.identifiers import (
 )
 from dprelease.exports.sdmx.sdmx_cubes import Cube, cubes
 from dprelease.exports.sdmx.status import CONF_STATUS, OBS_STATUS
-from dprelease.system.late_dataclasses import dataclass
 
 Content = TypeVar("Content")
 

@@ -7,10 +7,10 @@ uncompressed, and what it writes beside and removes again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from dprelease.documents.metadata import ColumnMetadata, Metadata, Role, TableMetadata, written
 from dprelease.exports.layout import most_rows
-from dprelease.system.late_dataclasses import dataclass
 
 NUMBER = {"bool": 5, "date32[day]": 10, "double": 25, "int64": 20, "int32": 11}
 """Bytes of a number as text; decimals have 41."""

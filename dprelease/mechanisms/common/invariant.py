@@ -7,6 +7,7 @@ leave invariants out of a price refuses the release, and doesn't give them away.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
@@ -17,7 +18,6 @@ from dprelease.mechanisms.base import Symmetric
 from dprelease.numerics.lattice import Flags, Floats
 from dprelease.privacy.loss import PrivacyLoss
 from dprelease.privacy.losses.concentrated import ConcentratedLoss
-from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

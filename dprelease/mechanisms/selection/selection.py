@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from operator import index
 from typing import ClassVar
@@ -17,7 +18,6 @@ from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.balls import ball
 from dprelease.numerics.entropy import BitSource
 from dprelease.privacy.losses.pure import PureLoss
-from dprelease.system.late_dataclasses import dataclass
 
 MOST_CANDIDATES = 2**20
 

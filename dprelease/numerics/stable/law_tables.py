@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -11,7 +12,6 @@ import numpy as np
 from dprelease.numerics.lattice import Floats
 from dprelease.numerics.stable import series
 from dprelease.numerics.stable.contour import density_and_tail
-from dprelease.system.late_dataclasses import dataclass
 
 LARGEST_ALPHA = 2.0 - 2.0**-20
 """Between here and 2 the power tail is too small beside the Gaussian core for the stated errors."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Self
 
 from flint import acb, arb, ctx
 
 from dprelease.numerics.stable import series
-from dprelease.system.late_dataclasses import dataclass
 
 SPARE_BITS = 24
 MOST_BITS = 1 << 13

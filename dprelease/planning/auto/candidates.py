@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from dprelease.mechanisms import registry
@@ -12,7 +13,6 @@ from dprelease.planning.calibration import Shape
 from dprelease.planning.noise_requests import NoiseRequest, Options
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.unit import Sensitivity
-from dprelease.system.late_dataclasses import dataclass
 
 FEW_CELLS = 8
 """Cells up to which laws that spend a delta of their own can be the best."""

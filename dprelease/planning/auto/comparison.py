@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from dprelease.mechanisms import registry
@@ -13,7 +14,6 @@ from dprelease.planning.auto.single_mechanism import best
 from dprelease.planning.calibration import typical_error
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.unit import Move, Sensitivity
-from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

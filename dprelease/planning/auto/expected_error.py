@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dprelease.errors import BudgetError
@@ -16,7 +16,6 @@ from dprelease.planning.calibration import Factors, UnscaledNoise, priced
 from dprelease.planning.noise_requests import NoiseRequest, Options
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.unit import Move
-from dprelease.system.late_dataclasses import dataclass
 
 COARSE = 64
 """Steps that sensitivities are scaled down to while candidates are compared roughly."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from dprelease.errors import BudgetError
 from dprelease.mechanisms import registry
@@ -25,7 +25,6 @@ from dprelease.planning.calibration import Factors, UnscaledNoise
 from dprelease.planning.noise_requests import NoiseRequest
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.calibrate import lowest
-from dprelease.system.late_dataclasses import dataclass
 
 PROMISING = 1.1
 """Families whose best common shape is within it of the best have a shape searched for each kind of

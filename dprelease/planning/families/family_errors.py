@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from dprelease.postprocess.consistent.family_shape import Shape
 from dprelease.postprocess.consistent.outputs import estimated
 from dprelease.postprocess.consistent.step import Consistent
 from dprelease.schema.release import ReleaseSpec
-from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

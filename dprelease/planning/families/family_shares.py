@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dprelease.consistency.algebra import Table
@@ -40,7 +40,6 @@ from dprelease.postprocess.families import Placer
 from dprelease.schema.asked_columns import ColumnSpec
 from dprelease.schema.load import Declaration
 from dprelease.schema.release_parts.consistent import ConsistentSpec, TargetSpec
-from dprelease.system.late_dataclasses import dataclass
 
 Weights = Mapping[tuple[str, str], Fraction]
 """By table and measurement: what the declared weight is multiplied by."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dprelease.consistency.shares.targets import least_budget, least_mean
@@ -34,7 +34,6 @@ from dprelease.postprocess.consistent.step import Consistent
 from dprelease.schema.load import Declaration
 from dprelease.schema.release import ReleaseSpec
 from dprelease.schema.release_parts.consistent import ConsistentSpec
-from dprelease.system.late_dataclasses import dataclass
 
 NEAR = 0.01
 """By which part of it a margin may be narrower than asked, squared, where the search ends."""

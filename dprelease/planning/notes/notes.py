@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from dprelease.planning.notes.bands import BANDS, told_bands
 from dprelease.planning.notes.codes import CODES_READ, COMPARED_CELLS, codes_read, compared_cells
@@ -14,7 +15,6 @@ from dprelease.planning.notes.value_notes import (
     with_spaces,
 )
 from dprelease.query.resolve import Query
-from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

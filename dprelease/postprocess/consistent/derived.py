@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,7 +27,6 @@ from dprelease.query.aggregates.aggregate import narrowed
 from dprelease.query.aggregates.sum import Sum
 from dprelease.query.forms.centred_moments import MEAN, SUM
 from dprelease.query.measurement import Published
-from dprelease.system.late_dataclasses import dataclass
 
 Estimates = Mapping[str, tuple[Floats, Floats]]
 """Estimates and their standard errors by measurement, in its unit."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from statistics import NormalDist
@@ -22,7 +22,6 @@ from dprelease.query.forms.single_part import MEASURED
 from dprelease.query.grouping.places import Places
 from dprelease.query.measurement import Form, Measurement, Published
 from dprelease.schema.asked_columns import DEFAULT_CONFIDENCE
-from dprelease.system.late_dataclasses import dataclass
 
 SMALL = 8.0
 """Standard deviations of noise, in steps, below which margins have whole steps."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TypeVar
 
@@ -14,7 +15,6 @@ from dprelease.consistency.tree import Tree
 from dprelease.postprocess.families import FamilyTable
 from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.grouping.places import Places
-from dprelease.system.late_dataclasses import dataclass
 
 Kind = TypeVar("Kind", bound=np.generic)
 

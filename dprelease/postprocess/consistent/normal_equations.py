@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -27,7 +28,6 @@ from dprelease.postprocess.consistent.family_shape import Shape
 from dprelease.postprocess.consistent.invariants import exact_places
 from dprelease.postprocess.consistent.published import PublishedColumn
 from dprelease.postprocess.consistent.reading import Measured
-from dprelease.system.late_dataclasses import dataclass
 
 SAMPLED = 16
 """Leaves whose equations are looked at."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -25,7 +26,6 @@ from dprelease.postprocess.consistent.derived import Derived
 from dprelease.postprocess.consistent.family_columns import Vector
 from dprelease.postprocess.consistent.family_shape import Order
 from dprelease.postprocess.families import Batch
-from dprelease.system.late_dataclasses import dataclass
 
 AT_ONCE = 1 << 20
 """Rows of records that are made at a time, and cells of some areas."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from dprelease.errors import DpReleaseError
@@ -24,7 +25,6 @@ from dprelease.postprocess.families import (
 from dprelease.schema.release import QuerySpec
 from dprelease.schema.release_parts.consistent import ConsistentSpec
 from dprelease.system.ahead import Spread, in_threads
-from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dprelease.consistency.algebra import Table
@@ -33,7 +33,6 @@ from dprelease.postprocess.consistent.zeros import zeros_of
 from dprelease.postprocess.families import NoisedTable
 from dprelease.schema.release_parts.consistent import ConsistentSpec
 from dprelease.system.ahead import Spread
-from dprelease.system.late_dataclasses import dataclass
 
 DENSE = 10_000_000
 """Cells up to which a whole table has all of them; above, those that are not 0."""

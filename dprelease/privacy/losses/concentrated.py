@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import NoReturn
 
 from dprelease.privacy.loss import PrivacyLoss, below
-from dprelease.system.late_dataclasses import dataclass
 
 SAFE = 1.0 + 2.0**-50
 

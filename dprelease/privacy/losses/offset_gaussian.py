@@ -12,6 +12,7 @@ Theorem 1, derived anew here.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
@@ -21,7 +22,6 @@ from flint import arb, ctx
 from dprelease.numerics.balls import LEAST_FLOAT, ball, least_above
 from dprelease.numerics.normal_tail import ln_erfc_over, mills_ratio
 from dprelease.privacy.loss import Floats, MonotoneLoss, below
-from dprelease.system.late_dataclasses import dataclass
 
 ROOT = math.sqrt(2.0)
 FAR = 186.0

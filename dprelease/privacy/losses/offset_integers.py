@@ -8,6 +8,7 @@ is log-concave, so the divergence grows with the shift.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -19,7 +20,6 @@ from dprelease.numerics.lattice import Integers
 from dprelease.numerics.rounding import round_up
 from dprelease.privacy.loss import Floats, MonotoneLoss, below
 from dprelease.privacy.losses.offset_gaussian import UNSEEN, OffsetGaussianLoss, peak, side_mass
-from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

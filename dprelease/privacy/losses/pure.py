@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +12,6 @@ from flint import arb
 from dprelease.numerics.balls import ball, least_above
 from dprelease.numerics.rounding import round_up
 from dprelease.privacy.loss import Floats, MonotoneLoss, below
-from dprelease.system.late_dataclasses import dataclass
 
 SAFE = 1.0 + 2.0**-40
 """More than floats err in a few dozen operations."""

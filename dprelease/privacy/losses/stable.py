@@ -14,6 +14,7 @@ L is evaluated in floats with a known error; between two points it is bounded by
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
@@ -23,7 +24,6 @@ from dprelease.numerics import stable
 from dprelease.numerics.lattice import Floats, Integers
 from dprelease.numerics.quadrature import cells_between
 from dprelease.privacy.loss import Pieces, PrivacyLoss, renyi_bound
-from dprelease.system.late_dataclasses import dataclass
 
 SECOND, THIRD = 16.0, 64.0
 """Bounds of |(ln p)''| and |(ln p)'''| for every alpha; the tests compare on dense grids."""

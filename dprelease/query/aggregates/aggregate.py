@@ -8,7 +8,8 @@ from fractions import Fraction
 from typing import ClassVar, TypeVar
 
 from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
-from dprelease.schema.columns import Column, Lattice
+from dprelease.schema.columns import Column
+from dprelease.schema.steps import Lattice
 
 ROWS = "rows"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
@@ -12,8 +13,8 @@ from dprelease.query.aggregates.aggregate import ROWS, Aggregate, unit_of
 from dprelease.query.aggregates.tree_of_counts import Tree
 from dprelease.query.declared_columns import ColumnParts, DeclaredColumn, DeclaredColumns
 from dprelease.query.forms.single_part import MEASURED, READ_FROM_TREE
-from dprelease.schema.columns import Column, Lattice
-from dprelease.system.late_dataclasses import dataclass
+from dprelease.schema.columns import Column
+from dprelease.schema.steps import Lattice
 
 MANY_QUANTILES = 9
 """Quantiles of one column from which on a tree has the smaller errors in ranks.

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 
 from dprelease.numerics.rounding import plain_text
 from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
 from dprelease.query.aggregates.aggregate import Aggregate, of_values, unit_of
 from dprelease.query.aggregates.sum import Sum
-from dprelease.schema.columns import Column, Lattice
-from dprelease.system.late_dataclasses import dataclass
+from dprelease.schema.columns import Column
+from dprelease.schema.steps import Lattice
 
 LARGEST_SQUARE = 2**24
 """Steps that the largest square has at most: finer than any noise, coarse enough for exact sums."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Self
 
 from dprelease.numerics.rounding import plain_text
 from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
 from dprelease.query.aggregates.aggregate import Aggregate, of_values, unit_of
-from dprelease.schema.columns import Column, Lattice
-from dprelease.system.late_dataclasses import dataclass
+from dprelease.schema.columns import Column
+from dprelease.schema.steps import Lattice
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
 from dprelease.privacy.unit import Move, Neighbours, PrivacyUnit, Sensitivity
 from dprelease.query.aggregates.aggregate import ROWS, Aggregate, unit_of
-from dprelease.schema.columns import Column, Lattice
-from dprelease.system.late_dataclasses import dataclass
+from dprelease.schema.columns import Column
+from dprelease.schema.steps import Lattice
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from enum import StrEnum
 
 from sqlglot import exp
 
 from dprelease.query.expressions.nodes import ARITHMETIC, COMPARISONS
-from dprelease.system.late_dataclasses import dataclass
 
 
 class Kind(StrEnum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from dprelease.numerics.rounding import plain_text
@@ -13,7 +14,6 @@ from dprelease.query.aggregates.sum import Sum
 from dprelease.query.declared_columns import ColumnParts, DeclaredColumn, DeclaredColumns, Part
 from dprelease.query.forms.single_part import MEASURED
 from dprelease.query.measurement import Form, Published
-from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

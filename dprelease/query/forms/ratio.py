@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from dprelease.query.aggregates.sum import Sum
 from dprelease.query.declared_columns import ColumnParts, DeclaredColumn, DeclaredColumns
 from dprelease.query.measurement import Form, Published
-from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ declared to lie, so no row can contradict itself, and every table is a sum of th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,6 @@ from dprelease.query.grouping.places import Places
 from dprelease.schema.columns import CategoryColumn, Column, CutColumn
 from dprelease.schema.release import QuerySpec
 from dprelease.schema.table import Table
-from dprelease.system.late_dataclasses import dataclass
 
 MOST_FINEST = 2**62
 """Cells that have a number: hashes of cells and places in SQL are 64-bit integers."""

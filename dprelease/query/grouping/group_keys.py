@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Literal, cast
 
@@ -18,7 +19,6 @@ from dprelease.schema.columns import (
 )
 from dprelease.schema.field_types import DROP, to_bool, to_date, to_int
 from dprelease.schema.public_values.key_files import KeyValues
-from dprelease.system.late_dataclasses import dataclass
 
 NONE = Places(())
 

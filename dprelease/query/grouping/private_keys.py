@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import date
 
 from dprelease.query.grouping.group_keys import Key, KeyKind, KeySpace
@@ -14,7 +15,6 @@ from dprelease.schema.columns import (
     NumberColumn,
     TimestampColumn,
 )
-from dprelease.system.late_dataclasses import dataclass
 
 COMPOSITE = ""
 """Name of the one key that stands for all of them; no declared column has it."""

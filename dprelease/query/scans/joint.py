@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from dprelease.query.expressions.used_columns import Predicate
 from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.query.scans.together import Together
-from dprelease.system.late_dataclasses import dataclass
 
 MOST_CELLS = 2**18
 """Cells of a joint table, or twice those of its largest part: adding rows up in more of them, and

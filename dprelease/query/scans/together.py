@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from dprelease.query.expressions.used_columns import Formula, Predicate
 from dprelease.query.grouping.group_keys import Key, KeySpace
@@ -11,7 +11,6 @@ from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import Column
 from dprelease.schema.model import same_name
-from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass

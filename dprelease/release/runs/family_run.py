@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from dprelease.documents.file_records import Written
 from dprelease.documents.metadata import Metadata
 from dprelease.documents.said_records import field_notes
-from dprelease.exact.answering import Answering, Early, Holding, Working
+from dprelease.exact.answering import Answering
 from dprelease.numerics.entropy import BitSource
 from dprelease.planning.plan import Plan
 from dprelease.postprocess.families import Family, FamilyStep, FamilyTable
@@ -18,8 +18,7 @@ from dprelease.release.execute import Publication
 from dprelease.release.runs.streaming import streaming
 from dprelease.release.runs.table_writers import TableWriters, table_writers
 from dprelease.release.runs.written_tables import write_pieces
-from dprelease.system.ahead import Spread, ahead, in_threads
-from dprelease.system.late_dataclasses import dataclass
+from dprelease.system.ahead import ahead
 from dprelease.tables.family_tables import MeasuredTables, Piece, published_table, step_tables
 from dprelease.tables.field_notes import Notes, noted, noted_tables
 from dprelease.tables.formats import ROW_GROUP
@@ -48,9 +47,7 @@ def publish_families(
     """
     notes = {table.name: field_notes(table) for table in metadata.tables}
     with table_writers(sum(len(family.tables) for family in families)) as writers:
-        queries = [table.query.name for family in families for table in family.tables]
-        last = {id(engines[name]): name for name in queries}.values()
-        run = _Run(plan, engines, bits, release, notes, progress, writers, last)
+        run = _Run(plan, engines, bits, release, notes, progress, writers)
         for family in families:
             run.publish(family)
         return writers.settled()
@@ -67,8 +64,6 @@ class _Run:
     notes: Mapping[str, Notes]
     progress: Callable[[str], None]
     writers: TableWriters
-    last: Collection[str]
-    """The queries that are the last of their engines."""
 
     def publish(self, family: Family) -> None:
         """Write all tables of a family.
@@ -93,8 +88,6 @@ class _Run:
         planned = self.plan.of_query(name)
         engine = self.engines[name]
         with streaming(engine, planned, self.bits, shown=shown) as tables:
-            if name in self.last and isinstance(engine, Early):
-                engine.close_early()  # all rows have been read
             noticed = noted_tables(tables, self.notes[named])
             pieces = in_parts(named, noticed, family.parts.get(named))
             is_whole = query.private is not None or query.keys.size <= ROW_GROUP
@@ -104,11 +97,11 @@ class _Run:
 
     def _take(self, family: Family, step: FamilyStep) -> None:
         """Write what a step makes of a family's measurements."""
-        for engine in {id(one): one for one in self.engines.values()}.values():
-            if isinstance(engine, Holding):
-                engine.let_go()  # the step needs the room, and no row
+        engines = list({id(one): one for one in self.engines.values()}.values())
+        for engine in engines:
+            engine.let_go()  # the step needs the room, and no row
         noised = [published_table(table, self.release.folder) for table in family.tables]
-        values = step.values(noised, _who_works(self.engines.values()))
+        values = step.values(noised, engines[0].spread)
         made = step_tables(family.outputs, values, family.parts)
         noticed = (replace(one, rows=noted(one.rows, self.notes[one.name])) for one in made)
         with ahead(noticed, "dprelease-step") as made_ahead:
@@ -120,8 +113,3 @@ class _Run:
         """Write tables; `at_once`: they are made while they are written."""
         work = partial(write_pieces, folder, pieces, family.parts, self.release.notes)
         self.writers.write(work, at_once=at_once)
-
-
-def _who_works(engines: Iterable[Answering]) -> Spread:
-    """Return who works on parts of a family: the machines of its engine, or this one."""
-    return next((one.spread for one in engines if isinstance(one, Working)), in_threads)

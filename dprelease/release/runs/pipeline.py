@@ -9,7 +9,7 @@ from pathlib import Path
 from dprelease.documents import manifest
 from dprelease.documents.described import metadata_of
 from dprelease.errors import RunState
-from dprelease.exact.engines import engine_begun, open_engines
+from dprelease.exact.engines import open_engines
 from dprelease.exact.settings import Settings
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.planning.families.family_plan import families_of
@@ -56,36 +56,33 @@ def run(
             progress=progress,
             state=state,
         )
-    with engine_begun(declaration.spec):
-        queries, plan = prepare(declaration)
-        families = families_of(declaration.spec, plan.columns)
-        metadata = metadata_of(declaration, queries, families)
-        source = bits or Entropy()
-        draft = draft_of(declaration, queries, plan)
-        exports = exports_of(declaration, queries, plan)
-        with publishing(
-            declaration,
-            queries,
-            plan,
-            output=output,
-            overwrite=overwrite,
-            state=state,
-            draft=draft if exports is None else exports.in_draft(draft),
-            tables=most_bytes(families) + (0 if exports is None else exports.most_bytes),
-            trial=partial(try_exports, exports, draft),
-        ) as release:
-            settings = Settings.of(declaration)
-            with open_engines(queries, frames or {}, declaration.spec, settings) as engines:
-                release.read()
-                written = publish_families(
-                    families, plan, engines, source, release, metadata, progress
-                )
-                charged = release.charged.to_json()  # engines may be closing meanwhile
-                record = manifest.filled(draft, families, metadata, written, charged)
-                if exports is not None:
-                    record = exports.written(record, release.folder, progress)
-                progress("manifest")
-                release.publish(record)
+    queries, plan = prepare(declaration)
+    families = families_of(declaration.spec, plan.columns)
+    metadata = metadata_of(declaration, queries, families)
+    source = bits or Entropy()
+    draft = draft_of(declaration, queries, plan)
+    exports = exports_of(declaration, queries, plan)
+    with publishing(
+        declaration,
+        queries,
+        plan,
+        output=output,
+        overwrite=overwrite,
+        state=state,
+        draft=draft if exports is None else exports.in_draft(draft),
+        tables=most_bytes(families) + (0 if exports is None else exports.most_bytes),
+        trial=partial(try_exports, exports, draft),
+    ) as release:
+        settings = Settings.of(declaration)
+        with open_engines(queries, frames or {}, declaration.spec, settings) as engines:
+            release.read()
+            written = publish_families(families, plan, engines, source, release, metadata, progress)
+            charged = release.charged.to_json()
+            record = manifest.filled(draft, families, metadata, written, charged)
+            if exports is not None:
+                record = exports.written(record, release.folder, progress)
+            progress("manifest")
+            release.publish(record)
     return release.claim.target
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -20,7 +20,6 @@ from dprelease.numerics.lattice import Floats, Integers
 from dprelease.query.measurement import Published as Asked
 from dprelease.report.facts import Expected, Facts
 from dprelease.report.source import Published
-from dprelease.system.late_dataclasses import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

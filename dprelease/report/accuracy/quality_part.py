@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
@@ -22,7 +22,6 @@ from dprelease.report.named import Names
 from dprelease.report.pictures import Gallery, Picture
 from dprelease.report.safe import shown
 from dprelease.report.spoken import Words, three, three_up
-from dprelease.system.late_dataclasses import dataclass
 
 SimulatedErrors = Mapping[tuple[str, str], Simulated]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -19,7 +20,6 @@ from dprelease.query.post import PostProcessing
 from dprelease.report.accuracy.quality import floats, is_number
 from dprelease.report.facts import Facts
 from dprelease.report.source import Published
-from dprelease.system.late_dataclasses import dataclass
 
 MOST_PAIRS = 200
 """Pairs of tables that are compared; a release with more tells how many it left out."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dprelease.documents.metadata import Role, TableMetadata
 from dprelease.documents.truth_columns import truth_columns
-from dprelease.system.late_dataclasses import dataclass
 from dprelease.tables import formats
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -20,7 +21,6 @@ from dprelease.privacy.event import Event
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.resolve import Query
 from dprelease.report.facts import Facts
-from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from markupsafe import Markup
@@ -20,7 +20,6 @@ from dprelease.report.pictures import Gallery
 from dprelease.report.rendering import page
 from dprelease.report.source import Checks, Published
 from dprelease.report.spoken import Words, three, three_up
-from dprelease.system.late_dataclasses import dataclass
 
 PARTS = ("label", "sums", "made")
 

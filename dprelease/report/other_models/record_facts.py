@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +15,6 @@ from dprelease.privacy.event import Event
 from dprelease.query.local_records import Records, resolve_records
 from dprelease.query.resolve import Query
 from dprelease.report.facts import Facts
-from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

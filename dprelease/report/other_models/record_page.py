@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
@@ -21,7 +21,6 @@ from dprelease.report.pictures import Gallery, Picture, interval
 from dprelease.report.rendering import page
 from dprelease.report.source import Checks, Published
 from dprelease.report.spoken import Words, three_up
-from dprelease.system.late_dataclasses import dataclass
 from dprelease.tables.record_figures import Estimate, estimates
 
 if TYPE_CHECKING:

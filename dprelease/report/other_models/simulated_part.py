@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ from markupsafe import Markup
 from dprelease.documents.rehearsal_manifest import ERRORS
 from dprelease.report.accuracy.quality_part import Rows, Told
 from dprelease.report.spoken import three
-from dprelease.system.late_dataclasses import dataclass
 
 Errors = Sequence[Mapping[str, Any]]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -33,7 +33,6 @@ from dprelease.schema.yaml_text.reader import (
     parse,
     read_document,
 )
-from dprelease.system.late_dataclasses import dataclass
 
 STAND_INS: dict[str, Plain] = {"title": "-", "budget": {"epsilon": "1"}, "output": "out"}
 """What a release has for the moment where it has none: no finding comes of these."""

@@ -9,12 +9,11 @@ from __future__ import annotations
 import errno
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from dprelease.system.files import NoFile, read_file
 from dprelease.system.lake_tables import lake_problem
-from dprelease.system.late_dataclasses import dataclass
 
 LARGEST_TEXT = 16 << 20
 """Bytes of any file that is a text of the manifest."""

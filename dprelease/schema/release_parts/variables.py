@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any, Literal, get_args
 
@@ -19,7 +19,6 @@ from dprelease.errors import DeclarationError, DpReleaseError, raise_all
 from dprelease.schema.mistakes.nearest import nearest
 from dprelease.schema.model import shortened
 from dprelease.schema.yaml_text.reader import Document, KeyPath, Plain
-from dprelease.system.late_dataclasses import dataclass
 
 Kind = Literal["integer", "number", "date", "text"]
 KINDS: tuple[str, ...] = get_args(Kind)

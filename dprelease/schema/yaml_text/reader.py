@@ -6,22 +6,22 @@ by its declared type. Anchors, aliases, tags, merge keys and duplicate keys are 
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
 
 from dprelease.errors import DeclarationError, Place
-from dprelease.schema.yaml_text.plain_lists import EMPTY, Runs, shortened
 from dprelease.schema.yaml_text.syntax import flaw_of
 from dprelease.system.files import TooLarge, exact_size, read_file, reason_of
-from dprelease.system.late_dataclasses import dataclass
 
 SIZE_LIMIT = 1 << 20
 DEPTH_LIMIT = 32
+EMPTY = frozenset({"", "~", "null"})
+"""Plain texts that say that there is no value."""
+
 NODE_LIMIT = 200_000
 MOST_FINDINGS = 100
 """What is told of one document before its keys are looked at."""
@@ -115,44 +115,30 @@ def parse(text: str, path: Path) -> Document:
     here = Place(path.name)
     if len(text) > SIZE_LIMIT:
         raise too_large(here)
-    runs = shortened(text)
-    if runs.left:
-        # What is wrong is told of the text as it stands.
-        with contextlib.suppress(DeclarationError):
-            document = _built(runs, text, path)
-            if not runs.left:
-                return document
-    return _built(Runs(text), text, path)
-
-
-def _built(runs: Runs, text: str, path: Path) -> Document:
-    """Return the document of a text that `runs` has with or without its long lists."""
-    here = Place(path.name)
-    events = iter(_checked_events(runs, here))
+    events = iter(_checked_events(text, here))
     # The stream starts, and its only document; anything may follow.
     _, _, root = next(events), next(events), next(events)
     if not isinstance(root, yaml.MappingStartEvent):
         raise DeclarationError("DP-YAML-007", place=here)
-    building = _Building(events, here, runs)
+    building = _Building(events, here)
     values = building.plain(root, ())
     if not isinstance(values, dict):
         raise DeclarationError("DP-YAML-007", place=here)
     return Document(path, text, values, building.lines, building.findings)
 
 
-def _checked_events(runs: Runs, here: Place) -> list[yaml.Event]:
+def _checked_events(text: str, here: Place) -> list[yaml.Event]:
     """Refuse what is not plain before anything is built, so that nothing can explode."""
     depth = documents = 0
-    most = NODE_LIMIT - runs.items
     events: list[yaml.Event] = []
     try:
-        for event in yaml.parse(runs.text, Loader=yaml.CSafeLoader):
+        for event in yaml.parse(text, Loader=yaml.CSafeLoader):
             events.append(event)
             if not isinstance(event, yaml.ScalarEvent):  # nearly all are
                 documents += isinstance(event, yaml.DocumentStartEvent)
                 depth += isinstance(event, yaml.CollectionStartEvent)
                 depth -= isinstance(event, yaml.CollectionEndEvent)
-            if depth > DEPTH_LIMIT or len(events) > most:
+            if depth > DEPTH_LIMIT or len(events) > NODE_LIMIT:
                 raise _too_much(here)
             if isinstance(event, yaml.NodeEvent) and _is_special(event):
                 place = Place(here.file, _line(event.start_mark))
@@ -160,7 +146,7 @@ def _checked_events(runs: Runs, here: Place) -> list[yaml.Event]:
     except yaml.YAMLError as problem:
         if getattr(problem, "problem", None) == PARSERS_DEPTH:
             raise _too_much(here) from None
-        flaw = flaw_of(problem, runs.text)
+        flaw = flaw_of(problem, text)
         place = Place(here.file, flaw.line)
         raise DeclarationError(
             "DP-YAML-003", place=place, problem=flaw.problem, mend=flaw.mend
@@ -197,7 +183,6 @@ class _Building:
 
     events: Iterator[yaml.Event]
     here: Place
-    runs: Runs
     lines: dict[KeyPath, int] = field(default_factory=dict)
     findings: dict[KeyPath, DeclarationError] = field(default_factory=dict)
 
@@ -226,15 +211,7 @@ class _Building:
     def _list(self, keys: KeyPath) -> list[Plain]:
         items: list[Plain] = []
         while not isinstance(item := next(self.events), yaml.SequenceEndEvent):
-            run = self.runs.met(item)
-            if run is None:
-                items.append(self.plain(item, (*keys, len(items))))
-                continue
-            first = _starts(item)
-            if run.lines or first != self.lines[keys]:  # else they stand where their list does
-                for i, line in enumerate(run.lines or [0] * len(run.items), start=len(items)):
-                    self.lines[(*keys, i)] = first + line
-            items += run.items
+            items.append(self.plain(item, (*keys, len(items))))
         return items
 
     def _name(self, key: yaml.Event, keys: KeyPath) -> str:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import yaml
-
-from dprelease.system.late_dataclasses import dataclass
 
 MEND = "mend the syntax at this line"
 NO_KEY, A_KEY = "the line has no key", "write key: value, or join it to the value above"

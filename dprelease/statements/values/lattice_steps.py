@@ -12,7 +12,8 @@ from fractions import Fraction
 
 from dprelease.numerics.rounding import round_down, round_up
 from dprelease.query import quoting
-from dprelease.schema.columns import IntegerColumn, Lattice, NumberColumn
+from dprelease.schema.columns import IntegerColumn, NumberColumn
+from dprelease.schema.steps import Lattice
 from dprelease.statements.values.physical import INTEGERS, base_type
 
 EXACT = 2**53

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 from dprelease.errors import DataError, Place
 from dprelease.errors.words.data_words import ALIKE_SELECTED, ALIKE_STORED
 from dprelease.query import quoting
 from dprelease.statements.values.physical import FLOATS, base_type
-from dprelease.system.late_dataclasses import dataclass
 
 OTHER = "another collation"
 """A collation that is in no table below: any texts may be equal by it."""

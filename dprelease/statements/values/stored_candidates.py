@@ -8,9 +8,11 @@ bit; where that takes more than what is said here, it is left to the engine.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from dprelease.query.aggregates.aggregate import Aggregate
-from dprelease.schema.columns import Column, IntegerColumn, Lattice, NumberColumn
+from dprelease.schema.columns import Column, IntegerColumn, NumberColumn
+from dprelease.schema.steps import Lattice
 from dprelease.statements.layers import typed_column
 from dprelease.statements.values.lattice_steps import (
     EXACT,
@@ -20,7 +22,6 @@ from dprelease.statements.values.lattice_steps import (
     whole_ends,
 )
 from dprelease.statements.values.physical import SMALL_INTEGERS, base_type
-from dprelease.system.late_dataclasses import dataclass
 
 WIDEST = 2**62
 """Sums and differences of two smaller numbers fit 64 bits."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from dprelease.query import quoting
-from dprelease.query.grouping.group_keys import Key
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import CategoryColumn
-from dprelease.statements.layers import TEXTS, grouped_as_stored
+from dprelease.statements.layers import grouped_as_stored
 from dprelease.statements.values.categories import category
 from dprelease.statements.values.physical import base_type
 
@@ -36,21 +35,3 @@ def _are_plain(name: str, query: Query) -> bool:
     if not isinstance(column, CategoryColumn):
         return False
     return category(source, "VARCHAR", column.values or ()) in (source, f"nullif({source}, '')")
-
-
-def grouped_by_codes(query: Query, codes: Mapping[str, str]) -> dict[str, str]:
-    """Return the columns whose codes rows are grouped by, as they are stored, with those of codes.
-
-    Of one column of texts the engine tells groups as fast.
-    """
-    if not codes or len((query.finest or query.keys).keys) < 2:
-        return {}
-    return {name: codes[name] for name in grouped_as_stored(query) if name in codes}
-
-
-def coded_texts(codes: Mapping[str, str], keys: Sequence[Key]) -> list[str]:
-    """Return the keys of groups, texts in the place of their codes."""
-    return [
-        f"{TEXTS}.{codes[key.column]}[k{i} + 1] AS k{i}" if key.column in codes else f"k{i}"
-        for i, key in enumerate(keys)
-    ]

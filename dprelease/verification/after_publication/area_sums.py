@@ -11,7 +11,7 @@ import numpy as np
 from dprelease.documents import manifest
 from dprelease.documents.listed_files import digests_of
 from dprelease.errors import Place, QueryError
-from dprelease.errors.local_paths import refuse_uris
+from dprelease.errors.local_paths import check_paths
 from dprelease.numerics.lattice import Floats
 from dprelease.postprocess.consistent.derived import derived_columns
 from dprelease.postprocess.consistent.family_columns import agreed_columns
@@ -61,7 +61,7 @@ def areas(path: str | Path, districts: object, *, query: str | None = None) -> p
     VerificationError
         DP-VERIFY-001 to 004, 007 and 009 for what is no release, or not as it was published.
     """
-    refuse_uris(path, districts)
+    check_paths(path, districts)
     import pandas as pd
 
     folder = Path(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,7 +20,6 @@ from dprelease.postprocess.consistent.zeros import written
 from dprelease.query.grouping.group_keys import Key
 from dprelease.schema.mistakes.nearest import nearest
 from dprelease.system.files import TooLarge, read_file
-from dprelease.system.late_dataclasses import dataclass
 
 MOST_BYTES = 1 << 30
 LEAF, AREA, SHARE = "leaf", "area", "share"

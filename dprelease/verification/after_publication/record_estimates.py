@@ -10,7 +10,7 @@ from dprelease.documents.described import Described
 from dprelease.documents.local_manifest import FORMAT
 from dprelease.documents.metadata import TableMetadata
 from dprelease.errors import DpReleaseError, Place, VerificationError
-from dprelease.errors.local_paths import refuse_uris
+from dprelease.errors.local_paths import check_paths
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.rounding import Number, exact_of
@@ -54,7 +54,7 @@ def local_estimate(
         DP-VERIFY-001 to 004 or 009 for what is no local release, or a file that is another one
         than was published; `dprelease.verify` says more.
     """
-    refuse_uris(path)
+    check_paths(path)
     confidence = float(exact_of(confidence))
     if not 0.0 < confidence < 1.0:
         raise ValueError("a confidence lies between 0 and 1")

@@ -20,7 +20,7 @@ from dprelease.documents.party_manifest import FORMAT as FEDERATED
 from dprelease.documents.rehearsal_manifest import FORMATS as REHEARSALS
 from dprelease.documents.rehearsal_manifest import OF_PARTIES, OF_RECORDS
 from dprelease.errors import OutputError, raise_all
-from dprelease.errors.local_paths import refuse_uris
+from dprelease.errors.local_paths import check_paths
 from dprelease.exports.export import PublishedRelease
 from dprelease.planning.federated_plan import resolve_federated
 from dprelease.query.local_records import resolve_records
@@ -70,7 +70,7 @@ def write_report(
     VerificationError, Findings
         What is wrong with the release; as `verify` with a ledger or signers.
     """
-    refuse_uris(folder, output, ledger, signers)
+    check_paths(folder, output, ledger, signers)
     place = Path(folder)
     target = _target(place, output)
     if target.exists() and not overwrite:

@@ -10,7 +10,7 @@ from tempfile import mkstemp
 from dprelease.documents.audits.audit_name import ENDING
 from dprelease.documents.manifest import SIGNATURE, canonical
 from dprelease.errors import OutputError, SignatureError, VerificationError, raise_all
-from dprelease.errors.local_paths import refuse_uris
+from dprelease.errors.local_paths import check_paths
 from dprelease.release.audited import read_audit
 from dprelease.signatures.keys import SigningKey
 from dprelease.signatures.sshsig import AUDITS, MANIFESTS, Signature
@@ -33,7 +33,7 @@ def sign(folder: str | Path, key: SigningKey, *, overwrite: bool = False) -> Sig
     SignatureError
         DP-SIGN-010 if it is signed already, 011 if the system refuses; 006 as the key.
     """
-    refuse_uris(folder)
+    check_paths(folder)
     place = Path(folder)
     if not place.is_dir():
         raise OutputError("DP-OUTPUT-011", path=place)
@@ -61,7 +61,7 @@ def sign_audit(path: str | Path, key: SigningKey, *, overwrite: bool = False) ->
     SignatureError
         As `sign`.
     """
-    refuse_uris(path)
+    check_paths(path)
     place = Path(path)
     target = place.with_name(place.name + ENDING)
     if os.path.lexists(target) and not overwrite:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,6 @@ from flint import ctx
 
 from dprelease.numerics.rounding import exact
 from dprelease.privacy.event import Event
-from dprelease.system.late_dataclasses import dataclass
 from dprelease.verification.certificate.epsilon_bounds import (
     Bound,
     epsilon_bounds,

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from flint import ctx
 
 from dprelease.numerics.balls import LEAST_FLOAT
-from dprelease.system.late_dataclasses import dataclass
 from dprelease.verification.certificate.closed_forms import above
 from dprelease.verification.certificate.kinds import VectorKind
 from dprelease.verification.certificate.largest_profile import pointwise_largest

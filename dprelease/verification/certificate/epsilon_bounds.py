@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from flint import ctx
 
-from dprelease.system.late_dataclasses import dataclass
 from dprelease.verification.certificate.closed_forms import concentrated_epsilon, normal_epsilon
 from dprelease.verification.certificate.composed_losses import (
     Effort,

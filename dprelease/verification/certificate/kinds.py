@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.privacy.event import Event
 from dprelease.privacy.unit import Sensitivity
-from dprelease.system.late_dataclasses import dataclass
 from dprelease.verification.certificate.proven_losses import ProvenLosses, proven_losses
 
 

@@ -10,13 +10,12 @@ coefficients are exact, and what is left of a unit is rounded up: no floating po
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from flint import arb, ctx, fmpz_poly
 
 from dprelease.numerics.balls import ball
-from dprelease.system.late_dataclasses import dataclass
 
 SPARE_BITS = 64
 """Bits of balls beyond those of a unit."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Protocol
@@ -22,7 +22,6 @@ from typing import Protocol
 from flint import arb, ctx
 
 from dprelease.numerics.balls import ball
-from dprelease.system.late_dataclasses import dataclass
 from dprelease.verification.certificate.loss_masses import SPARE_BITS, LossMasses, units
 
 START = 32

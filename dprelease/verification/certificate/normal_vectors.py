@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from flint import arb
 
 from dprelease.numerics.balls import ball
 from dprelease.privacy.unit import Move, Sensitivity
-from dprelease.system.late_dataclasses import dataclass
 from dprelease.verification.certificate.kinds import VectorKind
 from dprelease.verification.certificate.neighbour_blocks import START, Block, Cutting
 from dprelease.verification.certificate.proven_losses import ProvenLosses

@@ -8,6 +8,7 @@ Sadeghi and Korki, "Offset-symmetric Gaussians for differential privacy", eq. (5
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 
 from flint import arb
@@ -15,7 +16,6 @@ from flint import arb
 from dprelease.numerics import theta
 from dprelease.numerics.balls import ball
 from dprelease.numerics.normal_tail import mills_ratio
-from dprelease.system.late_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Any, Protocol
@@ -17,7 +18,6 @@ from flint import arb
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.mechanisms.selection.selection import Selection
 from dprelease.numerics.balls import ball
-from dprelease.system.late_dataclasses import dataclass
 from dprelease.verification.certificate.neighbour_blocks import (
     Block,
     Cutting,

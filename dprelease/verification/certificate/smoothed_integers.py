@@ -19,12 +19,12 @@ parts of a change meet, and for cells that are moved as the answers before them 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 
 from flint import arb, ctx
 
 from dprelease.numerics.balls import ball
-from dprelease.system.late_dataclasses import dataclass
 from dprelease.verification.certificate.closed_forms import above
 
 UNSEEN = 35

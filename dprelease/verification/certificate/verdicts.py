@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
 from dprelease.numerics.rounding import round_up
-from dprelease.system.late_dataclasses import dataclass
 
 
 class Verdict(StrEnum):

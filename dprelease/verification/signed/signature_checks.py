@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,6 @@ from dprelease.errors import LedgerError, SignatureError
 from dprelease.signatures.signers import Signers
 from dprelease.signatures.sshsig import MANIFESTS, MOST_BYTES, Signature, fingerprint
 from dprelease.system.files import read_file, reason_of
-from dprelease.system.late_dataclasses import dataclass
 from dprelease.verification.report import Report
 
 UNCHECKED = "{name} is there and was not checked: name who may sign with --signers"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
@@ -18,7 +19,6 @@ from dprelease.exact.reading.sources import pattern
 from dprelease.exact.scratch import private_folder
 from dprelease.query import quoting
 from dprelease.system.forks import Maker
-from dprelease.system.late_dataclasses import dataclass
 
 SCRATCH = "dprelease-task-"
 SPILL = "spill"

@@ -7,14 +7,13 @@ nobody removes; so all of it is encrypted, with a key that ends with the driver'
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Self
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from dprelease.numerics.entropy import Entropy
-from dprelease.system.late_dataclasses import dataclass
 
 NONCE = 12
 KEY_WORDS = 4

@@ -6,6 +6,7 @@ The paths are those of a file system that driver and executors share.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,7 +16,6 @@ from dprelease.exact.reading.sources import TextReader, parquet
 from dprelease.exact.spark.executors.task_rows import Link, TypesDiffer, check, columns_of
 from dprelease.query import quoting
 from dprelease.statements.values.physical import SMALL_INTEGERS
-from dprelease.system.late_dataclasses import dataclass
 
 ROW_NUMBER = "file_row_number"
 """What DuckDB calls the place of a row in its Parquet file."""

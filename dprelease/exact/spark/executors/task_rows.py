@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -11,7 +12,6 @@ import pyarrow as pa
 
 from dprelease.query import quoting
 from dprelease.statements.values.physical import base_type
-from dprelease.system.late_dataclasses import dataclass
 
 CHUNK = 2**18
 """Rows that come from Spark, or from the driver, at a time."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import duckdb
 import numpy as np
@@ -28,7 +28,6 @@ from dprelease.exact.spark.executors.task_rows import Link, Rows, unpacked
 from dprelease.statements.compiled import KeyTable
 from dprelease.statements.layers import JOINED, SOURCE
 from dprelease.statements.scan import CompiledScan
-from dprelease.system.late_dataclasses import dataclass
 from dprelease.version import __version__
 
 Batches = Iterable[pa.RecordBatch]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +27,6 @@ from dprelease.statements.compiled import KeyTable
 from dprelease.statements.compiler import KEPT
 from dprelease.statements.layers import JOINED, SOURCE
 from dprelease.statements.rows_of_ids import Columns, CompiledRows
-from dprelease.system.late_dataclasses import dataclass
 
 SPREAD = "bucket int, kind int, content binary"
 CODED = 2

@@ -1,0 +1,58 @@
+"""Bounds and steps of columns of numbers: the integers that values are rounded to."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from dprelease.numerics.rounding import decimal_digits
+from dprelease.schema.field_types import refuse
+from dprelease.schema.model import Model
+
+STEPS_LIMIT = 2**62
+
+
+class Lattice(Model):
+    """The integers that a value is rounded to: value = step * k, lower <= k <= upper."""
+
+    lower: int
+    upper: int
+    step: Fraction
+
+
+def check_bounds(lower: Fraction | None, upper: Fraction | None, column: str) -> None:
+    """Refuse one bound without the other, and a lower one above the upper."""
+    if (lower is None) != (upper is None):
+        refuse("DP-SCHEMA-012", column=column)
+    if lower is not None and upper is not None and lower > upper:
+        refuse("DP-SCHEMA-001")
+
+
+def check_digits(lattice: Lattice) -> None:
+    """Refuse bounds, and steps of which a total fills no decimal of Parquet.
+
+    That has 38 digits, 20 of which are for the number of steps.
+    """
+    digits = decimal_digits(lattice.step)
+    is_wide = digits is None or digits > 38 or lattice.step * 10**digits >= 10**17
+    if is_wide or max(abs(lattice.lower), abs(lattice.upper)) > STEPS_LIMIT:
+        refuse("DP-SCHEMA-010", column="this column")
+
+
+def check_step(lower: Fraction | None, upper: Fraction | None, step: Fraction, column: str) -> None:
+    """Refuse a step that lies beyond all that it parts: values would be rounded away."""
+    if lower is not None and upper is not None and lower < upper and step > upper - lower:
+        refuse("DP-SCHEMA-022", column=column)
+
+
+def lattice_of(lower: Fraction, upper: Fraction, step: Fraction) -> Lattice:
+    """Return the steps that bounds are rounded out to."""
+    return Lattice(lower=math.floor(lower / step), upper=math.ceil(upper / step), step=step)
+
+
+def default_step(lower: Fraction, upper: Fraction) -> Fraction:
+    """Return the power of ten nearest below (upper - lower) / 2^20."""
+    span = max(upper - lower, abs(upper)) / 2**20 or Fraction(1)
+    digits = len(str(span.numerator)) - len(str(span.denominator))
+    step = Fraction(10) ** digits
+    return step if step <= span else step / 10
