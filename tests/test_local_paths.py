@@ -21,7 +21,7 @@ import dprelease
 from dprelease import cli
 from dprelease.errors import DeclarationError, DpReleaseError
 from dprelease.errors.local_paths import check_paths, uri_fields
-from dprelease.planning.declaration_findings import declared, several
+from dprelease.planning.declaration_findings import load_declaration, several
 from dprelease.schema.field_types import to_local_path, to_text
 from dprelease.schema.release import ReleaseSpec
 from dprelease.schema.table import Table
@@ -211,7 +211,7 @@ def test_what_a_key_refuses(key: str, uri: str, tmp_path: Path) -> None:
     file, old, new = KEYS[key]
     write(tmp_path, file, old, new.format(uri))
     with pytest.raises(DpReleaseError) as caught:
-        declared(tmp_path / "release.yaml")
+        load_declaration(tmp_path / "release.yaml")
     found = {(one.code, one.place.file) for one in several(caught.value)}
     elsewhere = key == "ReleaseSpec.defaults"  # which names a file beside it, and no path at all
     assert found == {("DP-VAR-009" if elsewhere else "DP-PATH-001", file)}
@@ -221,7 +221,7 @@ def test_a_source_of_one_slash(tmp_path: Path) -> None:
     """What Spark takes for a URI is no path of the engine duckdb, which has no such folder."""
     write(tmp_path, "people.yaml", "people.csv", "hdfs:/data/people.parquet")
     with pytest.raises(DeclarationError, match="DP-PATH-001") as caught:
-        declared(tmp_path / "release.yaml")
+        load_declaration(tmp_path / "release.yaml")
     assert caught.value.place.key == "source.path" or caught.value.place.key == "source"
 
 

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import dprelease
 from dprelease import cli
 from dprelease.errors import DpReleaseError, Findings, UsageError
-from dprelease.planning.declaration_findings import declared, several
+from dprelease.planning.declaration_findings import load_declaration, several
 from dprelease.schema.load import read_declaration
 from tests.covering import sampled
 from tests.messages import RELEASE, SCHEMA, write, write_with
@@ -1334,7 +1334,7 @@ def test_one_mistake_is_told_once(tmp_path: Path, file: str) -> None:
         if not form:
             continue
         with pytest.raises(DpReleaseError) as caught:
-            declared(tmp_path / "release.yaml")
+            load_declaration(tmp_path / "release.yaml")
         assert sorted(str(finding) for finding in several(caught.value)) == sorted(form), text
         found += 1
     assert found > 50

@@ -313,7 +313,7 @@ def test_a_format_of_publication_is_one_module_and_one_line(
     assert dprelease.verify(folder).ok
     (folder / "tallies/all.txt").write_text("forged")
     record["exports"][1]["files"][0]["sha256"] = manifest.sha256(b"forged")
-    (folder / "manifest.json").write_bytes(manifest.canonical(manifest.sealed(record)))
+    (folder / "manifest.json").write_bytes(manifest.canonical(manifest.with_digest(record)))
     assert [one.code for one in dprelease.verify(folder).findings] == ["DP-VERIFY-023"]
     two = text.replace("group_by: [city]", "group_by: [city, age]") + "formats: tallies\n"
     (tmp_path / "two.yaml").write_text(two)

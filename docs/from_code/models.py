@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from docs.from_code.markdown import anchor, code, plain, table
-from dprelease.documents.json_schemas import forms, rendered
+from dprelease.documents.json_schemas import forms, render_schema
 
 Schema = dict[str, Any]
 LONGEST_DEFAULT = 40
@@ -16,7 +16,7 @@ def document(name: str) -> str:
     """Return a section for every form of a document: what it is, and a table of its keys."""
     if name not in forms():
         raise ValueError(f"there is no document '{name}'")
-    whole = json.loads(rendered(name))
+    whole = json.loads(render_schema(name))
     parts = [_section(name, f"The whole of a {name.replace('_', ' ')}", whole)]
     for form, schema in sorted(whole.get("$defs", {}).items()):
         if "properties" in schema:

@@ -146,7 +146,7 @@ class Aggregates(Asking):
             each cell.
         """
         with self._asking() as chosen:
-            parts = frame_shapes.listed(q)
+            parts = frame_shapes.list_or_none(q)
             if parts is None:
                 return chosen.single(frame_shapes.quantile(column, str(q)), terms)
             wanted = [f"q{i}" for i in range(len(parts))]

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dprelease.accessor.pricing import budget_of, charged_for, check_terms, column_of, priced
+from dprelease.accessor.pricing import budget_of, charged_for, check_terms, column_of, plan_and_cost
 from dprelease.accessor.session import Session, Spending
 from dprelease.accessor.terms import Terms, keys_of
 from dprelease.errors import RunState, UsageError
-from dprelease.exact.post_view import computed, to_pandas
+from dprelease.exact.post_view import run_statement, to_pandas
 from dprelease.planning.bounded_words import counted_words
 from dprelease.planning.plan import Plan
 from dprelease.query.resolve import Query, resolve_one
@@ -62,18 +62,18 @@ def answer(
     QueryError, BudgetError, DataError, SessionError
         Before the charge unless the engine fails while it reads.
     """
-    plan, price = planned(session, question, terms)
+    plan, price = plan_question(session, question, terms)
     charged = charged_for(session, plan, price, f"this {question.what}", state)
     shown = to_pandas(execute.answer(plan.columns, session.engine(token), charged))
     shown.attrs[ATTRIBUTE] = attributes(plan)
     return shown, plan
 
 
-def planned(session: Session, question: Question, terms: Terms) -> tuple[Plan, Spending]:
+def plan_question(session: Session, question: Question, terms: Terms) -> tuple[Plan, Spending]:
     """Return the plan of a question, and what it will be charged; reads no row."""
     check_terms(terms, question.what)
     _ = budget_of(session, terms)  # a price that can't be is refused first
-    return priced(session, [_query(session, question, terms)], terms)
+    return plan_and_cost(session, [_query(session, question, terms)], terms)
 
 
 def answer_sql(
@@ -100,14 +100,14 @@ def answer_sql(
     selected = select(statement, {session.table.name: session.table})
     own = [] if selected.where is None else [selected.where]
     for predicate in predicates:  # each as one expression of its own, before they are joined
-        _asked(session, selected.columns, selected.group_by, predicate, derive, terms)
+        _query_of_columns(session, selected.columns, selected.group_by, predicate, derive, terms)
     joined = " AND ".join(f"({predicate})" for predicate in (*predicates, *own)) or None
-    query = _asked(session, selected.columns, selected.group_by, joined, derive, terms)
+    query = _query_of_columns(session, selected.columns, selected.group_by, joined, derive, terms)
     check_view(query, selected)
-    plan, price = priced(session, [query], terms)
+    plan, price = plan_and_cost(session, [query], terms)
     charged = charged_for(session, plan, price, "this statement", state)
     noised = execute.answer(plan.columns, session.engine(token), charged)
-    shown = to_pandas(computed(noised, selected.view, NOISED))
+    shown = to_pandas(run_statement(noised, selected.view, NOISED))
     shown.attrs[ATTRIBUTE] = attributes(plan)
     return shown
 
@@ -117,12 +117,12 @@ def _query(session: Session, question: Question, terms: Terms) -> Query:
     columns, derive = question.columns, question.derive
     # Each predicate is checked as one expression of its own before they are joined.
     for predicate in question.predicates:
-        _asked(session, columns, keys, predicate, derive, terms)
+        _query_of_columns(session, columns, keys, predicate, derive, terms)
     joined = " AND ".join(f"({predicate})" for predicate in question.predicates) or None
-    return _asked(session, columns, keys, joined, derive, terms)
+    return _query_of_columns(session, columns, keys, joined, derive, terms)
 
 
-def _asked(
+def _query_of_columns(
     session: Session,
     columns: Mapping[str, Mapping[str, Plain]],
     by: Sequence[str],
@@ -143,7 +143,7 @@ def _asked(
     return resolve_one(session.declared, COLUMN, asked, session.neighbours, Limits())
 
 
-def explained(session: Session, plan: Plan, price: Spending) -> pd.DataFrame:
+def explain_plan(session: Session, plan: Plan, price: Spending) -> pd.DataFrame:
     """Return what an answer would be made of: a row for each measurement, then computed columns.
 
     Of several tables, rows are indexed by the table as well. Attributes also tell what the
@@ -174,19 +174,19 @@ def explained(session: Session, plan: Plan, price: Spending) -> pd.DataFrame:
             "margin": margin,
             "unit": column.unit,
         }
-        for query, column, margin in plan.computed()
+        for query, column, margin in plan.computed_columns()
     ]
     frame = pd.DataFrame(rows)
     if frame["table"].nunique() > 1:
         frame = frame.set_index(["table", "column"])
     else:
         frame = frame.drop(columns="table").set_index("column")
-    left = _left(session, plan)
+    left = _remaining_budget(session, plan)
     frame.attrs[ATTRIBUTE] = {**attributes(plan), "price": str(price), "ledger": left}
     return frame
 
 
-def _left(session: Session, plan: Plan) -> dict[str, Any] | None:
+def _remaining_budget(session: Session, plan: Plan) -> dict[str, Any] | None:
     """Return what the ledger of a session has left for an answer; None without a ledger."""
     ledger = session.ledger
     if ledger is None:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dprelease.accessor import frame_shapes
-from dprelease.accessor.answer import Question, answer, explained, planned
+from dprelease.accessor.answer import Question, answer, explain_plan, plan_question
 from dprelease.accessor.session import Session
-from dprelease.accessor.terms import Price, Terms, checked, keys_of
+from dprelease.accessor.terms import Price, Terms, keys_of, parse_terms
 from dprelease.errors import RunState, UsageError
 from dprelease.schema.columns import IntegerColumn, NumberColumn
 from dprelease.schema.model import free_name, same_name
@@ -38,9 +38,9 @@ class Chosen:
         self, columns: Mapping[str, Mapping[str, Plain]], terms: Terms, what: str
     ) -> pd.DataFrame:
         """Return the answer to several aggregates by name, or their plan if it is all."""
-        _, asked = checked(terms), Question(columns, self.predicates, self.derived, what)
+        _, asked = parse_terms(terms), Question(columns, self.predicates, self.derived, what)
         if self.dry:
-            return explained(self.session, *planned(self.session, asked, terms))
+            return explain_plan(self.session, *plan_question(self.session, asked, terms))
         return answer(self.session, self.token, asked, terms, self.state)[0]
 
     def single(self, spec: Mapping[str, Plain], terms: Terms) -> pd.DataFrame:
@@ -90,7 +90,7 @@ class Asking(ABC):
     __slots__ = ()
 
     @abstractmethod
-    def _chosen(self) -> Chosen:
+    def _selection(self) -> Chosen:
         """Return the rows that are asked about; raise SessionError if they can't be."""
 
     @contextmanager
@@ -98,4 +98,4 @@ class Asking(ABC):
         """Yield the rows for one question: whatever ends it says what it had done."""
         state = RunState()
         with state.told_by_failures():
-            yield replace(self._chosen(), state=state)
+            yield replace(self._selection(), state=state)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Unpack
 from dprelease.accessor import frame_shapes
 from dprelease.accessor.aggregates import Aggregates
 from dprelease.accessor.answer import answer_sql
-from dprelease.accessor.terms import QUESTIONS, Price, Terms, checked, keys_of, question
+from dprelease.accessor.terms import QUESTIONS, Price, Terms, keys_of, parse_terms, question
 from dprelease.errors import SessionError, UsageError
 from dprelease.schema.yaml_text.reader import Plain
 
@@ -45,7 +45,7 @@ class Counted(Aggregates):
             `count` and `moe`, indexed by the value; by keys, these come first in the index.
         """
         with self._asking() as chosen:
-            keys = [*keys_of(checked(terms)), column]
+            keys = [*keys_of(parse_terms(terms)), column]
             answer = chosen.counts(keys, terms, "value_counts")
             return answer if chosen.dry else frame_shapes.value_counts(answer, keys, sort=sort)
 
@@ -66,7 +66,7 @@ class Counted(Aggregates):
             The counts, both keys in declared order.
         """
         with self._asking() as chosen:
-            answer = chosen.counts([index, columns], checked(terms, by=False), "crosstab")
+            answer = chosen.counts([index, columns], parse_terms(terms, by=False), "crosstab")
             return answer if chosen.dry else frame_shapes.crosstab(answer, index, columns)
 
     @question
@@ -90,12 +90,12 @@ class Counted(Aggregates):
             `count` and `moe`, indexed by intervals; by keys, these come first in the index.
         """
         with self._asking() as chosen:
-            ends = frame_shapes.listed(bins)
+            ends = frame_shapes.list_or_none(bins)
             if ends is None:
                 raise UsageError("DP-SESSION-013", kind=type(bins).__name__)
             edges = [str(edge) for edge in ends]
             band: dict[str, Plain] = {"cut": column, "edges": list(edges), "closed": closed}
-            name, keys = chosen.free_column(f"{column}_band"), keys_of(checked(terms))
+            name, keys = chosen.free_column(f"{column}_band"), keys_of(parse_terms(terms))
             asked = replace(chosen, derived={**chosen.derived, name: band})
             answer = asked.counts([*keys, name], terms, "histogram")
             return (
@@ -130,7 +130,7 @@ class Counted(Aggregates):
             named = [columns] if isinstance(columns, str) else columns
             names = list(dict.fromkeys(named)) if named is not None else chosen.numbers()
             chosen.refuse_others(names)
-            keys = keys_of(checked(terms))
+            keys = keys_of(parse_terms(terms))
             summaries = [frame_shapes.summary(name) for name in names]
             asked = {
                 f"c{i}_{j}": spec
@@ -167,6 +167,6 @@ class Counted(Aggregates):
                 statement,
                 chosen.predicates,
                 chosen.derived,
-                checked(terms, by=False),
+                parse_terms(terms, by=False),
                 chosen.state,
             )

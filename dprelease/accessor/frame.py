@@ -8,7 +8,7 @@ from dprelease.accessor.chosen import Chosen
 from dprelease.accessor.rows import Questions
 from dprelease.accessor.session import Session, session_of
 from dprelease.errors import DataError, SessionError
-from dprelease.exact.reading.arrow import decoded, readable
+from dprelease.exact.reading.arrow import decode_dictionary, readable
 from dprelease.exact.reading.cell_texts import Reading
 from dprelease.exact.reading.frames import (
     arrow_cells,
@@ -76,7 +76,7 @@ class DpAccessor(Questions):
         self._same_rows(session, known)
         self._frame.attrs[TOKEN] = known
 
-    def _chosen(self) -> Chosen:
+    def _selection(self) -> Chosen:
         token = self._frame.attrs.get(TOKEN)
         if token is None:
             raise SessionError("DP-SESSION-001")
@@ -201,7 +201,9 @@ def _same_arrow(one: Any, other: Any) -> bool:
     )
     if one.type == other.type and one.equals(other):
         return True
-    one, other = (decoded(e) if pa.types.is_dictionary(e.type) else e for e in (one, other))
+    one, other = (
+        decode_dictionary(e) if pa.types.is_dictionary(e.type) else e for e in (one, other)
+    )
     if pa.types.is_floating(one.type):
         missing = np.array_equal(one.is_null().to_numpy(), other.is_null().to_numpy())
         return missing and np.array_equal(one.to_numpy(), other.to_numpy(), equal_nan=True)

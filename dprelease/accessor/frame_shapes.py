@@ -51,7 +51,7 @@ Label = str | tuple[str, str]
 STATISTICS = ("count", "mean", "std", "min", "25%", "50%", "75%", "max")
 
 
-def listed(given: object) -> list[Any] | None:
+def list_or_none(given: object) -> list[Any] | None:
     """Return the members of a list, an array or the like; None for a number or a text."""
     return list(given) if isinstance(given, Iterable) and not isinstance(given, str) else None
 
@@ -190,12 +190,12 @@ def aggregates(given: object, named: Mapping[str, object]) -> dict[Label, tuple[
             pair = (column, str(function))
             label = f"{column}_{function}" if listed else column
             wanted.append((pair if levels else label, pair))
-    wanted += [(name, _named(name, pair)) for name, pair in named.items()]
+    wanted += [(name, _column_and_function(name, pair)) for name, pair in named.items()]
     refuse_twins([label for label, _ in wanted])
     return dict(wanted)
 
 
-def _named(name: str, pair: object) -> tuple[str, str]:
+def _column_and_function(name: str, pair: object) -> tuple[str, str]:
     """Return what `name=("column", "function")` says, or pandas' NamedAgg."""
     if hasattr(pair, "column") and hasattr(pair, "aggfunc"):
         return str(pair.column), str(pair.aggfunc)
@@ -212,7 +212,7 @@ def refuse_twins(labels: Sequence[Label]) -> None:
             raise SessionError("DP-SESSION-017", name=name)
 
 
-def grouped(
+def shape_groups(
     answer: pd.DataFrame, by: list[str], names: Mapping[str, Label], *, margins: bool,
     as_index: bool,
 ) -> pd.DataFrame:  # fmt: skip

@@ -62,7 +62,7 @@ def plain(value: object) -> Plain:
 class KnowsTable(Protocol):
     """Who knows the table that is asked about."""
 
-    def _chosen(self) -> Chosen: ...
+    def _selection(self) -> Chosen: ...
 
 
 def refuse_cells(rows: KnowsTable, given: Mapping[str, object]) -> None:
@@ -86,12 +86,12 @@ def refusing_cells(ask: Asking) -> Asking:
     names = list(signature(ask).parameters)[1:]
 
     @wraps(ask)
-    def asked(self: Any, *arguments: object, **named: object) -> object:
+    def wrapper(self: Any, *arguments: object, **named: object) -> object:
         given = {**dict(zip(names, arguments, strict=False)), **named}
         refuse_cells(getattr(self, "rows", self), given)
         return ask(self, *simple(arguments), **simple(named))
 
-    return cast("Asking", asked)
+    return cast("Asking", wrapper)
 
 
 def _cells(value: object) -> object | None:
@@ -125,7 +125,7 @@ def _is_array(value: object) -> bool:
 
 def _are_known(names: Any, rows: KnowsTable) -> bool:
     """Return whether all are columns of the table: what is none may be a cell."""
-    chosen = rows._chosen()
+    chosen = rows._selection()
     known = {*chosen.session.table.columns, *chosen.derived}
     flat = getattr(names, "ndim", 0) == 1
     return flat and all(isinstance(name, str) and name in known for name in names.tolist())

@@ -38,7 +38,7 @@ class Grouped(Groups, Generic[One]):
 
     def _of(self, columns: object, *, single: bool = False) -> Selected[pd.DataFrame]:
         refuse_cells(self.rows, {"columns": columns})
-        names = [columns] if isinstance(columns, str) else frame_shapes.listed(columns)
+        names = [columns] if isinstance(columns, str) else frame_shapes.list_or_none(columns)
         if names is None or not all(isinstance(name, str) for name in names) or not names:
             kind, wanted = type(columns).__name__, "a column or a list of columns"
             raise UsageError("DP-SESSION-016", name="columns", wanted=wanted, kind=kind)
@@ -54,7 +54,7 @@ class Grouped(Groups, Generic[One]):
             The column `size`.
         """
         with self.rows._asking() as chosen:
-            return self._shaped(chosen, {"size": ("*", "size")}, terms)
+            return self._aggregate(chosen, {"size": ("*", "size")}, terms)
 
     def agg(
         self,
@@ -94,7 +94,7 @@ class Grouped(Groups, Generic[One]):
             beside = [f"{name}{frame_shapes.MARGIN}" for name in named] if margins else []
             frame_shapes.refuse_twins([*(() if self.as_index else self.by), *named, *beside])
             asked = cast("Terms", {**terms, "epsilon": epsilon})  # checked with all other terms
-            return self._shaped(chosen, wanted, asked, margins=margins)
+            return self._aggregate(chosen, wanted, asked, margins=margins)
 
     @question
     def count(self, columns: str | Sequence[str], **terms: Unpack[Price]) -> pd.DataFrame:

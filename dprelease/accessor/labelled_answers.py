@@ -58,8 +58,8 @@ def labelled(answer: Shown, language: str | None = None) -> Shown:
         for place, name in enumerate(shown.columns):
             values = _values(labels, name, language)
             if values:
-                shown.isetitem(place, _mapped(shown.iloc[:, place], values))
-        shown.columns = _renamed(shown.columns, labels, language)
+                shown.isetitem(place, _label_values(shown.iloc[:, place], values))
+        shown.columns = _label_columns(shown.columns, labels, language)
     shown.attrs = dict(attrs or {})
     result: Shown = shown
     return result
@@ -96,18 +96,20 @@ def _values(
     return found if len(set(found.values())) == len(found) else {}
 
 
-def _mapped(values: Any, labels: Mapping[str, str]) -> Any:
+def _label_values(values: Any, labels: Mapping[str, str]) -> Any:
     """Return values of a key, each with its label if it has one."""
-    return values.map(lambda value: labels.get(_written(value), value))
+    return values.map(lambda value: labels.get(_code_text(value), value))
 
 
-def _written(value: Any) -> str:
+def _code_text(value: Any) -> str:
     if isinstance(value, date):
         return value.isoformat()
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _renamed(columns: Any, labels: Mapping[str, Mapping[str, Any]], language: str | None) -> Any:
+def _label_columns(
+    columns: Any, labels: Mapping[str, Mapping[str, Any]], language: str | None
+) -> Any:
     """Return the names of columns; of a crossed key, or of several levels, each part by itself."""
 
     def part(one: Any) -> Any:
@@ -126,9 +128,9 @@ def _levels(index: Any, labels: Mapping[str, Mapping[str, Any]], language: str |
     names = [_name(name, labels, language) for name in index.names]
     if index.nlevels == 1:
         values = _values(labels, index.name, language)
-        return (_mapped(index, values) if values else index).rename(names[0])
+        return (_label_values(index, values) if values else index).rename(names[0])
     levels = [
-        _mapped(level, values) if (values := _values(labels, name, language)) else level
+        _label_values(level, values) if (values := _values(labels, name, language)) else level
         for name, level in zip(index.names, index.levels, strict=True)
     ]
     return index.set_levels(levels).rename(names)

@@ -73,7 +73,7 @@ def budget_of(session: Session, terms: Terms) -> BudgetSpec:
     return BudgetSpec(rho=asked.rho, delta=told, neighbours=session.neighbours)
 
 
-def planned(
+def plan_queries(
     session: Session, queries: Sequence[Query], terms: Terms, share: Share | None = None
 ) -> Plan:
     """Return the plan of queries that are paid for together."""
@@ -100,15 +100,17 @@ def price_of(session: Session, plan: Plan, terms: Terms) -> Spending:
     if budget.rho is not None:
         return Spending(rho=budget.rho)
     for column in plan.columns:
-        if math.isinf(rho_of([column.priced])):
+        if math.isinf(rho_of([column.accounting_input])):
             name, mechanism = column.measurement.name, column.mechanism.name
             raise BudgetError("DP-BUDGET-010", column=name, mechanism=mechanism)
-    return Spending(rho=Fraction(rho_of([column.priced for column in plan.columns])))
+    return Spending(rho=Fraction(rho_of([column.accounting_input for column in plan.columns])))
 
 
-def priced(session: Session, queries: Sequence[Query], terms: Terms) -> tuple[Plan, Spending]:
+def plan_and_cost(
+    session: Session, queries: Sequence[Query], terms: Terms
+) -> tuple[Plan, Spending]:
     """Return the plan of queries that are paid for together, and its price; see both."""
-    plan = planned(session, queries, terms)
+    plan = plan_queries(session, queries, terms)
     return plan, price_of(session, plan, terms)
 
 
@@ -131,7 +133,7 @@ def charged_for(
     charges = charges_of(list(queries.values()), plan)
     own = RunState()  # of the session's charge, which follows the ledger's
     try:
-        with ledger.reserved(charges, what, state) as reservation:
+        with ledger.reserve_for_block(charges, what, state) as reservation:
             session.charge(price, what, own)
             ledger.read(reservation)
             state.charge, state.rows = Spent.SPENT, True

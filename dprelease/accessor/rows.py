@@ -28,7 +28,7 @@ class Questions(Systems):
     @property
     def session(self) -> Session:
         """Return the session of these rows; raise SessionError DP-SESSION-001 without one."""
-        return self._chosen().session
+        return self._selection().session
 
     def where(self, predicate: str) -> Rows:
         """Return the rows that also satisfy a predicate.
@@ -50,7 +50,7 @@ class Questions(Systems):
         Rows
             To be asked every question.
         """
-        chosen = self._chosen()
+        chosen = self._selection()
         given: object = predicate
         if not isinstance(given, str):
             kind = type(given).__name__
@@ -72,7 +72,7 @@ class Questions(Systems):
         Rows
             To be asked every question.
         """
-        chosen = self._chosen()
+        chosen = self._selection()
         refuse_cells(self, columns)
         more = {name: plain(declared) for name, declared in columns.items()}
         return Rows(replace(chosen, derived={**chosen.derived, **more}))
@@ -113,7 +113,7 @@ class Questions(Systems):
                 kind = type(value).__name__
                 raise UsageError("DP-SESSION-016", name=name, wanted=wanted, kind=kind)
         keys = (by,) if isinstance(by, str) else tuple(by)
-        return Grouped(Rows(self._chosen()), keys, as_index)
+        return Grouped(Rows(self._selection()), keys, as_index)
 
     def explain(self, question: Name, *arguments: object, **named: object) -> pd.DataFrame:
         """Return what a question would measure, with which noise, error and price; spends nothing.
@@ -148,5 +148,5 @@ class Rows(Questions):
     def __init__(self, rows: Chosen) -> None:
         self._rows = rows
 
-    def _chosen(self) -> Chosen:
+    def _selection(self) -> Chosen:
         return self._rows

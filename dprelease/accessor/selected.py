@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, cast, overload
 from dprelease.accessor import frame_shapes
 from dprelease.accessor.chosen import Chosen
 from dprelease.accessor.counted import Counted
-from dprelease.accessor.terms import Price, Terms, checked, question
+from dprelease.accessor.terms import Price, Terms, parse_terms, question
 from dprelease.errors import SessionError, UsageError
 from dprelease.query.expressions.used_columns import unknown_column
 from dprelease.schema.yaml_text.reader import Plain
@@ -27,7 +27,7 @@ class Groups:
     def __init__(self, rows: Counted, by: tuple[str, ...], as_index: bool) -> None:
         self.rows, self.by, self.as_index = rows, by, as_index
 
-    def _shaped(
+    def _aggregate(
         self,
         chosen: Chosen,
         wanted: Mapping[frame_shapes.Label, tuple[str, str]],
@@ -36,12 +36,12 @@ class Groups:
         margins: bool = False,
     ) -> pd.DataFrame:
         """Return (column, function) by the label of its result, in the shape of these groups."""
-        asked: Terms = {**checked(terms, by=False), "by": self.by}
+        asked: Terms = {**parse_terms(terms, by=False), "by": self.by}
         names = frame_shapes.names_of_answers([f"a{i}" for i in range(len(wanted))], self.by)
         specs = [_spec(chosen, *pair) for pair in wanted.values()]
         answer = chosen.ask(dict(zip(names, specs, strict=True)), asked, "groupby")
         labels = dict(zip(names, wanted, strict=True))
-        return frame_shapes.grouped(
+        return frame_shapes.shape_groups(
             answer, list(self.by), labels, margins=margins, as_index=self.as_index
         )
 
@@ -81,7 +81,7 @@ class Selected(Groups, Generic[Shape]):
         wanted: dict[frame_shapes.Label, tuple[str, str]] = {
             column: (column, function) for column in self.columns
         }
-        return self._shaped(chosen, wanted, terms)
+        return self._aggregate(chosen, wanted, terms)
 
     def _in_shape(self, answer: pd.DataFrame) -> Shape:
         """Return a frame, or its one column."""
@@ -126,7 +126,7 @@ class Selected(Groups, Generic[Shape]):
         if isinstance(functions, str):
             return self._ask(functions, terms)
         with self.rows._asking() as chosen:
-            names = frame_shapes.listed(functions)
+            names = frame_shapes.list_or_none(functions)
             if not names or isinstance(functions, Mapping):
                 kind, wanted = type(functions).__name__, "a function or a list of functions"
                 raise UsageError("DP-SESSION-016", name="functions", wanted=wanted, kind=kind)
@@ -136,9 +136,9 @@ class Selected(Groups, Generic[Shape]):
                 one: dict[frame_shapes.Label, tuple[str, str]] = {
                     str(name): (self.columns[0], str(name)) for name in names
                 }
-                return self._shaped(chosen, one, terms)
+                return self._aggregate(chosen, one, terms)
             asked = frame_shapes.aggregates(dict.fromkeys(self.columns, names), {})
-            return self._shaped(chosen, asked, terms)
+            return self._aggregate(chosen, asked, terms)
 
     @question
     def count(self, **terms: Unpack[Price]) -> Shape:
@@ -266,7 +266,7 @@ class Selected(Groups, Generic[Shape]):
             ascending, in a last level of the index or a column `q`.
         """
         with self.rows._asking() as chosen:
-            parts = frame_shapes.listed(q)
+            parts = frame_shapes.list_or_none(q)
             frame_shapes.refuse_twins(self.columns)
             asked = {
                 f"a{i}_{j}": frame_shapes.quantile(column, str(at))
@@ -274,7 +274,7 @@ class Selected(Groups, Generic[Shape]):
                 for j, at in enumerate([q] if parts is None else parts)
             }
             names = frame_shapes.names_of_answers(list(asked), self.by)
-            wanted: Terms = {**checked(terms, by=False), "by": self.by}
+            wanted: Terms = {**parse_terms(terms, by=False), "by": self.by}
             specs = dict(zip(names, asked.values(), strict=True))
             answer = chosen.ask(specs, wanted, "groupby")
             answer = frame_shapes.quantiles(answer, list(self.by), self.columns, names, parts)
@@ -333,7 +333,7 @@ class Selected(Groups, Generic[Shape]):
         return self._flat(shown)
 
     def _with_keys(self, terms: Price) -> Terms:
-        return {**checked(terms, by=False), "by": list(self.by)}
+        return {**parse_terms(terms, by=False), "by": list(self.by)}
 
     nunique = count_distinct
     var = variance

@@ -232,12 +232,12 @@ class Session:
             if self._first and not vouched:
                 return None
             token = Entropy().words(2).tobytes().hex()
-            self._frames[token] = attempt(self.declared, lambda: self._copied(frame))
+            self._frames[token] = attempt(self.declared, lambda: self._copy_stored_columns(frame))
             self._first = self._first or token
             _LIVE[token] = self
             return token
 
-    def _copied(self, frame: pd.DataFrame) -> pd.DataFrame:
+    def _copy_stored_columns(self, frame: pd.DataFrame) -> pd.DataFrame:
         names = stored_columns(self.declared)
         places = [place for place, name in enumerate(labels(frame)) if name in names]
         return frame.iloc[:, places].copy()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Unpack, cast
 
-from dprelease.accessor.answer import explained
+from dprelease.accessor.answer import explain_plan
 from dprelease.accessor.chosen import Chosen
 from dprelease.accessor.counted import Counted
 from dprelease.accessor.given import plain
-from dprelease.accessor.terms import Price, Terms, checked, question
+from dprelease.accessor.terms import Price, Terms, parse_terms, question
 from dprelease.errors import UsageError
 from dprelease.schema.model import free_name, same_name
 from dprelease.schema.yaml_text.reader import Plain
@@ -65,7 +65,7 @@ class Systems(Counted):
             A mapping of frames by name, coarsest first.
         """
         with self._asking() as chosen:
-            asked = checked(terms, by=False)
+            asked = parse_terms(terms, by=False)
             routes = (marginals, cube, rollup, hierarchy)
             keys = {
                 name: _keys(name, given, nested=name == "marginals")
@@ -76,11 +76,11 @@ class Systems(Counted):
                 keys["marginals_at"] = _by_level(marginals_at)
             if consistent is not False:
                 keys["consistent"] = plain(consistent)
-            named = _counted(keys) if columns is None else _columns(columns)
-            return cast("Tables", _answered(chosen, named, keys, asked))  # a frame if dry
+            named = _count_column(keys) if columns is None else _columns(columns)
+            return cast("Tables", _answer_or_explain(chosen, named, keys, asked))  # a frame if dry
 
 
-def _counted(keys: Mapping[str, Plain]) -> dict[str, Mapping[str, Plain]]:
+def _count_column(keys: Mapping[str, Plain]) -> dict[str, Mapping[str, Plain]]:
     """Return the count of rows by a name that no key has, nor what is published with it."""
     from dprelease.postprocess.consistent.outputs import BESIDE  # loads slowly
 
@@ -134,7 +134,7 @@ def _keys(name: str, given: object, *, nested: bool) -> Plain:
     return plain(parts)
 
 
-def _answered(
+def _answer_or_explain(
     chosen: Chosen,
     columns: Mapping[str, Mapping[str, Plain]],
     keys: Mapping[str, Plain],
@@ -145,5 +145,5 @@ def _answered(
     system = System(columns, keys, chosen.predicates, chosen.derived)
     if chosen.dry:
         _, plan, price = planned_tables(chosen.session, system, terms)
-        return explained(chosen.session, plan, price)
+        return explain_plan(chosen.session, plan, price)
     return answer_tables(chosen.session, chosen.token, system, terms, chosen.state)

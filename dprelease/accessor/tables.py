@@ -13,7 +13,7 @@ from dprelease.accessor.pricing import (
     charged_for,
     check_terms,
     column_of,
-    planned,
+    plan_queries,
     price_of,
 )
 from dprelease.accessor.session import Session, Spending
@@ -141,7 +141,7 @@ def answer_tables(
     charged = charged_for(session, plan, price, "these tables", state)
     drawn = execute.answers(family, plan.columns, session.engine(token), charged)
     keys = {key.column for table in family.tables for key in table.query.key_columns}
-    frames = {name: _shown(name, to_pandas(table), keys) for name, table in drawn.items()}
+    frames = {name: _index_by_keys(name, to_pandas(table), keys) for name, table in drawn.items()}
     told = {ATTRIBUTE: _attributes(plan)}
     for frame in frames.values():
         frame.attrs |= told
@@ -170,25 +170,27 @@ def planned_tables(session: Session, asked: System, terms: Terms) -> tuple[Famil
     """Return the family of tables that is asked for, its plan, and what it will be charged."""
     check_terms(terms, NAME)
     _ = budget_of(session, terms)
-    declaration = _declared(session, asked, terms)
+    declaration = _declaration_of_tables(session, asked, terms)
     consistent = declaration.spec.queries[NAME].consistent
     if consistent is not None and consistent.invariants:
         raise QueryError("DP-CONSIST-007", place=Place(key="consistent.invariants"))
     queries = resolve(declaration)
-    plan = planned(session, queries, terms)
+    plan = plan_queries(session, queries, terms)
     refuse_families(declaration, plan.columns)
     if consistent is not None:
-        from dprelease.planning.families.family_shares import aimed
+        from dprelease.planning.families.family_shares import optimize_shares
 
         def again(weights: Weights) -> Plan:
-            return planned(session, queries, terms, shares_of(declaration.spec, queries, weights))
+            return plan_queries(
+                session, queries, terms, shares_of(declaration.spec, queries, weights)
+            )
 
-        plan = aimed(declaration, plan, again)
+        plan = optimize_shares(declaration, plan, again)
     (family,) = families_of(declaration.spec, plan.columns)
     return family, plan, price_of(session, plan, terms)
 
 
-def _declared(session: Session, asked: System, terms: Terms) -> Declaration:
+def _declaration_of_tables(session: Session, asked: System, terms: Terms) -> Declaration:
     """Return the release that the tables would be, of the session's table."""
     described: dict[str, Plain] = {
         name: column_of(spec, terms) for name, spec in asked.columns.items()
@@ -214,7 +216,7 @@ def _declared(session: Session, asked: System, terms: Terms) -> Declaration:
     return Declaration(spec, document, {session.table.name: session.declared})
 
 
-def _shown(name: str, frame: pd.DataFrame, keys: set[str]) -> pd.DataFrame:
+def _index_by_keys(name: str, frame: pd.DataFrame, keys: set[str]) -> pd.DataFrame:
     """Return a table indexed by its keys; persons have nothing beside theirs, and no index."""
     if name.startswith(f"{RECORDS}/"):
         return frame

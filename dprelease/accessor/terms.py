@@ -95,7 +95,7 @@ SessionError, UsageError, DataError
     If it can't be asked in this way, or of these rows; its message says whether it is charged."""
 
 
-def checked(terms: Mapping[str, object], *, by: bool = True) -> Terms:
+def parse_terms(terms: Mapping[str, object], *, by: bool = True) -> Terms:
     """Return the terms of a question.
 
     `by`: whether it can be asked by keys in its terms.
@@ -158,11 +158,11 @@ def question(ask: Ask) -> Ask:
     ]
     described: Any = refusing_cells(ask)
     described.__signature__ = signature.replace(parameters=[*own, *shown])
-    described.__doc__ = _described(inspect.getdoc(ask) or "", names)
+    described.__doc__ = _document_terms(inspect.getdoc(ask) or "", names)
     return cast("Ask", described)
 
 
-def _described(doc: str, names: Sequence[str]) -> str:
+def _document_terms(doc: str, names: Sequence[str]) -> str:
     """Return a docstring in numpy style with the terms below its own parameters."""
     before, returns, after = doc.partition("\n\nReturns\n-------\n")
     if "\nParameters\n----------\n" not in before:

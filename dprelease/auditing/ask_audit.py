@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dprelease.auditing.reproduced import refuse_folder, write_outcome
-from dprelease.auditing.whole_audit import TIME_LIMIT, audited
+from dprelease.auditing.whole_audit import TIME_LIMIT, run_audit
 from dprelease.documents.audits.audit_record import Audit
 from dprelease.errors.local_paths import check_paths
 from dprelease.release.api import Release, read_release
@@ -56,7 +56,7 @@ def audit(
     asked = release if isinstance(release, Release) else read_release(release, variables=variables)
     if output is not None:
         refuse_folder(Path(output))
-    outcome = audited(
+    outcome = run_audit(
         asked.declaration, engine=engine, names=queries, time_limit=time_limit, draws=draws
     )
     if output is not None:

@@ -13,7 +13,7 @@ from dprelease.auditing.exact_pairs import Found
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.lattice import Integers
 from dprelease.planning.quantile_target import Target, rows_inside
-from dprelease.query.aggregates.aggregate import Aggregate, narrowed
+from dprelease.query.aggregates.aggregate import Aggregate, narrow_aggregate
 from dprelease.query.aggregates.frequent import Frequent
 from dprelease.query.aggregates.quantile import Quantile
 from dprelease.query.aggregates.tree_of_counts import Tree
@@ -47,7 +47,7 @@ def _vectors(one: Found, other: Found) -> Changes:
 Cells = Iterator[tuple[int, Integers, Integers, Integers]]
 
 
-def _touched(one: Found, other: Found) -> Cells:
+def _differing_cells(one: Found, other: Found) -> Cells:
     """Yield pair, candidates, and how often each occurs on both sides, of cells that differ."""
     by_cell: dict[tuple[int, int], dict[int, list[int]]] = {}
     for side, found in enumerate((one, other)):
@@ -67,7 +67,7 @@ def _touched(one: Found, other: Found) -> Cells:
 
 def _frequent(aggregate: Aggregate, _law: Randomizer, one: Found, other: Found) -> Changes:
     changes: Changes = {}
-    for pair, candidates, left, right in _touched(one, other):
+    for pair, candidates, left, right in _differing_cells(one, other):
         apart = left - right
         rest = [] if len(candidates) == aggregate.candidates else [0]
         every = [*apart.tolist(), *rest]
@@ -76,10 +76,10 @@ def _frequent(aggregate: Aggregate, _law: Randomizer, one: Found, other: Found) 
 
 
 def _quantile(aggregate: Aggregate, law: Randomizer, one: Found, other: Found) -> Changes:
-    quantile = narrowed(aggregate, Quantile)
+    quantile = narrow_aggregate(aggregate, Quantile)
     target = Target.of(quantile, rows_inside(quantile, law))
     changes: Changes = {}
-    for pair, candidates, left, right in _touched(one, other):
+    for pair, candidates, left, right in _differing_cells(one, other):
         # Scores change at values that occur and behind them, and nowhere else.
         at = np.unique(np.concatenate(([0], candidates, candidates + 1)))
         at = at[at < quantile.candidates]
@@ -96,9 +96,9 @@ def _scores(target: Target, at: Integers, candidates: Integers, counts: Integers
 
 
 def _tree(aggregate: Aggregate, _law: Randomizer, one: Found, other: Found) -> Changes:
-    levels = narrowed(aggregate, Tree).levels
+    levels = narrow_aggregate(aggregate, Tree).levels
     changes: Changes = {}
-    for pair, candidates, left, right in _touched(one, other):
+    for pair, candidates, left, right in _differing_cells(one, other):
         for level in range(1, levels + 1):
             nodes = candidates >> (levels - level)
             apart = np.bincount(nodes - nodes[0], weights=left - right).astype(np.int64)

@@ -46,8 +46,8 @@ def _near(sizes: tuple[int, ...], claim: Sensitivity) -> Nearness:
         "the number of parts": _part(parts_of(sizes, claim), claim.slots),
     }
     squares = _part(sum(size * size for size in sizes), claim.l2_squared)
-    near = {by: _shown(ratio) for by, ratio in used.items()}
-    near["the L2 norm"] = _shown(squares, root=True)
+    near = {by: _ratio_as_float(ratio) for by, ratio in used.items()}
+    near["the L2 norm"] = _ratio_as_float(squares, root=True)
     by = max(near, key=lambda name: near[name])
     return Nearness(near[by], by)
 
@@ -56,7 +56,7 @@ def _part(found: int, claimed: int) -> Fraction:
     return Fraction(found, claimed) if claimed else Fraction(10**9)
 
 
-def _shown(ratio: Fraction, *, root: bool = False) -> float:
+def _ratio_as_float(ratio: Fraction, *, root: bool = False) -> float:
     """Return a ratio as a float on its own side of 1."""
     number = math.sqrt(float(ratio)) if root else float(ratio)
     return max(number, math.nextafter(1.0, 2.0)) if ratio > 1 else min(number, 1.0)

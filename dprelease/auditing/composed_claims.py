@@ -40,19 +40,19 @@ def composed_claims(stage: Stage, until: float, told: Told) -> tuple[list[Found]
     if time.monotonic() > until:
         told.left_out.append("what all measurements cost together")
         return [], []
-    events, guarantee = _claimed(stage)
+    events, guarantee = _events_and_guarantee(stage)
     findings = list[Found]()
     opinion = second_opinion(events, guarantee)
     if opinion.contradicted:
         claimed, seen = f"{opinion.counted} {opinion.claimed:.9g}", f"{opinion.at_least:.9g}"
-        findings.append(_found(claimed, f"at least {seen}, by the masses of the noise"))
+        findings.append(_make_finding(claimed, f"at least {seen}, by the masses of the noise"))
     if sum(event.sensitivity.slots for event in events) > MOST_SLOTS:
         told.left_out.append("a proof of what so many measurements cost together")
         return findings, []
     verdicts = _verdicts(events, guarantee)
     told.tried += [f"{one.claim.words}{TOGETHER}: {one.verdict.value}" for one in verdicts]
     findings += [
-        _found(f"{one.claim.words} is {float(one.claim.claimed):.9g}", _proved(one))
+        _make_finding(f"{one.claim.words} is {float(one.claim.claimed):.9g}", _proof_text(one))
         for one in verdicts
         if one.verdict is Verdict.REFUSED
     ]
@@ -61,13 +61,13 @@ def composed_claims(stage: Stage, until: float, told: Told) -> tuple[list[Found]
     return findings, [Untried(query="", column="", mechanism=what) for what in words]
 
 
-def _claimed(stage: Stage) -> tuple[list[Event], Guarantee]:
+def _events_and_guarantee(stage: Stage) -> tuple[list[Event], Guarantee]:
     """Return the noise that is drawn, and the guarantee that the plan claims of all of it."""
     plan = stage.plan
     if isinstance(plan, FederatedPlan):  # as verification does: of one party's messages alone
         alone = next(trust.guarantee for trust in plan.trusts if trust.honest == 1)
         return [share.fine_event for share in plan.shares], alone
-    columns = plan.columns if isinstance(plan, LocalPlan) else plan.noised
+    columns = plan.columns if isinstance(plan, LocalPlan) else plan.noisy_columns
     return [column.event for column in columns], plan.guarantee
 
 
@@ -77,11 +77,11 @@ def _verdicts(events: Sequence[Event], guarantee: Guarantee) -> Sequence[Certifi
     return certify(events, claims_of(guarantee.to_json())).claims
 
 
-def _proved(one: CertifiedClaim) -> str:
+def _proof_text(one: CertifiedClaim) -> str:
     return (
         "nothing is proved" if one.at_most is None else f"no more than {one.at_most:.9g} is proved"
     )
 
 
-def _found(claimed: str, seen: str) -> Found:
+def _make_finding(claimed: str, seen: str) -> Found:
     return Found(check="composition", query="", column="", claimed=claimed, seen=seen, pair="")

@@ -135,13 +135,13 @@ def found_in_stack(
                 known = {*units, *keys.get(query.name, ())}
                 query = replace(query, keys=query.private.among(known))
                 exact, place = engine.run(query), _private_places(query, codes)
-                found[query.name, PRIVATE_KEYS] = _placed(_units(query, units), place)
+                found[query.name, PRIVATE_KEYS] = _nonzero_cells(_units(query, units), place)
             for measurement in query.measurements:
                 name = (query.name, measurement.name)
                 if measurement.is_choice:
                     found[name] = _profile_placed(exact.profile(measurement.name), place)
                 elif measurement.is_vector and not measurement.finds_keys:
-                    found[name] = _placed(exact.vector(measurement.name), place)
+                    found[name] = _nonzero_cells(exact.vector(measurement.name), place)
     return found
 
 
@@ -165,7 +165,7 @@ def _private_places(query: Query, codes: Codes) -> Place:
     return lambda at: (numbers[0][at], numbers[1][at])
 
 
-def _placed(vector: Integers, place: Place) -> Found:
+def _nonzero_cells(vector: Integers, place: Place) -> Found:
     at = np.flatnonzero(vector)
     pair, cell = place(at)
     return Found(pair, cell, np.zeros_like(at), vector[at])
@@ -210,5 +210,5 @@ def _found_of_side(side: Side) -> dict[tuple[str, str], Found]:
             if measurement.is_choice:
                 found[name] = _profile_placed(side.profile(*name), place)
             else:
-                found[name] = _placed(side.vector(*name), place)
+                found[name] = _nonzero_cells(side.vector(*name), place)
     return found

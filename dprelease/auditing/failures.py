@@ -28,7 +28,9 @@ Answer = TypeVar("Answer")
 Ask = Callable[[Sequence[Situation]], Answer]
 
 
-def answered(ask: Ask[Answer], situations: Sequence[Situation]) -> tuple[Answer | None, list[int]]:
+def answer_without_failures(
+    ask: Ask[Answer], situations: Sequence[Situation]
+) -> tuple[Answer | None, list[int]]:
     """Return the answer about situations, and the numbers of those on which the engine fails.
 
     The answer is about all others, each with its own number; None where too many fail.
@@ -104,7 +106,7 @@ class Failure:
     pair: Pair | None
 
     @property
-    def found(self) -> Found:
+    def finding(self) -> Found:
         """Return it as what did not hold."""
         codes = " and ".join(sorted({code for code in self.codes if code})) or "a failure"
         one_alone = self.codes[0] != self.codes[1]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dprelease.auditing.whole_audit import Outcome
 from dprelease.documents.audits.audit_name import NAME
-from dprelease.documents.audits.audit_record import rendered
+from dprelease.documents.audits.audit_record import encode_audit
 from dprelease.errors import OutputError
 from dprelease.schema.load import Declaration
 from dprelease.system.undisturbed import temporary_folder
@@ -67,7 +67,7 @@ def write_outcome(outcome: Outcome, folder: Path) -> Path:
 
 
 def _write_all(outcome: Outcome, folder: Path) -> None:
-    (folder / NAME).write_bytes(rendered(outcome.audit))
+    (folder / NAME).write_bytes(encode_audit(outcome.audit))
     declaration = outcome.declaration
     variables = f", variables={declaration.variables!r}" if declaration.variables else ""
     for number, (found, pair) in enumerate(outcome.pairs, 1):
@@ -99,14 +99,14 @@ def _write_declared(declaration: Declaration, place: Path) -> PurePosixPath:
     own = place / down
     for name, text in declaration.texts.items():
         if not PurePosixPath(name).is_absolute():
-            _made(own, name).write_text(text, encoding="utf-8")
+            _prepare_path(own, name).write_text(text, encoding="utf-8")
     for name, (_, path) in declaration.kept.items():
         if not PurePosixPath(name).is_absolute():
-            shutil.copyfile(path, _made(own, name))
+            shutil.copyfile(path, _prepare_path(own, name))
     return down / declaration.document.path.name
 
 
-def _made(own: Path, name: str) -> Path:
+def _prepare_path(own: Path, name: str) -> Path:
     """Return the path of a file, in folders that are there."""
     own.mkdir(parents=True, exist_ok=True)
     path = Path(os.path.normpath(own / name))

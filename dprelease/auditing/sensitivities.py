@@ -15,7 +15,7 @@ from dprelease.auditing.failures import (
     MOST_FAILING,
     Failure,
     Told,
-    answered,
+    answer_without_failures,
     refusal_of,
     told_apart,
 )
@@ -137,7 +137,7 @@ def groups_of(stage: Stage, queries: Sequence[Query], bits: Replayed) -> list[Gr
     literals, draws = literals_of(stage.declaration), Draws(bits)
     by_tables: dict[tuple[str, ...], list[Query]] = {}
     for query in queries:
-        names = tuple(table.name for table in query.charged)
+        names = tuple(table.name for table in query.charged_tables)
         by_tables.setdefault(names, []).append(query)
     groups = []
     for names, asked in by_tables.items():
@@ -147,7 +147,7 @@ def groups_of(stage: Stage, queries: Sequence[Query], bits: Replayed) -> list[Gr
     return groups
 
 
-def tried(group: Group, until: float) -> Tried:
+def compare_pairs(group: Group, until: float) -> Tried:
     """Compare all pairs of a group of queries with the claims of every measurement.
 
     `until`: the time, as `time.monotonic` tells it, after which no further ones are begun.
@@ -208,10 +208,10 @@ def _compare_stacks(done: Tried, until: float) -> None:
                 missed = number - i * room
                 told.left_out.append(f"{missed:,} of {number:,} pairs about {tables}, stored {way}")
                 break
-            other = None if way in beside else _asked(done, part, keys[i], way, first=False)
+            other = None if way in beside else _measure_side(done, part, keys[i], way, first=False)
             if way == AS_DECLARED and other is not None:
                 declared.append(other)
-            one = _asked(done, part, keys[i], way, first=True)
+            one = _measure_side(done, part, keys[i], way, first=True)
             if one.refused:
                 told.tried.append(f"a table stored {way}: refused by {one.refused}")
                 break
@@ -239,14 +239,18 @@ class Answers:
     refused: str = ""
 
 
-def _asked(done: Tried, part: Sequence[Situation], keys: Keys, way: str, *, first: bool) -> Answers:
+def _measure_side(
+    done: Tried, part: Sequence[Situation], keys: Keys, way: str, *, first: bool
+) -> Answers:
     group, told = done.group, done.told
 
-    sides = [partial(group.asked, first=side, way=way, keys=keys) for side in (True, False)]
+    sides = [
+        partial(group.measure_situations, first=side, way=way, keys=keys) for side in (True, False)
+    ]
     refused = refusal_of(sides[0], part) if way == FLOAT_IDS else ""
     if refused:
         return Answers(None, (), refused)
-    found, failing = answered(sides[0 if first else 1], part)
+    found, failing = answer_without_failures(sides[0 if first else 1], part)
     for situation, codes in (told_apart(sides, part[i]) for i in failing):
         pair = lone(group.tables, situation, group.public, (way, way))
         told.fails(Failure(situation.words, way, codes, pair))

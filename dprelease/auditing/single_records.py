@@ -14,10 +14,10 @@ from itertools import pairwise
 import numpy as np
 
 from dprelease.auditing.claims import Nearness
-from dprelease.auditing.failures import NOWHERE, Failure, Told, answered, code_of
+from dprelease.auditing.failures import NOWHERE, Failure, Told, answer_without_failures, code_of
 from dprelease.auditing.neighbours.counting_rows import Group
 from dprelease.auditing.neighbours.situations import Rows, Situation
-from dprelease.auditing.neighbours.stacks import PAIR, lone, numbered, numbers_of
+from dprelease.auditing.neighbours.stacks import PAIR, lone, numbers_of, with_pair_number
 from dprelease.auditing.neighbours.stored_values import ALIKE, AS_DECLARED, WAYS
 from dprelease.auditing.pairs import Pair
 from dprelease.auditing.replayed_words import Replayed
@@ -74,7 +74,7 @@ def tried_records(stage: Stage, part: Records, bits: Replayed) -> TriedRecords:
     table = part.declared.table
     literals, draws = literals_of(stage.declaration), Draws(bits)
     group = Group(stage, (), {table.name: table}, {}, literals, draws)
-    units = group.invented(RECORDS)
+    units = group.invent_units(RECORDS)
     laws = {c.measurement.name: c.mechanism for c in stage.plan.of_query(part.name)}
     worst = {
         (part.name, column.name): Worst(part.query, column.measurement, laws[column.name])
@@ -133,7 +133,7 @@ def _sides(
 
     for way in WAYS:
         ask = partial(read, way=way)
-        found, failing = answered(ask, situations)
+        found, failing = answer_without_failures(ask, situations)
         if found is not None and not failing:
             sides[way] = found
             told.tried.append(
@@ -155,7 +155,7 @@ def _read(
     rows = {name: [row for unit in units for row in unit[name]]}
     table = lone(group.tables, Situation("", rows), {}, (way, way)).one[name]
     table = table.add_column(0, PAIR, [numbers_of(range(len(units)))])
-    exact = stage.exact_records(_numbered(part, len(units)), {name: table})
+    exact = stage.exact_records(_with_record_number(part, len(units)), {name: table})
     numbers = exact.vector(PAIR)
     if sorted(numbers.tolist()) != [*range(len(units))]:
         # Whether a record is there would tell what it says.
@@ -164,13 +164,13 @@ def _read(
     return {column.name: exact.vector(column.name)[order] for column in part.columns}
 
 
-def _numbered(part: Records, records: int) -> Records:
+def _with_record_number(part: Records, records: int) -> Records:
     """Return the records with their number as one more column."""
     last = max(records - 1, 1)
     number = IntegerColumn(type="integer", lower=0, upper=last, nulls="0")
     first = part.columns[0]
     measurement = replace(first.measurement, name=PAIR, aggregate=Sum(PAIR, 0, last, Fraction(1)))
-    declared = replace(part.declared, table=numbered(part.declared.table, number))
+    declared = replace(part.declared, table=with_pair_number(part.declared.table, number))
     return replace(
         part,
         query=replace(part.query, declared=declared),

@@ -51,7 +51,7 @@ class Unanswered(Exception):
 
 
 @contextmanager
-def _unanswered() -> Iterator[None]:
+def _wrap_failures() -> Iterator[None]:
     try:
         yield
     except Unanswered:
@@ -90,7 +90,7 @@ class Stage:
         local = self.declaration.spec.mode == "local"
         return cast("LocalPlan", self.plan).records if local else ()
 
-    def kept(self) -> AbstractContextManager[None]:
+    def keep_engine(self) -> AbstractContextManager[None]:
         """Keep what all engines of an audit share, for the block; raises as `engine_kept`."""
         return engine_kept(self.declaration.spec)
 
@@ -109,7 +109,7 @@ class Stage:
             joined = [] if query.join is None else [query.join.declared]
             if any(one.table.source is not None for one in [query.declared, *joined]):
                 raise TypeError("an audit asks invented tables alone")
-        with _unanswered(), open_engines(queries, tables, self.declaration.spec) as engines:
+        with _wrap_failures(), open_engines(queries, tables, self.declaration.spec) as engines:
             yield engines
 
     def exact_records(self, part: Records, tables: Tables) -> ExactRecords:
@@ -117,7 +117,7 @@ class Stage:
         if part.declared.table.source is not None:
             raise TypeError("an audit asks invented tables alone")
         frame = tables[part.declared.table.name]
-        with _unanswered(), open_engine(part.declared, frame) as engine:
+        with _wrap_failures(), open_engine(part.declared, frame) as engine:
             engine.compile_records(part)
             return engine.records(part)
 

@@ -12,7 +12,14 @@ from dprelease.auditing.neighbours.counting_rows import Group
 from dprelease.auditing.neighbours.situations import Situation
 from dprelease.auditing.pairs import Pair
 from dprelease.auditing.replayed_words import Replayed
-from dprelease.auditing.sensitivities import Named, Tried, Worst, asked_queries, groups_of, tried
+from dprelease.auditing.sensitivities import (
+    Named,
+    Tried,
+    Worst,
+    asked_queries,
+    compare_pairs,
+    groups_of,
+)
 from dprelease.auditing.single_records import TriedRecords, tried_records
 from dprelease.auditing.stage import Stage
 from dprelease.auditing.whole_runs.canaries import canaries
@@ -25,7 +32,7 @@ from dprelease.documents.audits.audit_record import (
     Found,
     Untried,
     digest_of_declaration,
-    sealed,
+    seal_audit,
 )
 from dprelease.errors import DpReleaseError, QueryError, VerificationError
 from dprelease.schema.load import Declaration
@@ -65,7 +72,7 @@ class Outcome:
         ]
 
 
-def audited(
+def run_audit(
     declaration: Declaration,
     *,
     engine: str | None = None,
@@ -91,11 +98,11 @@ def audited(
     start = time.monotonic()
     stage = Stage.of(declaration, engine or declaration.spec.engine)
     _refuse_unknown(stage, names)
-    with stage.kept():
-        return _audited(stage, declaration, names, start, time_limit, draws, progress)
+    with stage.keep_engine():
+        return _run_steps(stage, declaration, names, start, time_limit, draws, progress)
 
 
-def _audited(
+def _run_steps(
     stage: Stage,
     declaration: Declaration,
     names: Sequence[str],
@@ -107,12 +114,12 @@ def _audited(
     bits = Replayed(digest_of_declaration(declaration))
     parts = PARTS[draws]
     progress("sensitivities")
-    done = list(_tried(stage, names, bits, start + parts[0] * time_limit))
+    done = list(_compare_all(stage, names, bits, start + parts[0] * time_limit))
     worst = {name: held for one in done for name, held in one.worst.items()}
     broken = [(held, name) for name, held in worst.items() if not held.near.holds]
     failures = [failure for one in done for failure in one.told.failures.values()]
     findings = [_breach(held, name) for held, name in broken]
-    findings += [failure.found for failure in failures]
+    findings += [failure.finding for failure in failures]
     tried_words = [words for one in done for words in one.told.tried]
     left_out = [words for one in done for words in one.told.left_out]
     outcome: dict[str, object] = {"twins": None, "canaries": None, "black_box": None}
@@ -142,17 +149,17 @@ def _audited(
         bounds, untried, failed = _black_box(
             stage, pairs, at_once, alone, start + time_limit, progress
         )
-        findings += [_exceeded(one) for one in bounds if not one.holds]
+        findings += [_bound_finding(one) for one in bounds if not one.holds]
         outcome |= {"black_box": bounds, "not_tried": [*unproved, *untried]}
         left_out += failed
     told = Told(tried_words, left_out)
-    audit = _sealed(stage, declaration, worst, told, outcome, findings)
+    audit = _audit_record(stage, declaration, worst, told, outcome, findings)
     shown = [(_breach(held, name), pairs[name]) for held, name in broken if name in pairs]
-    shown += [(one.found, one.pair) for one in failures if one.pair is not None]
+    shown += [(one.finding, one.pair) for one in failures if one.pair is not None]
     return Outcome(audit, declaration, shown)
 
 
-def _sealed(
+def _audit_record(
     stage: Stage,
     declaration: Declaration,
     worst: Mapping[Named, Worst],
@@ -160,7 +167,7 @@ def _sealed(
     outcome: Mapping[str, object],
     findings: Sequence[Found],
 ) -> Audit:
-    return sealed(
+    return seal_audit(
         declaration,
         {
             "engine": stage.declaration.spec.engine,
@@ -171,7 +178,7 @@ def _sealed(
             "left_out": told.left_out,
             "holds": not findings,
             "sensitivities": [
-                _told(held, name)
+                _comparison_record(held, name)
                 for name, held in worst.items()
                 if held.measurement.exact != "declared"
             ],
@@ -201,7 +208,7 @@ def _every(stage: Stage) -> set[str]:
     return {part.name for part in (stage.records or stage.queries)}
 
 
-def _tried(
+def _compare_all(
     stage: Stage, names: Sequence[str], bits: Replayed, until: float
 ) -> Iterator[Tried | TriedRecords]:
     if stage.records:
@@ -210,7 +217,7 @@ def _tried(
                 yield tried_records(stage, part, bits)
         return
     for group in groups_of(stage, asked_queries(stage.queries, names, _asked_by(stage)), bits):
-        yield tried(group, until)
+        yield compare_pairs(group, until)
 
 
 def _most(done: Sequence[Tried | TriedRecords]) -> list[tuple[Group, Situation]]:
@@ -241,7 +248,7 @@ def _breach(held: Worst, name: Named) -> Found:
     )
 
 
-def _told(held: Worst, name: Named) -> Compared:
+def _comparison_record(held: Worst, name: Named) -> Compared:
     return Compared(
         query=name[0],
         column=name[1],
@@ -266,7 +273,7 @@ def _black_box(
     return lower_bounds(stage, pairs, until, progress, at_once=at_once, alone=alone)
 
 
-def _exceeded(one: Bounded) -> Found:
+def _bound_finding(one: Bounded) -> Found:
     return Found(
         check="black box",
         query=one.query,

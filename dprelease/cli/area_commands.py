@@ -45,7 +45,7 @@ def areas(
             respond(as_json, {"output": str(output), "rows": len(found)}, words)
             return
         rows = json.loads(found.to_json(orient="records", date_format="iso"))
-        respond(as_json, rows, table(_shown(found), wide=wide))
+        respond(as_json, rows, table(_text_rows(found), wide=wide))
 
 
 def _write(found: pd.DataFrame, output: Path) -> None:
@@ -67,7 +67,7 @@ def _write(found: pd.DataFrame, output: Path) -> None:
         ) from None
 
 
-def _shown(found: pd.DataFrame) -> list[tuple[str, ...]]:
+def _text_rows(found: pd.DataFrame) -> list[tuple[str, ...]]:
     rows = [tuple(map(str, found.columns))]
     for held in found.itertuples(index=False):
         rows.append(tuple(_text(value) for value in held))

@@ -12,7 +12,7 @@ from dprelease.errors.printable import amount, one_line
 from dprelease.schema.release_parts.format_names import FORMATS
 
 
-def _known(names: list[str]) -> list[str]:
+def _check_formats(names: list[str]) -> list[str]:
     for name in names:
         if name not in FORMATS:
             from dprelease.schema.mistakes.nearest import nearest
@@ -27,7 +27,7 @@ def export(
     to: Annotated[
         list[str],
         typer.Option(
-            help="A format; repeat it.", metavar=f"[{'|'.join(FORMATS)}]", callback=_known
+            help="A format; repeat it.", metavar=f"[{'|'.join(FORMATS)}]", callback=_check_formats
         ),
     ],
     output: Annotated[

@@ -57,7 +57,7 @@ def init(
     with reporting(False) as state:
         from dprelease.errors import OutputError
 
-        text = _sketched(source, unit, output, table, described, state if peek else None)
+        text = _sketch_schema(source, unit, output, table, described, state if peek else None)
         if peek:
             from dprelease.scaffold.proposals import WARNING
 
@@ -80,7 +80,7 @@ def init(
         say(f"Wrote {one_line(str(output))}: fill in what is marked.")
 
 
-def _sketched(
+def _sketch_schema(
     source: str | None,
     unit: str | None,
     output: Path | None,
@@ -95,9 +95,11 @@ def _sketched(
         check_paths(source)
     folder = None if output is None else output.parent
     if described is not None:
-        from dprelease.scaffold.translated import translated
+        from dprelease.scaffold.translated import translate_description
 
-        return translated(described, None if source is None else Path(source), unit, folder)
+        return translate_description(
+            described, None if source is None else Path(source), unit, folder
+        )
     if source is None:
         raise typer.BadParameter("give a file to sketch, or --from with a description of one")
     if is_server(source):

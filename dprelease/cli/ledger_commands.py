@@ -70,7 +70,7 @@ def init(
         )
         told = open_account(ledger, account, signers, key_of(key, passphrase_file))
         told += [_outside(name) for name in account.invariants]
-        amount = f"{float(account.amount):.6g} {account.counted}"
+        amount = f"{float(account.amount):.6g} {account.privacy_measure}"
         words = one_line(" ".join([f"{account.table} has a budget of {amount}.", *told]))
         respond(as_json, account.to_json(), words)
 

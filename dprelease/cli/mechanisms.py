@@ -25,7 +25,7 @@ def listing(context: typer.Context, as_json: AsJson = False) -> None:
     if context.invoked_subcommand is not None:
         return
     with reporting(as_json, prints_only=True):
-        listed = _listed()
+        listed = _mechanism_records()
         heads = ("mechanism", "guarantee", "what it is", "declared beside the name", "when to use")
         rows = [heads]
         for row in listed:
@@ -37,7 +37,7 @@ def listing(context: typer.Context, as_json: AsJson = False) -> None:
         respond(as_json, listed, _cards(rows))
 
 
-def _listed() -> list[dict[str, Any]]:
+def _mechanism_records() -> list[dict[str, Any]]:
     from dprelease.mechanisms import registry
 
     listed: list[dict[str, Any]] = []
@@ -103,13 +103,13 @@ def compare(
     """Print the errors of all mechanisms, each at its best shape, under one budget."""
     with reporting(as_json, prints_only=plot is None):
         from dprelease.planning.auto.comparison import compare as compared
-        from dprelease.planning.auto.single_mechanism import requested
+        from dprelease.planning.auto.single_mechanism import parse_budget
 
         if plot is not None:
             from dprelease.planning.charts import check_target
 
             check_target(plot)
-        rows = compared(requested(epsilon, delta), sensitivity, answers)
+        rows = compared(parse_budget(epsilon, delta), sensitivity, answers)
         if plot is not None:
             from dprelease.planning.charts import draw_comparison
 

@@ -45,7 +45,7 @@ def profile(
     Nothing is charged, published or noted. A choice made from this is made from the data.
     """
     with reporting(as_json) as state:
-        from dprelease.planning.declaration_findings import declared
+        from dprelease.planning.declaration_findings import load_declaration
         from dprelease.profile.look import profile as look
         from dprelease.profile.private_file import private_file
         from dprelease.release.own_source import refuse_as_source
@@ -55,7 +55,7 @@ def profile(
             raise OutputError("DP-PROFILE-001")
         if plot is not None and plot.suffix.lower() not in PICTURES:
             raise OutputError("DP-OUTPUT-005", name=plot.name, formats=", ".join(PICTURES))
-        declaration = declared(release, assignments(variables))
+        declaration = load_declaration(release, assignments(variables))
         with ExitStack() as files:
             written = (
                 None if output is None else files.enter_context(private_file(output, declaration))
@@ -109,7 +109,7 @@ def _rows(losses: tuple[Losses, ...]) -> list[tuple[str, ...]]:
         told += [(f"  by '{name}'", n) for name, n in one.keys.items() if n]
         told += [("without an id", one.no_id or None)]
         told += [("cut by contribution bounds", one.bounded)]
-        told += [("counted", one.counted)]
+        told += [("counted", one.remaining_rows)]
         for words, number in told:
             if number is not None:
                 lines.append((one.query, words, f"{number:,}", _part(number, one.asked)))

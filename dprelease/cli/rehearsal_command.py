@@ -44,12 +44,12 @@ def rehearse(
     """Run a release on invented people, and print its true errors; opens no declared source."""
     with reporting(as_json) as state:
         from dprelease.documents.rehearsal_manifest import ERRORS, WORDS
-        from dprelease.planning.declaration_findings import declared
+        from dprelease.planning.declaration_findings import load_declaration
         from dprelease.rehearsal.asked_rows import files_asked, rows_asked
         from dprelease.rehearsal.run import rehearse as run
         from dprelease.schema.release_parts.variables import assignments
 
-        declaration = declared(release, assignments(variables))
+        declaration = load_declaration(release, assignments(variables))
         files, sizes = files_asked(declaration, on), rows_asked(declaration, rows)
         with progress_bar(len(declaration.spec.tables_asked) + 2) as progress:
             folder = run(
@@ -64,11 +64,11 @@ def rehearse(
         errors = json.loads((folder / ERRORS).read_bytes())
         unwritten = list(declaration.spec.formats_beside)
         answer = {"output": str(folder), "rehearsal": True, "errors": errors}
-        words = [WORDS, error_words(errors, wide=wide), _written(folder, unwritten)]
+        words = [WORDS, error_words(errors, wide=wide), _output_summary(folder, unwritten)]
         respond(as_json, {**answer, "formats_not_written": unwritten}, "\n\n".join(words))
 
 
-def _written(folder: Path, unwritten: list[str]) -> str:
+def _output_summary(folder: Path, unwritten: list[str]) -> str:
     """Return where a rehearsal is, how to look at it, and which declared formats it has not."""
     shown = one_line(str(folder))
     words = f"Written to {shown}; `dprelease report {shown}` makes a page of it."

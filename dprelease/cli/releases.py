@@ -13,7 +13,7 @@ import typer
 from dprelease.cli.reporting import AsJson, Wide, fail, progress_bar, reporting, respond, say
 from dprelease.cli.shown.agreement_shown import agreement_told, agreement_words, draw_agreement
 from dprelease.cli.shown.disk_shown import disk_words, is_open, tables_at_most
-from dprelease.cli.shown.files_shown import listed
+from dprelease.cli.shown.files_shown import file_list
 from dprelease.cli.shown.outlook_shown import ledger_told, refused_words
 from dprelease.cli.shown.shown_tables import table
 from dprelease.cli.signing_keys import Key, PassphraseFile, key_of
@@ -35,18 +35,18 @@ ReleaseFile = Annotated[Path, typer.Argument(help="The release file, YAML.", sho
 def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) -> None:
     """Read a release and its tables, and report every finding; opens no data."""
     with reporting(as_json, prints_only=True):
-        from dprelease.planning.declaration_findings import declared
+        from dprelease.planning.declaration_findings import load_declaration
         from dprelease.planning.invariant_plans import told_invariants
         from dprelease.planning.notes.notes import notes
         from dprelease.query.unread import unread
         from dprelease.release.engine_choice import left_open
-        from dprelease.release.exporting import tried
+        from dprelease.release.exporting import prepare_with_trial
         from dprelease.release.own_source import refuse_own_source
         from dprelease.schema.languages import untold
         from dprelease.schema.release_parts.variables import assignments
 
-        declaration = declared(release, assignments(variables))
-        queries, made = tried(declaration)
+        declaration = load_declaration(release, assignments(variables))
+        queries, made = prepare_with_trial(declaration)
         refuse_own_source(declaration, made)
         columns = sum(len(query.measurements) for query in queries)
         opened, refused = left_open(declaration), unread(declaration, queries)
@@ -90,19 +90,19 @@ def plan(
 ) -> None:
     """Print noise, expected error and price of every column; opens no data."""
     with reporting(as_json, prints_only=plot is None):
-        from dprelease.planning.declaration_findings import declared
+        from dprelease.planning.declaration_findings import load_declaration
         from dprelease.query.unread import unread
-        from dprelease.release.exporting import prepared
+        from dprelease.release.exporting import prepare_release
         from dprelease.schema.release_parts.variables import assignments
 
         if plot is not None:
             from dprelease.planning.charts import check_target
 
             check_target(plot)
-        declaration = declared(release, assignments(variables))
+        declaration = load_declaration(release, assignments(variables))
         if plot is not None and declaration.spec.mode == "local":
             raise QueryError("DP-LOCAL-007")
-        queries, planned = prepared(declaration)
+        queries, planned = prepare_release(declaration)
         charged = ledger_told(declaration, queries, planned)
         refused = unread(declaration, queries)
         if plot is not None:
@@ -179,15 +179,19 @@ def run(
 ) -> None:
     """Publish a release: noised Parquet files and a manifest, all or nothing."""
     with reporting(as_json) as state:
-        from dprelease.planning.declaration_findings import declared
+        from dprelease.planning.declaration_findings import load_declaration
         from dprelease.release.engine_choice import on_engine
         from dprelease.release.party import as_party
         from dprelease.schema.release_parts.variables import assignments
 
-        declaration = as_party(on_engine(declared(release, assignments(variables)), engine), party)
+        declaration = as_party(
+            on_engine(load_declaration(release, assignments(variables)), engine), party
+        )
         if dry_run:
             texts = _statements(declaration)
-            words = "\n\n".join(f"-- {name}\n{_shown(sql)};" for name, sql in texts.items())
+            words = "\n\n".join(
+                f"-- {name}\n{_flatten_literals(sql)};" for name, sql in texts.items()
+            )
             respond(as_json, {"sql": texts}, words)
             return
         from dprelease.release.key import signed_by
@@ -207,7 +211,7 @@ def run(
         files = sorted(
             path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()
         )
-        words = f"Published {listed(files)} in {target}."
+        words = f"Published {file_list(files)} in {target}."
         respond(as_json, {"output": str(target), "files": files}, one_line(words))
 
 
@@ -218,7 +222,7 @@ def _known_engine(name: str | None) -> str | None:
     return name
 
 
-def _shown(sql: str) -> str:
+def _flatten_literals(sql: str) -> str:
     """Return a statement in which what is quoted begins no line of its own."""
     return re.sub(r"""'[^']*'|"[^"]*\"""", lambda quoted: one_line(quoted[0]), sql)
 
@@ -232,9 +236,9 @@ def _statements(declaration: Declaration) -> dict[str, str]:
         from dprelease.cli.local_commands import local_statements
 
         return local_statements(plan)
-    from dprelease.statements.compiled_queries import planned
+    from dprelease.statements.compiled_queries import compile_without_data
 
-    return {query.name: planned(query).text for query in queries}
+    return {query.name: compile_without_data(query).text for query in queries}
 
 
 def verify(
@@ -342,7 +346,7 @@ def _counted_words(planned: Plan, *, wide: bool) -> str:
 
 def _computed_words(planned: Plan, *, wide: bool) -> list[str]:
     rows = [("computed", "from", "margin at 1,000 rows", "unit")]
-    for query, column, margin in planned.computed():
+    for query, column, margin in planned.computed_columns():
         width = "" if margin is None else f"{margin:,.6g}"
         rows.append((f"{query.name}.{column.name}", column.formula, width, column.unit))
     return [table(rows, wide=wide)] if len(rows) > 1 else []

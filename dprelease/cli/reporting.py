@@ -64,23 +64,23 @@ class Commands(typer.Typer):
         """Register a function as a command."""
         register = super().command(*args, **options)
 
-        def registered(function: Command) -> Command:
+        def decorator(function: Command) -> Command:
             register(_with_local_paths(function))
             return function
 
-        return registered
+        return decorator
 
 
 def _with_local_paths(function: Command) -> Command:
     @functools.wraps(function)
-    def checked(**given: Any) -> None:
+    def wrapper(**given: Any) -> None:
         with reporting(given.get("as_json", False)):
             for value in given.values():
                 several = value if isinstance(value, list) else [value]
                 check_paths([one for one in several if isinstance(one, Path)])
         function(**given)
 
-    return checked
+    return wrapper
 
 
 @contextmanager
@@ -189,17 +189,17 @@ def reporting(as_json: bool, *, prints_only: bool = False) -> Iterator[RunState]
         except KeyboardInterrupt:
             signals = signals or [signal.SIGINT]  # somebody else's handler answered it
         except Exception as problem:  # noqa: BLE001 - its text may quote data, so only its type is told
-            failure = _refused(problem) or _unexpected(type(problem).__name__)
+            failure = _resource_error(problem) or _internal_error(type(problem).__name__)
     if signals or failure is None:  # whatever came of it, the cause was the signal
-        failure = EndedError(signals[0], state.told)
-    if state.told is not State.NOTHING:
-        failure.tell(state.told)
+        failure = EndedError(signals[0], state.message_state)
+    if state.message_state is not State.NOTHING:
+        failure.tell(state.message_state)
     if failure.exit_code == NOBODY_READS and prints_only:
         raise typer.Exit(NOBODY_READS)
     fail(failure, as_json)
 
 
-def _refused(problem: Exception) -> DpReleaseError | None:
+def _resource_error(problem: Exception) -> DpReleaseError | None:
     """Return the error for a system that gives no more; None where that is not what is wrong."""
     reason = ""
     if isinstance(problem, MemoryError) or _is_unmapped(problem):
@@ -231,7 +231,7 @@ def _has_folder() -> bool:
     return True
 
 
-def _unexpected(kind: str) -> DpReleaseError:
+def _internal_error(kind: str) -> DpReleaseError:
     from dprelease.errors import InternalError
 
     return InternalError("DP-INTERNAL-001", check=f"a {kind} was not expected here")

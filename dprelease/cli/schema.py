@@ -21,6 +21,6 @@ def show(
 ) -> None:
     """Print the JSON Schema of a document: every key, for people and for editors."""
     with reporting(False, prints_only=True):
-        from dprelease.documents.json_schemas import rendered
+        from dprelease.documents.json_schemas import render_schema
 
-        say(rendered(document), end=False)
+        say(render_schema(document), end=False)

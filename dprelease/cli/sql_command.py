@@ -27,7 +27,7 @@ def _in_json(value: object) -> object:
     return None if isinstance(number, float) and not math.isfinite(number) else number
 
 
-def shown(answer: pd.DataFrame) -> str:
+def answer_text(answer: pd.DataFrame) -> str:
     """Return an answer as a table; numbers with all digits that they have, at the right.
 
     One that HAVING or LIMIT has left without rows says so.
@@ -91,7 +91,7 @@ def ask(
         margins = ", ".join(f"{name} {moe:,.6g}" for name, moe in told["margins_95"].items())
         price = ", ".join(f"{name} {float(guarantee[name]):.6g}" for name in ("epsilon", "delta"))
         words = f"{price}; margins of error at 95 %: {one_line(margins)}"
-        words = "\n\n".join([shown(answer), words, *told["bounded_rows"]])
+        words = "\n\n".join([answer_text(answer), words, *told["bounded_rows"]])
         known = answer.astype(object).where(answer.notna(), None).to_dict("records")
         rows = [{str(name): _in_json(value) for name, value in row.items()} for row in known]
         if output is None:

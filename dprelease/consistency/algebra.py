@@ -13,7 +13,7 @@ since a difference doesn't see what is constant and a sum doesn't see what sums 
 linear and one to one: a table S is made of the contrasts of all T within S, one attribute after
 another, by
     n x_last = s - sum_j D_j,        n x_j = n D_j + n x_last        (s the sum over the attribute).
-What `restored` returns is therefore |S| x_S in whole numbers, |S| the number of the table's cells:
+What `table_from_contrasts` returns is therefore |S| x_S in whole numbers, |S| the number of the table's cells:
 no division, nothing rounded.
 
 **Precision.** One table S with noise of variance s2 in each cell measures D_T for every T within S
@@ -127,7 +127,7 @@ def contrasts(sizes: tuple[int, ...], table: Table, values: Whole) -> Contrasts:
     return {space: part.reshape(nodes, part.shape[1]) for space, part in parts.items()}
 
 
-def restored(sizes: tuple[int, ...], table: Table, of: Mapping[Table, Whole]) -> Whole:
+def table_from_contrasts(sizes: tuple[int, ...], table: Table, of: Mapping[Table, Whole]) -> Whole:
     """Return `cells(table)` times the table whose contrasts are given: (nodes, n_i for i in table).
 
     Contract: restored(contrasts(x)) == cells * x; linear; summed over an attribute i it is n_i

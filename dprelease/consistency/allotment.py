@@ -26,7 +26,9 @@ _NEVER = -(1 << 60)
 Mask = NDArray[np.bool_]
 
 
-def allotted(z: Whole, valid: Mask, total: Whole, bits: int, cap: Whole | None = None) -> Whole:
+def nearest_integers(
+    z: Whole, valid: Mask, total: Whole, bits: int, cap: Whole | None = None
+) -> Whole:
     """Return the nearest whole numbers of given sums: (problems, n).
 
     Parameters
@@ -64,12 +66,12 @@ def allotted(z: Whole, valid: Mask, total: Whole, bits: int, cap: Whole | None =
         lengths = _lengths(cap.sum(axis=1))
     excess = np.maximum(lengths + bits - 61, 0)
     if not excess.any():
-        return _solved(z, valid, total, bits, cap)
+        return _nearest_integers(z, valid, total, bits, cap)
     if excess.max() > bits:
         raise FixedPointRangeError
     for shift in np.unique(excess):
         rows = excess == shift
-        shares[rows] = _solved(
+        shares[rows] = _nearest_integers(
             z[rows] >> shift,
             valid[rows],
             total[rows],
@@ -84,7 +86,7 @@ def _lengths(x: Whole) -> Whole:
     return np.frexp(x.astype(np.float64))[1].astype(np.int64)
 
 
-def _solved(z: Whole, valid: Mask, total: Whole, bits: int, cap: Whole | None) -> Whole:
+def _nearest_integers(z: Whole, valid: Mask, total: Whole, bits: int, cap: Whole | None) -> Whole:
     aim = total << bits
     if cap is None:
         level, z = _simplex_level(z, valid, aim)

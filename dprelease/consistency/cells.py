@@ -21,7 +21,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from dprelease.consistency.algebra import Contrasts, Table, cells, restored, spaces_of
+from dprelease.consistency.algebra import Contrasts, Table, cells, spaces_of, table_from_contrasts
 from dprelease.consistency.fixed_point import FixedPointRangeError, Whole, running_sums
 from dprelease.consistency.structure import Structure
 
@@ -74,13 +74,13 @@ def carried_cells(
     spaces = spaces_of(structure.sizes, table)
     shape = (int(families[-1]), *(structure.sizes[i] for i in table))
     if shape[0] * each <= _AT_ONCE:
-        return _carried(structure, table, final, families, before)
+        return _carry_at_once(structure, table, final, families, before)
     carried = Carried(np.empty(shape, np.int64), np.empty(shape, np.int64))
     for first, last in pairwise(_cuts(families, max(1, _AT_ONCE // each))):
         start, stop = int(families[first]), int(families[last])
         some = {space: final[space][start:stop] for space in spaces}
         own = families[first : last + 1] - start
-        made = _carried(structure, table, some, own, before[first:last])
+        made = _carry_at_once(structure, table, some, own, before[first:last])
         carried.values[start:stop], carried.before[start:stop] = made.values, made.before
     return carried
 
@@ -94,12 +94,12 @@ def _cuts(families: Whole, most: int) -> list[int]:
     return cuts
 
 
-def _carried(
+def _carry_at_once(
     structure: Structure, table: Table, final: Contrasts, families: Whole, before: Whole
 ) -> Carried:
     """Return what `carried_cells` does, all at once."""
     number = cells(structure.sizes, table)
-    scaled = _checked(structure, table, final)
+    scaled = _table_without_overflow(structure, table, final)
     quotient = scaled // number
     rest = scaled - quotient * number
     running = running_sums(rest, families)
@@ -138,7 +138,7 @@ def _neighbours(axis: int, axes: int) -> tuple[tuple[slice, ...], tuple[slice, .
     return tuple(later), tuple(sooner)
 
 
-def _checked(structure: Structure, table: Table, final: Contrasts) -> Whole:
+def _table_without_overflow(structure: Structure, table: Table, final: Contrasts) -> Whole:
     """Return `restored`, after a proof that it did not wrap."""
     bound = sum(
         cells(structure.sizes, space) * max(int(part.max()), -int(part.min())) << len(space)
@@ -146,11 +146,11 @@ def _checked(structure: Structure, table: Table, final: Contrasts) -> Whole:
         if (part := final[space]).size
     )
     if bound >= 1 << ROOM:  # |N x| <= sum of 2**|T| N_T |D_T|: seldom so large
-        high = restored(
+        high = table_from_contrasts(
             structure.sizes,
             table,
             {space: final[space] >> _LEFT for space in spaces_of(structure.sizes, table)},
         )
         if high.max() >= 1 << (ROOM - _LEFT) or high.min() <= -(1 << (ROOM - _LEFT)):
             raise FixedPointRangeError
-    return restored(structure.sizes, table, final)
+    return table_from_contrasts(structure.sizes, table, final)

@@ -12,7 +12,7 @@ from dprelease.consistency.algebra import Contrasts, Table, cells
 from dprelease.consistency.cells import ROOM, Carried, carried_cells
 from dprelease.consistency.fixed_point import FixedPointRangeError, Whole
 from dprelease.consistency.passes import Read, Upward, downward, upward
-from dprelease.consistency.subtrees import PlacedSubtree, said, sizes, subtree
+from dprelease.consistency.subtrees import PlacedSubtree, sizes, subtree, subtree_summary
 from dprelease.consistency.tree import Ranges
 from dprelease.consistency.variances import Variances
 from dprelease.system.ahead import Spread
@@ -85,7 +85,7 @@ def first_pass(
     estimates, sums = [0] * tree.levels, [0] * tree.levels
     roots, is_within_range = [], True
     # All are heard, for whoever still works on some would read on beside the next pass.
-    for told in spread(said, (subtree(variances, read, level, span) for span in spans)):
+    for told in spread(subtree_summary, (subtree(variances, read, level, span) for span in spans)):
         _enlarge(estimates, told.estimates, level)
         _enlarge(sums, told.sums, level)
         roots.append(told.best)
@@ -93,7 +93,7 @@ def first_pass(
     if not is_within_range:
         raise FixedPointRangeError
     ranges = [(0, count) for count in tree.counts[: level + 1]]
-    top = upward(variances, read, 0, ranges, given=_joined(roots))
+    top = upward(variances, read, 0, ranges, given=_concatenate_contrasts(roots))
     _enlarge(estimates, sizes(top.best), 0)
     _enlarge(sums, sizes(top.sums), 0)
     return FirstPass(level, spans, top, estimates, sums)
@@ -159,7 +159,7 @@ def pieces(
     first = first or first_pass(variances, read, cells_at_most)
     top = top_of(variances, first, published)
     yield top.piece
-    for placed in top.placed(variances, read, first):
+    for placed in top.subtrees_below(variances, read, first):
         yield below_of(placed, published)
 
 
@@ -171,7 +171,7 @@ class Top:
     final: Contrasts
     carried: dict[Table, Carried]
 
-    def placed(
+    def subtrees_below(
         self, variances: Variances, read: Read, first: FirstPass, whole: Whole | None = None
     ) -> Iterator[PlacedSubtree]:
         """Yield the subtrees below that have areas, in order.
@@ -226,7 +226,7 @@ def below_of(placed: PlacedSubtree, published: Sequence[Sequence[Table]]) -> Pie
     return Piece(part.level, part.ranges, tables, top=False)
 
 
-def _joined(parts: list[Contrasts]) -> Contrasts:
+def _concatenate_contrasts(parts: list[Contrasts]) -> Contrasts:
     return {space: np.concatenate([part[space] for part in parts]) for space in parts[0]}
 
 

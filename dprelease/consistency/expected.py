@@ -143,13 +143,13 @@ def _final(
         picked = tree.starts[level - 1][:-1][fan > 0] if level else np.zeros(1, np.int64)
     spaces = {s for table in tables for s in spaces_of(variances.structure.sizes, table)}
     return {
-        space: _picked(variances.of[space], level, picked)
+        space: _variances_of_areas(variances.of[space], level, picked)
         for space in spaces
         if space in variances.of
     }, areas
 
 
-def _picked(one: SpaceVariances, level: int, picked: Whole) -> Floats:
+def _variances_of_areas(one: SpaceVariances, level: int, picked: Whole) -> Floats:
     """Return F of some areas of a level, rising; in pieces, for it is computed for all."""
     count = one.tree.counts[level]
     parts = []

@@ -136,7 +136,7 @@ def whole_pieces(
     top = top_of(variances, first, wanted)
     above = whole_top(variances.structure, how, top.piece)
     yield above
-    tasks = top.placed(variances, read, first, above.whole[-1])
+    tasks = top.subtrees_below(variances, read, first, above.whole[-1])
     spread = map if len(first.spans) == 1 else in_threads
     yield from spread(partial(whole_below, how=how, published=wanted), tasks)
 
@@ -151,7 +151,7 @@ def whole_top(structure: Structure, how: Refinement, top: Piece) -> WholePiece:
     alone = np.arange(structure.tree.counts[0] + 1)
     above = Level(structure, how.finest, top.tables[0][how.finest], alone, alone)
     highest = roots(above, how.chains[0], how.exact[0], how.zeros)
-    return _refined(structure, how, top, top.ranges, highest)
+    return _refine_piece(structure, how, top, top.ranges, highest)
 
 
 def whole_below(
@@ -175,10 +175,10 @@ def whole_below(
     if placed.whole is None:
         raise ValueError("whole tables are made below whole tables")
     piece = below_of(placed, published)
-    return _refined(part.variances.structure, how, piece, part.own, placed.whole)
+    return _refine_piece(part.variances.structure, how, piece, part.own, placed.whole)
 
 
-def _refined(
+def _refine_piece(
     structure: Structure, how: Refinement, piece: Piece, own: Ranges, highest: Whole
 ) -> WholePiece:
     """Return a piece with the whole tables of all of its levels.

@@ -108,7 +108,7 @@ def upward(
             if at < tree.levels - 1:
                 family = tree.starts[at][start : stop + 1]
                 below[space] = sibling_sums(best[-1][space], family - family[0])
-            here[space] = _mixed(
+            here[space] = _weighted_estimates(
                 variances, space, at, (start, stop), own.get(space), below.get(space)
             )
         best.append(here)
@@ -116,7 +116,7 @@ def upward(
     return Upward(best[::-1], sums[::-1])
 
 
-def _mixed(
+def _weighted_estimates(
     variances: Variances,
     space: Table,
     level: int,
@@ -158,13 +158,13 @@ def downward(
         for space, one in variances.of.items():
             apart = final[-1][space] - up.sums[at - level - 1][space]
             within(apart, variances.structure.limit(space))
-            shared = _shared(one, at, (start, stop), ranges[at - level - 1], apart)
+            shared = _child_differences(one, at, (start, stop), ranges[at - level - 1], apart)
             here[space] = up.best[at - level][space] + shared
         final.append(here)
     return final
 
 
-def _shared(
+def _child_differences(
     one: SpaceVariances, level: int, nodes: tuple[int, int], above: tuple[int, int], apart: Whole
 ) -> Whole:
     """Return each child's part of its parent's difference: whole, and summing to it."""
@@ -205,12 +205,14 @@ def _rounding(variances: Variances, space: Table) -> list[float]:
         up[level] = float((above + mix * own).max()) + (step if level < tree.levels - 1 else 0.0)
     down = [up[0]]
     for level in range(1, tree.levels):
-        passed = max(_passed(one, level, nodes, down[-1], up[level]) for nodes in tree.some(level))
+        passed = max(
+            _inherited_error(one, level, nodes, down[-1], up[level]) for nodes in tree.some(level)
+        )
         down.append(up[level] + passed + 2 * step)
     return down
 
 
-def _passed(
+def _inherited_error(
     one: SpaceVariances, level: int, nodes: tuple[int, int], above: float, own: float
 ) -> float:
     """Return the largest error that nodes of whole families take over from their parents."""

@@ -65,10 +65,12 @@ class Structure:
         self.laws = [dict(level) for level in laws]
         if len(self.laws) != tree.levels:
             raise ValueError("every level of the tree has its own set of measured tables")
-        for table, law in self._declared():
+        for table, law in self._tables_and_mechanisms():
             if list(table) != sorted(set(table) & set(range(len(self.sizes)))) or law.variance < 0:
                 raise ValueError("a table is a rising set of attributes, its variance at least 0")
-        self.spaces = residual_spaces(self.sizes, (table for table, _law in self._declared()))
+        self.spaces = residual_spaces(
+            self.sizes, (table for table, _law in self._tables_and_mechanisms())
+        )
         self.bits = value_bits(self.sizes, largest)
         if self.bits < 0:
             raise ValueError("the declared largest number leaves no room for 64-bit arithmetic")
@@ -84,6 +86,6 @@ class Structure:
         found.laws = self.laws[level:]
         return found
 
-    def _declared(self) -> Iterator[tuple[Table, Law]]:
+    def _tables_and_mechanisms(self) -> Iterator[tuple[Table, Law]]:
         for level in self.laws:
             yield from level.items()

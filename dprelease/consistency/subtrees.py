@@ -56,7 +56,7 @@ class Subtree:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is sent: measurements as narrow as they are."""
-        narrow = {key: _narrowed(values) for key, values in self.measured.items()}
+        narrow = {key: _to_narrowest_type(values) for key, values in self.measured.items()}
         return {**self.__dict__, "measured": narrow}
 
 
@@ -113,7 +113,7 @@ def subtree(variances: Variances, read: Read, level: int, span: tuple[int, int])
     return Subtree(level, ranges, variances.part(level, ranges), measured)
 
 
-def said(subtree: Subtree) -> Said:
+def subtree_summary(subtree: Subtree) -> Said:
     """Return what a subtree says upwards; numbers out of range are told, for whoever asked."""
     try:
         up = upward(subtree.variances, subtree.read, 0, subtree.own)
@@ -130,7 +130,7 @@ def sizes(levels: Sequence[Contrasts]) -> list[int]:
     ]
 
 
-def _narrowed(values: Whole) -> NDArray[np.signedinteger[Any]]:
+def _to_narrowest_type(values: Whole) -> NDArray[np.signedinteger[Any]]:
     """Return whole numbers in the narrowest type that has room for them."""
     if values.size:
         low, high = int(values.min()), int(values.max())

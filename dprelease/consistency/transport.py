@@ -9,7 +9,7 @@
 2. **Repair.** What a row or column has too much is cut off, what is then missing is filled from the
    first row and column on (the north-west corner): a table of multiples of 2**-_FINE with exact
    margins, in which what was 0 because its row or column is 0 stays 0.
-3. **Controlled rounding** (`rounded`): bit by bit, from the last. Each row and column holds an even
+3. **Controlled rounding** (`round_table`): bit by bit, from the last. Each row and column holds an even
    number of entries in which the bit is set, as its sum is whole. Paired along rows and along
    columns they form cycles of even length; going round, entries lose and gain the bit in turn,
    which leaves every sum as it is. After the last bit all entries are whole, and each has moved by
@@ -39,7 +39,7 @@ _FINE = 10  # bits of a fraction that the rounding sees
 _ROUNDS = 200
 
 
-def transported(z: Whole, live: Mask, rows: Whole, columns: Whole, bits: int) -> Whole:
+def fit_to_margins(z: Whole, live: Mask, rows: Whole, columns: Whole, bits: int) -> Whole:
     """Return whole tables of given margins, near to estimates: (problems, n, k).
 
     Parameters
@@ -61,13 +61,15 @@ def transported(z: Whole, live: Mask, rows: Whole, columns: Whole, bits: int) ->
     """
     if (rows.sum(axis=1) != columns.sum(axis=1)).any() or rows[~live].any():
         raise ValueError("the rows and the columns of a table have different sums")
-    near = _projected(z, rows, columns, bits)
+    near = _project_to_margins(z, rows, columns, bits)
     shift = max(0, bits - _FINE)
     fine = bits - shift
-    return rounded(repaired(near >> shift, rows << fine, columns << fine), z >> shift, fine)
+    return round_table(
+        repair_margins(near >> shift, rows << fine, columns << fine), z >> shift, fine
+    )
 
 
-def _projected(z: Whole, rows: Whole, columns: Whole, bits: int) -> Whole:
+def _project_to_margins(z: Whole, rows: Whole, columns: Whole, bits: int) -> Whole:
     """Return max(0, z + a + b) with nearly the margins, 0 where a margin is."""
     open_ = (rows > 0)[:, :, None] & (columns > 0)[:, None, :]
     never = -(1 << 60)
@@ -105,7 +107,7 @@ def _newton(y: Whole, axis: int, aim: Whole) -> Whole:
     return step
 
 
-def repaired(y: Whole, rows: Whole, columns: Whole) -> Whole:
+def repair_margins(y: Whole, rows: Whole, columns: Whole) -> Whole:
     """Return a table of exactly these margins: `y`, cut and filled."""
     for axis, aim in ((1, columns), (2, rows)):
         running = np.minimum(np.cumsum(y, axis=axis), np.expand_dims(aim, axis))
@@ -121,7 +123,7 @@ def repaired(y: Whole, rows: Whole, columns: Whole) -> Whole:
     return filled
 
 
-def rounded(y: Whole, z: Whole, bits: int) -> Whole:
+def round_table(y: Whole, z: Whole, bits: int) -> Whole:
     """Return whole tables with the margins of `y`, every entry less than 1 from it.
 
     Parameters

@@ -86,7 +86,7 @@ class SpaceVariances:
         self.summed[level] = np.full(nodes, UNKNOWN, np.int64) if last else self._sums(level)
         summed = self._floats(self.summed[level], level + 1)
         own = self.own[level]
-        mix, best = _combined(summed, np.inf if own is None else own)
+        mix, best = _combine_variances(summed, np.inf if own is None else own)
         self.mixes[level] = mix
         finite = best[np.isfinite(best)]
         largest = float(finite.max()) if len(finite) else 0.0
@@ -210,7 +210,7 @@ class SpaceVariances:
         )
 
 
-def _combined(summed: Floats, own: float) -> tuple[Floats, Floats]:
+def _combine_variances(summed: Floats, own: float) -> tuple[Floats, Floats]:
     """Return a and V of nodes whose children's sum has variance `summed` and whose own is `own`."""
     known = np.isfinite(summed)
     if np.isinf(own):

@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprelease.consistency.algebra import Table, cells
-from dprelease.consistency.allotment import allotted
+from dprelease.consistency.allotment import nearest_integers
 from dprelease.consistency.composition import composed_totals
 from dprelease.consistency.fixed_point import Whole, sibling_sums
 from dprelease.consistency.structure import Structure
-from dprelease.consistency.transport import transported
+from dprelease.consistency.transport import fit_to_margins
 
 _BATCH = 1 << 18  # entries of one batch
 _CLASSES = 1.6  # sizes of one batch differ by that factor at most
@@ -109,7 +109,7 @@ def children(
         elif made is None:
             made = _each_cell(level, table, composed=composed)
         else:
-            made = level.restore(_refined(level, table, before, made), table, before)
+            made = level.restore(_refine_cells(level, table, before, made), table, before)
         before = table
     if made is None:
         raise ValueError("a chain has at least the finest table")
@@ -164,17 +164,17 @@ def _each_cell(level: Level, table: Table, *, composed: bool) -> Whole:
         for batch in _batches(some, int(level.fan[parent[some]].max())):
             rows, there = _members(level, parent[batch])
             at = (rows, cell[batch][:, None])
-            x = allotted(z[at], there, totals[parent[batch], cell[batch]], level.bits)
+            x = nearest_integers(z[at], there, totals[parent[batch], cell[batch]], level.bits)
             made[rows[there], np.broadcast_to(at[1], rows.shape)[there]] = x[there]
     return made
 
 
-def _refined(level: Level, table: Table, before: Table, made: Whole) -> Whole:
+def _refine_cells(level: Level, table: Table, before: Table, made: Whole) -> Whole:
     """Return a table's cells within a coarser table's: (children, coarser cells, parts)."""
     z = level.margin(level.estimates, table, before)
     aims = level.margin(level.parents, table, before)
     if z.shape[2] == 2:
-        return _halved(level, z, aims[:, :, 0], made)
+        return _split_in_two(level, z, aims[:, :, 0], made)
     refined = np.zeros(z.shape, np.int64)
     parent, cell = np.nonzero(aims.any(axis=2) & (level.fan > 0)[:, None])
     open_ = aims[parent, cell] > 0
@@ -192,14 +192,14 @@ def _refined(level: Level, table: Table, before: Table, made: Whole) -> Whole:
             at = (rows[:, :, None], cell[batch][:, None, None], columns[:, None, :])
             margin = np.where(there, made[rows, cell[batch][:, None]], 0)
             below = np.take_along_axis(aims[parent[batch], cell[batch]], columns, axis=1)
-            x = transported(z[at], there, margin, below, level.bits)
+            x = fit_to_margins(z[at], there, margin, below, level.bits)
             shape = (*there.shape, parts)
             real = np.broadcast_to(there[:, :, None], shape)
             refined[tuple(np.broadcast_to(i, shape)[real] for i in at)] = x[real]
     return refined
 
 
-def _halved(level: Level, z: Whole, first: Whole, made: Whole) -> Whole:
+def _split_in_two(level: Level, z: Whole, first: Whole, made: Whole) -> Whole:
     """Return two parts of each made number, both as near to their estimates as can be.
 
     (x - z_0)^2 + (t - x - z_1)^2 is twice (x - (z_0 - z_1 + t) / 2)^2 and a constant: units are
@@ -214,7 +214,7 @@ def _halved(level: Level, z: Whole, first: Whole, made: Whole) -> Whole:
             at = (rows, np.broadcast_to(cell[batch][:, None], rows.shape))
             caps = np.where(there, made[at], 0)
             sums = first[parent[batch], cell[batch]]
-            x = allotted(middle[at], there, sums, level.bits + 1, caps)
+            x = nearest_integers(middle[at], there, sums, level.bits + 1, caps)
             halves[at[0][there], at[1][there], 0] = x[there]
     halves[:, :, 1] = made - halves[:, :, 0]
     return halves
@@ -250,7 +250,7 @@ def roots(level: Level, chain: list[Table], exact: set[Table], zeros: NDArray[np
             shape = (len(totals), z.shape[2])
             if totals[~valid.reshape(shape).any(axis=1)].any():
                 raise ValueError("exact tables contradict the structural zeros")
-            x = allotted(z.reshape(shape), valid.reshape(shape), totals, level.bits)
+            x = nearest_integers(z.reshape(shape), valid.reshape(shape), totals, level.bits)
         made = level.restore(x.reshape(len(z), -1), table, before)
         before = table
     if made is None:

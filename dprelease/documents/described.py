@@ -49,10 +49,10 @@ def metadata_of(
     for query in queries:
         family = in_family.get(query.name)
         if family is None:
-            tables.append(told.published(query, known.get(query.name)))
+            tables.append(told.published_table(query, known.get(query.name)))
         elif family.name not in done:
             done.add(family.name)
-            tables += [told.measured(table) for table in family.tables]
+            tables += [told.measured_table(table) for table in family.tables]
             tables += [told.output(family, one, known.get(one.name)) for one in family.outputs]
     return told.together(tables)
 
@@ -94,18 +94,18 @@ class Described:
         """Return what is said of the release, with these tables."""
         return Metadata(self.about, self.teller.languages, tuple(tables))
 
-    def published(self, query: Query, rows: int | None = None) -> TableMetadata:
+    def published_table(self, query: Query, rows: int | None = None) -> TableMetadata:
         """Return what is said of a table that is published as it was noised."""
         declared = self.asked_by[query.name]
-        asked = self.teller.published(query, self.spec.queries[declared])
+        asked = self.teller.columns_of_table(query, self.spec.queries[declared])
         columns = [*self._keys(query), *asked]
         size = rows if query.private is not None else query.keys.size
         return self._table(query.name, declared, columns, size)
 
-    def measured(self, table: FamilyTable) -> TableMetadata:
+    def measured_table(self, table: FamilyTable) -> TableMetadata:
         """Return what is said of the noised integers of a family's table."""
         names = [name for name, _ in schema_of_measured(table)[len(table.query.key_columns) :]]
-        return self._integers(table.measured, table.query, names)
+        return self._integers(table.measurements_name, table.query, names)
 
     def messages(self, query: Query) -> TableMetadata:
         """Return what is said of a party's messages, which are sums' parts and nothing to read."""

@@ -69,7 +69,9 @@ def file_records(
                 yield file_record(table.query, told[table.query.name], written[table.query.name])
             continue
         for table in family.tables:
-            yield _measured_record(table, told[table.measured], written[table.measured])
+            yield _measured_record(
+                table, told[table.measurements_name], written[table.measurements_name]
+            )
         for output in family.outputs:
             yield _output_record(family, output, told[output.name], written[output.name])
 
@@ -127,7 +129,7 @@ def family_records(families: Sequence[Family]) -> dict[str, list[dict[str, Any]]
             "name": family.name,
             "step": family.step.name,
             "tables": [table.query.name for table in family.tables],
-            "measurements": [formats.file_of(table.measured) for table in family.tables],
+            "measurements": [formats.file_of(table.measurements_name) for table in family.tables],
             "published": [formats.file_of(output.name) for output in family.outputs],
             "record": family.step.record(family.tables),
         }

@@ -349,7 +349,7 @@ def forms() -> dict[str, type[BaseModel]]:
     }
 
 
-def rendered(name: str) -> str:
+def render_schema(name: str) -> str:
     """Return the JSON Schema of a document by its name, as text."""
     return json_schema.render(name, forms()[name])
 
@@ -357,7 +357,7 @@ def rendered(name: str) -> str:
 def write(folder: Path) -> None:
     """Write the schemas of tables, releases and manifests."""
     for name in forms():
-        (folder / f"{name}.schema.json").write_text(rendered(name), encoding="utf-8")
+        (folder / f"{name}.schema.json").write_text(render_schema(name), encoding="utf-8")
 
 
 if __name__ == "__main__":

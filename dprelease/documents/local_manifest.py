@@ -43,9 +43,9 @@ UNPROTECTED = [
     "How long the run took, how much memory it used, and whether it failed for want of resources.",
     "Anything declared that is not true: values or bounds that were taken from the data.",
     "Other releases about the same records: their guarantees add to this one.",
-    "CSV records that break their format, empty lines of CSV files and rows of Excel sheets without "
-    "any value: they are left out, so their number shows; a quote that is never closed swallows "
-    "other records.",
+    "CSV records that break their format, empty lines of CSV files, and rows of Excel sheets "
+    "without any value: they are left out, so their number shows; a quote that is never closed "
+    "swallows other records.",
     "What can be learned about a record from the others, for example by a statistical model.",
 ]
 
@@ -75,7 +75,7 @@ def build(
         "post_processing": POST_PROCESSING,
         "unprotected_quantities": UNPROTECTED,
     }
-    return manifest.sealed(record)
+    return manifest.with_digest(record)
 
 
 def measurement(planned: LocalColumn, records: int) -> dict[str, Any]:

@@ -60,14 +60,14 @@ def canonical(record: dict[str, Any]) -> bytes:
     return b"".join(pieces(record))
 
 
-def sealed(record: dict[str, Any]) -> dict[str, Any]:
+def with_digest(record: dict[str, Any]) -> dict[str, Any]:
     """Return the record with the SHA-256 of its encoding without that digest."""
     return {**record, "digest": digest_of(record)}
 
 
 def with_exports(record: dict[str, Any], exports: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return the sealed record with what is said of formats beside Parquet; unchanged without."""
-    return sealed({**record, "exports": list(exports)}) if exports else record
+    return with_digest({**record, "exports": list(exports)}) if exports else record
 
 
 def sha256(data: bytes) -> str:
@@ -92,7 +92,7 @@ def build(
 
     `ledger`: what binds it to the entry of a ledger that paid for it.
     """
-    return sealed(draft(declaration, queries, plan, written, ledger))
+    return with_digest(draft(declaration, queries, plan, written, ledger))
 
 
 def draft(
@@ -102,7 +102,7 @@ def draft(
     written: dict[str, Written],
     ledger: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return what `build` does before it is sealed: of blank files `filled` makes it whole."""
+    """Return what `build` does before it is sealed: of blank files `fill_draft` makes it whole."""
     families = families_of(declaration.spec, plan.columns)
     metadata = metadata_of(declaration, queries, families)
     return {
@@ -111,9 +111,9 @@ def draft(
         "ledger": ledger,
         "composition": composition(plan.guarantee),
         "reading": reading(plan.guarantee),
-        "measurements": [measurement(column) for column in plan.noised],
+        "measurements": [measurement(column) for column in plan.noisy_columns],
         **_invariants(plan),
-        **told(queries),
+        **records_of_queries(queries),
         **family_records(families),
         "files": list(file_records(families, written, metadata)),
         "post_processing": POST_PROCESSING,
@@ -121,7 +121,7 @@ def draft(
     }
 
 
-def filled(
+def fill_draft(
     blank: Mapping[str, Any],
     families: Sequence[Family],
     metadata: Metadata,
@@ -130,7 +130,7 @@ def filled(
 ) -> dict[str, Any]:
     """Return what `build` does, of the draft of blank files: but for these it is the same."""
     files = list(file_records(families, written, metadata))
-    return sealed({**blank, "ledger": ledger, "files": files})
+    return with_digest({**blank, "ledger": ledger, "files": files})
 
 
 def _invariants(plan: Plan) -> dict[str, list[dict[str, Any]]]:
@@ -207,7 +207,7 @@ def priced_at(guarantee: Guarantee) -> dict[str, Any]:
     }
 
 
-def told(queries: Sequence[Query]) -> dict[str, list[dict[str, Any]]]:
+def records_of_queries(queries: Sequence[Query]) -> dict[str, list[dict[str, Any]]]:
     """Return what the manifest tells of each query's unit, columns and joined table."""
     return {
         "privacy_unit": [_unit(query) for query in queries],

@@ -28,7 +28,7 @@ class CodeList:
 
     def label(self, value: Code, language: str) -> str:
         """Return the label of a value; the value as text, if none was declared."""
-        return self.labels.get(value, {}).get(language, written(value))
+        return self.labels.get(value, {}).get(language, code_text(value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ class Metadata:
         return (table for table in self.tables if not table.measured)
 
 
-def written(value: Code) -> str:
+def code_text(value: Code) -> str:
     """Return a value of a key as text files hold it."""
     if isinstance(value, bool):
         return str(value).lower()

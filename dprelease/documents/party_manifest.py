@@ -55,13 +55,13 @@ def build(
         "honest": spec.least if spec else plan.parties,
         "trust": trust_records(plan.trusts),
         "trust_words": TRUST,
-        **manifest.told(queries),
+        **manifest.records_of_queries(queries),
         "measurements": [measurement(share, plan.parties) for share in plan.shares],
         "files": [file_record(table, digests[table.name]) for table in metadata.tables],
         "post_processing": POST_PROCESSING,
         "unprotected_quantities": manifest.UNPROTECTED,
     }
-    return manifest.sealed(record)
+    return manifest.with_digest(record)
 
 
 def trust_records(trusts: Sequence[Trust]) -> list[dict[str, Any]]:

@@ -40,14 +40,14 @@ PARTIES = "parties"
 """The folder of what each party sends, by its number."""
 
 
-def rehearsed(
+def manifest_of_rehearsal(
     record: Mapping[str, Any], stand_ins: list[dict[str, Any]], truth: Mapping[str, Written]
 ) -> dict[str, Any]:
     """Return the sealed manifest of a rehearsal, given that of the release; files by name."""
     of = {release: rehearsal for rehearsal, release in FORMATS.items()}
     told = {"words": WORDS, "stand_ins": stand_ins, "truth": _files(truth)}
     format_ = of[str(record["format"])]
-    return manifest.sealed({**without_digest(record), "format": format_, "rehearsal": told})
+    return manifest.with_digest({**without_digest(record), "format": format_, "rehearsal": told})
 
 
 def rehearsed_sums(
@@ -61,10 +61,10 @@ def rehearsed_sums(
 
     `files`: the records of the sums, which stand in for those of one party's messages.
     """
-    whole = rehearsed({**record, "files": files}, stand_ins, truth)
+    whole = manifest_of_rehearsal({**record, "files": files}, stand_ins, truth)
     whole["rehearsal"]["messages"] = _files(messages)
     del whole["party"]
-    return manifest.sealed(whole)
+    return manifest.with_digest(whole)
 
 
 def _files(written: Mapping[str, Written]) -> list[dict[str, Any]]:
@@ -73,11 +73,11 @@ def _files(written: Mapping[str, Written]) -> list[dict[str, Any]]:
     ]
 
 
-def released(record: Mapping[str, Any]) -> dict[str, Any]:
+def manifest_of_release(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the manifest of the release that a rehearsal's is made of."""
     plain = {**without_digest(record), "format": FORMATS[record["format"]]}
     del plain["rehearsal"]
-    return manifest.sealed(plain)
+    return manifest.with_digest(plain)
 
 
 def without_digest(record: Mapping[str, Any]) -> dict[str, Any]:

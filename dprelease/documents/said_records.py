@@ -23,7 +23,7 @@ def about_record(declaration: Declaration, metadata: Metadata) -> dict[str, Any]
 def table_record(table: TableMetadata) -> dict[str, Any]:
     """Return the columns of a published table, and what was declared of it."""
     columns = [column_record(column) for column in table.columns]
-    return {**_said(table.label, table.description, table.footnotes), "columns": columns}
+    return {**_text_fields(table.label, table.description, table.footnotes), "columns": columns}
 
 
 def column_record(column: ColumnMetadata) -> dict[str, Any]:
@@ -35,11 +35,11 @@ def column_record(column: ColumnMetadata) -> dict[str, Any]:
         **({"of": column.of} if column.of != column.name else {}),
         **({"unit": column.unit} if column.unit else {}),
         **({} if column.decimals is None else {"decimals": column.decimals}),
-        **_said(column.label, column.description, column.footnotes),
+        **_text_fields(column.label, column.description, column.footnotes),
     }
 
 
-def _said(label: Texts, description: Texts, footnotes: Sequence[Texts]) -> dict[str, Any]:
+def _text_fields(label: Texts, description: Texts, footnotes: Sequence[Texts]) -> dict[str, Any]:
     told = {"label": label, "description": description, "footnotes": footnotes}
     return _plain({name: value for name, value in told.items() if value})
 

@@ -56,7 +56,7 @@ class Asked:
     @property
     def decimals(self) -> int | None:
         """Return how many decimals are shown: declared, or those of the column that is asked."""
-        word, column = self.spec.asked
+        word, column = self.spec.aggregate_and_column
         if self.spec.decimals is not None or word not in OWN_UNIT:
             return self.spec.decimals
         return getattr(self.query.table.columns.get(str(column)), "decimals", None)
@@ -111,7 +111,7 @@ class Teller:
                 codes=None if query.private is not None else self._codes(key, declared),
             )
 
-    def published(self, query: Query, spec: QuerySpec) -> Iterator[ColumnMetadata]:
+    def columns_of_table(self, query: Query, spec: QuerySpec) -> Iterator[ColumnMetadata]:
         """Yield the columns of a table that is published as it was noised, without its keys."""
         asked = asked_columns(query, spec)
         for published in query.columns:
@@ -177,7 +177,7 @@ class Teller:
             label=label,
             description=self.texts(asked.spec.description),
             footnotes=self.several(asked.spec.footnotes),
-            codes=self._chosen(asked),
+            codes=self._candidate_codes(asked),
         )
 
     def _companion(self, asked: Asked, name: str, kind: str, role: Role) -> ColumnMetadata:
@@ -194,7 +194,7 @@ class Teller:
             confidence=asked.confidence if role in AT_CONFIDENCE else "",
         )
 
-    def _chosen(self, asked: Asked) -> CodeList | None:
+    def _candidate_codes(self, asked: Asked) -> CodeList | None:
         """Return the candidates of a chosen label; None for numbers."""
         column = asked.published.parts[0].aggregate.column
         if asked.published.form != LABEL or column is None:

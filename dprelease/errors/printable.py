@@ -33,10 +33,10 @@ def one_line(text: str) -> str:
     """
     if text.isprintable() and (text.isascii() or not _BLANK.search(text)):
         return text
-    return "".join(c if c.isprintable() and not _BLANK.match(c) else _escaped(c) for c in text)
+    return "".join(c if c.isprintable() and not _BLANK.match(c) else _escape(c) for c in text)
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     return json.dumps(character)[1:-1]
 
 

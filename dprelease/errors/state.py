@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 
-from dprelease.system.answered import answered
+from dprelease.system.answered import reraise_handler_errors
 
 
 class State(Enum):
@@ -70,7 +70,7 @@ class RunState:
     """Whether the release is readable; None where the system did not say."""
 
     @property
-    def told(self) -> State:
+    def message_state(self) -> State:
         """Return what a message says of it."""
         if self.released is None:
             return State.UNKNOWN
@@ -88,14 +88,14 @@ class RunState:
         Where a signal ended it, that is what is raised, whatever a library made of it.
         """
         try:
-            with answered():
+            with reraise_handler_errors():
                 yield
         except BaseException as problem:  # an interrupt as well
             tell = getattr(problem, "tell", None)
             if tell is not None:
-                tell(self.told)
+                tell(self.message_state)
             else:
-                _note(problem, self.told)
+                _note(problem, self.message_state)
             raise
 
 

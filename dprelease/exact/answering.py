@@ -67,7 +67,7 @@ class Answering(ABC):
     def let_go(self) -> None:  # noqa: B027 - nothing is held
         """Drop what the tables of a family have in common, once all of them have been read."""
 
-    def noised(
+    def noisy_vectors(
         self, query: Query, noise: Callable[[ExactTable], Mapping[str, Integers]]
     ) -> Iterator[Mapping[str, Integers]] | None:
         """Return noised vectors, some cells after others; None where the noise is left to others.
@@ -147,7 +147,7 @@ class EngineKind(ABC):
         """Return what the engine shows to others than those who get the release, in words."""
         return []
 
-    def kept(self, spec: ReleaseSpec) -> AbstractContextManager[None]:
+    def keep_alive(self, spec: ReleaseSpec) -> AbstractContextManager[None]:
         """Keep what takes long to start for all engines of a release that the block opens.
 
         Raises

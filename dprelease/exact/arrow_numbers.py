@@ -14,7 +14,7 @@ def numbers_of(array: pa.Array) -> NDArray[Any]:
     return np.from_dlpack(array)
 
 
-def filled(array: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def mask_and_numbers(array: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return where an array of integers has one, as ones and zeros, and its numbers, or zeros."""
     there = numbers_of(array.is_valid().cast(pa.int64()))
     return there, with_any(array).astype(np.int64) * there
@@ -27,7 +27,7 @@ def with_any(array: pa.Array) -> NDArray[Any]:
     return numbers_of(pa.Array.from_buffers(array.type, len(array), stored, 0, array.offset))
 
 
-def known(array: pa.Array) -> NDArray[np.uint8] | None:
+def validity_mask(array: pa.Array) -> NDArray[np.uint8] | None:
     """Return 1 where an array has a number, 0 where it is missing; None if none is."""
     if not array.null_count:
         return None

@@ -73,10 +73,10 @@ class _Ranges:
     def begin(self) -> None:
         """Begin with the first row: the engine has read all others before it gives this one."""
 
-        def begun(link: duckdb.DuckDBPyConnection) -> Generator[Any, None, None]:
+        def start_batches(link: duckdb.DuckDBPyConnection) -> Generator[Any, None, None]:
             return batches(link, self.sql, 1 + self.number, LARGE)
 
-        self._coming = self.attempt(begun)
+        self._coming = self.attempt(start_batches)
         self._left, self._passed, self._vectors = self._next(), 0, None
 
     def of(self, cells: slice) -> list[Integers]:
@@ -86,11 +86,11 @@ class _Ranges:
         if self._vectors is None or self._held != (first, last):
             if first < self._passed:
                 self.begin()
-            self._vectors = self._filled(first, last)
+            self._vectors = self._vectors_of_range(first, last)
             self._held, self._passed = (first, last), max(self._passed, last)
         return self._vectors
 
-    def _filled(self, first: int, last: int) -> list[Integers]:
+    def _vectors_of_range(self, first: int, last: int) -> list[Integers]:
         vectors = [np.zeros(max(last - first, 0), np.int64) for _ in range(self.number)]
         while self._left is not None:
             cells, numbers = self._left

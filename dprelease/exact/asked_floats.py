@@ -31,7 +31,7 @@ class AskedFloats:
         stored = [frozenset(_floats(types, types)) for types in physical]
         if queries is None or not any(stored):
             return cls(tuple(stored))
-        asked = [needed(query) for query in queries]
+        asked = [columns_to_read(query) for query in queries]
         return cls(
             tuple(
                 frozenset(name for names in asked for name in _floats(names[i], types))
@@ -52,12 +52,12 @@ class AskedFloats:
         AssertionError
             If it does: an engine is opened for all that it will be asked.
         """
-        for names, types, asked in zip(needed(query), physical, self.tables, strict=False):
+        for names, types, asked in zip(columns_to_read(query), physical, self.tables, strict=False):
             if not asked.issuperset(_floats(names, types)):
                 raise AssertionError("the engine was opened for other queries")
 
 
-def needed(query: Query) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def columns_to_read(query: Query) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the stored columns that a query reads: of its table, and of the joined one."""
     return needed_columns(query), needed_joined(query)
 

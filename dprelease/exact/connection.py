@@ -12,9 +12,9 @@ from dprelease.errors import DataError
 from dprelease.exact.reading.sources import pattern
 from dprelease.exact.settings import Settings
 from dprelease.query import quoting
-from dprelease.system.answered import answered
+from dprelease.system.answered import reraise_handler_errors
 from dprelease.system.forks import Maker, parent_only
-from dprelease.system.undisturbed import undisturbed
+from dprelease.system.undisturbed import defer_signals
 
 Config = dict[str, str | bool | int | float | list[str]]
 
@@ -51,14 +51,14 @@ def connection(scratch: Path, settings: Settings) -> Iterator[duckdb.DuckDBPyCon
     link: duckdb.DuckDBPyConnection | None = None
     with parent_only() as held:
         try:
-            with undisturbed():  # a signal must not lose a connection that nothing closes yet
+            with defer_signals():  # a signal must not lose a connection that nothing closes yet
                 link = _connect({**PRIVATE, **settings.config, "temp_directory": str(scratch)})
                 held.append(link)
             _set_up(link)
             yield link
         finally:
             if link is not None and maker.is_here:  # it is not a forked child's to close
-                with undisturbed():
+                with defer_signals():
                     link.close()
 
 
@@ -70,7 +70,7 @@ def _connect(config: Config) -> duckdb.DuckDBPyConnection:
 
 def _set_up(link: duckdb.DuckDBPyConnection) -> None:
     with suppress(duckdb.Error):
-        with answered():
+        with reraise_handler_errors():
             for name, value in READING.items():
                 link.execute(f"SET {name} = {quoting.text(value)}")
         without_progress(link)
@@ -84,7 +84,7 @@ def without_progress(link: duckdb.DuckDBPyConnection) -> None:
     In a notebook without the widgets for it DuckDB draws none, and refuses whatever is set of it.
     """
     try:
-        with answered():
+        with reraise_handler_errors():
             link.execute("SET enable_progress_bar = false")
     except duckdb.Error:
         (drawn,) = link.execute("SELECT current_setting('enable_progress_bar')").fetchall()[0]

@@ -30,7 +30,7 @@ from dprelease.exact.key_tables import KeyTables
 from dprelease.exact.postgres.server_link import Servers, servers_of
 from dprelease.exact.reading.duckdb_files import database_relation
 from dprelease.exact.reading.parquet_files import parquet_relation
-from dprelease.exact.reading.sources import Opened, named, stored_columns
+from dprelease.exact.reading.sources import Opened, source_fields, stored_columns
 from dprelease.exact.reading.told_places import told_at
 from dprelease.exact.results.partitions import Partitions
 from dprelease.exact.results.true_table import ExactTable
@@ -44,7 +44,7 @@ from dprelease.schema.load import Declared
 from dprelease.statements.compiled import Compiled, KeyTable
 from dprelease.statements.compiled_queries import compile_kept, compile_partitions, compile_query
 from dprelease.statements.compiler import KEPT
-from dprelease.system.answered import answered
+from dprelease.system.answered import reraise_handler_errors
 from dprelease.system.forks import Maker
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Engine(Recording):
         return self._inputs[0].physical
 
     @property
-    def joined(self) -> dict[str, str]:
+    def joined_types(self) -> dict[str, str]:
         """Return those of the joined table."""
         return self._inputs[1].physical if len(self._inputs) > 1 else {}
 
@@ -147,7 +147,7 @@ class Engine(Recording):
             if query.join is not None:
                 refuse_duplicates(query, self._inputs[1], self._unique, self._ask)
             with told_at(self._inputs):
-                self._compiled = query, compile_query(query, self.physical, self.joined)
+                self._compiled = query, compile_query(query, self.physical, self.joined_types)
         return self._compiled[1]
 
     def expect(self, queries: Sequence[Query]) -> None:
@@ -160,7 +160,7 @@ class Engine(Recording):
         if any(query.unit.id is not None for query in queries):
             from dprelease.exact.bounding.held_rows import SharedRows
 
-            self._rows = SharedRows(queries, self._held)
+            self._rows = SharedRows(queries, self._load_shared_rows)
 
     def run(self, query: Query) -> ExactTable:
         """Return the true aggregates of every cell, zero where there is no row.
@@ -175,14 +175,14 @@ class Engine(Recording):
     def _read(self, query: Query) -> ExactTable:
         """Return the true table of one query by itself."""
         compiled, bounded = self.compile(query), None
-        held = self._sorted.vectors(query, self.physical, self.joined)
+        held = self._sorted.vectors(query, self.physical, self.joined_types)
         if held is not None:
             self.refuse_change()
             return ExactTable(query.name, query.keys.size, held)
         if query.finest is not None:
-            compiled = self._families.compile(query, self.physical, self.joined)
+            compiled = self._families.compile(query, self.physical, self.joined_types)
         elif query.unit.id is not None:
-            bounded = self._bounded(query)
+            bounded = self._limit_in_memory(query)
         size = query.keys.size
         if bounded is None:
             self._register(self._reader.tables(compiled, size))
@@ -200,20 +200,20 @@ class Engine(Recording):
         from dprelease.exact.scanned import fill
         from dprelease.statements.scan import compile_scan
 
-        compiled = compile_scan(scan, self.physical, self.joined)
+        compiled = compile_scan(scan, self.physical, self.joined_types)
         self._register(compiled.key_tables)
 
-        def filled(link: duckdb.DuckDBPyConnection) -> Scanned | None:
+        def fill_from_batches(link: duckdb.DuckDBPyConnection) -> Scanned | None:
             with closing(batches(link, compiled.sql, compiled.wide)) as stream:
                 return fill(stream, compiled.filled)
 
-        scanned = self._read_rows(filled)
+        scanned = self._read_rows(fill_from_batches)
         self.refuse_change()
         return scanned
 
-    def _bounded(self, query: Query) -> Compiled | None:
+    def _limit_in_memory(self, query: Query) -> Compiled | None:
         """Return statements over rows that were bounded in memory; None if they can't be."""
-        sql, compiled = compile_kept(query, self.physical, self.joined)
+        sql, compiled = compile_kept(query, self.physical, self.joined_types)
         unit, cells = query.unit, query.keys.size
         if not sql:  # nothing is asked of rows: their keys were found already
             return compiled
@@ -221,26 +221,30 @@ class Engine(Recording):
         shared = None if self._rows is None else self._rows.of(query)
         if shared is not None:
             rows, columns = shared
-            self._connection.register(KEPT, rows.kept(self._connection, columns, unit, cells))
+            self._connection.register(
+                KEPT, rows.select_rows(self._connection, columns, unit, cells)
+            )
             return compiled
         self._register(compiled.key_tables)
         return compiled if self._bound(sql, unit, cells) else None
 
     def _bound(self, sql: str, unit: PrivacyUnit, cells: int) -> bool:
         """Make the table of the rows that count; False, with no table, if memory can't hold it."""
-        from dprelease.exact.bounding.bounding_in_memory import bounded
+        from dprelease.exact.bounding.bounding_in_memory import limit_contributions
 
-        done = self._read_rows(lambda link: bounded(link, sql, unit, cells))
+        done = self._read_rows(lambda link: limit_contributions(link, sql, unit, cells))
         if not done:
             self._forget()
         return done
 
-    def _held(self, sources: Together, taken: int) -> tuple[HeldRows, CompiledRows] | None:
+    def _load_shared_rows(
+        self, sources: Together, taken: int
+    ) -> tuple[HeldRows, CompiledRows] | None:
         """Return the rows that several queries bound, if they fit beside `taken` other bytes."""
         from dprelease.exact.bounding.held_rows import HeldRows
         from dprelease.statements.rows_of_ids import compile_rows
 
-        compiled = compile_rows(sources, self.physical, self.joined)
+        compiled = compile_rows(sources, self.physical, self.joined_types)
         self._register(compiled.key_tables)
         rows = self._read_rows(lambda link: HeldRows.read(link, compiled, taken))
         return None if rows is None else (rows, compiled)
@@ -248,7 +252,7 @@ class Engine(Recording):
     def refuse_change(self) -> None:
         """Raise DP-DATA-007 if a file changed since it was opened."""
         for given in self._inputs:
-            if given.changed:
+            if given.has_changed:
                 raise DataError("DP-DATA-007", table=given.declared.table.name, state=State.READ)
 
     def _forget(self) -> None:
@@ -264,7 +268,7 @@ class Engine(Recording):
             As `run`.
         """
         self.compile(query)
-        sql = compile_partitions(query, self.physical, self.joined)
+        sql = compile_partitions(query, self.physical, self.joined_types)
         columns = self._read_rows(lambda link: link.execute(sql).fetchnumpy())
         self.refuse_change()
         return Partitions.of(list(columns["cell"]), np.asarray(columns["n"], dtype=np.int64))
@@ -322,7 +326,7 @@ class Engine(Recording):
         failure: DpReleaseError | None = None
         if not self._maker.is_here:
             raise DataError("DP-DATA-019", table=self.declared.table.name)
-        with answered():
+        with reraise_handler_errors():
             try:
                 if state is State.READ:  # relations are run no sooner than their rows are needed
                     for relation in self._inputs:
@@ -331,7 +335,7 @@ class Engine(Recording):
             except (duckdb.Error, MemoryError, OSError, ValueError, pa.ArrowException) as problem:
                 given = given or self._inputs[0]
                 code = "DP-DATA-006" if isinstance(problem, SHORT_OF_MEMORY) else code
-                fields = named(given.declared, given.opened is not None)
+                fields = source_fields(given.declared, given.opened is not None)
                 failure = DataError(code, state=state, **fields, format=given.kind)
         raise failure
 
@@ -344,7 +348,7 @@ class Engine(Recording):
             with told_at([given]):
                 self._introduce(given)
         self._floats = AskedFloats.of([given.physical for given in self._inputs], queries)
-        locks = locking([file for given in self._inputs for file in given.allowed])
+        locks = locking([file for given in self._inputs for file in given.accessible_paths])
         self._ask("; ".join([*self._floats.settings, *locks]), self._inputs[0])
 
     def _introduce(self, given: Input) -> None:
@@ -352,7 +356,7 @@ class Engine(Recording):
         if given.opened is not None:
             for statement in given.opened.attach:
                 self._ask(statement, given)
-            relation = self._checked(given, given.opened)
+            relation = self._relation_to_read(given, given.opened)
         self._learn(given.describe, given)
         if relation != given.relation:
             self._ask(f"CREATE VIEW {given.relation} AS SELECT * FROM {relation}", given)
@@ -364,7 +368,7 @@ class Engine(Recording):
         stored |= given.objects
         given.physical = {n: stored[n] for n in stored_columns(given.declared) if n in stored}
 
-    def _checked(self, given: Input, opened: Opened) -> str:
+    def _relation_to_read(self, given: Input, opened: Opened) -> str:
         """Return the relation to read: rows as they are stored, each by its own file's types."""
         source = given.declared.table.source
         if not opened.relation:

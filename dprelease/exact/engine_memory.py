@@ -9,7 +9,7 @@ import duckdb
 
 from dprelease.errors import DataError
 from dprelease.exact.inputs import Input
-from dprelease.exact.reading.sources import CSV_BUFFER, named
+from dprelease.exact.reading.sources import CSV_BUFFER, source_fields
 
 SHORT_OF_MEMORY = (MemoryError, duckdb.OutOfMemoryException)
 """What is raised where there is none left, which says nothing of a source."""
@@ -45,12 +45,12 @@ def refuse_little(link: duckdb.DuckDBPyConnection, inputs: Iterable[Input]) -> N
     for given in inputs:
         if given.opened is not None and given.kind in ("csv", "json_lines"):
             limit = memory_limit(link)
-            taken = _taken(given.kind, given.opened.sizes, threads_of(link))
+            taken = _memory_for_text_files(given.kind, given.opened.sizes, threads_of(link))
             if limit is not None and taken > limit:
-                raise DataError("DP-ENGINE-005", **named(given.declared), format=given.kind)
+                raise DataError("DP-ENGINE-005", **source_fields(given.declared), format=given.kind)
 
 
-def _taken(kind: str, sizes: Sequence[int], threads: int) -> int:
+def _memory_for_text_files(kind: str, sizes: Sequence[int], threads: int) -> int:
     """Return the least bytes that it takes to read text files of these sizes."""
     if kind == "csv":  # a thread reads a whole file: one buffer, and the next
         shares = sorted(min(size, 2 * CSV_BUFFER) + BESIDE for size in sizes)

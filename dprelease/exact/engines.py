@@ -93,7 +93,7 @@ def engine_kept(spec: ReleaseSpec) -> AbstractContextManager[None]:
     DataError
         DP-SPARK-003 or 004 if Spark can't be had.
     """
-    return kind_of_engine(spec.engine).kept(spec)
+    return kind_of_engine(spec.engine).keep_alive(spec)
 
 
 def open_engine(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import duckdb
 
 from dprelease.errors import DataError
-from dprelease.exact.asked_floats import needed
+from dprelease.exact.asked_floats import columns_to_read
 from dprelease.exact.connection import FEW_FILES, WITHOUT_METADATA_CACHE
 from dprelease.exact.reading.frames import object_columns, to_arrow
 from dprelease.exact.reading.relations import batches_of, is_relation
@@ -75,7 +75,7 @@ class Input:
         return self.opened.files if self.opened else ()
 
     @property
-    def changed(self) -> bool:
+    def has_changed(self) -> bool:
         """Return whether a file is not what it was before anything of it was read."""
         return self.opened is not None and self.opened.stamps != tuple(map(stamp, self.files))
 
@@ -87,7 +87,7 @@ class Input:
         return tuple(self.copies.get(file, file) for file in self.files)
 
     @property
-    def allowed(self) -> tuple[Path, ...]:
+    def accessible_paths(self) -> tuple[Path, ...]:
         """Return what the engine may open: what it reads, and what links there lead to."""
         links = [file for file in self.files if file in self.copies]
         return (*self.readable, *links)
@@ -188,7 +188,7 @@ def refuse_unstored(inputs: Sequence[Input], query: Query) -> None:
         keys of joins that a source compares otherwise than by their characters.
     """
     unit, pairs = query.unit.id, () if query.join is None else query.join.on
-    for i, (given, names) in enumerate(zip(inputs, needed(query), strict=False)):
+    for i, (given, names) in enumerate(zip(inputs, columns_to_read(query), strict=False)):
         refuse_lacking(given, names)
         if unit in names and is_no_id(given.physical[unit]):
             raise DataError("DP-DATA-005", place=place_of(given.declared, unit), column=unit)

@@ -8,14 +8,14 @@ import duckdb
 
 from dprelease.errors import QueryError
 from dprelease.exact.connection import Config, without_progress
-from dprelease.system.answered import answered
+from dprelease.system.answered import reraise_handler_errors
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
 
-def computed(noised: pa.Table, statement: str, name: str) -> pa.Table:
+def run_statement(noised: pa.Table, statement: str, name: str) -> pa.Table:
     """Return what a statement computes from a noised table, registered under a name.
 
     The connection reaches no file, no network and no Python variable.
@@ -29,7 +29,7 @@ def computed(noised: pa.Table, statement: str, name: str) -> pa.Table:
     connection = duckdb.connect(config=config)
     failed = False
     try:
-        with answered():
+        with reraise_handler_errors():
             connection.register(name, noised)
             without_progress(connection)
             connection.execute("SET lock_configuration = true")

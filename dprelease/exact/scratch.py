@@ -16,7 +16,7 @@ from pathlib import Path
 
 from dprelease.system.forks import Maker
 from dprelease.system.locks import Lock
-from dprelease.system.undisturbed import undisturbed
+from dprelease.system.undisturbed import defer_signals
 
 LOCK = "held"
 """The file in a private folder that its owner has locked."""
@@ -38,17 +38,17 @@ def private_folder(parent: Path, prefix: str, again: Path | None = None) -> Iter
     made: tuple[Path, Lock] | None = None
     maker = Maker()
     try:
-        with undisturbed():
-            made = _made(parent, prefix, again)
+        with defer_signals():
+            made = _make_folder(parent, prefix, again)
         yield made[0]
     finally:
         if made is not None and maker.is_here:
-            with undisturbed():
+            with defer_signals():
                 shutil.rmtree(made[0], ignore_errors=True)
                 made[1].let_go()
 
 
-def _made(parent: Path, prefix: str, again: Path | None) -> tuple[Path, Lock]:
+def _make_folder(parent: Path, prefix: str, again: Path | None) -> tuple[Path, Lock]:
     """Return a new folder and its lock.
 
     Between the two it may pass for one that was left, and be removed: then another one is made.
@@ -79,7 +79,7 @@ def remove_stale(parent: Path, prefix: str) -> None:
 
     Spilled rows survive a kill; the next run removes them.
     """
-    for folder in named(parent, prefix):
+    for folder in folders_with_prefix(parent, prefix):
         with contextlib.suppress(OSError):  # held, gone meanwhile, or not ours to remove
             lock = Lock.take(folder / LOCK)
             if lock is not None:
@@ -87,7 +87,7 @@ def remove_stale(parent: Path, prefix: str) -> None:
                 lock.let_go()
 
 
-def named(parent: Path, prefix: str) -> list[Path]:
+def folders_with_prefix(parent: Path, prefix: str) -> list[Path]:
     """Return the folders of this user whose names have a prefix; none where that can't be told."""
     folders = []
     with contextlib.suppress(OSError), os.scandir(parent) as entries:

@@ -12,7 +12,7 @@ import numpy as np
 
 from dprelease.exact.results.stored import WIDTH
 from dprelease.exact.results.true_table import DenseProfile, Held, Integers, Profile
-from dprelease.exact.results.vectors import HELD, MOST_ROWS, counted, grouped, summed
+from dprelease.exact.results.vectors import HELD, MOST_ROWS, count_places, read_vectors, sum_rows
 from dprelease.statements.compiled import Compiled, KeyTable, ProfileSql
 
 MOST_PLACES = 2**25
@@ -49,7 +49,7 @@ class TableReader:
         most = {name: added[name] for name in compiled.columns}
         if size >= MANY_CELLS:
             return self._many(compiled, most, size)
-        columns = self._fetched(compiled.sql)
+        columns = self._fetch_vectors(compiled.sql)
         cells = columns["cell"]
         vectors: dict[str, Held] = {}
         for i, name in enumerate(compiled.columns):
@@ -62,7 +62,7 @@ class TableReader:
         """Return vectors of more cells than are fetched at once."""
         if compiled.rows and max(most.values()) < 2**62 // MOST_ROWS:
             sums = self.attempt(
-                lambda link: summed(link, compiled.rows, most, size, self.scratch),
+                lambda link: sum_rows(link, compiled.rows, most, size, self.scratch),
             )
             if sums is not None:
                 return sums
@@ -71,7 +71,7 @@ class TableReader:
 
             return ascending(self.attempt, compiled.sql, compiled.columns, size)
         return self.attempt(
-            lambda link: grouped(link, compiled.sql, compiled.columns, size, self.scratch),
+            lambda link: read_vectors(link, compiled.sql, compiled.columns, size, self.scratch),
         )
 
     def profiles(self, compiled: Compiled, size: int) -> dict[str, Profile | DenseProfile]:
@@ -83,12 +83,12 @@ class TableReader:
     def _profile(self, asked: ProfileSql, size: int) -> Profile | DenseProfile:
         places = size * asked.candidates
         if places > MOST_PLACES:
-            columns = self._fetched(asked.grouped)
+            columns = self._fetch_vectors(asked.grouped)
             return Profile.of(columns["cell"], columns["v"], columns["n"], size)
-        counts = self.attempt(lambda link: counted(link, asked, size))
+        counts = self.attempt(lambda link: count_places(link, asked, size))
         return DenseProfile.of(counts.reshape(size, asked.candidates), own=True)
 
-    def _fetched(self, sql: str) -> dict[str, Integers]:
+    def _fetch_vectors(self, sql: str) -> dict[str, Integers]:
         # Rows are fetched inside the attempt: the engine is lazy, and may fail only now.
         columns = self.attempt(lambda link: link.execute(sql).fetchnumpy())
         return {name: np.asarray(column, dtype=np.int64) for name, column in columns.items()}

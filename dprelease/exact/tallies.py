@@ -15,7 +15,7 @@ import duckdb
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.inputs import Input
 from dprelease.exact.reading.plain import Packing
-from dprelease.exact.reading.plain import opened as open_raw
+from dprelease.exact.reading.plain import open_file as open_raw
 from dprelease.exact.settings import Settings
 from dprelease.query.resolve import Query
 from dprelease.schema.source_texts import UTF_8
@@ -49,16 +49,16 @@ class TallyingEngine(Engine):
             As `Engine.run`.
         """
         self.compile(query)
-        lost = compile_lost_rows(query, self.physical, self.joined)
+        lost = compile_lost_rows(query, self.physical, self.joined_types)
         self._register(lost.key_tables)
 
-        def counted(link: duckdb.DuckDBPyConnection) -> tuple[list[Any], list[Any]]:
+        def count_rows(link: duckdb.DuckDBPyConnection) -> tuple[list[Any], list[Any]]:
             (stored,), (asked,) = (
                 link.execute(sql).fetchall() for sql in (lost.stored, lost.asked)
             )
             return list(stored), list(asked)
 
-        stored, asked = self._read_rows(counted)
+        stored, asked = self._read_rows(count_rows)
         lines = self._read_rows(lambda _link: _lines(self._inputs[0]))
         self.refuse_change()
         return Tallies(
@@ -89,7 +89,7 @@ def _lines(given: Input) -> int | None:
     if source.encoding.startswith("utf-16"):
         return None
     header = source.kind == "csv"
-    packing = Packing(UTF_8, source.compressed, returns=not header)
+    packing = Packing(UTF_8, source.effective_compression, returns=not header)
     return sum(_of_file(file, packing) - header for file in given.files)
 
 

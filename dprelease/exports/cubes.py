@@ -71,7 +71,7 @@ class Cube:
         self, release: PublishedRelease, categories: Mapping[str, Sequence[Any]]
     ) -> Iterator[Observation]:
         """Yield the numbers of every row, in their order; those of a row stand side by side."""
-        empty = emptied(release, self.table)
+        empty = suppressed_columns(release, self.table)
         flags = {c.of: c.name for c in self.table.of_role(Role.FLAG) if c.name == c.of + UNRELIABLE}
         sizes = [len(values) for values in categories.values()]
         strides = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
@@ -80,7 +80,7 @@ class Cube:
             for (name, values), stride in zip(categories.items(), strides, strict=True):
                 cells += stride * _places(batch.column(name), values)
             columns = [
-                _told(batch, column, flags.get(column.name), column.name in empty)
+                _texts_and_statuses(batch, column, flags.get(column.name), column.name in empty)
                 for column in self.numbers
             ]
             for row, cell in enumerate(cells.tolist()):
@@ -120,7 +120,7 @@ def _places(column: pa.Array, values: Sequence[Any]) -> Any:
     return places.to_numpy(zero_copy_only=False).astype(np.int64)
 
 
-def _told(
+def _texts_and_statuses(
     batch: pa.RecordBatch, column: ColumnMetadata, flag: str | None, emptied: bool
 ) -> tuple[list[str | None], list[str]]:
     """Return the texts of a column's numbers, None for missing ones, and their statuses."""
@@ -137,7 +137,7 @@ def _told(
     return numbers, statuses
 
 
-def emptied(release: PublishedRelease, table: TableMetadata) -> set[str]:
+def suppressed_columns(release: PublishedRelease, table: TableMetadata) -> set[str]:
     """Return the columns whose small values are left empty, as the manifest says."""
     return {
         column

@@ -99,7 +99,7 @@ def _of_csv(release: PublishedRelease, folder: Path) -> Iterator[dict[str, Any]]
     for laid in tables:
         path = csv_file(laid.table)
         resource = _resource(laid.table, path, "csv", "text/csv")
-        resource |= {"encoding": "utf-8", **_held(folder / path)}
+        resource |= {"encoding": "utf-8", **_size_and_hash(folder / path)}
         yield {**resource, "schema": _schema(laid, release.metadata, by_key)}
     for key, path in lists.items():
         fields = [{"name": "code", "type": _type(key.column), "constraints": {"required": True}}]
@@ -113,7 +113,7 @@ def _of_csv(release: PublishedRelease, folder: Path) -> Iterator[dict[str, Any]]
             "format": "csv",
             "mediatype": "text/csv",
             "encoding": "utf-8",
-            **_held(folder / path),
+            **_size_and_hash(folder / path),
             "schema": _whole_schema({"fields": fields, "primaryKey": ["code"]}),
         }
 
@@ -134,11 +134,11 @@ def _of_files(release: PublishedRelease, recorded: Mapping[str, Any]) -> dict[st
     """Return bytes and digest of a table's file; of parts their names and bytes together."""
     names = list(digests_of(recorded))
     if names == [recorded["name"]]:
-        return _held(release.folder / names[0], recorded["sha256"])
+        return _size_and_hash(release.folder / names[0], recorded["sha256"])
     return {"path": names, "bytes": sum((release.folder / n).stat().st_size for n in names)}
 
 
-def _held(path: Path, digest: str | None = None) -> dict[str, Any]:
+def _size_and_hash(path: Path, digest: str | None = None) -> dict[str, Any]:
     return {"bytes": path.stat().st_size, "hash": f"sha256:{digest or sha256_of(path)}"}
 
 

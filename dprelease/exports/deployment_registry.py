@@ -89,7 +89,7 @@ def registry_record(release: PublishedRelease) -> Part:
 
 def _basic(about: About, metadata: Metadata) -> Part:
     described = about.description.get("en") or about.description.get(metadata.language)
-    return _known(
+    return _drop_missing(
         name=about.title,
         data_curators=[{"data_curator_name": about.publisher}] if about.publisher else None,
         description=described,
@@ -99,7 +99,7 @@ def _basic(about: About, metadata: Metadata) -> Part:
 
 
 def _variant(record: Mapping[str, Any]) -> Part:
-    return _known(
+    return _drop_missing(
         variant_name=VARIANTS[record["dp_variant"]],
         data_domain=_points(_domains(record)),
         unprotected_quantities=_points(record["unprotected_quantities"]),
@@ -166,7 +166,7 @@ def _readings(record: Mapping[str, Any]) -> Iterator[str]:
 
 def _implementation(record: Mapping[str, Any], about: About) -> Part:
     tool = record["tool"]
-    return _known(
+    return _drop_missing(
         mechanisms=_points(_mechanisms(record)),
         composition=record["composition"],
         post_processing=_points(_steps(record)),
@@ -225,7 +225,7 @@ def _points(texts: Iterable[str]) -> str | None:
     return "".join(f"- {text}\n" for text in texts) or None
 
 
-def _known(**fields: Any) -> Part:
+def _drop_missing(**fields: Any) -> Part:
     return {name: value for name, value in fields.items() if value not in (None, "")}
 
 

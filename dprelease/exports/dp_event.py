@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.documents.metadata import Metadata
-from dprelease.exports.accountants.events import told, tree_of
+from dprelease.exports.accountants.events import accountant_events, tree_of
 from dprelease.exports.export import Problem, PublishedRelease
 from dprelease.privacy.event import Event
 
@@ -43,7 +43,7 @@ def event_record(record: Mapping[str, Any]) -> dict[str, Any]:
     What is published without noise, outside of the guarantee, is in no event, and listed.
     """
     measurements = record["measurements"]
-    several = told([Event.from_json(one) for one in measurements])
+    several = accountant_events([Event.from_json(one) for one in measurements])
     kinds = {one.kind for one in several}
     accountant = "RdpAccountant" if "ZCDpEvent" in kinds else "PLDAccountant"
     return {

@@ -45,7 +45,7 @@ class Problem:
     column: str | None = None
 
     @property
-    def told(self) -> str:
+    def message(self) -> str:
         """Return it in words, with what it is about before them."""
         spot = ".".join(part for part in (self.table, self.column) if part is not None)
         return f"'{spot}': {self.words}" if spot else self.words

@@ -15,7 +15,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TextIO
 
-from dprelease.documents.metadata import ColumnMetadata, Metadata, Role, TableMetadata, written
+from dprelease.documents.metadata import ColumnMetadata, Metadata, Role, TableMetadata, code_text
 from dprelease.exports.cubes import Cube, Observation, cube_of
 from dprelease.exports.export import Problem, PublishedRelease
 from dprelease.exports.names import in_first, is_address, parent
@@ -68,7 +68,7 @@ def _title(table: TableMetadata, metadata: Metadata) -> str:
     return in_first(table.label, metadata) or table.name
 
 
-def _said(metadata: Metadata) -> dict[str, Any]:
+def _dataset_metadata(metadata: Metadata) -> dict[str, Any]:
     """Return what is said of the release, with the words that the format has for it."""
     about = metadata.about
     notes = [in_first(note, metadata) for note in (about.description, *about.notes)]
@@ -116,7 +116,7 @@ def _head(
     while metric in dimensions:
         metric += "_"
     dimensions[metric] = _metric(cube, metadata)
-    said = _said(metadata)
+    said = _dataset_metadata(metadata)
     notes = [in_first(note, metadata) for note in (table.description, *table.footnotes)]
     notes = [*said.pop("note", []), *(note for note in notes if note)]
     extension = {**said.pop("extension", {}), "status": {"label": STATUS}}
@@ -156,10 +156,10 @@ def _write_items(file: TextIO, name: str, marks: str, items: Iterator[str]) -> N
 
 
 def _dimension(key: ColumnMetadata, values: Iterable[Any], metadata: Metadata) -> dict[str, Any]:
-    codes = [written(value) for value in values]
+    codes = [code_text(value) for value in values]
     language = metadata.language
     labels = {} if key.codes is None else key.codes.labels
-    named = {written(value): texts.get(language, "") for value, texts in labels.items()}
+    named = {code_text(value): texts.get(language, "") for value, texts in labels.items()}
     label = {code: named.get(code) or code for code in codes} if any(named.values()) else {}
     category: dict[str, Any] = {"index": codes, **({"label": label} if label else {})}
     if len(codes) == 1 and not label:

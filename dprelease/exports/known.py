@@ -68,5 +68,5 @@ def findings(
             continue
         for one in export.problems(metadata):
             yield DeclarationError(
-                "DP-EXPORT-002", place=place, format=name, problem=one.told.rstrip(".")
+                "DP-EXPORT-002", place=place, format=name, problem=one.message.rstrip(".")
             )

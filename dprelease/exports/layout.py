@@ -21,7 +21,7 @@ from dprelease.documents.metadata import (
     Metadata,
     Role,
     TableMetadata,
-    written,
+    code_text,
 )
 from dprelease.exports.export import PublishedRelease
 from dprelease.schema.mistakes.nearest import nearest
@@ -82,7 +82,7 @@ class Laid:
             names = [column.told.name for column in self.columns]
             yield from release.batches(self.table, names)
             return
-        yield from _turned(self, self.turned, release)
+        yield from _pivot_blocks(self, self.turned, release)
 
 
 def laid_out(table: TableMetadata, metadata: Metadata) -> Laid:
@@ -156,10 +156,12 @@ def _wide_columns(
             yield LaidColumn(one.name, one, total=True)
     for code in key.codes.values if key.codes else ():
         # Names of columns have no dot, so that no two of these are the same.
-        yield from (LaidColumn(f"{one.name}.{written(code)}", one, code) for one in rest)
+        yield from (LaidColumn(f"{one.name}.{code_text(code)}", one, code) for one in rest)
 
 
-def _turned(laid: Laid, key: ColumnMetadata, release: PublishedRelease) -> Iterator[pa.RecordBatch]:
+def _pivot_blocks(
+    laid: Laid, key: ColumnMetadata, release: PublishedRelease
+) -> Iterator[pa.RecordBatch]:
     """Yield a wide table, whole blocks of the long one at a time.
 
     A block has the rows in which no key before the turned one changes: for each value of that one,

@@ -53,13 +53,13 @@ def write_formats(
     beside = dict(release.beside)
     for name in names:
         progress(name)
-        files, record = _written(name, replace(release, beside=beside), folder, trial)
+        files, record = _write_format(name, replace(release, beside=beside), folder, trial)
         beside[name] = files
         records.append({**record, "packages": versions_of(export_of(name))})
     return records
 
 
-def _written(
+def _write_format(
     name: str, release: PublishedRelease, folder: Path, trial: Place | None
 ) -> tuple[list[str], dict[str, Any]]:
     """Write one format; return its files, and what the manifest says of them. Raises as above.

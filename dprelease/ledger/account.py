@@ -57,7 +57,7 @@ class Account:
     together holds between tables that agree in it."""
 
     @property
-    def counted(self) -> str:
+    def privacy_measure(self) -> str:
         """Return "epsilon" for a pure budget, else "rho"."""
         return EPSILON if self.rho is None and self.delta == 0 else RHO
 
@@ -131,7 +131,7 @@ class Charge:
 def price(account: Account, events: Sequence[Event]) -> float:
     """Return what events cost in what the account counts, rounded up; maybe infinite."""
     vectors = vectors_of(events)
-    if account.counted == RHO:
+    if account.privacy_measure == RHO:
         return rho_of(vectors)
     pure = pure_epsilon(vectors)
     return math.inf if pure is None else round_up(pure)

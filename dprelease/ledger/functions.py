@@ -13,7 +13,7 @@ from dprelease.ledger.account import Charge
 from dprelease.ledger.history import State
 
 
-def told(charge: Charge) -> dict[str, Any]:
+def invariants_record(charge: Charge) -> dict[str, Any]:
     """Return what an entry tells of what a release publishes exactly; nothing where nothing is."""
     if not charge.exactly:
         return {}

@@ -149,9 +149,9 @@ class State:
 
     def _sign(self, entry: Entry) -> str | None:
         """Return why an entry is not signed as it has to be; take over a new list of signers."""
-        new = signed_entries.listed(entry) if entry.kind == SIGNERS else None
+        new = signed_entries.signers_of_entry(entry) if entry.kind == SIGNERS else None
         problem = signed_entries.problem_of(
-            entry, self.signers or new or signed_entries.listed(entry), self.latest
+            entry, self.signers or new or signed_entries.signers_of_entry(entry), self.latest
         )
         self.signers = new or self.signers
         return problem
@@ -203,7 +203,7 @@ class State:
             return self.accounts[table].amount
         return sum((Fraction(float(charge["price"])) for charge in charges), Fraction(0))
 
-    def left(self, table: str, period: int | None = None) -> Fraction:
+    def remaining_budget(self, table: str, period: int | None = None) -> Fraction:
         """Return what is left of a budget, and of one that renews, in a period."""
         return max(Fraction(0), self.accounts[table].amount - self.spent(table, period))
 

@@ -24,7 +24,7 @@ class Process:
     @classmethod
     def this(cls) -> Self:
         """Return the running process."""
-        return cls(platform.node(), os.getpid(), _started(os.getpid()) or "")
+        return cls(platform.node(), os.getpid(), _start_time(os.getpid()) or "")
 
     @property
     def is_here(self) -> bool:
@@ -43,7 +43,7 @@ class Process:
             return True
         except PermissionError:
             pass
-        started = _started(self.pid)
+        started = _start_time(self.pid)
         return started is not None and started != self.started
 
     def to_json(self) -> dict[str, object]:
@@ -51,7 +51,7 @@ class Process:
         return {"host": self.host, "pid": self.pid, "started": self.started}
 
 
-def _started(pid: int) -> str | None:
+def _start_time(pid: int) -> str | None:
     """Return when a process started, in the kernel's ticks since boot; None where none is told."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")

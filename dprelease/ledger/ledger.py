@@ -22,7 +22,7 @@ from dprelease.errors import Charge as Spent
 from dprelease.ledger import periods
 from dprelease.ledger.account import Account, Charge, fits_alone, not_allowed, price
 from dprelease.ledger.chain import Entry
-from dprelease.ledger.functions import refuse_renamed, told
+from dprelease.ledger.functions import invariants_record, refuse_renamed
 from dprelease.ledger.history import (
     ImpossibleEntry,
     Reservation,
@@ -44,7 +44,7 @@ from dprelease.ledger.steps import (
     SIGNERS,
     problem_of,
 )  # fmt: skip
-from dprelease.ledger.store import Store, damaged, unwritable
+from dprelease.ledger.store import Store, damage_error, unwritable
 from dprelease.privacy.event import Event
 from dprelease.signatures.sshsig import ENTRIES, fingerprint
 from dprelease.system.locks import Lock
@@ -116,7 +116,7 @@ class Ledger:
         now = moment_of(time)
         at = now if state.latest is None else max(now, state.latest)
         verdict = state.signers.judge(self.key.public, ENTRIES, at)
-        if not verdict.allowed:
+        if not verdict.is_accepted:
             problem = verdict.refusal or "it is not one of them"
             who = fingerprint(self.key.public)
             raise LedgerError("DP-LEDGER-016", name=self.path.name, who=who, problem=problem)
@@ -133,7 +133,7 @@ class Ledger:
             return State.of(store.entries())
         except ImpossibleEntry as impossible:
             problem = str(impossible)
-        raise damaged(self.path, problem)
+        raise damage_error(self.path, problem)
 
     def history(self) -> list[Entry]:
         """Return all entries; raises LedgerError for a broken chain."""
@@ -159,15 +159,15 @@ class Ledger:
         accounts = opened.accounts
         self._signing(opened, _now())
         # Prices take long, and nobody waits for them: accounts never change.
-        priced = [self.priced(accounts, charge) for charge in charges]
-        name, lock = self._named()
+        priced = [self.with_cost(accounts, charge) for charge in charges]
+        name, lock = self._new_name_and_lock()
         state = RunState() if state is None else state
         state.charge = Spent.HELD  # an interrupt may come as soon as it is written
         try:
             with Store.open(self.path) as store, store.transaction():
                 self._settle_abandoned(store)
                 known, now = self._state(store), _now()
-                held = [self._held(known, charge, cost, now) for charge, cost in priced]
+                held = [self._charge_record(known, charge, cost, now) for charge, cost in priced]
                 body = {
                     "kind": RESERVE,
                     "id": name,
@@ -187,7 +187,7 @@ class Ledger:
             lock.let_go()
             raise
 
-    def _named(self) -> tuple[str, Lock]:
+    def _new_name_and_lock(self) -> tuple[str, Lock]:
         """Return a new name, and the lock that holds it from now on."""
         failure: LedgerError | None = None
         while failure is None:
@@ -208,7 +208,7 @@ class Ledger:
                 self._step(name, CANCEL, {"why": "it could not be written"})
             state.charge = Spent.NONE
 
-    def priced(self, accounts: Mapping[str, Account], charge: Charge) -> tuple[Charge, float]:
+    def with_cost(self, accounts: Mapping[str, Account], charge: Charge) -> tuple[Charge, float]:
         """Return a charge and its price; raises as `reserve` for what the accounts can't count."""
         account = accounts.get(charge.table)
         if account is None:
@@ -228,12 +228,12 @@ class Ledger:
                 raise not_allowed(self.path.name, account, name)
         return charge, price(account, charge.events)
 
-    def _held(self, state: State, charge: Charge, cost: float, now: str) -> dict[str, Any]:
+    def _charge_record(self, state: State, charge: Charge, cost: float, now: str) -> dict[str, Any]:
         """Return the record of a charge that fits; raise the reason why it does not."""
         account = state.accounts[charge.table]
         refuse_renamed(state, charge, self.path.name)
         period = open_period(state, charge.table, moment_of(now))
-        left = state.left(charge.table, period)
+        left = state.remaining_budget(charge.table, period)
         takes_all = False
         if not 0.0 <= cost <= left:  # so that what is no number never fits
             untouched = not any(True for _ in state.charges(charge.table, period))
@@ -243,10 +243,10 @@ class Ledger:
         return {
             "table": charge.table,
             "price": repr(cost),
-            "counted": account.counted,
+            "counted": account.privacy_measure,
             "takes_all": takes_all,
             "events": [event.to_json() for event in charge.events],
-            **told(charge),
+            **invariants_record(charge),
             **({} if period is None else {"period": period}),
         }
 
@@ -257,7 +257,7 @@ class Ledger:
                 "DP-LEDGER-010",
                 table=account.table,
                 column=f"{unpriced.query}.{unpriced.column}",
-                counted=account.counted,
+                counted=account.privacy_measure,
             )
         raise BudgetError(
             "DP-BUDGET-091",
@@ -265,7 +265,7 @@ class Ledger:
             price=f"{cost:.6g}",
             left=f"{float(left):.6g}",
             amount=f"{float(account.amount):.6g}",
-            counted=account.counted,
+            counted=account.privacy_measure,
         )
 
     def read(self, reservation: Reservation) -> None:
@@ -306,7 +306,7 @@ class Ledger:
             self._append(store, state, body)
 
     @contextmanager
-    def reserved(
+    def reserve_for_block(
         self, charges: Sequence[Charge], title: str, state: RunState
     ) -> Iterator[Reservation]:
         """Charge a release for a block, and settle it at its end; raises as `reserve`.

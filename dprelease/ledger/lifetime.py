@@ -34,7 +34,7 @@ class Lifetime:
         return renewal is None or period is None or renewal.problem_at(period) is None
 
     @property
-    def elapsed(self) -> int:
+    def elapsed_periods(self) -> int:
         """Return how many periods there have been, the one that is now among them."""
         renewal, number = self.account.renewal, max(0, (self.period or 0) + 1)
         last = renewal.periods if renewal is not None else None
@@ -48,7 +48,7 @@ class Lifetime:
         return {
             "renewal": {
                 **self.record(),
-                "periods_so_far": self.elapsed,
+                "periods_so_far": self.elapsed_periods,
                 "charged_in_all": float(self.charged),
             }
         }
@@ -70,7 +70,7 @@ class Lifetime:
     def words(self) -> str:
         """Return in a few sentences what the renewal means for a person."""
         account, renewal = self.account, _of(self.account)
-        number, every = self.elapsed, renewal.every
+        number, every = self.elapsed_periods, renewal.every
         so_far = _amount(account, number)
         all_so_far = "the first period" if number == 1 else f"all {number} periods so far"
         period = self.period or 0

@@ -25,7 +25,7 @@ LIST = "signers"
 """What messages call a list that is in the ledger."""
 
 
-def listed(entry: Entry) -> Signers:
+def signers_of_entry(entry: Entry) -> Signers:
     """Return the list of an entry that has one; raises SignatureError for a text that is none."""
     return signers_of(str(entry.body["signers"]), LIST)
 
@@ -51,21 +51,21 @@ def problem_of(entry: Entry, signers: Signers, at: datetime | None) -> str | Non
     text = entry.body.get("signature")
     if not isinstance(text, str):
         return "it is not signed"
-    signature = _checked(text, signed_text(entry))
+    signature = _valid_signature(text, signed_text(entry))
     if signature is None:
         return "its signature is none of it"
     verdict = signers.judge(signature.public, ENTRIES, at or moment_of(str(entry.body["time"])))
-    if verdict.allowed:
+    if verdict.is_accepted:
         return None
     who = fingerprint(signature.public)
     return f"it is signed by {who}, {verdict.refusal or 'which is not one of the signers'}"
 
 
 @lru_cache(maxsize=1 << 14)
-def _checked(armored: str, message: bytes) -> Signature | None:
+def _valid_signature(armored: str, message: bytes) -> Signature | None:
     """Return a signature that holds; what was checked once is not checked again."""
     try:
-        signature = Signature.parsed(armored.encode())
+        signature = Signature.from_armor(armored.encode())
     except ValueError:
         return None
     known = signature.namespace == ENTRIES and signature.holds(message)

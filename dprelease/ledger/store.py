@@ -23,7 +23,7 @@ from dprelease.ledger.steps import SIGNERS
 from dprelease.signatures.sshsig import ENTRIES
 from dprelease.system.files import NoFile, reason_of, refuse_side_files
 from dprelease.system.forks import Maker, can_use_ledgers, parent_only
-from dprelease.system.json_text import MOST_BYTES, parsed
+from dprelease.system.json_text import MOST_BYTES, parse_json
 from dprelease.system.mounts import is_mounted
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Store:
             child that was forked while a ledger was open.
         """
         _refuse_second_names(path)
-        with _connected(path, "rw") as connection:
+        with _open_connection(path, "rw") as connection:
             store = cls(path, connection)
             store._check_format()
             yield store
@@ -93,13 +93,13 @@ class Store:
         """Make an empty ledger, unless the file is there already."""
         if os.path.exists(path):
             _refuse_second_names(path)
-        with _connected(path, "rwc") as connection:
+        with _open_connection(path, "rwc") as connection:
             store = cls(path, connection)
             with store.transaction():
                 if store._one("PRAGMA application_id") == APPLICATION:
                     return
                 if store._one("SELECT count(*) FROM sqlite_schema"):
-                    raise damaged(path, "it is a database of something else")
+                    raise damage_error(path, "it is a database of something else")
                 for statement in TABLES:
                     store._run(statement)
                 store._run("INSERT INTO head VALUES (1, 0, ?)", (START,))
@@ -108,7 +108,7 @@ class Store:
 
     def _check_format(self) -> None:
         if self._one("PRAGMA application_id") != APPLICATION:
-            raise damaged(self.path, "it is not a ledger")
+            raise damage_error(self.path, "it is not a ledger")
         written = self._one("PRAGMA user_version")
         if not 1 <= written <= FORMAT:
             raise LedgerError("DP-LEDGER-003", name=self.path.name, found=written, known=FORMAT)
@@ -120,16 +120,16 @@ class Store:
         """
         found = self._run("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name")
         if tuple(found) != SCHEMA:
-            raise damaged(self.path, ODD)
+            raise damage_error(self.path, ODD)
         if self._run("PRAGMA integrity_check(1)") != [("ok",)]:
-            raise damaged(self.path, UNREADABLE)
+            raise damage_error(self.path, UNREADABLE)
 
     def _one(self, query: str) -> int:
         return int(self._run(query)[0][0])
 
     def _run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Return all rows of a statement; raise LedgerError for what the database refuses."""
-        with _told(self.path):
+        with _translate_errors(self.path):
             return self._connection.execute(statement, values).fetchall()
 
     @contextmanager
@@ -177,20 +177,20 @@ class Store:
             head = self._run("SELECT number, digest FROM head")
         broken = first_break(rows)
         if broken is not None:
-            raise damaged(self.path, f"entry {broken} was changed, removed or put in")
+            raise damage_error(self.path, f"entry {broken} was changed, removed or put in")
         last = (rows[-1][0], rows[-1][3]) if rows else (0, START)
         if head != [last]:
-            raise damaged(self.path, f"the history was cut: it ends at entry {last[0]}")
+            raise damage_error(self.path, f"the history was cut: it ends at entry {last[0]}")
         return [Entry(n, self._body(n, text), before, digest) for n, text, before, digest in rows]
 
     def _body(self, number: int, text: str) -> dict[str, Any]:
         body: Any = None
         try:
-            body = parsed(text.encode())
+            body = parse_json(text.encode())
         except (ValueError, RecursionError):
-            raise damaged(self.path, f"entry {number} is no JSON") from None
+            raise damage_error(self.path, f"entry {number} is no JSON") from None
         if not is_entry(body):
-            raise damaged(self.path, f"entry {number}: it is no entry of a ledger")
+            raise damage_error(self.path, f"entry {number}: it is no entry of a ledger")
         return dict(body)
 
     def append(self, body: dict[str, Any], key: SigningKey | None = None) -> Entry:
@@ -201,7 +201,7 @@ class Store:
         number, previous = self._run("SELECT number, digest FROM head")[0]
         if key is not None:
             entry = Entry(number + 1, body, previous, "")
-            made = key.sign(signed_text(entry), ENTRIES).armored()
+            made = key.sign(signed_text(entry), ENTRIES).to_armor()
             body = {**body, "signature": made.decode("ascii")}
         if not is_entry(body):
             raise ValueError("this is no entry of a ledger")
@@ -228,9 +228,9 @@ def _refuse_second_names(path: Path) -> None:
     the journal takes back, whenever somebody comes by the first one again.
     """
     if _stat(path).st_nlink > 1:
-        raise damaged(path, "the file has a second name (a hard link)")
+        raise damage_error(path, "the file has a second name (a hard link)")
     if is_mounted(path):
-        raise damaged(path, "the file has a second name (it is mounted alone, not its folder)")
+        raise damage_error(path, "the file has a second name (it is mounted alone, not its folder)")
 
 
 def _refuse_odd_journals(path: Path) -> None:
@@ -275,7 +275,7 @@ def _refuse_forked(path: Path) -> None:
 
 
 @contextmanager
-def _connected(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
+def _open_connection(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
     with parent_only(breaks_ledgers=True) as held:
         _refuse_forked(path)
         maker = Maker()
@@ -291,24 +291,24 @@ def _connected(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
 
 def _connection(path: Path, mode: str) -> sqlite3.Connection:
     _refuse_odd_journals(path)
-    with _told(path):
+    with _translate_errors(path):
         uri = f"{path.absolute().as_uri()}?mode={mode}"
         # Transactions are begun by hand: the module would open none for SELECT.
         return sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)
 
 
 def _set_up(path: Path, connection: sqlite3.Connection) -> None:
-    with _told(path):
+    with _translate_errors(path):
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
         mode = connection.execute("PRAGMA journal_mode = DELETE").fetchone()[0]
         connection.execute("PRAGMA synchronous = EXTRA")
         if mode != "delete":
-            raise damaged(path, f"its journal is of another kind ({mode})")
+            raise damage_error(path, f"its journal is of another kind ({mode})")
         connection.execute("PRAGMA trusted_schema = OFF")
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _translate_errors(path: Path) -> Iterator[None]:
     """Turn the database's errors into ours.
 
     Python decodes what SQLite says of a damaged schema, which quotes it, and fails at bytes that
@@ -320,7 +320,7 @@ def _told(path: Path) -> Iterator[None]:
     except sqlite3.OperationalError as problem:
         failure = _operational(path, getattr(problem, "sqlite_errorname", ""))
     except (sqlite3.Error, UnicodeError, OverflowError):
-        failure = damaged(path, UNREADABLE)
+        failure = damage_error(path, UNREADABLE)
     if failure is not None:
         raise failure
 
@@ -329,7 +329,7 @@ def _operational(path: Path, name: str) -> LedgerError:
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return LedgerError("DP-LEDGER-004", name=path.name)
     if name == "SQLITE_READONLY_DBMOVED":
-        return damaged(path, "the file was removed or replaced while it was open")
+        return damage_error(path, "the file was removed or replaced while it was open")
     reasons = {
         "SQLITE_FULL": "the disk is full",
         "SQLITE_READONLY": "it is read-only",
@@ -341,7 +341,7 @@ def _operational(path: Path, name: str) -> LedgerError:
         if name.startswith(start):
             refused = OSError(ENDS[start], problem) if start in ENDS else None
             return LedgerError("DP-LEDGER-005", name=path.name, problem=problem, refused_by=refused)
-    return damaged(path, ODD)
+    return damage_error(path, ODD)
 
 
 def unwritable(path: Path, refused: OSError) -> LedgerError:
@@ -350,6 +350,6 @@ def unwritable(path: Path, refused: OSError) -> LedgerError:
     return LedgerError("DP-LEDGER-005", name=path.name, problem=problem, refused_by=refused)
 
 
-def damaged(path: Path, problem: str) -> LedgerError:
+def damage_error(path: Path, problem: str) -> LedgerError:
     """Return the error of a file that is no whole ledger."""
     return LedgerError("DP-LEDGER-002", name=path.name, problem=problem)

@@ -180,7 +180,7 @@ class PowerLoss(PrivacyLoss):
         return min(1.0, least_above(value, 128 + int(digits)))
 
     def _gain(self, start: float, epsilon: Fraction) -> arb:
-        y = self._refined(start, epsilon)
+        y = self._refine_root(start, epsilon)
         lost = ball(epsilon).exp() * power_tail.tail_ball(self.p, ball(self._move) - y)
         return power_tail.tail_ball(self.p, -y) - lost
 
@@ -205,7 +205,7 @@ class PowerLoss(PrivacyLoss):
             return float((-y) ** self.p * math.expm1(self.p * math.log1p(move / -y)))
         return float((move - y) ** self.p - abs(y) ** self.p)
 
-    def _refined(self, start: float, epsilon: Fraction) -> arb:
+    def _refine_root(self, start: float, epsilon: Fraction) -> arb:
         """Return a ball that surely holds the crossing: Newton steps, then signs on either side."""
         move, power = ball(self._move), arb(self.p)
         aim = ball(epsilon)
@@ -273,7 +273,7 @@ class PowerLoss(PrivacyLoss):
         ever faster. Above the true value by about 1e-5 of it and 4e-9 / (order - 1).
         """
         move = float(self._move)
-        far = self._settled(order, move)
+        far = self._tail_start(order, move)
         if far > power_tail.reach(self.p, 1e-280) or move > far:
             return math.inf
         y = np.linspace(-far, far + move, 20001)
@@ -288,7 +288,7 @@ class PowerLoss(PrivacyLoss):
         above = float(p[-1]) * math.exp((order - 1) * float(loss[-1]))
         return math.log((inside + beyond + above) * (1 + 2.0**-29)) / (order - 1)
 
-    def _settled(self, order: float, move: float) -> float:
+    def _tail_start(self, order: float, move: float) -> float:
         """Return a y beyond which the tilted density falls ever faster, and is below 1e-40."""
         far = power_tail.reach(self.p, 1e-40)
         while True:

@@ -120,9 +120,9 @@ class Optimal(Symmetric):
             DP-MECH-005 for a delta out of range, a shift above 512, another measure, or a scale at
             which the linear program has no certified solution.
         """
-        scale, delta, power = cls._checked(scale, sensitivity, place, **shape)
+        scale, delta, power = cls._check_arguments(scale, sensitivity, place, **shape)
         try:
-            return cls(scale, _solved(scale, delta, sensitivity.largest_shift, power))
+            return cls(scale, _solve_probabilities(scale, delta, sensitivity.largest_shift, power))
         except ArithmeticError:
             cls._refuse("scale", "one at which the linear program is solved to its digits", place)
 
@@ -132,13 +132,13 @@ class Optimal(Symmetric):
     ) -> bool:
         """Return whether scale, shift and shape are in range; solves nothing."""
         try:
-            cls._checked(scale, sensitivity, None, **shape)
+            cls._check_arguments(scale, sensitivity, None, **shape)
         except BudgetError:
             return False
         return True
 
     @classmethod
-    def _checked(
+    def _check_arguments(
         cls,
         scale: float,
         sensitivity: Sensitivity,
@@ -248,7 +248,7 @@ class Optimal(Symmetric):
 
 
 @lru_cache(maxsize=256)
-def _solved(scale: float, delta: float, shift: int, power: int) -> tuple[int, ...]:
+def _solve_probabilities(scale: float, delta: float, shift: int, power: int) -> tuple[int, ...]:
     """Return whole masses that are proved to be (shift / scale, delta)-private for the shift.
 
     What the solver's tolerance and the rounding lose is taken from delta beforehand, by the least
@@ -260,7 +260,7 @@ def _solved(scale: float, delta: float, shift: int, power: int) -> tuple[int, ..
     factor = 1 / whole_masses.rational_exp(-epsilon)  # <= exp(epsilon): the excess only grows
     for share in (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2):
         aim = delta * (1 - share)
-        masses = whole_masses.rounded(solve(float(epsilon), aim, shift, power), epsilon, aim)
+        masses = whole_masses.round_masses(solve(float(epsilon), aim, shift, power), epsilon, aim)
         if not whole_masses.admissible(masses):
             continue
         if whole_masses.excess(masses, factor, shift) <= Fraction(delta):
@@ -301,12 +301,12 @@ class OptimalLoss(PrivacyLoss):
         return float(np.max(pieces.high[np.isfinite(pieces.high)], initial=0.0))
 
     @property
-    def told(self) -> float:
+    def infinity_mass(self) -> float:
         """Return the probability of outputs that the other answer can't have, rounded up."""
         return self.delta(BEYOND_DIGITS)
 
     @cached_property
-    def _sorted(self) -> tuple[list[tuple[int, int]], list[int], list[int]]:
+    def _masses_by_loss(self) -> tuple[list[tuple[int, int]], list[int], list[int]]:
         """Return (P, Q) masses of losses above 0, largest loss first, and sums before each."""
         masses = self.law.masses + (0,) * self.shift
         ks = range(-((self.shift - 1) // 2), len(self.law.masses))
@@ -324,7 +324,7 @@ class OptimalLoss(PrivacyLoss):
         Below 0 by symmetry: delta(-e) = 1 - exp(-e) + exp(-e) delta(e).
         """
         edge = min(below(epsilon), BEYOND_DIGITS)
-        pairs, p, q = self._sorted
+        pairs, p, q = self._masses_by_loss
 
         def value() -> arb:
             factor = ball(abs(edge)).exp()

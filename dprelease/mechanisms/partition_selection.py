@@ -102,7 +102,7 @@ class PartitionSelection(Randomizer):
         fall = (-(n - turn) * epsilon).exp()
         return (1 - fall) * (1 + delta / grow) + fall * last
 
-    def selected(self, units: Integers, bits: BitSource) -> Flags:
+    def select(self, units: Integers, bits: BitSource) -> Flags:
         """Return (n,) whether each key is selected, exactly with its probability; a word a key."""
         words = bits.words(len(units))
         counts, places = np.unique(units, return_inverse=True)
@@ -111,10 +111,10 @@ class PartitionSelection(Randomizer):
         selected = u < p
         close = np.abs(u - p) <= np.maximum(p * FLOAT_ERROR, 2.0**-62)
         for i in np.flatnonzero(close & (units > 0)).tolist():
-            selected[i] = self._settled(int(units[i]), LazyUniform(bits, int(words[i])))
+            selected[i] = self._decide_exactly(int(units[i]), LazyUniform(bits, int(words[i])))
         return selected & (units > 0)
 
-    def _settled(self, n: int, uniform: LazyUniform) -> bool:
+    def _decide_exactly(self, n: int, uniform: LazyUniform) -> bool:
         return uniform.place(lambda: [self.probability(n), arb(1)]) == 0
 
     def losses(self, shift: int) -> tuple[ApproximateLoss, ...]:

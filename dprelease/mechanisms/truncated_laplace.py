@@ -35,10 +35,10 @@ from dprelease.numerics.moments import Moments, of_density, of_tails
 from dprelease.privacy.losses.truncation import (
     Ends,
     TruncatedLoss,
-    balanced,
     bounds,
     near_other_end,
     other_end,
+    symmetric_length,
 )
 from dprelease.privacy.unit import Sensitivity
 
@@ -171,7 +171,7 @@ class TruncatedLaplace(RealQuantile):
     @classmethod
     def _best(cls, ends: Ends, side: str) -> tuple[float, float]:
         """Return the lengths below and above that have the least mean absolute error."""
-        even = balanced(ends)
+        even = symmetric_length(ends)
         if side == "none":
             return even, even
         least = max(bounds(ends)[0] * (1 + 2.0**-30), float(ends.shift))

@@ -11,7 +11,7 @@ from dprelease.exact.answering import Answering
 from dprelease.exact.results.partitions import Partitions
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.partition_selection import PartitionSelection
-from dprelease.noise.noised_vectors import FreshNoise, NoisyTable, perturbed, regrouped
+from dprelease.noise.noised_vectors import FreshNoise, NoisyTable, perturb_in_batches, rebatch
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.numerics.lattice import Integers, largest, sample
 from dprelease.planning.plan import PlannedColumn
@@ -32,7 +32,7 @@ class Answer:
         return self.columns[0].query
 
 
-def answered(engine: Answering, columns: Sequence[PlannedColumn], bits: BitSource) -> Answer:
+def answer_query(engine: Answering, columns: Sequence[PlannedColumn], bits: BitSource) -> Answer:
     """Return the noised answer of one query, all of whose planned columns are given.
 
     Keys that are not public are selected first, by their own mechanism; selected ones are public
@@ -66,11 +66,11 @@ def _noisy(
     engine: Answering, query: Query, columns: Sequence[PlannedColumn], bits: BitSource
 ) -> NoisyTable:
     """Return the noised vectors of all cells at once."""
-    (whole,) = noised(engine, query, columns, bits, max(query.keys.size, 1))
+    (whole,) = noisy_batches(engine, query, columns, bits, max(query.keys.size, 1))
     return whole
 
 
-def noised(
+def noisy_batches(
     engine: Answering,
     query: Query,
     columns: Sequence[PlannedColumn],
@@ -87,10 +87,10 @@ def noised(
         As `Engine.run`.
     """
     if isinstance(bits, Entropy):
-        drawn = engine.noised(query, FreshNoise(tuple(columns)))
+        drawn = engine.noisy_vectors(query, FreshNoise(tuple(columns)))
         if drawn is not None:
-            return regrouped(drawn, query.keys.size, most)
-    return perturbed(engine.run(query), columns, bits, most)
+            return rebatch(drawn, query.keys.size, most)
+    return perturb_in_batches(engine.run(query), columns, bits, most)
 
 
 def selected_keys(
@@ -99,7 +99,7 @@ def selected_keys(
     """Return which partitions are selected, and their noised numbers of units if these decide."""
     law = selecting.mechanism
     if isinstance(law, PartitionSelection):
-        return law.selected(partitions.units, bits), None
+        return law.select(partitions.units, bits), None
     if not isinstance(law, Mechanism):
         raise TypeError("keys are selected by a selection or by noise that ends")
     numbers = sample(law.law, len(partitions.units), bits) + partitions.units

@@ -25,11 +25,11 @@ class NoisyTable:
 
 def perturb(exact: ExactTable, columns: Sequence[PlannedColumn], bits: BitSource) -> NoisyTable:
     """Return the true vectors plus fresh noise in every cell, saturated at +-2^62, and choices."""
-    (whole,) = perturbed(exact, columns, bits, max(exact.size, 1))
+    (whole,) = perturb_in_batches(exact, columns, bits, max(exact.size, 1))
     return whole
 
 
-def perturbed(
+def perturb_in_batches(
     exact: ExactTable, columns: Sequence[PlannedColumn], bits: BitSource, most: int
 ) -> Iterator[NoisyTable]:
     """Yield what `perturb` returns, in batches of `most` cells, the last one of those left.
@@ -40,9 +40,9 @@ def perturbed(
     choices: dict[str, Integers] = {}
     for column in columns:
         if not column.measurement.is_vector:
-            from dprelease.noise.selections import chosen
+            from dprelease.noise.selections import choose_candidates
 
-            choices |= chosen(exact, column, choices, bits)
+            choices |= choose_candidates(exact, column, choices, bits)
     laws = {
         column.measurement.name: _law_of(column)
         for column in columns
@@ -52,14 +52,12 @@ def perturbed(
     left: dict[str, Integers] = {name: np.empty(0, dtype=np.int64) for name in laws}
     for first in range(0, max(exact.size, 1), most):
         size = min(most, exact.size - first)
-        noised, left = _gathered(chunks, left, size)
+        noised, left = _take_cells(chunks, left, size)
         noised |= {name: values[first : first + size] for name, values in choices.items()}
         yield NoisyTable(size, noised)
 
 
-def regrouped(
-    drawn: Iterable[Mapping[str, Integers]], size: int, most: int
-) -> Iterator[NoisyTable]:
+def rebatch(drawn: Iterable[Mapping[str, Integers]], size: int, most: int) -> Iterator[NoisyTable]:
     """Yield vectors that come some cells after the other in batches of `most` cells, to their end.
 
     Raises
@@ -74,7 +72,7 @@ def regrouped(
     for first in range(0, max(size, 1), most):
         here = min(most, size - first)
         try:
-            batch, left = _gathered(chunks, left, here)
+            batch, left = _take_cells(chunks, left, here)
         except StopIteration:
             raise LookupError("cells are missing") from None
         yield NoisyTable(here, batch)
@@ -82,7 +80,7 @@ def regrouped(
         raise LookupError("there are more cells than keys")
 
 
-def _gathered(
+def _take_cells(
     chunks: Iterator[dict[str, Integers]], left: dict[str, Integers], size: int
 ) -> tuple[dict[str, Integers], dict[str, Integers]]:
     """Return the next `size` cells of every vector, and what is left of the last chunk drawn."""
@@ -104,7 +102,7 @@ def _noised_chunks(
 ) -> Iterator[dict[str, Integers]]:
     for first in range(0, exact.size, CHUNK):
         cells = slice(first, min(first + CHUNK, exact.size))
-        yield {name: _noised(exact.block(name, cells), law, bits) for name, law in laws.items()}
+        yield {name: _add_noise(exact.block(name, cells), law, bits) for name, law in laws.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +126,7 @@ def _law_of(column: PlannedColumn) -> Mechanism:
     return law
 
 
-def _noised(true: Integers, law: Mechanism, bits: BitSource) -> Integers:
+def _add_noise(true: Integers, law: Mechanism, bits: BitSource) -> Integers:
     """Return values plus noise; the values themselves of an invariant, for which nothing is drawn.
 
     Both addends lie within 2^62, so their sum fits 64 bits but for +-2^63 itself, which clamping

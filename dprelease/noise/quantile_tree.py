@@ -15,7 +15,7 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Floats, Integers, sample
 from dprelease.planning.plan import PlannedColumn
-from dprelease.query.aggregates.aggregate import narrowed
+from dprelease.query.aggregates.aggregate import narrow_aggregate
 from dprelease.query.aggregates.tree_of_counts import Tree
 from dprelease.query.measurement import read_at
 
@@ -25,7 +25,7 @@ def tree_quantiles(
 ) -> dict[str, Integers]:
     """Return (size,) lattice steps of every quantile that is read from one tree, by name."""
     measurement, law = column.measurement, column.mechanism
-    tree = narrowed(measurement.aggregate, Tree)
+    tree = narrow_aggregate(measurement.aggregate, Tree)
     if not isinstance(law, Mechanism):
         raise TypeError("a tree has counts and noise")
     parts = [c.at for c in column.query.columns if c.parts[0] == measurement]

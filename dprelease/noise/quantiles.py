@@ -47,11 +47,11 @@ def _dense(sums: NDArray[Any], target: Target, law: Exponential, bits: BitSource
         first, last = target.near(upto, int(upto[-1]), reach)
         scores = _scores(upto, first, last, target)
         word, ones = int(words[cell]), np.ones(last - first, dtype=np.int64)
-        place = law.decided(scores, ones, word, len(upto) - len(ones))
+        place = law.choose_by_word(scores, ones, word, len(upto) - len(ones))
         if place is None:
             whole = _scores(upto, 0, len(upto), target)
             uniform = LazyUniform(bits, word)
-            chosen[cell] = law.settled(whole, np.ones(len(upto), dtype=np.int64), uniform)
+            chosen[cell] = law.choose_exactly(whole, np.ones(len(upto), dtype=np.int64), uniform)
         else:
             chosen[cell] = first + place
     return chosen
@@ -96,4 +96,4 @@ def quantile_runs(profile: Profile, aggregate: Quantile, target: Target) -> Runs
     ends = np.full(cells, -1, dtype=np.int64)
     ends[sizes > 0] = values[starts[1:][sizes > 0] - 1]
     lengths[last] = aggregate.candidates - 1 - ends
-    return Runs(2 * starts + np.arange(cells + 1), scores, lengths).held()
+    return Runs(2 * starts + np.arange(cells + 1), scores, lengths).nonempty_runs()

@@ -16,7 +16,7 @@ from dprelease.noise.quantiles import quantiles
 from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Integers
 from dprelease.planning.plan import PlannedColumn
-from dprelease.query.aggregates.aggregate import Aggregate, narrowed
+from dprelease.query.aggregates.aggregate import Aggregate, narrow_aggregate
 from dprelease.query.aggregates.frequent import Frequent
 from dprelease.query.aggregates.quantile import Quantile
 from dprelease.query.aggregates.tree_of_counts import Tree
@@ -29,7 +29,7 @@ MOST_PAIRS = 2**20
 Choices = Mapping[str, Integers]
 
 
-def chosen(
+def choose_candidates(
     exact: ExactTable, column: PlannedColumn, before: Choices, bits: BitSource
 ) -> dict[str, Integers]:
     """Return (size,) chosen candidates by name: lattice steps, or positions of declared values.
@@ -51,7 +51,10 @@ def _quantile(
     measurement, law = column.measurement, column.mechanism
     if not isinstance(law, Exponential):
         raise TypeError("quantiles are chosen by the exponential mechanism")
-    profile, aggregate = exact.profile(measurement.name), narrowed(measurement.aggregate, Quantile)
+    profile, aggregate = (
+        exact.profile(measurement.name),
+        narrow_aggregate(measurement.aggregate, Quantile),
+    )
     return {measurement.name: quantiles(profile, aggregate, law, bits)}
 
 
@@ -79,7 +82,7 @@ def _frequent(
 def _lower_ranks(column: PlannedColumn) -> list[Measurement]:
     """Return the measurements that chose before this one, among the same values."""
     measurement = column.measurement
-    wanted = narrowed(measurement.aggregate, Frequent)
+    wanted = narrow_aggregate(measurement.aggregate, Frequent)
     lower = {replace(wanted, rank=rank) for rank in range(1, wanted.rank)}
     return [
         other

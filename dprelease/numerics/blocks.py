@@ -37,9 +37,9 @@ from dprelease.numerics.lattice import (
     LatticeLaw,
     both_sides,
     certain,
-    held,
-    placed,
+    locate_exactly,
     tails_of,
+    wrap_or_saturate,
 )
 from dprelease.numerics.lazy_uniform import LazyUniform
 
@@ -102,15 +102,17 @@ class LawBlocks:
     def draws(self, words: Words, bits: BitSource, modular: bool) -> Integers:
         """Return (n,) draws, one for each word, which places its block; takes further words."""
         u, lower = tails_of(words)
-        h, sure = self._placed(u, lower)
+        h, sure = self._block_positions(u, lower)
         large = u >= TOO_SMALL
         sure &= large
         h[~sure] = 0.0
         blocks = h.astype(np.int64)
         proposed = bits.words(len(words))
-        known = {int(i): placed(self, int(words[i]), bits) for i in np.flatnonzero(~sure)}
+        known = {int(i): locate_exactly(self, int(words[i]), bits) for i in np.flatnonzero(~sure)}
         for i, block in known.items():
-            blocks[i] = held(block, modular)  # what is saturated lies beyond all cells that are not
+            blocks[i] = wrap_or_saturate(
+                block, modular
+            )  # what is saturated lies beyond all cells that are not
         kept = large & self._certainly_kept(blocks, proposed)
         if not modular:  # the cells out there are saturated, and must not overflow before
             np.clip(blocks, (-LIMIT >> self.width) - 1, LIMIT >> self.width, out=blocks)
@@ -119,15 +121,15 @@ class LawBlocks:
             np.clip(cells, -LIMIT, LIMIT, out=cells)
         for i in np.flatnonzero(~kept).tolist():
             block = known[i] if i in known else int(h[i])
-            cells[i] = held(self._cell(block, int(proposed[i]), bits), modular)
+            cells[i] = wrap_or_saturate(self._cell(block, int(proposed[i]), bits), modular)
         return cells
 
     def draw(self, word: int, bits: BitSource) -> int:
         """Return the draw of one word, decided by balls alone, without a limit."""
         proposed = int(bits.words(1)[0])
-        return self._cell(placed(self, word, bits), proposed, bits)
+        return self._cell(locate_exactly(self, word, bits), proposed, bits)
 
-    def _placed(self, u: Floats, lower: Flags) -> tuple[Floats, Flags]:
+    def _block_positions(self, u: Floats, lower: Flags) -> tuple[Floats, Flags]:
         if not self.law.symmetric:
             return both_sides(self, u, lower)
         position, error = self.law.position(u, True)

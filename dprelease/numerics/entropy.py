@@ -83,9 +83,9 @@ class Entropy:
             if size <= self._own:
                 self._own -= size
                 return np.frombuffer(os.urandom(size), dtype=np.uint64)
-            return np.frombuffer(self._stretched(size), dtype=np.uint64)
+            return np.frombuffer(self._keystream(size), dtype=np.uint64)
 
-    def _stretched(self, size: int) -> bytes:
+    def _keystream(self, size: int) -> bytes:
         stream = self._stream
         if (
             stream is None

@@ -116,7 +116,7 @@ def _chunk(law: LatticeLaw, words: Words, bits: BitSource, modular: bool) -> Int
     k[undecided] = 0.0  # an undecided guess may be infinite, which has no integer
     draws = k.astype(np.int64)
     for i in undecided.tolist():
-        draws[i] = held(placed(law, int(words[i]), bits), modular)
+        draws[i] = wrap_or_saturate(locate_exactly(law, int(words[i]), bits), modular)
     return draws
 
 
@@ -150,18 +150,18 @@ def refine(law: SampledLaw, word: int, bits: BitSource, *, modular: bool = False
     Saturated, or modulo 2**64, as `sample`.
     """
     blocks = law.blocks
-    k = placed(law, word, bits) if blocks is None else blocks.draw(word, bits)
-    return held(k, modular)
+    k = locate_exactly(law, word, bits) if blocks is None else blocks.draw(word, bits)
+    return wrap_or_saturate(k, modular)
 
 
-def held(draw: int, modular: bool) -> int:
+def wrap_or_saturate(draw: int, modular: bool) -> int:
     """Return a draw saturated, or modulo 2**64 as a signed integer."""
     if modular:
         return (draw + 2**63) % 2**64 - 2**63
     return max(-LIMIT, min(LIMIT, draw))
 
 
-def placed(law: LatticeLaw, word: int, bits: BitSource) -> int:
+def locate_exactly(law: LatticeLaw, word: int, bits: BitSource) -> int:
     """Return the cell of U, whose first bits are those of `word`, by balls alone."""
     upper = word >> SIDE_BIT == 0
     value, length = word & int(TAIL_MASK), 64
@@ -179,7 +179,7 @@ def _locate(law: LatticeLaw, upper: bool, value: int, length: int) -> int | None
     """
     sign = 1 if upper else -1
     with ctx.workprec(length + 64):
-        low, high = _scaled(value, length), _scaled(value + 1, length)
+        low, high = _binary_fraction(value, length), _binary_fraction(value + 1, length)
 
         def inside(j: int) -> bool | None:
             """Return whether all of U is below T(j); None where the balls can't tell."""
@@ -194,7 +194,7 @@ def _locate(law: LatticeLaw, upper: bool, value: int, length: int) -> int | None
     return None if k is None else sign * k
 
 
-def _scaled(value: int, length: int) -> arb:
+def _binary_fraction(value: int, length: int) -> arb:
     return arb(value) * arb(2) ** -length
 
 

@@ -34,7 +34,7 @@ class LazyUniform:
         """
         while True:
             with ctx.workprec(self._length + GUARD_BITS):
-                index = self._located(sums())
+                index = self._locate(sums())
             if index is not None:
                 return index
             self._refine()
@@ -60,7 +60,7 @@ class LazyUniform:
         self._value = self._value << 64 | int(self._bits.words(1)[0])
         self._length += 64
 
-    def _located(self, sums: Sequence[arb]) -> int | None:
+    def _locate(self, sums: Sequence[arb]) -> int | None:
         unit = arb(2) ** self._length
         low, high = self._value * sums[-1], (self._value + 1) * sums[-1]
         first, last = 0, len(sums) - 1

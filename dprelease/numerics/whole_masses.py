@@ -81,7 +81,7 @@ def rational_exp(x: Fraction) -> Fraction:
         return Fraction(int(bits.upper().ceil().unique_fmpz() or 0) + 1, 2**128)
 
 
-def rounded(noise: Noise, epsilon: Fraction, delta: float) -> tuple[int, ...]:
+def round_masses(noise: Noise, epsilon: Fraction, delta: float) -> tuple[int, ...]:
     """Return whole masses near a solution of the linear program, private to nearly its digits.
 
     Where the solution spends nothing, a follower is rounded up to e^-epsilon times its leader.

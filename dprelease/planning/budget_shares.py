@@ -11,7 +11,7 @@ from types import MappingProxyType
 from dprelease.errors import BudgetError
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import plain_text
-from dprelease.planning.calibration import Factors, UnscaledNoise, priced, solve
+from dprelease.planning.calibration import Factors, UnscaledNoise, make_accounting_input, solve
 from dprelease.privacy.budget import Budget, Variant
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
@@ -203,7 +203,7 @@ def _settle(
     if rest and unlimited:
         place = noises[rest[0][0]].place
         raise BudgetError("DP-BUDGET-006", place=place, column=place.key.rpartition(".")[2])
-    fixed = [priced(by_column[i], noises[i].sensitivity) for i in settled]
+    fixed = [make_accounting_input(by_column[i], noises[i].sensitivity) for i in settled]
     if settled and not unlimited:
         price = budget.price(fixed)
         if price > budget.amount or (rest and price >= budget.amount):

@@ -133,7 +133,7 @@ def _largest_factor(fits: Callable[[float], bool], start: float) -> float | None
     return low
 
 
-def priced(mechanism: Randomizer, sensitivity: Sensitivity) -> Priced:
+def make_accounting_input(mechanism: Randomizer, sensitivity: Sensitivity) -> Priced:
     """Return what the accountant needs of one vector."""
     law = mechanism
     return priced_of(law, law.losses, sensitivity, by_squares=law.by_squares)
@@ -178,7 +178,9 @@ def solve(
     @cache
     def price(factor: float) -> float:
         try:
-            vectors = _each_once(noises, lambda each: priced(each.at(factor), each.sensitivity))
+            vectors = _each_once(
+                noises, lambda each: make_accounting_input(each.at(factor), each.sensitivity)
+            )
         except BudgetError:
             return math.inf  # beyond the scales that are certified
         return budget.price([*fixed, *vectors], ROUGH if rough else FINE)
@@ -259,7 +261,7 @@ def _pure(noise: UnscaledNoise, share: Fraction, known: Factors) -> Randomizer:
     def price(factor: float) -> float:
         try:
             made[factor] = noise.at(factor)
-            epsilon = pure_epsilon([priced(made[factor], noise.sensitivity)])
+            epsilon = pure_epsilon([make_accounting_input(made[factor], noise.sensitivity)])
         except BudgetError:
             return math.inf
         return math.inf if epsilon is None else round_up(epsilon)
@@ -283,7 +285,7 @@ def _check_concentration(noises: Sequence[UnscaledNoise], factor: float) -> None
             law = noise.at(factor)
         except BudgetError:
             continue  # another scale may have a law
-        if not has_rho(priced(law, noise.sensitivity)):
+        if not has_rho(make_accounting_input(law, noise.sensitivity)):
             column = noise.place.key.rpartition(".")[2]
             raise BudgetError("DP-BUDGET-010", place=noise.place, column=column, mechanism=law.name)
 

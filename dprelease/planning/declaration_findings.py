@@ -10,12 +10,12 @@ from dprelease.mechanisms import registry
 from dprelease.planning.guarantees import budget_findings, budget_of
 from dprelease.planning.largest_totals import too_large_totals
 from dprelease.planning.noise_requests import NoiseRequest
-from dprelease.query.resolve import Query, resolved
+from dprelease.query.resolve import Query, resolve_with_findings
 from dprelease.schema.load import Declaration, read_declaration
 from dprelease.schema.mechanism import AUTO, MechanismSpec
 from dprelease.schema.mistakes.salvage import Left, faulty_columns, what_is_left, without
 from dprelease.schema.release import PRIVATE_KEYS
-from dprelease.schema.yaml_text.reader import dotted
+from dprelease.schema.yaml_text.reader import dotted_path
 
 MANY = 100
 """Findings from which on nobody asks for more."""
@@ -31,7 +31,7 @@ KEYS = {
 """Which key of a column a finding about its noise is about: the first that is there."""
 
 
-def declared(path: Path, variables: Mapping[str, str] | None = None) -> Declaration:
+def load_declaration(path: Path, variables: Mapping[str, str] | None = None) -> Declaration:
     """Return the release that a file declares, with the values of its variables.
 
     Raises
@@ -62,9 +62,9 @@ def queries_and_findings(
     declaration: Declaration,
 ) -> tuple[tuple[Query, ...], list[DpReleaseError]]:
     """Return the queries without findings, and all findings that need no search for noise."""
-    queries, errors = _resolved(declaration)
+    queries, errors = _resolve_without_faults(declaration)
     places = {error.place for error in errors}
-    noise = [*_unknown_mechanisms(declaration), *_requested(declaration, queries)]
+    noise = [*_unknown_mechanisms(declaration), *_check_noise_requests(declaration, queries)]
     for error in noise:
         if error.place not in places:
             places.add(error.place)
@@ -84,7 +84,7 @@ def nameless(declaration: Declaration, queries: Iterable[Query]) -> list[Declara
     if declaration.spec.ledger is None:
         return []
     charged = dict.fromkeys(
-        table.name for query in queries for table in query.charged if table.owner is None
+        table.name for query in queries for table in query.charged_tables if table.owner is None
     )
     place = declaration.place("ledger")
     return [DeclarationError("DP-RELEASE-011", place=place, name=name) for name in charged]
@@ -102,16 +102,18 @@ def _of_what_is_left(left: Left) -> list[DpReleaseError]:
     return [*budget_findings(left.budget, lambda key: document.place("budget", key))]
 
 
-def _resolved(declaration: Declaration) -> tuple[tuple[Query, ...], list[DpReleaseError]]:
+def _resolve_without_faults(
+    declaration: Declaration,
+) -> tuple[tuple[Query, ...], list[DpReleaseError]]:
     """Return the queries without findings, and all findings of others.
 
     A faulty formula of a table's schema hides all queries of the table: those that don't need it
     are looked at without it.
     """
-    queries, errors = resolved(declaration)
+    queries, errors = resolve_with_findings(declaration)
     faulty = {name: faulty_columns(held, errors) for name, held in declaration.tables.items()}
     left = without(declaration, faulty) if any(faulty.values()) else None
-    return queries, errors if left is None else _beside(errors, resolved(left)[1])
+    return queries, errors if left is None else _beside(errors, resolve_with_findings(left)[1])
 
 
 def _beside(
@@ -123,10 +125,10 @@ def _beside(
     return told + [error for error in more if error.place not in places]
 
 
-def sharpened(errors: Iterable[DpReleaseError], declaration: Declaration) -> None:
+def relocate_findings(errors: Iterable[DpReleaseError], declaration: Declaration) -> None:
     """Let findings about a column's noise stand at the key that they are about."""
     document = declaration.document
-    lines = {dotted(keys): line for keys, line in document.lines.items()}
+    lines = {dotted_path(keys): line for keys, line in document.lines.items()}
     for error in errors:
         if error.place.file != document.path.name:
             continue
@@ -164,7 +166,9 @@ def _columns_of(declaration: Declaration, query: str) -> Callable[[str], Place]:
     return lambda column: declaration.place("queries", query, "columns", column)
 
 
-def _requested(declaration: Declaration, queries: Iterable[Query]) -> Iterator[DpReleaseError]:
+def _check_noise_requests(
+    declaration: Declaration, queries: Iterable[Query]
+) -> Iterator[DpReleaseError]:
     """Yield what can't be of the noise that is declared, whatever its scale would be."""
     spec = declaration.spec
     budget, asked_by = budget_of(spec.budget), spec.asked_by

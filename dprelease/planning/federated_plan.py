@@ -16,7 +16,7 @@ from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import LIMIT
 from dprelease.numerics.rounding import plain_text, round_down, round_up
 from dprelease.planning.budget_shares import shares_of
-from dprelease.planning.calibration import priced
+from dprelease.planning.calibration import make_accounting_input
 from dprelease.planning.families.family_plan import refuse_families
 from dprelease.planning.guarantees import budget_findings, guarantee_of
 from dprelease.planning.largest_totals import too_large_totals
@@ -74,7 +74,7 @@ class ShareColumn:
         return Event(self.query.name, name, law.name, law.parameters, self.fine_sensitivity)
 
     @property
-    def moved(self) -> int:
+    def cells_of_unit(self) -> int:
         """Return how many cells one unit can move."""
         sensitivity = self.measurement.sensitivity
         return sensitivity.slots * max(move.cells for move in sensitivity.moves)
@@ -216,7 +216,7 @@ def prepare_federated(declaration: Declaration) -> FederatedPlan:
 
     budget = declaration.spec.budget
     raise_all(budget_findings(budget, lambda key: declaration.place("budget", key)))
-    inner = make_plan(queries, reduced(budget), place, shares_of(declaration.spec, queries))
+    inner = make_plan(queries, noise_budget(budget), place, shares_of(declaration.spec, queries))
     refuse_families(declaration, inner.columns)
     shares = _shares(inner.columns, spec, budget)
     raise_all([*_too_large(shares, spec.parties, place)])
@@ -244,7 +244,7 @@ def _too_large(shares: Sequence[ShareColumn], parties: int, place: Placer) -> It
             )
 
 
-def reduced(budget: BudgetSpec) -> BudgetSpec:
+def noise_budget(budget: BudgetSpec) -> BudgetSpec:
     """Return what the noise may spend of a budget; rounding may spend the rest."""
     epsilon = None if budget.epsilon is None else budget.epsilon * ROOM
     return budget.model_copy(update={"epsilon": epsilon, "delta": budget.delta * ROOM})
@@ -260,7 +260,7 @@ def _shares(
         assert isinstance(law, SymmetricAlphaStable)  # the queries ask for nothing else
         share_law = law.federated(spec.least)
         shares.append(ShareColumn(column.query, column.measurement, share_law, 1, column.chosen_by))
-    moved = sum(share.moved for share in shares)
+    moved = sum(share.cells_of_unit for share in shares)
     room = min(float(budget.epsilon or 0), 1.0) * float(1 - ROOM) / (4 * moved)
     return tuple(_on_finer_lattice(share, room, spec.parties) for share in shares)
 
@@ -286,10 +286,11 @@ def trusts_of(
 
 
 def _trust(shares: Sequence[ShareColumn], honest: int, budget: BudgetSpec) -> Trust:
-    vectors = [priced(s.sum_law(honest), s.fine_sensitivity) for s in shares]
-    guarantee = guarantee_of(vectors, reduced(budget))
+    vectors = [make_accounting_input(s.sum_law(honest), s.fine_sensitivity) for s in shares]
+    guarantee = guarantee_of(vectors, noise_budget(budget))
     exponent = sum(
-        s.moved * Fraction(rounding_exponent(s.law.alpha, s.law.scale, honest)) for s in shares
+        s.cells_of_unit * Fraction(rounding_exponent(s.law.alpha, s.law.scale, honest))
+        for s in shares
     )
     # So exp(exponent) times the noise's delta is at most the budget's.
     if exponent > (1 - ROOM) / 2:

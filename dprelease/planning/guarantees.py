@@ -37,7 +37,7 @@ def budget_of(spec: BudgetSpec) -> Budget:
     return Budget.of(epsilon=spec.epsilon or Fraction(0), delta=spec.delta)
 
 
-def unlimited(spec: BudgetSpec) -> bool:
+def has_no_amount(spec: BudgetSpec) -> bool:
     """Return whether no amount is declared: columns settle themselves."""
     return spec.epsilon is None and spec.rho is None
 
@@ -113,13 +113,13 @@ def release_budget(place: Place, **numbers: object) -> BudgetSpec:
     known = {name: budget_number(name, value) for name, value in given.items()}
     for name, number in known.items():
         if number is None:
-            raise _out_of_range(name, _found(given[name]), place)
+            raise _out_of_range(name, _number_text(given[name]), place)
     spec = BudgetSpec.model_validate(known)
     check_budget(spec, place)
     return spec
 
 
-def _found(value: object) -> str:
+def _number_text(value: object) -> str:
     try:
         return plain_text(exact_of(value))
     except ValueError:

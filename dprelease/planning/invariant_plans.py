@@ -29,7 +29,7 @@ AS_IT_IS = Invariant()
 CHOSEN_BY = "declared: an invariant, published exactly"
 
 
-def noised(columns: Iterable[PlannedColumn]) -> tuple[PlannedColumn, ...]:
+def without_invariants(columns: Iterable[PlannedColumn]) -> tuple[PlannedColumn, ...]:
     """Return the columns that noise protects: all that a price is of."""
     return tuple(column for column in columns if not column.measurement.exact)
 
@@ -59,11 +59,11 @@ def invariant_name(query: Query, measurement: Measurement) -> str:
     rows = "" if query.predicate is None else f" where {query.predicate.sql}"
     by = f" by {', '.join(names)}" if names else ", in all"
     asked = (*names, *(query.predicate.columns if query.predicate is not None else ()))
-    computed = "".join(f"; {words}" for words in _computed(query, asked))
+    computed = "".join(f"; {words}" for words in _column_formulas(query, asked))
     return f"{measurement.aggregate.words}{rows}{by}, of {query.table.name}{computed}"
 
 
-def _computed(query: Query, names: Sequence[str]) -> Iterator[str]:
+def _column_formulas(query: Query, names: Sequence[str]) -> Iterator[str]:
     """Yield how columns are computed, and those that they are computed from, in words."""
     columns = query.table.columns
     for name in closure(columns, query.formulas, names):

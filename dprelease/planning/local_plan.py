@@ -17,8 +17,8 @@ from dprelease.planning.guarantees import (
     budget_findings,
     budget_of,
     guarantee_of,
+    has_no_amount,
     reading,
-    unlimited,
     within,
 )
 from dprelease.planning.noise_requests import NoiseRequest
@@ -124,7 +124,7 @@ def prepare_local(declaration: Declaration) -> LocalPlan:
         for part in records
         for column in part.columns
     ]
-    if unlimited(spec):
+    if has_no_amount(spec):
         name = requests[0][1].name
         raise BudgetError("DP-BUDGET-006", place=declaration.place("budget"), column=name)
     budget = budget_of(spec)
@@ -135,7 +135,7 @@ def prepare_local(declaration: Declaration) -> LocalPlan:
         LocalColumn(part.query, column.measurement, law, chosen, column)
         for (part, column, _), law, chosen in zip(requests, laws, how, strict=True)
     )
-    guarantee = guarantee_of([column.priced for column in columns], spec)
+    guarantee = guarantee_of([column.accounting_input for column in columns], spec)
     if not within(guarantee, spec):
         reason = f"all columns together cost epsilon {guarantee.epsilon:.4g}"
         raise BudgetError("DP-BUDGET-004", place=declaration.place("budget"), reason=reason)

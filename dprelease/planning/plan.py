@@ -18,21 +18,21 @@ from dprelease.planning.auto.ledger_cost import Charged, beside
 from dprelease.planning.auto.mechanism_choice import noises_of
 from dprelease.planning.bounded_words import bounded_words, counted_rows
 from dprelease.planning.budget_shares import Share, flat, spend
-from dprelease.planning.calibration import Factors, priced
+from dprelease.planning.calibration import Factors, make_accounting_input
 from dprelease.planning.guarantees import (
     budget_of,
     check_budget,
     guarantee_of,
+    has_no_amount,
     reading,
-    unlimited,
     within,
 )
 from dprelease.planning.invariant_plans import (
     AS_IT_IS,
     CHOSEN_BY,
     invariants_of,
-    noised,
     told_invariants,
+    without_invariants,
 )
 from dprelease.planning.largest_totals import too_large_totals
 from dprelease.planning.noise_requests import NoiseRequest
@@ -87,9 +87,9 @@ class PlannedColumn:
         return self.query.unit.id is not None
 
     @property
-    def priced(self) -> Priced:
+    def accounting_input(self) -> Priced:
         """Return what the accountant needs."""
-        return priced(self.mechanism, self.measurement.sensitivity)
+        return make_accounting_input(self.mechanism, self.measurement.sensitivity)
 
     @property
     def bias(self) -> float:
@@ -150,9 +150,9 @@ class Plan:
     """How good the shares of tables that agree are, in words."""
 
     @property
-    def noised(self) -> tuple[PlannedColumn, ...]:
+    def noisy_columns(self) -> tuple[PlannedColumn, ...]:
         """Return the columns that noise protects: all but invariants."""
-        return noised(self.columns)
+        return without_invariants(self.columns)
 
     def alone(self) -> list[float]:
         """Return what each column costs without the others, epsilon or rho as the budget has it.
@@ -160,23 +160,25 @@ class Plan:
         Infinite for invariants, which no budget covers.
         """
         known: dict[object, float] = {}
-        for column in self.noised:
-            key = (column.priced.key, column.priced.sensitivity)
+        for column in self.noisy_columns:
+            key = (column.accounting_input.key, column.accounting_input.sensitivity)
             if key not in known:
-                known[key] = self.budget.price([column.priced])
+                known[key] = self.budget.price([column.accounting_input])
         return [
-            math.inf if c.measurement.exact else known[c.priced.key, c.priced.sensitivity]
+            math.inf
+            if c.measurement.exact
+            else known[c.accounting_input.key, c.accounting_input.sensitivity]
             for c in self.columns
         ]
 
     def rho(self) -> float | None:
         """Return the zero-concentrated guarantee; None where there is none, or many kinds."""
-        vectors = [column.priced for column in self.noised]
+        vectors = [column.accounting_input for column in self.noisy_columns]
         return finite(rho_of(vectors)) if len(kinds_of(vectors)) <= FEW_KINDS else None
 
     def definitions(self) -> dict[str, Any]:
         """Return the guarantee under each definition; None where there is none, or many kinds."""
-        vectors = [column.priced for column in self.noised]
+        vectors = [column.accounting_input for column in self.noisy_columns]
         few = len(kinds_of(vectors)) <= FEW_KINDS
         orders = {str(order): renyi_of(vectors, order) if few else math.inf for order in ORDERS}
         return {
@@ -186,7 +188,7 @@ class Plan:
             "renyi": {order: finite(epsilon) for order, epsilon in orders.items()},
         }
 
-    def computed(self) -> Iterator[tuple[Query, Published, float | None]]:
+    def computed_columns(self) -> Iterator[tuple[Query, Published, float | None]]:
         """Yield columns that are computed from several vectors, with a margin of error (95 %).
 
         That of a cell of 1,000 rows spread evenly between the bounds; of a sum, that of any cell.
@@ -241,7 +243,7 @@ class Plan:
                     "unit": column.unit,
                     "margin_95": margin,
                 }
-                for query, column, margin in self.computed()
+                for query, column, margin in self.computed_columns()
             ],
             "counted_rows": self.counted_rows(),
             "bounded_rows": self.bounded_rows(),
@@ -300,7 +302,7 @@ def make_plan(
         if not measurement.exact
     ]
     share = share or flat([request.measurement.weight for _, request in requests])
-    limit, is_open = budget_of(budget), unlimited(budget)
+    limit, is_open = budget_of(budget), has_no_amount(budget)
     known: Factors = {}
     noises, how = noises_of(
         [request for _, request in requests],
@@ -319,7 +321,7 @@ def make_plan(
     warnings = (
         *told_invariants(guarantee.invariants),
         *_warnings(queries, guarantee),
-        *_told_truths(noised(columns)),
+        *_told_truths(without_invariants(columns)),
     )
     return Plan(columns, guarantee, limit, warnings)
 
@@ -338,7 +340,9 @@ def _with_invariants(
 
 def price_of(columns: Sequence[PlannedColumn], budget: BudgetSpec) -> Guarantee:
     """Return the guarantee of all columns with noise, between tables that agree in the others."""
-    guarantee = guarantee_of([column.priced for column in noised(columns)], budget)
+    guarantee = guarantee_of(
+        [column.accounting_input for column in without_invariants(columns)], budget
+    )
     return replace(guarantee, invariants=invariants_of(columns))
 
 
@@ -376,5 +380,5 @@ def _warnings(queries: Sequence[Query], guarantee: Guarantee) -> Iterator[str]:
 
 def price(events: Sequence[Event], budget: BudgetSpec) -> Guarantee:
     """Return the guarantee of recorded events, from the records alone."""
-    vectors = [priced(registry.law_of(event), event.sensitivity) for event in events]
+    vectors = [make_accounting_input(registry.law_of(event), event.sensitivity) for event in events]
     return guarantee_of(vectors, budget)

@@ -80,7 +80,7 @@ def _height(chart: Chart) -> float:
 def charts_of(plan: Plan, errors: Mapping[str, Sequence[float]]) -> list[Chart]:
     """Return charts of all columns, unit by unit; no line of one covers another."""
     by_unit: dict[str, dict[str, tuple[float, ...]]] = {}
-    for column in plan.noised:
+    for column in plan.noisy_columns:
         name = f"{column.query.name}.{column.measurement.name}"
         by_unit.setdefault(column.measurement.error_unit, {})[name] = tuple(errors[name])
     charts = []
@@ -242,7 +242,7 @@ def errors_by_budget(
     else:
         for factor in FACTORS:
             try:
-                scaled = _planned(declaration, {counted: amount * Fraction(factor)})
+                scaled = _plan_at_budget(declaration, {counted: amount * Fraction(factor)})
             except DpReleaseError:
                 continue
             plans.append((float(amount) * factor, scaled))
@@ -254,7 +254,7 @@ def errors_by_budget(
     return counted, [budget for budget, _ in plans], errors
 
 
-def _planned(declaration: Declaration, amounts: dict[str, Fraction]) -> Plan:
+def _plan_at_budget(declaration: Declaration, amounts: dict[str, Fraction]) -> Plan:
     """Return the plan at another budget; tables that agree get the best shares there."""
     spec = declaration.spec
     scaled = spec.budget.model_copy(update={**amounts, "spend": "all"})
@@ -267,7 +267,7 @@ def _planned(declaration: Declaration, amounts: dict[str, Fraction]) -> Plan:
 
 def trade_off(plan: Plan) -> tuple[Sequence[float], Sequence[float]]:
     """Return the least shares of misses, and the shares of false alarms that go with them."""
-    vectors = [column.priced for column in plan.noised]
+    vectors = [column.accounting_input for column in plan.noisy_columns]
     alarms = np.linspace(0.0, 1.0, 401)
     missed = least_missed(pairs_of(vectors, plan.guarantee.pure_epsilon), alarms)
     return missed.tolist(), alarms.tolist()

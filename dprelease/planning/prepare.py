@@ -9,7 +9,7 @@ from types import MappingProxyType
 from dprelease.errors import DpReleaseError, Place, raise_all
 from dprelease.planning.auto.ledger_cost import Charged, counted_by
 from dprelease.planning.budget_shares import shares_of
-from dprelease.planning.declaration_findings import queries_and_findings, several, sharpened
+from dprelease.planning.declaration_findings import queries_and_findings, relocate_findings, several
 from dprelease.planning.families.family_plan import refuse_families
 from dprelease.planning.plan import Plan, make_plan
 from dprelease.query.resolve import Query
@@ -28,20 +28,24 @@ def prepare(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
         If a query has no bounded meaning, nothing fits the budget, or a family of tables can't be
         had as it is declared.
     """
-    queries, plan = _prepared(declaration)
+    queries, plan = _resolve_and_plan(declaration)
     refuse_families(declaration, plan.columns)
     if declaration.spec.budget.spend == "least":
         from dprelease.planning.families.least_budget import least  # loads slowly
 
-        return queries, least(declaration, plan, lambda of, weights: _prepared(of, weights)[1])
+        return queries, least(
+            declaration, plan, lambda of, weights: _resolve_and_plan(of, weights)[1]
+        )
     if not any(query.consistent for query in declaration.spec.queries.values()):
         return queries, plan
-    from dprelease.planning.families.family_shares import aimed  # loads slowly
+    from dprelease.planning.families.family_shares import optimize_shares  # loads slowly
 
-    return queries, aimed(declaration, plan, lambda weights: _prepared(declaration, weights)[1])
+    return queries, optimize_shares(
+        declaration, plan, lambda weights: _resolve_and_plan(declaration, weights)[1]
+    )
 
 
-def _prepared(
+def _resolve_and_plan(
     declaration: Declaration, weights: Weights = MappingProxyType({})
 ) -> tuple[tuple[Query, ...], Plan]:
     if declaration.spec.mode == "local":
@@ -64,15 +68,18 @@ def _prepared(
         within = (column,) if is_key else ("columns", column)
         return declaration.place("queries", asked_by[query], *within)
 
-    shares, charged = shares_of(declaration.spec, queries, weights), _charged(declaration, queries)
+    shares, charged = (
+        shares_of(declaration.spec, queries, weights),
+        _ledger_charge(declaration, queries),
+    )
     try:
         return queries, make_plan(queries, declaration.spec.budget, place, shares, charged=charged)
     except DpReleaseError as error:
-        sharpened(several(error), declaration)
+        relocate_findings(several(error), declaration)
         raise
 
 
-def _charged(declaration: Declaration, queries: tuple[Query, ...]) -> Charged | None:
+def _ledger_charge(declaration: Declaration, queries: tuple[Query, ...]) -> Charged | None:
     """Return what the release's ledger counts; None without one."""
     spec = declaration.spec
     if spec.ledger is None:

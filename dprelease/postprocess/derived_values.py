@@ -16,7 +16,7 @@ from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.lattice import LIMIT, Floats, Integers
 from dprelease.postprocess.margins import pivot_of, ratio_margins, sum_width
 from dprelease.postprocess.variance_margins import Spread
-from dprelease.query.aggregates.aggregate import narrowed
+from dprelease.query.aggregates.aggregate import narrow_aggregate
 from dprelease.query.aggregates.square_sum import SquareSum
 from dprelease.query.aggregates.sum import Sum
 from dprelease.query.forms.centred_moments import MEAN, STDDEV, SUM, VARIANCE
@@ -96,7 +96,7 @@ def typical_margin(column: Published, laws: Laws, confidence: float) -> float | 
 
 def sum_margin(column: Published, laws: Laws, confidence: float) -> int:
     """Return the margin of a sum that is computed from a centred one, lattice steps."""
-    total, parts = narrowed(column.parts[0].aggregate, Sum), _noise(column, laws)
+    total, parts = narrow_aggregate(column.parts[0].aggregate, Sum), _noise(column, laws)
     return math.ceil(sum_width(parts[0], parts[1], total.center, confidence))
 
 
@@ -123,13 +123,15 @@ def _noise(column: Published, laws: Laws) -> list[Mechanism]:
 
 def _moments(column: Published, vectors: Vectors) -> tuple[Sum, Moments]:
     *_, total, count = column.parts
-    centred = narrowed(total.aggregate, Sum)
+    centred = narrow_aggregate(total.aggregate, Sum)
     return centred, Moments.of(centred, vectors[total.name], vectors[count.name])
 
 
 def _sums(column: Published, vectors: Vectors) -> Integers:
     total, count = column.parts
-    return with_center(narrowed(total.aggregate, Sum), vectors[total.name], vectors[count.name])
+    return with_center(
+        narrow_aggregate(total.aggregate, Sum), vectors[total.name], vectors[count.name]
+    )
 
 
 def _means(column: Published, vectors: Vectors) -> Floats:
@@ -158,7 +160,7 @@ def _deviations(column: Published, vectors: Vectors) -> Floats:
 
 def _variance(column: Published, vectors: Vectors) -> tuple[Moments, Floats]:
     """Return the moments, and sample variances in squared steps: NaN below two rows."""
-    squares = narrowed(column.parts[0].aggregate, SquareSum)
+    squares = narrow_aggregate(column.parts[0].aggregate, SquareSum)
     total, moments = _moments(column, vectors)
     count = np.where(moments.count >= 2.0, moments.count, math.nan)
     square_sums = vectors[column.parts[0].name].astype(np.float64)
@@ -177,8 +179,8 @@ def _spread_margins(
 ) -> Floats:
     """Return margins (n,) of variances or their roots: to the farther end of what is compatible."""
     squares, total = (
-        narrowed(column.parts[0].aggregate, SquareSum),
-        narrowed(column.parts[1].aggregate, Sum),
+        narrow_aggregate(column.parts[0].aggregate, SquareSum),
+        narrow_aggregate(column.parts[1].aggregate, Sum),
     )
     value, step = _variance(column, vectors)[1], float(total.step) ** 2
     if total.least == total.most:  # all values are the same, in any data

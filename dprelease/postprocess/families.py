@@ -58,7 +58,7 @@ class FamilyTable:
         )
 
     @property
-    def measured(self) -> str:
+    def measurements_name(self) -> str:
         """Return the name of its measurements among what is published."""
         return f"{MEASURED}/{self.query.name}"
 
@@ -222,12 +222,12 @@ class Family:
         return () if self.step is None else self.step.outputs(self.tables)
 
     @property
-    def published(self) -> list[str]:
+    def published_names(self) -> list[str]:
         """Return the names of all that is published, in the order of the manifest."""
         if self.step is None:
             return [table.query.name for table in self.tables]
         return [
-            *(table.measured for table in self.tables),
+            *(table.measurements_name for table in self.tables),
             *(output.name for output in self.outputs),
         ]
 
@@ -236,7 +236,7 @@ class Family:
         """Return the parts of what is published in parts, by name."""
         if self.step is None or self.partition is None:
             return {}
-        keys = {table.measured: table.query.keys for table in self.tables}
+        keys = {table.measurements_name: table.query.keys for table in self.tables}
         keys |= {output.name: output.keys for output in self.outputs}
         found: dict[int, Key] = {
             key.level: key for space in keys.values() for key in space.keys if key.level

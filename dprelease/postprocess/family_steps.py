@@ -14,9 +14,9 @@ def consistent(name: str, spec: QuerySpec) -> FamilyStep | None:
     """Return the step to tables that agree; what makes it is loaded where it is asked for."""
     if spec.consistent is None:
         return None
-    from dprelease.postprocess.consistent.step import asked
+    from dprelease.postprocess.consistent.step import make_step
 
-    return asked(name, spec)
+    return make_step(name, spec)
 
 
 FAMILY_STEPS: list[Asked] = [consistent]

@@ -11,7 +11,7 @@ from dprelease.numerics.lattice import LIMIT, Flags, Floats, Integers
 from dprelease.query.post import PostProcessing
 
 
-def finished(
+def post_process(
     steps: Integers, post: PostProcessing, step: Fraction
 ) -> tuple[Integers, Flags | None]:
     """Return the values to publish, lattice steps, and where cells are left empty."""

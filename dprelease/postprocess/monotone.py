@@ -25,17 +25,17 @@ def ascending(query: Query, column: Published, vectors: Vectors) -> Integers:
     """
     source = column.parts[0].aggregate.column
     same = {
-        _named(other)
+        _quantile_and_name(other)
         for other in query.columns
         if is_quantile(other) and other.parts[0].aggregate.column == source
     }
     ends = sorted(one for one in same if one[0] in (0, 1))
     inner = sorted(same.difference(ends))
-    wanted, lows = _named(column), sum(at == 0 for at, _ in ends)
-    bounds = _sorted(ends, vectors)
+    wanted, lows = _quantile_and_name(column), sum(at == 0 for at, _ in ends)
+    bounds = _sort_vectors(ends, vectors)
     if wanted in ends:
         return bounds[ends.index(wanted)]
-    found = _sorted(inner, vectors)[inner.index(wanted)]
+    found = _sort_vectors(inner, vectors)[inner.index(wanted)]
     found = np.maximum(found, bounds[lows - 1]) if lows else found
     return np.minimum(found, bounds[lows]) if lows < len(ends) else found
 
@@ -45,14 +45,14 @@ def is_quantile(column: Published) -> bool:
     return column.at is not None or column.parts[0].aggregate.part is not None
 
 
-def _named(column: Published) -> Named:
+def _quantile_and_name(column: Published) -> Named:
     first = column.parts[0]
     if column.at is not None:
         return column.at, read_at(first.name, column.at)
     return first.aggregate.part or Fraction(0), first.name
 
 
-def _sorted(named: Sequence[Named], vectors: Vectors) -> list[Integers]:
+def _sort_vectors(named: Sequence[Named], vectors: Vectors) -> list[Integers]:
     """Return the vectors with each cell's values in ascending order."""
     found = [vectors[name] for _, name in named]
     return found if len(found) < 2 else list(np.sort(np.stack(found), axis=0))

@@ -50,17 +50,17 @@ class Parts:
     def cut(self, cells: Integers) -> Iterator[tuple[int, slice]]:
         """Yield the parts that some cells, which rise, lie in, and which of them do."""
         if len(cells):
-            first, last = self._spanned(int(cells[0]), int(cells[-1]))
+            first, last = self._part_range(int(cells[0]), int(cells[-1]))
             edges = np.searchsorted(cells, self.edges[first : last + 2])
             yield from _between(edges, first, len(cells))
 
     def between(self, start: int, stop: int) -> Iterator[tuple[int, slice]]:
         """Yield the parts of the cells from start to stop, all of them, as `cut` does."""
         if start < stop:
-            first, last = self._spanned(start, stop - 1)
+            first, last = self._part_range(start, stop - 1)
             yield from _between(self.edges[first : last + 2] - start, first, stop - start)
 
-    def _spanned(self, low: int, high: int) -> tuple[int, int]:
+    def _part_range(self, low: int, high: int) -> tuple[int, int]:
         """Return the parts of two cells."""
         first, last = np.searchsorted(self.edges, [low, high], side="right").tolist()
         return first - 1, last - 1

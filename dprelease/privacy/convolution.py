@@ -55,7 +55,7 @@ class Composer:
             one = one.coarser()
         while other.width < one.width:
             other = other.coarser()
-        return self._short(one.composed(other))
+        return self._short(one.compose(other))
 
     def _short(self, grid: Grid) -> Grid:
         grid = grid.without_tails(self.truncation)

@@ -142,5 +142,5 @@ def move_grid(losses: Losses, move: Move, width: float) -> Grid:
     single = pointwise_largest([grid_of(loss, width) for loss in losses(move.shift)])
     composed = single
     for _ in range(move.cells - 1):
-        composed = composed.composed(single)
+        composed = composed.compose(single)
     return composed

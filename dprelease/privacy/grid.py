@@ -55,7 +55,7 @@ class Grid:
         """Return the probabilities at the losses from `first` to `last`, zero where none are."""
         return np.pad(self.probabilities, (self.first - first, last - self.last))
 
-    def composed(self, other: Grid) -> Grid:
+    def compose(self, other: Grid) -> Grid:
         """Return the law of the sum of two independent losses on grids of the same width."""
         shorter = min(len(self.probabilities), len(other.probabilities))
         infinite = self.infinite + other.infinite - self.infinite * other.infinite

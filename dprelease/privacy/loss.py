@@ -85,7 +85,7 @@ class PrivacyLoss(ABC):
         return self.pure_epsilon
 
     @property
-    def told(self) -> float:
+    def infinity_mass(self) -> float:
         """Return the probability of outputs with an infinite loss, rounded up."""
         return 0.0
 
@@ -103,7 +103,7 @@ class PrivacyLoss(ABC):
         if isinstance(epsilon, float) and math.isnan(epsilon):
             raise ValueError("epsilon is not a number")
         if epsilon == math.inf:
-            return self.told
+            return self.infinity_mass
         # Delta is at least 1 - exp(epsilon): nothing but 1 is left of it.
         return 1.0 if epsilon < -SURELY else self._delta(epsilon)
 

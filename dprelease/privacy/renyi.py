@@ -68,7 +68,7 @@ def _rho(kinds: tuple[Kind, ...], rough: bool) -> float:
     known = 0.0
     rest: list[Kind] = []
     for vector, slots in kinds:
-        exact = _known(vector)
+        exact = _closed_form_rho(vector)
         known += 0.0 if exact is None else slots * exact
         if exact is None:
             rest.append((vector, slots))
@@ -78,10 +78,10 @@ def _rho(kinds: tuple[Kind, ...], rough: bool) -> float:
 
 def has_rho(vector: Priced) -> bool:
     """Return whether a vector has a zero-concentrated guarantee: so at every scale, or at none."""
-    return _known(vector) is not None or math.isfinite(_beyond([(vector, 1)], LAST))
+    return _closed_form_rho(vector) is not None or math.isfinite(_beyond([(vector, 1)], LAST))
 
 
-def _known(vector: Priced) -> float | None:
+def _closed_form_rho(vector: Priced) -> float | None:
     """Return the rho of one slot of a vector all of whose losses have one in closed form."""
     worst = 0.0
     for move in vector.sensitivity.moves:

@@ -11,7 +11,13 @@ from dprelease.exact.answering import Answering
 from dprelease.numerics.rounding import finite
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
-from dprelease.profile.exact_sums import MANY_GROUPS, MANY_ROWS, Sums, summed, tried
+from dprelease.profile.exact_sums import (
+    MANY_GROUPS,
+    MANY_ROWS,
+    Sums,
+    bounds_to_try,
+    sums_under_bounds,
+)
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
 
@@ -60,18 +66,20 @@ def bounds_tried(
     plans: dict[tuple[str, str, int], Plan | None] = {}
     for query in asked:
         engine = engines[query.name]
-        whole = summed(engine, query, MANY_GROUPS, MANY_ROWS)
+        whole = sums_under_bounds(engine, query, MANY_GROUPS, MANY_ROWS)
         for bound, most in BOUNDS.items():
             declared = getattr(query.unit, bound)
             space = query.finest or query.keys
             useful = min(most, space.size) if bound == "max_groups" else most
-            for value in tried(declared, useful):
+            for value in bounds_to_try(declared, useful):
                 key = query.declared.table.name, bound, value
                 if key not in plans:
-                    plans[key] = _plan(_changed(declaration, *key))
+                    plans[key] = _plan(_with_bound(declaration, *key))
                 pair = {**{name: getattr(query.unit, name) for name in BOUNDS}, bound: value}
-                held = summed(engine, query, pair["max_groups"], pair["max_rows_per_group"])
-                yield from _compared(
+                held = sums_under_bounds(
+                    engine, query, pair["max_groups"], pair["max_rows_per_group"]
+                )
+                yield from _compare_bound(
                     query, bound, value, value == declared, held, whole, plans[key]
                 )
 
@@ -81,7 +89,7 @@ def _has_bounds(query: Query) -> bool:
     return query.unit.id is not None and query.private is None and not by_unit
 
 
-def _compared(
+def _compare_bound(
     query: Query,
     bound: str,
     value: int,
@@ -110,7 +118,7 @@ def _compared(
             )
 
 
-def _changed(declaration: Declaration, table: str, bound: str, value: int) -> Declaration:
+def _with_bound(declaration: Declaration, table: str, bound: str, value: int) -> Declaration:
     """Return the declaration with one bound of one table's units changed."""
     declared = declaration.tables[table]
     unit = declared.table.privacy_unit.model_copy(update={bound: value})

@@ -42,12 +42,12 @@ class Sums:
         return float(np.abs(whole.vectors[column] - self.vectors[column]).mean())
 
 
-def summed(engine: Answering, query: Query, max_groups: int, max_rows: int) -> Sums:
+def sums_under_bounds(engine: Answering, query: Query, max_groups: int, max_rows: int) -> Sums:
     """Return what a query's vectors are under other bounds, by the statements of the release."""
     unit = query.unit
     if unit.id is not None:
         unit = PrivacyUnit(unit.id, max_groups, max_rows)
-    measurements = [_widened(m, query, unit) for m in query.measurements if m.is_vector]
+    measurements = [_with_sensitivity(m, query, unit) for m in query.measurements if m.is_vector]
     asked = replace(query, unit=unit, measurements=(*measurements, _rows(query, unit)))
     exact = engine.run(asked)
     vectors = {
@@ -68,7 +68,7 @@ def _total(vector: Integers) -> Integers:
     return np.array([min(max(total, -LIMIT), LIMIT)], dtype=np.int64)
 
 
-def _widened(measurement: Measurement, query: Query, unit: PrivacyUnit) -> Measurement:
+def _with_sensitivity(measurement: Measurement, query: Query, unit: PrivacyUnit) -> Measurement:
     """Return a vector whose sums have room for what these bounds leave."""
     cells = query.keys.size
     sensitivity = measurement.aggregate.sensitivity(unit, query.neighbours, cells)
@@ -82,7 +82,7 @@ def _rows(query: Query, unit: PrivacyUnit) -> Measurement:
     return Measurement(ROWS, count, sensitivity, "rows", noise, Fraction(1), ROWS)
 
 
-def tried(declared: int, most: int) -> Sequence[int]:
+def bounds_to_try(declared: int, most: int) -> Sequence[int]:
     """Return the bounds that are tried: 1, the declared one, and some around it by halves.
 
     `most`: a higher one means the same.

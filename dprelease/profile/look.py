@@ -14,7 +14,7 @@ from dprelease.exact.tallies import TallyingEngine, tallying
 from dprelease.numerics.rounding import finite
 from dprelease.planning.prepare import prepare
 from dprelease.profile.bounds import Tried, bounds_tried
-from dprelease.profile.exact_sums import MANY_GROUPS, MANY_ROWS, summed
+from dprelease.profile.exact_sums import MANY_GROUPS, MANY_ROWS, sums_under_bounds
 from dprelease.profile.losses import Losses
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
@@ -74,7 +74,7 @@ def profile(
         for query in queries:
             pair = query.table.name, None if query.join is None else query.join.declared.table.name
             if pair not in opened:
-                opened[pair] = stack.enter_context(_opened(declaration, query, frames))
+                opened[pair] = stack.enter_context(_open_tallies(declaration, query, frames))
             engines[query.name] = opened[pair]
             engines[query.name].compile(query)
         state.rows = True
@@ -94,7 +94,7 @@ def _refuse_others(declaration: Declaration) -> None:
         raise OutputError("DP-PROFILE-003", problem=problem, place=declaration.place())
 
 
-def _opened(declaration: Declaration, query: Query, frames: Mapping[str, object]) -> Any:
+def _open_tallies(declaration: Declaration, query: Query, frames: Mapping[str, object]) -> Any:
     joined = None
     if query.join is not None:
         joined = frame_of(query.join.declared.table, frames)
@@ -107,8 +107,8 @@ def _losses(engine: TallyingEngine, query: Query) -> Losses:
     fractions: dict[str, tuple[float | None, float | None]] = {}
     if query.unit.id is not None and query.private is None:
         unit = query.unit
-        whole = summed(engine, query, MANY_GROUPS, MANY_ROWS)
-        kept = summed(engine, query, unit.max_groups, unit.max_rows_per_group)
+        whole = sums_under_bounds(engine, query, MANY_GROUPS, MANY_ROWS)
+        kept = sums_under_bounds(engine, query, unit.max_groups, unit.max_rows_per_group)
         bounded = whole.rows - kept.rows
         fractions = {
             name: (finite(before), finite(kept.fractions[name]))

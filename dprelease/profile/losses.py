@@ -76,13 +76,16 @@ class Losses:
         )
 
     @property
-    def counted(self) -> int:
+    def remaining_rows(self) -> int:
         """Return how many rows are counted in the end."""
         return self.asked - self.condition - self.no_cell - self.no_id - (self.bounded or 0)
 
     def to_json(self) -> dict[str, Any]:
         """Return them as JSON values."""
-        return {**{name: getattr(self, name) for name in self.__slots__}, "counted": self.counted}
+        return {
+            **{name: getattr(self, name) for name in self.__slots__},
+            "counted": self.remaining_rows,
+        }
 
 
 def _by_column(tally: dict[tuple[str, str], int], what: str) -> dict[str, int]:

@@ -48,7 +48,9 @@ class Answers:
     def add(self, name: str, spec: ColumnSpec) -> None:
         """Add one declared column; what can't be measured is refused."""
         computed = parts_of(self.declared, name, spec)
-        if computed is None or any(self._refused(name, spec, part) for _, part in computed.parts):
+        if computed is None or any(
+            self._refuse_column(name, spec, part) for _, part in computed.parts
+        ):
             return
         form = computed.form
         measurements = [
@@ -140,7 +142,7 @@ class Answers:
         finest, most = self.finest
         return aggregate.sensitivity(unit, self.neighbours, finest).over(self.cells, most)
 
-    def _refused(self, name: str, spec: ColumnSpec, aggregate: Aggregate) -> bool:
+    def _refuse_column(self, name: str, spec: ColumnSpec, aggregate: Aggregate) -> bool:
         if self._sensitivity(aggregate).largest_shift == 0:
             self.declared.refuse("DP-QUERY-005", "columns", name, column=name)
             return True

@@ -34,7 +34,7 @@ class DeclaredColumn:
     @classmethod
     def of(cls, name: str, spec: ColumnSpec) -> DeclaredColumn:
         """Return a declared column taken apart."""
-        kind, column = spec.asked
+        kind, column = spec.aggregate_and_column
         return cls(name, kind, column if isinstance(column, tuple) else (column,), spec)
 
     @property
@@ -81,7 +81,9 @@ class DeclaredColumns:
             self._known[find] = find(self)
         return cast("Found", self._known[find])
 
-    def refused(self, code: str, declared: DeclaredColumn, column: str = "", **fields: Any) -> None:
+    def refuse_column(
+        self, code: str, declared: DeclaredColumn, column: str = "", **fields: Any
+    ) -> None:
         """Add a finding at the word by which a column asks."""
         named = {"column": column or declared.column, **fields}
         self.refuse(code, "columns", declared.name, declared.kind, **named)
@@ -92,10 +94,10 @@ class DeclaredColumns:
         values = self.table.columns[name]
         if not isinstance(values, IntegerColumn | NumberColumn):
             kind = getattr(values, "type", "cut")
-            self.refused("DP-QUERY-004", declared, name, kind=kind)
+            self.refuse_column("DP-QUERY-004", declared, name, kind=kind)
             return None
         if values.lattice is None:
-            self.refused("DP-QUERY-003", declared, name)
+            self.refuse_column("DP-QUERY-003", declared, name)
         return values.lattice
 
     def values(self, declared: DeclaredColumn) -> int | None:
@@ -103,7 +105,7 @@ class DeclaredColumns:
         column = declared.column
         key = key_of(column, self.table.columns[column])
         if not isinstance(key, Key) or column == self.table.unit.id:
-            self.refused("DP-QUERY-006", declared)
+            self.refuse_column("DP-QUERY-006", declared)
             return None
         return len(key.values)
 

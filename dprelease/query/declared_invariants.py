@@ -68,7 +68,7 @@ def exactly_published(family: QuerySpec, keys: Sequence[str]) -> Mapping[str, st
     here = _table(family, keys)
     found: dict[str, str] = {}
     for spec in family.consistent.invariants:
-        declared = _declared(family, spec)
+        declared = _invariant_table(family, spec)
         if declared is None or not here.follows_from(declared):
             continue
         for column in _columns(family, spec):
@@ -101,7 +101,7 @@ def _wrong(family: QuerySpec) -> Iterator[tuple[tuple[str | int, ...], str]]:
     tables = [_table(family, keys) for keys in family.keys_of_tables]
     open_columns = set(family.columns)
     for i, spec in enumerate(asked):
-        declared = _declared(family, spec)
+        declared = _invariant_table(family, spec)
         if declared not in tables:
             level = f"level '{spec.level}'" if spec.level is not None else "the whole"
             reason = f"no table of {level} is by the keys [{', '.join(spec.table)}]"
@@ -124,7 +124,7 @@ def _columns(family: QuerySpec, spec: InvariantSpec) -> Sequence[str]:
     return [*family.columns] if spec.column is None else [spec.column]
 
 
-def _declared(family: QuerySpec, spec: InvariantSpec) -> _Table | None:
+def _invariant_table(family: QuerySpec, spec: InvariantSpec) -> _Table | None:
     """Return the table that an invariant names; None for a level that there is not."""
     if spec.level is None:
         return _Table(0, frozenset(spec.table))

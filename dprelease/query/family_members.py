@@ -31,7 +31,7 @@ class AskedTogether:
     queries: Sequence[str]
 
     @cached_property
-    def asked(self) -> QuerySpec:
+    def combined_query(self) -> QuerySpec:
         """Return one query for all: that of the tables of each."""
         members = [self.spec.queries[name] for name in self.queries]
         if len(members) == 1:
@@ -63,9 +63,9 @@ class AskedTogether:
         """Return the key of a table that a place of the one query for all names, if it does."""
         match keys:
             case ("marginals", int(table), int(place)):
-                return self.asked.marginals[table][place]
+                return self.combined_query.marginals[table][place]
             case ("marginals_at", str(level), int(table), int(place)):
-                return self.asked.marginals_at[level][table][place]
+                return self.combined_query.marginals_at[level][table][place]
         return None
 
     def _keys(self, query: str) -> set[str]:
@@ -82,13 +82,13 @@ class AskedTogether:
                     "DP-QUERY-013", place=spot, query=query, step="consistent", problem=NOT_PUBLIC
                 )
             for key, reason in self._of_one(query):
-                yield self._refused(query, place("queries", query, key), reason)
+                yield self._family_error(query, place("queries", query, key), reason)
         for query in others:
             for key, reason in self._unlike(query, first):
-                yield self._refused(query, place("queries", query, key), reason)
+                yield self._family_error(query, place("queries", query, key), reason)
         yield from self._twice(place)
 
-    def _refused(self, query: str, place: Place, reason: str) -> DpReleaseError:
+    def _family_error(self, query: str, place: Place, reason: str) -> DpReleaseError:
         return QueryError(
             "DP-CONSIST-030", place=place, query=query, family=self.family, reason=reason
         )
@@ -126,7 +126,7 @@ class AskedTogether:
                     told.add((query, frozenset(keys)))
                     reason = f"its table by [{', '.join(keys)}] is one of '{other}' already"
                     spot = place("queries", query, *_place_of_table(asked, level, i))
-                    yield self._refused(query, spot, reason)
+                    yield self._family_error(query, spot, reason)
 
 
 def _place_of_table(asked: QuerySpec, level: str | None, number: int) -> tuple[str | int, ...]:

@@ -140,7 +140,7 @@ class _Resolver:
 
     def _column(self, name: str, column: Column, spec: RecordColumnSpec) -> RecordColumn | None:
         keys = ("columns", name)
-        open_keys = _dropped(column)
+        open_keys = _dropping_options(column)
         asked = spec.mechanism or _default(column, self.declaration.spec.mechanism)
         resolved: RecordColumn | str
         read = self.declared.table.columns[column.cut] if isinstance(column, CutColumn) else column
@@ -175,7 +175,7 @@ def _default(column: Column, default: MechanismSpec) -> MechanismSpec:
     return default if numbers else MechanismSpec(name=RESPONSE)
 
 
-def _dropped(column: Column) -> list[str]:
+def _dropping_options(column: Column) -> list[str]:
     """Return the keys by which a column drops records."""
     names = (
         ["`nulls`", "`others`"] if isinstance(column, CategoryColumn | CutColumn) else ["`nulls`"]

@@ -68,7 +68,7 @@ class Query:
         return self.view or self.declared.table
 
     @property
-    def charged(self) -> tuple[Table, ...]:
+    def charged_tables(self) -> tuple[Table, ...]:
         """Return the tables about people that the query reads."""
         if self.join is None or not self.join.by_unit:
             return (self.declared.table,)
@@ -83,12 +83,14 @@ def resolve(declaration: Declaration) -> tuple[Query, ...]:
     QueryError, Findings
         Every finding of every query, together.
     """
-    queries, errors = resolved(declaration)
+    queries, errors = resolve_with_findings(declaration)
     raise_all(errors)
     return queries
 
 
-def resolved(declaration: Declaration) -> tuple[tuple[Query, ...], list[DpReleaseError]]:
+def resolve_with_findings(
+    declaration: Declaration,
+) -> tuple[tuple[Query, ...], list[DpReleaseError]]:
     """Return the queries that have no finding, and the findings of all others."""
     spec = declaration.spec
     errors: list[DpReleaseError] = []
@@ -112,9 +114,11 @@ def resolved(declaration: Declaration) -> tuple[tuple[Query, ...], list[DpReleas
             if family not in families:
                 neighbours, all_of_it = spec.budget.neighbours, together[family]
                 refuse = _Resolver(view, all_of_it.placer(declaration.place), errors).refuse
-                families[family] = family_keys(all_of_it.asked, view.declared.table, refuse)
-                refuse_invariants(all_of_it.asked, neighbours, refuse)
-            exact = exactly_published(together[family].asked, asked.keys_of_tables[0])
+                families[family] = family_keys(
+                    all_of_it.combined_query, view.declared.table, refuse
+                )
+                refuse_invariants(all_of_it.combined_query, neighbours, refuse)
+            exact = exactly_published(together[family].combined_query, asked.keys_of_tables[0])
             resolver = replace(resolver, family=families[family], exact=exact)
         query = resolver.query(name, asked, spec.mechanism, spec.budget.neighbours, spec.limits)
         if len(errors) == before:

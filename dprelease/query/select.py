@@ -25,7 +25,7 @@ from dprelease.query.expressions.nodes import (
     OVER_ANSWERS,
     near,
 )
-from dprelease.query.expressions.whole import KNOWN, dropped, unread
+from dprelease.query.expressions.whole import KNOWN, dropped_word, unread
 from dprelease.schema.column_words import WORDS
 from dprelease.schema.field_types import NAME, RESERVED
 from dprelease.schema.mistakes.nearest import nearest
@@ -120,7 +120,7 @@ def select(text: str, tables: Mapping[str, Table]) -> Selected:
         _refuse("DP-SQL-002", what=what)
     whole = trees[0].copy()
     selected = _Splitter(trees[0], tables).run()
-    what = dropped(whole, text)
+    what = dropped_word(whole, text)
     if what is not None:
         _refuse("DP-SQL-002", what=what)
     return selected
@@ -148,7 +148,7 @@ class _Splitter:
             if item.alias and item.alias in self.aliases:
                 _refuse("DP-SQL-002", what=f"the name {item.alias[:60]} for two columns")
             self.aliases[item.alias_or_name] = item.unalias()
-        self.found.group_by = [self._key(item) for item in self._grouped()]
+        self.found.group_by = [self._key(item) for item in self._group_keys()]
         items = [self._item(item) for item in self.tree.expressions]
         if not self.found.columns:
             _refuse("DP-SQL-005")
@@ -166,7 +166,7 @@ class _Splitter:
         for node in self.tree.walk(prune=lambda node: isinstance(node, exp.Where)):
             if isinstance(node, exp.Anonymous):
                 unknown = f"The function {node.name[:60].upper()} is not known, and"
-                _refuse("DP-SQL-006", name=unknown, nearest=_meant(node.name))
+                _refuse("DP-SQL-006", name=unknown, nearest=_suggest_functions(node.name))
         for node in self.tree.walk():
             if node is not self.tree and isinstance(node, exp.Query | exp.Window | exp.Star):
                 if isinstance(node, exp.Star) and isinstance(node.parent, exp.Count):
@@ -202,7 +202,7 @@ class _Splitter:
                 _refuse("DP-SQL-003", name=f"'{column.table[:60]}'", known=own)
             column.set("table", None)
 
-    def _grouped(self) -> list[exp.Expression]:
+    def _group_keys(self) -> list[exp.Expression]:
         group = self.tree.args.get("group")
         if group is None:
             return []
@@ -288,7 +288,7 @@ class _Splitter:
 
     def _one_over(self, node: exp.Expression) -> str:
         if type(node) in AGGREGATES:
-            return _noised(self._aggregate(node))
+            return _noisy_column(self._aggregate(node))
         if isinstance(node, exp.AggFunc | exp.WithinGroup | exp.Filter):
             name = str(node.key)
             nearest = NEAREST.get(name, OTHERS)
@@ -297,7 +297,7 @@ class _Splitter:
 
     def _plain(self, node: exp.Expression) -> str:
         if isinstance(node, exp.Column):
-            return self._named(node)
+            return self._column_or_alias(node)
         if isinstance(node, exp.Literal):
             return quoting.text(node.name) if node.is_string else self._number(node.name)
         if isinstance(node, exp.Paren | exp.Neg | exp.Not):
@@ -321,10 +321,10 @@ class _Splitter:
             _refuse("DP-SQL-004", what=text[:60])
         return text
 
-    def _named(self, node: exp.Column) -> str:
+    def _column_or_alias(self, node: exp.Column) -> str:
         name = str(node.name)
         if name in self.found.group_by:
-            return _noised(name)
+            return _noisy_column(name)
         body = self.aliases.get(name)
         if body is not None and not (isinstance(body, exp.Column) and body.name == name):
             return self._over(body)
@@ -337,7 +337,9 @@ class _Splitter:
         if having is not None:
             parts.append(f"WHERE {self._over(having.this)}")
         if order is not None:
-            parts.append("ORDER BY " + ", ".join(self._ordered(item) for item in order.expressions))
+            parts.append(
+                "ORDER BY " + ", ".join(self._order_item(item) for item in order.expressions)
+            )
         if limit is not None:
             count = limit.expression
             if not isinstance(count, exp.Literal) or not count.name.isdigit():
@@ -345,7 +347,7 @@ class _Splitter:
             parts.append(f"LIMIT {count.name}")
         return " ".join(parts)
 
-    def _ordered(self, item: exp.Expression) -> str:
+    def _order_item(self, item: exp.Expression) -> str:
         body, words = item.this, ""
         if isinstance(item, exp.Ordered):
             words = " DESC" if item.args.get("desc") else " ASC"
@@ -359,12 +361,12 @@ class _Splitter:
         return self._over(body) + words
 
 
-def _noised(name: str) -> str:
+def _noisy_column(name: str) -> str:
     """Return a column of the noised table; bare, it could be a name that the answer has."""
     return f"{NOISED}.{quoting.identifier(name)}"
 
 
-def _meant(name: str) -> str:
+def _suggest_functions(name: str) -> str:
     """Return the functions that there are, first the one that was meant."""
     meant = nearest(name, FUNCTIONS).removeprefix("; did you mean ").strip("'")
     return f"did you mean {meant}: {OTHERS}" if meant else OTHERS
@@ -383,9 +385,9 @@ def _is_free(name: str, taken: Collection[str]) -> bool:
 def _free(wanted: str, taken: Collection[str]) -> str:
     """Return a name that a file can hold, made of that of a column, which may be any text."""
     name = re.sub("[^A-Za-z0-9_]+", "_", wanted)[:MOST_LETTERS]
-    return next(free for free in _numbered(name) if _is_free(free, taken))
+    return next(free for free in _candidate_names(name) if _is_free(free, taken))
 
 
-def _numbered(name: str) -> Iterator[str]:
+def _candidate_names(name: str) -> Iterator[str]:
     yield name
     yield from (f"{name}_{number}" for number in itertools.count(2))

@@ -62,7 +62,7 @@ class Views:
             update={"columns": columns, "privacy_unit": _bounds(base.table, asked.join)}
         )
         view = View(replace(base, table=table), base, own, join)
-        view = self._computed(view, asked.derive, place)
+        view = self._with_formulas(view, asked.derive, place)
         return view if len(self.errors) == before else None
 
     def _own(self, declared: Declared) -> Formulas | None:
@@ -110,7 +110,7 @@ class Views:
                 )
                 self.errors.append(error)
 
-    def _computed(self, view: View, names: Iterable[str], place: Placer) -> View:
+    def _with_formulas(self, view: View, names: Iterable[str], place: Placer) -> View:
         """Return the view with the query's own expressions, once all columns are known."""
 
         def spot(*keys: str) -> Place:

@@ -56,7 +56,7 @@ def area_of(
     return int(np.argmax(told))
 
 
-def divided(
+def divide_by_area(
     combinations: Combinations, tables: Sequence[CountedTable], attribute: int | None
 ) -> Areas:
     """Return all as one block where that is small, or else a block for each area.

@@ -19,22 +19,22 @@ from dprelease.documents.outcomes.attack_outcome import (
 from dprelease.errors import DeclarationError, Place
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.numerics.lattice import Integers
-from dprelease.reconstruction.area_blocks import Areas, area_of, divided
+from dprelease.reconstruction.area_blocks import Areas, area_of, divide_by_area
 from dprelease.reconstruction.certain_records import certain_records
 from dprelease.reconstruction.coarsened import (
     doubly_suppressed,
     randomly_rounded,
-    rounded,
-    suppressed,
+    round_counts,
+    suppress_small_counts,
 )
 from dprelease.reconstruction.counted_tables import CountedTable, counted_tables
-from dprelease.reconstruction.guesses import Guessed, expected_rates, guessed, log_rates
-from dprelease.reconstruction.noised_cells import noised
-from dprelease.reconstruction.opened_rehearsal import OpenedRehearsal, opened
+from dprelease.reconstruction.guesses import Guessed, expected_rates, guess_records, log_rates
+from dprelease.reconstruction.noised_cells import likelihoods_from_noise
+from dprelease.reconstruction.opened_rehearsal import OpenedRehearsal, open_rehearsal
 from dprelease.reconstruction.programs import likeliest, program
 from dprelease.reconstruction.record_combinations import Combinations, combinations_of
 from dprelease.reconstruction.scored import SolvedBlock, baseline, error_of, outcome
-from dprelease.reconstruction.swapped import swapped
+from dprelease.reconstruction.swapped import swap_areas
 from dprelease.reconstruction.told_cells import ToldCells, exactly
 from dprelease.reconstruction.true_counts import TrueCounts, true_counts
 from dprelease.rehearsal.asked_rows import Words
@@ -113,15 +113,17 @@ def attack(
         DP-ATTACK-002, 003, 005 and 006 for what can't be attacked so.
     """
     wanted = asked or Asked()
-    rehearsal = opened(folder, on)
+    rehearsal = open_rehearsal(folder, on)
     found = counted_tables(rehearsal.families, wanted.table)
     if not found.used:
         reasons = "; ".join(f"{name}: {why}" for name, why in found.left_out.items()) or "none"
         raise DeclarationError("DP-ATTACK-006", place=Place(key="queries"), reasons=reasons)
     combinations = combinations_of(found.used)
-    areas = divided(combinations, found.used, area_of(combinations, found.used, wanted.area))
+    areas = divide_by_area(combinations, found.used, area_of(combinations, found.used, wanted.area))
     true = true_counts(rehearsal, found.used, combinations)
-    guesses = tuple(guessed(combinations, block, true.records[block]) for block in areas.blocks)
+    guesses = tuple(
+        guess_records(combinations, block, true.records[block]) for block in areas.blocks
+    )
     attacked = _Attacked(rehearsal, combinations, areas, true, guesses)
     beside = baseline(guesses, [true.records[block] for block in areas.blocks])
     draws = Draws(bits or Entropy())
@@ -129,11 +131,11 @@ def attack(
     for form in wanted.forms:
         progress(form)
         end = monotonic() + wanted.seconds
-        told = _told(attacked, form, draws, wanted.swapped)
+        told = _likelihoods_of_form(attacked, form, draws, wanted.swapped)
         if told is None:
             continue
         error = error_of([*told.values()], [true.cells[name] for name in told])
-        blocks = _solved(attacked, told, end)
+        blocks = _solve_blocks(attacked, told, end)
         forms.append(outcome(form, blocks, beside, error))
     area = None if areas.attribute is None else combinations.attributes[areas.attribute].column
     return AttackOutcome(
@@ -157,7 +159,7 @@ def attack(
     )
 
 
-def _told(
+def _likelihoods_of_form(
     attacked: _Attacked, form: Form, draws: Draws, rate: float
 ) -> dict[str, ToldCells] | None:
     """Return what the tables tell in one form, by name; None for one that these can't have."""
@@ -168,12 +170,14 @@ def _told(
         true = _cells_after_swaps(attacked, rate, draws)
     make: dict[Form, Callable[[CountedTable, Integers], ToldCells]] = {
         "exact": lambda _, cells: exactly(cells.astype(np.float64)),
-        "rounded": lambda _, cells: rounded(cells),
+        "rounded": lambda _, cells: round_counts(cells),
         "rounded at random": lambda _, cells: randomly_rounded(cells, draws),
-        "suppressed": lambda _, cells: suppressed(cells),
+        "suppressed": lambda _, cells: suppress_small_counts(cells),
         "suppressed twice": lambda one, cells: doubly_suppressed(cells, one.query.keys),
         "swapped": lambda _, cells: exactly(cells.astype(np.float64)),
-        "noised": lambda one, _: noised(one.published(folder), one.law, one.post),
+        "noised": lambda one, _: likelihoods_from_noise(
+            one.read_published(folder), one.law, one.post
+        ),
     }
     return {one.name: make[form](one, true[one.name]) for one in attacked.tables}
 
@@ -182,7 +186,7 @@ def _cells_after_swaps(attacked: _Attacked, rate: float, draws: Draws) -> dict[s
     """Return the counts of all tables after swaps; records that lack a value stay there."""
     combinations, area = attacked.combinations, attacked.areas.attribute or 0
     records = attacked.true.records
-    moved = swapped(records, combinations, area, rate, draws) - records
+    moved = swap_areas(records, combinations, area, rate, draws) - records
     found = {}
     for one in attacked.tables:
         cells = combinations.cells[one.name]
@@ -193,7 +197,7 @@ def _cells_after_swaps(attacked: _Attacked, rate: float, draws: Draws) -> dict[s
     return found
 
 
-def _solved(attacked: _Attacked, told: dict[str, ToldCells], end: float) -> list[SolvedBlock]:
+def _solve_blocks(attacked: _Attacked, told: dict[str, ToldCells], end: float) -> list[SolvedBlock]:
     """Return all blocks solved, those of few cells first; each gets its part of the time left.
 
     `end`: when all are to be solved, by the monotonic clock.

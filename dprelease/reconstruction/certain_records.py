@@ -71,7 +71,7 @@ def certain_records(asked: Program, found: Integers, seconds: float) -> Certain:
     return Certain(least, not undecided, only and not _can_be_more(asked, int(found.sum())))
 
 
-def _solved(asked: Program, costs: Floats, most: Floats, **more: Any) -> Any:
+def _solve_program(asked: Program, costs: Floats, most: Floats, **more: Any) -> Any:
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     # Most combinations are ruled out by a cell without anybody: they are left out altogether.
@@ -94,7 +94,7 @@ def _at_least(asked: Program, one: int, seconds: float) -> int:
     costs = np.zeros(len(asked.most))
     costs[one] = 1.0
     limit = {"time_limit": max(0.1, seconds)}
-    found = _solved(asked, costs, asked.most.astype(np.float64), options=limit)
+    found = _solve_program(asked, costs, asked.most.astype(np.float64), options=limit)
     return 0 if found.status != 0 else math.ceil(found.fun - TOLERANCE)
 
 
@@ -107,7 +107,7 @@ def _fewer(
     """
     most = asked.most.astype(np.float64)
     most[one] = least[one] - 1.0
-    found = _solved(
+    found = _solve_program(
         asked,
         open_.astype(np.float64),
         most,
@@ -126,5 +126,5 @@ def _can_be_more(asked: Program, number: int) -> bool:
     """Return whether more records than a number may be admitted, not all of them being whole."""
     if not (asked.most > 0).any():
         return False
-    found = _solved(asked, -np.ones(len(asked.most)), asked.most.astype(np.float64))
+    found = _solve_program(asked, -np.ones(len(asked.most)), asked.most.astype(np.float64))
     return bool(found.status != 0 or -found.fun > number + 0.5)

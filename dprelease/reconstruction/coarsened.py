@@ -19,7 +19,7 @@ FEWEST = 10
 """Counts from 1 up to below it are withheld."""
 
 
-def rounded(true: Integers) -> ToldCells:
+def round_counts(true: Integers) -> ToldCells:
     """Return counts rounded to the nearest multiple of 5; no count lies half-way."""
     shown = (BASE * np.rint(true / BASE)).astype(np.float64)
     return within(shown, shown - BASE // 2, shown + BASE // 2, shown)
@@ -42,7 +42,7 @@ def randomly_rounded(true: Integers, draws: Draws) -> ToldCells:
     return ToldCells(shown, lower, shown + BASE - 1, shown, falls, falls)
 
 
-def suppressed(true: Integers) -> ToldCells:
+def suppress_small_counts(true: Integers) -> ToldCells:
     """Return counts of which those from 1 to 9 are withheld; which they are is seen."""
     return _withheld(true, (true > 0) & (true < FEWEST), FEWEST - 1.0)
 

@@ -40,7 +40,7 @@ class CountedTable:
         """Return the name of its query."""
         return self.query.name
 
-    def published(self, folder: Path) -> Floats:
+    def read_published(self, folder: Path) -> Floats:
         """Return the (cells,) published numbers, a cell after the other; NaN where one is empty."""
         import pyarrow as pa
 
@@ -102,7 +102,7 @@ def _counts(family: Family, table: FamilyTable) -> Iterator[CountedTable]:
     if family.step is not None:
         for one in filter(_is_count, query.measurements):
             if one in table.vectors and not one.exact:
-                measured = formats.file_of(table.measured)
+                measured = formats.file_of(table.measurements_name)
                 yield CountedTable(query, measured, one.name, table.laws[one.name])
             elif one.exact:
                 yield from _invariants(family, query, one)

@@ -53,7 +53,7 @@ def expected_rates(
     for _ in range(CYCLES):
         for (i, names), several in targets.items():
             labels = _labels(combinations.attributes[i], names)
-            shares[i] = _scaled(shares[i], labels, np.mean(several, axis=0))
+            shares[i] = _scale_to_margin(shares[i], labels, np.mean(several, axis=0))
     rates = np.full(len(block), total)
     for i, share in enumerate(shares):
         rates *= (share / share.sum())[combinations.values[block, i]]
@@ -91,7 +91,7 @@ def _target(names: Sequence[str], one: CountedTable, cells: Integers, guess: Flo
     return parts
 
 
-def _scaled(share: Floats, labels: Integers, target: Floats) -> Floats:
+def _scale_to_margin(share: Floats, labels: Integers, target: Floats) -> Floats:
     inside = labels >= 0
     held = np.bincount(labels[inside], share[inside], len(target))
     factors = np.divide(target, held, out=np.zeros_like(target), where=held > 0)
@@ -115,7 +115,7 @@ class Guessed:
     apportioned: Integers
 
 
-def guessed(combinations: Combinations, block: Integers, records: Integers) -> Guessed:
+def guess_records(combinations: Combinations, block: Integers, records: Integers) -> Guessed:
     """Return what is guessed of a block, given how many records really have each combination.
 
     Whoever guesses knows more than the tables tell: the exact number of records, and the exact
@@ -133,10 +133,10 @@ def guessed(combinations: Combinations, block: Integers, records: Integers) -> G
         right[there] += reached
         squares[there] += (2 * k - 1) * reached
     met: Floats = np.asarray(binom.sf(0, total, parts), dtype=np.float64)
-    return Guessed(right, squares - right**2, met, apportioned(total * parts, total))
+    return Guessed(right, squares - right**2, met, apportion(total * parts, total))
 
 
-def apportioned(expected: Floats, total: int) -> Integers:
+def apportion(expected: Floats, total: int) -> Integers:
     """Return whole numbers with a sum, by largest remainders."""
     whole = np.floor(expected).astype(np.int64)
     left = max(0, min(total - int(whole.sum()), len(whole)))

@@ -18,7 +18,9 @@ CONFIDENCES = (0.2, 0.5, 0.8, 0.95, 0.99, 0.999)
 """Between the half widths of these the logarithm of the likelihood is taken for a straight line."""
 
 
-def noised(published: Floats, law: Randomizer | None, post: PostProcessing) -> ToldCells:
+def likelihoods_from_noise(
+    published: Floats, law: Randomizer | None, post: PostProcessing
+) -> ToldCells:
     """Return what published counts tell; nothing is ruled out but numbers below 0.
 
     Cells that are left empty tell nothing, and rounding adds half a step on each side.

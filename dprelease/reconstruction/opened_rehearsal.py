@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.documents import manifest
-from dprelease.documents.rehearsal_manifest import FORMAT, released
+from dprelease.documents.rehearsal_manifest import FORMAT, manifest_of_release
 from dprelease.errors import DeclarationError, Place, VerificationError, raise_all
 from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.plan import PlannedColumn
@@ -37,7 +37,7 @@ class OpenedRehearsal:
     cast: Cast
 
 
-def opened(folder: Path, on: Words = None) -> OpenedRehearsal:
+def open_rehearsal(folder: Path, on: Words = None) -> OpenedRehearsal:
     """Return a rehearsal that verifies; `on`: the public files that stood in, which it names.
 
     Raises
@@ -59,7 +59,7 @@ def opened(folder: Path, on: Words = None) -> OpenedRehearsal:
         raise_all(report.findings)
         raise AssertionError("what verifies can be resolved")
     declaration, queries = made_again
-    columns = recorded_columns(report, released(record), queries)
+    columns = recorded_columns(report, manifest_of_release(record), queries)
     if columns is None:
         raise_all(report.findings)
         raise AssertionError("what verifies has its noise")

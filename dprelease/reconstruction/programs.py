@@ -155,7 +155,7 @@ def likeliest(asked: Program, logs: Floats, seconds: float, gap: float = 0.01) -
     if found.x is None:
         built = (costs, widths, matrix, lower, upper)
         return _in_fractions(asked, built, of, seconds)
-    records = _summed(np.rint(found.x[: len(of)]), of, len(logs))
+    records = _sum_by_group(np.rint(found.x[: len(of)]), of, len(logs))
     return Solved(records, found.status == 0, asked.admits(records), float(found.fun))
 
 
@@ -176,7 +176,7 @@ def _units(most: Integers, logs: Floats) -> tuple[Integers, Floats, Floats]:
     return np.concatenate(of), np.concatenate(widths), np.concatenate(costs)
 
 
-def _summed(values: Floats, of: Integers, n: int) -> Integers:
+def _sum_by_group(values: Floats, of: Integers, n: int) -> Integers:
     records: Integers = np.bincount(of, values, n).astype(np.int64)
     return records
 
@@ -190,7 +190,7 @@ def _in_fractions(
     """Return the likeliest numbers that need not be whole, rounded; nobody without time for it."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
-    from dprelease.reconstruction.guesses import apportioned
+    from dprelease.reconstruction.guesses import apportion
 
     costs, widths, matrix, lower, upper = built
     found = milp(
@@ -201,5 +201,5 @@ def _in_fractions(
     if found.x is None:
         return Solved(np.zeros(len(asked.most), dtype=np.int64), False, False, math.inf)
     parts: Floats = np.bincount(of, found.x[: len(of)], len(asked.most)).astype(np.float64)
-    records = apportioned(parts, round(float(parts.sum())))
+    records = apportion(parts, round(float(parts.sum())))
     return Solved(records, False, asked.admits(records), math.inf)

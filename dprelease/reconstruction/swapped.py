@@ -11,7 +11,7 @@ from dprelease.reconstruction.record_combinations import Combinations
 from dprelease.rehearsal.draws import Draws
 
 
-def swapped(
+def swap_areas(
     records: Integers, combinations: Combinations, area: int, rate: float, draws: Draws
 ) -> Integers:
     """Return how many records have each combination after a part of them has changed areas.
@@ -24,7 +24,7 @@ def swapped(
     """
     of_record = np.repeat(np.arange(len(records)), records)
     values = combinations.values[of_record]
-    free = Free(_kept(values, area), values[:, area])
+    free = Free(_matching_values(values, area), values[:, area])
     left = int(rate * len(of_record)) // 2
     for one in np.lexsort((draws.uniform(len(of_record)), records[of_record])):
         if left == 0:
@@ -36,10 +36,10 @@ def swapped(
         free.take(one)
         free.take(other)
         left -= 1
-    return _counted(values, combinations)
+    return _count_combinations(values, combinations)
 
 
-def _kept(values: Integers, area: int) -> Integers:
+def _matching_values(values: Integers, area: int) -> Integers:
     """Return the value that partners have in common: of the first attribute that is no area."""
     others = [i for i in range(values.shape[1]) if i != area]
     found: Integers = values[:, others[0]] if others else np.zeros(len(values), dtype=np.int64)
@@ -78,13 +78,13 @@ class Free:
         alike = self._left[kept].copy()
         alike[area] = 0
         if alike.any():
-            town, place = _drawn(alike, draws)
+            town, place = _draw_member(alike, draws)
             return self._member(kept, town, place)
         elsewhere = self._left_in.copy()
         elsewhere[area] = 0
         if not elsewhere.any():
             return None
-        town, place = _drawn(elsewhere, draws)
+        town, place = _draw_member(elsewhere, draws)
         column = np.cumsum(self._left[:, town])
         kept = int(np.searchsorted(column, place, side="right"))
         return self._member(kept, town, place - int(column[kept] - self._left[kept, town]))
@@ -94,7 +94,7 @@ class Free:
         return int(self._members[self._starts[group] + place])
 
 
-def _drawn(counts: Integers, draws: Draws) -> tuple[int, int]:
+def _draw_member(counts: Integers, draws: Draws) -> tuple[int, int]:
     """Return one of all that are counted, each as likely as any: its group, its place there."""
     until = np.cumsum(counts)
     drawn = draws.whole(1, 0, int(until[-1]) - 1)[0]
@@ -102,7 +102,7 @@ def _drawn(counts: Integers, draws: Draws) -> tuple[int, int]:
     return group, int(drawn - until[group] + counts[group])
 
 
-def _counted(moved: Integers, combinations: Combinations) -> Integers:
+def _count_combinations(moved: Integers, combinations: Combinations) -> Integers:
     """Return how many of some records each combination has."""
     sizes = combinations.values.max(axis=0, initial=0) + 1
     index = np.ravel_multi_index(tuple(moved.T), tuple(sizes))

@@ -60,7 +60,7 @@ def true_counts(
     asked_of = {query.name: query for query in resolve(rehearsal.cast.declaration)}
     queries = [asked_of[one.name] for one in tables]
     first = queries[0]
-    asked = [_asked(attribute, first) for attribute in combinations.attributes]
+    asked = [_keys_of_attribute(attribute, first) for attribute in combinations.attributes]
     keys = KeySpace(tuple(key for of_one in asked for key in of_one))
     joint = _joint(first, [one.query for one in tables], keys)
     if joint.keys.size > MOST_CELLS:
@@ -82,7 +82,7 @@ def true_counts(
     return TrueCounts(records, found, every - int(rows.sum()))
 
 
-def _asked(attribute: Attribute, query: Query) -> tuple[Key, ...]:
+def _keys_of_attribute(attribute: Attribute, query: Query) -> tuple[Key, ...]:
     """Return the keys that tell an attribute's values apart: declared ones, for areas."""
     if not attribute.leaf:
         return attribute.keys

@@ -8,7 +8,7 @@ from pathlib import Path
 from dprelease.errors import DeclarationError
 from dprelease.errors.local_paths import check_paths
 from dprelease.schema.load import Declaration
-from dprelease.schema.model import shortened
+from dprelease.schema.model import shorten
 from dprelease.schema.rehearsal_form import MOST_ROWS
 
 Words = Sequence[str | int | Path] | Mapping[str, int | str | Path] | str | int | Path | None
@@ -30,7 +30,7 @@ def rows_asked(declaration: Declaration, asked: Words) -> dict[str, int]:
         if not known or not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MOST_ROWS:
             found = written if name is None else f"{name}={written}"
             tables = ", ".join(declaration.tables)
-            raise DeclarationError("DP-REHEARSE-002", found=shortened(found), known=tables)
+            raise DeclarationError("DP-REHEARSE-002", found=shorten(found), known=tables)
         for table in about_people if name is None else [name]:
             if name is not None or table not in rows:
                 rows[table] = int(text)
@@ -58,7 +58,7 @@ def files_asked(declaration: Declaration, asked: Words) -> dict[str, Path]:
         elif not problem and table in files:
             problem = "another file stands in for it already"
         if problem:
-            file, asked_of = shortened(Path(written).name), name or "?"
+            file, asked_of = shorten(Path(written).name), name or "?"
             raise DeclarationError("DP-REHEARSE-003", file=file, table=asked_of, problem=problem)
         files[table] = Path(written)
     return files

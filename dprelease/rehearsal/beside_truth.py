@@ -22,7 +22,7 @@ from dprelease.query.resolve import Query
 from dprelease.rehearsal.truth import MISSING, Truth, below_and_upto, totals
 from dprelease.schema.asked_columns import DEFAULT_CONFIDENCE
 from dprelease.tables import formats
-from dprelease.tables.arrays import fractions, key_values, wrapped
+from dprelease.tables.arrays import fractions, key_values, wrap_array
 from dprelease.tables.key_columns import KeyArrays
 from dprelease.tables.published_columns import published_arrays, published_types
 
@@ -69,10 +69,10 @@ def published_tables(families: Sequence[Family]) -> Iterator[tuple[str, Query, b
                 yield output.name, queries[name], False
 
 
-def compared(families: Sequence[Family], plan: Plan) -> list[Compared]:
+def columns_to_compare(families: Sequence[Family], plan: Plan) -> list[Compared]:
     """Return all columns that are compared, table by table."""
     found = []
-    held = _held(families)
+    held = _columns_by_table(families)
     for name, query, as_noised in published_tables(families):
         errors = {c.measurement.name: c.mean_absolute_error for c in plan.of_query(query.name)}
         names = truth_columns((key.column for key in query.key_columns), held[name])
@@ -99,7 +99,7 @@ def compared(families: Sequence[Family], plan: Plan) -> list[Compared]:
     return found
 
 
-def _held(families: Sequence[Family]) -> dict[str, tuple[str, ...]]:
+def _columns_by_table(families: Sequence[Family]) -> dict[str, tuple[str, ...]]:
     """Return the published columns of every table, but for its keys."""
     held: dict[str, tuple[str, ...]] = {}
     for family in families:
@@ -146,7 +146,7 @@ def wrapped_places(places: Integers) -> pa.Array:
     """Return whole numbers as an Arrow array."""
     import pyarrow as pa
 
-    return wrapped(pa.int64(), np.ascontiguousarray(places))
+    return wrap_array(pa.int64(), np.ascontiguousarray(places))
 
 
 def _arrays(query: Query, vectors: Mapping[str, Integers]) -> dict[str, pa.Array]:

@@ -68,15 +68,15 @@ class Inventing:
             return self._categories(name, column, n)
         missing = self.draws.happens(n, float(self.spec.missing))
         if isinstance(column, BooleanColumn):
-            return _masked(self._truths(name, n), missing)
+            return _with_nulls(self._truths(name, n), missing)
         if isinstance(column, IntegerColumn):
-            return _masked(self._integers(column, n), missing)
+            return _with_nulls(self._integers(column, n), missing)
         if isinstance(column, NumberColumn):
-            return _masked(self._numbers(column, n), missing)
+            return _with_nulls(self._numbers(column, n), missing)
         if isinstance(column, DateColumn):
-            return _masked(self._days(column, n), missing)
+            return _with_nulls(self._days(column, n), missing)
         if isinstance(column, TimestampColumn):
-            return _masked(self._instants(n), missing)
+            return _with_nulls(self._instants(n), missing)
         return self._texts(name, n, missing)
 
     def _weights(self, name: str, values: Sequence[str]) -> Floats:
@@ -104,7 +104,7 @@ class Inventing:
         if column.others != DROP:
             other = self.draws.happens(n, float(self.spec.undeclared))
             places = np.where(other, len(values), places)
-            texts.append(_undeclared(values))
+            texts.append(_undeclared_text(values))
         missing = self.draws.happens(n, float(self.spec.missing))
         return pa.array(texts, pa.string()).take(pa.array(places, mask=missing))
 
@@ -162,7 +162,7 @@ class Inventing:
         days = self.literals.days
         if not days:
             return FIRST_DAY, LAST_DAY
-        return _moved(min(days), -366), _moved(max(days), 366)
+        return _shift_day(min(days), -366), _shift_day(max(days), 366)
 
     def _days(self, column: DateColumn, n: int) -> pa.Array:
         import pyarrow as pa
@@ -188,14 +188,14 @@ class Inventing:
         return pa.array(texts, pa.string()).take(pa.array(places, mask=missing))
 
 
-def _masked(values: pa.Array, missing: Flags) -> pa.Array:
+def _with_nulls(values: pa.Array, missing: Flags) -> pa.Array:
     import pyarrow as pa
     import pyarrow.compute as pc
 
     return pc.if_else(pa.array(missing), pa.scalar(None, values.type), values)
 
 
-def _undeclared(values: Sequence[str]) -> str:
+def _undeclared_text(values: Sequence[str]) -> str:
     """Return a text that is not declared."""
     text = "undeclared"
     while text in values:
@@ -210,7 +210,7 @@ def _zipf_within(areas: Integers, power: float) -> Floats:
     return rank**-power
 
 
-def _moved(day: date, days: int) -> date:
+def _shift_day(day: date, days: int) -> date:
     try:
         return day + timedelta(days=days)
     except OverflowError:

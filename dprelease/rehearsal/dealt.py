@@ -24,7 +24,7 @@ ROWS_AT_ONCE = 1 << 16
 """Rows of a text file that are held at a time."""
 
 
-def dealt(cast: Cast, parties: int, scratch: Path) -> Iterator[Cast]:
+def split_among_parties(cast: Cast, parties: int, scratch: Path) -> Iterator[Cast]:
     """Yield the cast of each party, all tables of which have the same units.
 
     Rows of one unit are with one party, of every table; rows without an id go round. Public tables
@@ -112,7 +112,7 @@ def _deal_csv(table: Table, source: Source, path: Path, paths: list[Path]) -> No
     how: dict[str, Any] = {"sep": source.separator, "quotechar": source.quote}
     how["encoding"] = source.encoding
     seen = 0
-    with _unpacked(path, source) as stream:
+    with _open_decompressed(path, source) as stream:
         for chunk in pd.read_csv(
             stream,
             dtype=str,
@@ -131,10 +131,10 @@ def _deal_csv(table: Table, source: Source, path: Path, paths: list[Path]) -> No
         raise ValueError("there is no row")
 
 
-def _unpacked(path: Path, source: Source) -> BinaryIO:
+def _open_decompressed(path: Path, source: Source) -> BinaryIO:
     import pyarrow as pa
 
-    packed = None if source.compressed == "none" else source.compressed
+    packed = None if source.effective_compression == "none" else source.effective_compression
     stream: BinaryIO = pa.input_stream(str(path), compression=packed)
     return stream
 
@@ -150,7 +150,7 @@ def _deal_lines(table: Table, source: Source, path: Path, paths: list[Path]) -> 
     """Write the lines of a file of JSON objects, as they are."""
     name, encoding = table.unit.id, source.encoding
     lines: list[list[str]] = [[] for _ in paths]
-    with _unpacked(path, source) as stream:
+    with _open_decompressed(path, source) as stream:
         for i, line in enumerate(TextIOWrapper(stream, encoding)):
             row: Mapping[str, Any] = json.loads(line) if name is not None and line.strip() else {}
             party = i % len(paths) if name is None else dealt_to(row.get(name), len(paths))

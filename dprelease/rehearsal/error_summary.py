@@ -122,6 +122,6 @@ def _floats(table: pa.Table, name: str) -> Floats:
     return floats
 
 
-def rendered(errors: list[dict[str, Any]]) -> bytes:
+def encode_errors(errors: list[dict[str, Any]]) -> bytes:
     """Return the file of all errors."""
     return (json.dumps(errors, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()

@@ -46,7 +46,9 @@ def beside_records(part: Records, noised: pa.Table, true: Mapping[str, Integers]
     return noised
 
 
-def estimated(part: Records, columns: Sequence[LocalColumn], beside: pa.Table) -> pa.Table:
+def estimates_with_truth(
+    part: Records, columns: Sequence[LocalColumn], beside: pa.Table
+) -> pa.Table:
     """Return every estimate from the records of a truth, beside what is true of its records.
 
     A row for the mean of each column of numbers, and for the part of each value of others; of those
@@ -139,7 +141,7 @@ def _single(part: Records, planned: LocalColumn, beside: pa.Table, true: str) ->
     column, noised = planned.column, beside.column(planned.column.name)
     margins: Floats | None = None
     if column.is_response:
-        errors = _changed(noised, beside.column(true))
+        errors = _change_flags(noised, beside.column(true))
         expected: float | None = 1.0 - float(getattr(planned.mechanism, "keep", 1.0))
     else:
         errors = _floats(noised) - _floats(beside.column(true))
@@ -157,7 +159,7 @@ def _single(part: Records, planned: LocalColumn, beside: pa.Table, true: str) ->
     }
 
 
-def _changed(noised: pa.ChunkedArray, true: pa.ChunkedArray) -> Floats:
+def _change_flags(noised: pa.ChunkedArray, true: pa.ChunkedArray) -> Floats:
     import pyarrow as pa
     import pyarrow.compute as pc
 

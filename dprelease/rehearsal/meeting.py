@@ -105,14 +105,20 @@ def met_keys(
             continue
         own = people.get(query.declared.table.name)
         values = [
-            list(_met(query.table.columns[left], own, left, join.declared.table.columns[name]))
+            list(
+                _comparison_values(
+                    query.table.columns[left], own, left, join.declared.table.columns[name]
+                )
+            )
             for left, name in join.on
         ]
         found[right] = list(itertools.islice(itertools.product(*values), MOST_KEYS))
     return found
 
 
-def _met(left: Column, own: pa.Table | None, name: str, right: Column) -> Iterator[object]:
+def _comparison_values(
+    left: Column, own: pa.Table | None, name: str, right: Column
+) -> Iterator[object]:
     """Yield the values of one compared column, as the joined table stores them."""
     if isinstance(left, CategoryColumn | CutColumn):
         yield from left.values or ()

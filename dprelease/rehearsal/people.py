@@ -98,10 +98,10 @@ def _laid_out(table: Table, wanted: Wanted, draws: Draws) -> _Places:
         return _Places(np.arange(n), np.ones(n, dtype=np.int64))
     if wanted.rows is None:
         return _groups(table, draws, 0, wanted.units or ROWS)
-    return _filled(table, wanted.rows, draws)
+    return _fill_units(table, wanted.rows, draws)
 
 
-def _filled(table: Table, rows: int, draws: Draws) -> _Places:
+def _fill_units(table: Table, rows: int, draws: Draws) -> _Places:
     """Return as many units as have so many rows together; the last one gets what is left."""
     parts, units, held = list[_Places](), 0, 0
     ask = FEWEST_UNITS
@@ -121,14 +121,14 @@ def _filled(table: Table, rows: int, draws: Draws) -> _Places:
 def _groups(table: Table, draws: Draws, first: int, n: int, most: int = 2**31) -> _Places:
     """Return the groups of n units from `first` on, none of which is larger than `most` rows."""
     unit, beyond = table.unit, float(table.rehearsal.beyond)
-    groups = draws.numbers_up_to(n, *_limited(unit.max_groups, min(most, MOST_GROUPS), beyond))
+    groups = draws.numbers_up_to(n, *_cap_bound(unit.max_groups, min(most, MOST_GROUPS), beyond))
     of_unit = np.repeat(np.arange(first, first + n), groups)
     room = min(max(1, most // max(1, int(groups.mean()))), MOST_ROWS_PER_GROUP)
-    rows = draws.numbers_up_to(len(of_unit), *_limited(unit.max_rows_per_group, room, beyond))
+    rows = draws.numbers_up_to(len(of_unit), *_cap_bound(unit.max_rows_per_group, room, beyond))
     return _Places(of_unit, rows)
 
 
-def _limited(bound: int, most: int, beyond: float) -> tuple[int, float]:
+def _cap_bound(bound: int, most: int, beyond: float) -> tuple[int, float]:
     """Return a bound, and the part above it; where it is higher than `most`, this and no part."""
     return (bound, beyond) if bound <= most else (most, 0.0)
 

@@ -23,7 +23,7 @@ from dprelease.planning.federated_plan import (
 )
 from dprelease.query.resolve import Query
 from dprelease.rehearsal.beside_truth import Compared, beside_truth
-from dprelease.rehearsal.dealt import dealt
+from dprelease.rehearsal.dealt import split_among_parties
 from dprelease.rehearsal.error_summary import summary
 from dprelease.rehearsal.staged import (
     Wanted,
@@ -40,14 +40,14 @@ from dprelease.schema.asked_columns import DEFAULT_CONFIDENCE
 from dprelease.schema.load import Declaration
 from dprelease.system.undisturbed import temporary_folder
 from dprelease.tables import formats
-from dprelease.tables.field_notes import noted
+from dprelease.tables.field_notes import with_field_notes
 from dprelease.tables.summed_messages import (
-    added,
     fits,
     in_unit,
     keys_to_arrow,
     margin_names,
     messages_to_arrow,
+    sum_messages,
 )
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def rehearse_parties(wanted: Wanted, cast: Cast) -> Path:
         sums: dict[str, Written] = {}
         for query in queries:
             table, told = sum_of(release.folder, query, plan), described.sums(query)
-            file = noted(table, field_notes(told))
+            file = with_field_notes(table, field_notes(told))
             sums[query.name] = written_table(release.folder, told.file, file)
         wanted.progress("truth")
         truth = _write_truth(release.folder, cast, queries, plan)
@@ -133,7 +133,7 @@ def _write_messages(
     """Write what every party sends, over its own rows alone; return digests and rows by file."""
     written: dict[str, Written] = {}
     with temporary_folder("dprelease-parties-") as scratch:
-        for party, own in enumerate(dealt(cast, plan.parties, scratch), start=1):
+        for party, own in enumerate(split_among_parties(cast, plan.parties, scratch), start=1):
             queries = resolve_federated(own.declaration)
             with own.engines(queries) as engines:
                 for query in queries:
@@ -142,7 +142,7 @@ def _write_messages(
                     exact = engines[query.name].run(query)
                     vectors = messages(exact, columns, plan.parties, wanted.bits)
                     told, name = described.messages(query), message_of(party, query.name)
-                    table = noted(messages_to_arrow(query, vectors), field_notes(told))
+                    table = with_field_notes(messages_to_arrow(query, vectors), field_notes(told))
                     written[name] = written_table(folder, name, table)
     return written
 
@@ -162,7 +162,7 @@ def sum_of(folder: Path, query: Query, plan: FederatedPlan) -> pa.Table:
     for column in query.columns:
         name = column.name
         share = shares[column.parts[0].name]
-        sums = added(_sent(folder, query, share, plan.parties))
+        sums = sum_messages(_message_columns(folder, query, share, plan.parties))
         if not fits(sums):
             problem = f"the sums of {name} do not fit 64 bits"
             raise BudgetError("DP-FED-003", place=Place(manifest.NAME), problem=problem)
@@ -172,7 +172,7 @@ def sum_of(folder: Path, query: Query, plan: FederatedPlan) -> pa.Table:
     return pa.table(arrays)
 
 
-def _sent(folder: Path, query: Query, share: ShareColumn, parties: int) -> Iterator[Any]:
+def _message_columns(folder: Path, query: Query, share: ShareColumn, parties: int) -> Iterator[Any]:
     """Yield one column of every party's messages."""
     name = share.measurement.name
     for party in range(1, parties + 1):

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 from dprelease.documents import local_manifest as manifest
 from dprelease.documents.described import Described
 from dprelease.documents.file_records import Written
-from dprelease.documents.rehearsal_manifest import ERRORS, rehearsed
+from dprelease.documents.rehearsal_manifest import ERRORS, manifest_of_rehearsal
 from dprelease.documents.said_records import field_notes
 from dprelease.noise.noised_records import perturb_records
 from dprelease.planning.local_plan import LocalPlan, prepare_local
 from dprelease.rehearsal.estimated import (
     beside_records,
     errors_of_records,
-    estimated,
     estimates_of,
+    estimates_with_truth,
 )
 from dprelease.rehearsal.staged import (
     Wanted,
@@ -31,7 +31,7 @@ from dprelease.rehearsal.staged import (
 from dprelease.rehearsal.stand_ins import Cast
 from dprelease.rehearsal.truth import true_records
 from dprelease.schema.load import Declaration
-from dprelease.tables.field_notes import noted
+from dprelease.tables.field_notes import with_field_notes
 from dprelease.tables.record_table import records_to_arrow
 
 if TYPE_CHECKING:
@@ -64,14 +64,14 @@ def rehearse_records(wanted: Wanted, cast: Cast) -> Path:
                 table, told = records_to_arrow(vectors, part.columns), described.records(part)
                 # The noise has put both into the same random order.
                 compared[part.name] = beside_records(part, table, true_records(part, exact))
-                file = noted(table, field_notes(told))
+                file = with_field_notes(table, field_notes(told))
                 written[part.name] = written_table(release.folder, told.file, file)
         wanted.progress("truth")
         truth = _write_truth(release.folder, cast, plan, compared)
         digests = {name: file.digest for name, file in written.items()}
         sizes = {name: file.rows for name, file in written.items()}
         record = manifest.build(cast.unpaid, plan, digests, sizes)
-        release.publish(rehearsed(record, cast.to_json(), truth))
+        release.publish(manifest_of_rehearsal(record, cast.to_json(), truth))
     return release.claim.target
 
 
@@ -96,7 +96,7 @@ def _write_truth(
     for part in plan.records:
         columns = plan.of_records(part.name)
         table = compared[part.name]
-        told = estimated(part, columns, table)
+        told = estimates_with_truth(part, columns, table)
         errors += errors_of_records(part, columns, table, told)
         for name, held in ((part.name, table), (estimates_of(part), told)):
             written[truth_of(name)] = written_table(folder, truth_of(name), held)

@@ -9,7 +9,7 @@ from typing import Any
 from dprelease.documents import manifest
 from dprelease.documents.described import metadata_of
 from dprelease.documents.file_records import Written
-from dprelease.documents.rehearsal_manifest import ERRORS, rehearsed
+from dprelease.documents.rehearsal_manifest import ERRORS, manifest_of_rehearsal
 from dprelease.errors import RunState
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.planning.families.family_plan import families_of
@@ -17,7 +17,7 @@ from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
 from dprelease.postprocess.families import Family
 from dprelease.query.resolve import Query
-from dprelease.rehearsal.beside_truth import beside_truth, compared, published_tables
+from dprelease.rehearsal.beside_truth import beside_truth, columns_to_compare, published_tables
 from dprelease.rehearsal.error_summary import summary
 from dprelease.rehearsal.staged import (
     Wanted,
@@ -71,7 +71,9 @@ def rehearse(
     queries, plan = prepare(cast.declaration)
     families = families_of(cast.declaration.spec, plan.columns)
     metadata = metadata_of(cast.declaration, queries, families)
-    blank = dict.fromkeys((n for family in families for n in family.published), Written("", 0))
+    blank = dict.fromkeys(
+        (n for family in families for n in family.published_names), Written("", 0)
+    )
     draft = manifest.build(cast.unpaid, queries, plan, blank)
     with rehearsing(
         wanted,
@@ -91,7 +93,7 @@ def rehearse(
         progress("truth")
         truth = _write_truth(release.folder, cast, queries, plan, families)
         record = manifest.build(cast.unpaid, queries, plan, written)
-        release.publish(rehearsed(record, cast.to_json(), truth))
+        release.publish(manifest_of_rehearsal(record, cast.to_json(), truth))
     return release.claim.target
 
 
@@ -121,7 +123,7 @@ def _write_truth(
 ) -> dict[str, Written]:
     """Write what is known of a rehearsal alone, and return digests and rows by file."""
     written = written_people(folder, cast)
-    columns = compared(families, plan)
+    columns = columns_to_compare(families, plan)
     outputs = [(name, query.name) for name, query, _ in published_tables(families)]
     errors: dict[str, list[dict[str, Any]]] = {}
     for truth in truths(cast, queries):

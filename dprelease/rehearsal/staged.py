@@ -22,13 +22,13 @@ from dprelease.errors import OutputError, RunState
 from dprelease.numerics.entropy import BitSource
 from dprelease.planning.plan import Plan
 from dprelease.query.resolve import Query
-from dprelease.rehearsal.error_summary import rendered
+from dprelease.rehearsal.error_summary import encode_errors
 from dprelease.rehearsal.stand_ins import Cast
 from dprelease.release.execute import Publication, publishing
 from dprelease.release.own_source import refuse_own_source
 from dprelease.schema.load import Declaration
 from dprelease.system.files import read_file
-from dprelease.system.json_text import MOST_BYTES, parsed
+from dprelease.system.json_text import MOST_BYTES, parse_json
 from dprelease.tables import formats
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def rehearsing(
 def _refuse_release(target: Path) -> None:
     """Raise DP-REHEARSE-004 if anything but a rehearsal is there, which has been paid for."""
     try:
-        record = parsed(read_file(target / manifest.NAME, MOST_BYTES))
+        record = parse_json(read_file(target / manifest.NAME, MOST_BYTES))
     except FileNotFoundError:
         return  # nothing is there: else the claim had been refused
     except (OSError, ValueError, RecursionError):
@@ -122,7 +122,7 @@ def written_people(folder: Path, cast: Cast) -> dict[str, Written]:
 
 def written_errors(folder: Path, errors: list[dict[str, Any]]) -> dict[str, Written]:
     """Write the errors of all columns, and return the digest by file."""
-    text = rendered(errors)
+    text = encode_errors(errors)
     (folder / ERRORS).write_bytes(text)
     return {ERRORS: Written(manifest.sha256(text), 0)}
 

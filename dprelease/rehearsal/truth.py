@@ -17,7 +17,7 @@ from dprelease.exact.results.true_records import ExactRecords
 from dprelease.exact.results.true_table import DenseProfile, ExactTable, Profile
 from dprelease.numerics.lattice import Flags, Integers
 from dprelease.privacy.unit import PrivacyUnit
-from dprelease.query.aggregates.aggregate import Aggregate, narrowed
+from dprelease.query.aggregates.aggregate import Aggregate, narrow_aggregate
 from dprelease.query.aggregates.count import Count
 from dprelease.query.aggregates.frequent import Frequent
 from dprelease.query.local_records import Records
@@ -64,7 +64,7 @@ def truths(cast: Cast, queries: Sequence[Query]) -> Iterator[Truth]:
     loose = [_loose(query) for query in queries]
     bounds = any(query.unit.id is not None for query in queries)
     with cast.engines(loose) as without:
-        found = [_answered(without[query.name], query) for query in loose]
+        found = [_read_answer(without[query.name], query) for query in loose]
     kept = found
     if bounds:
         spaced = [_over_keys(query, held.query) for query, held in zip(queries, found, strict=True)]
@@ -96,12 +96,12 @@ def _loose(query: Query) -> Query:
     unit = query.unit
     if unit.id is not None:
         unit = PrivacyUnit(unit.id, MANY_GROUPS, MANY_ROWS)
-    rows = _counted(query, unit)
-    wide = tuple(_widened(measurement, query, unit) for measurement in query.measurements)
+    rows = _row_count(query, unit)
+    wide = tuple(_with_sensitivity(measurement, query, unit) for measurement in query.measurements)
     return replace(query, unit=unit, measurements=(*wide, rows))
 
 
-def _counted(query: Query, unit: PrivacyUnit) -> Measurement:
+def _row_count(query: Query, unit: PrivacyUnit) -> Measurement:
     count = Count()
     return Measurement(
         name=ROWS,
@@ -114,7 +114,7 @@ def _counted(query: Query, unit: PrivacyUnit) -> Measurement:
     )
 
 
-def _widened(measurement: Measurement, query: Query, unit: PrivacyUnit) -> Measurement:
+def _with_sensitivity(measurement: Measurement, query: Query, unit: PrivacyUnit) -> Measurement:
     """Return a vector whose sums have room for what bounds no longer cut off."""
     if not measurement.is_vector:
         return measurement
@@ -123,7 +123,7 @@ def _widened(measurement: Measurement, query: Query, unit: PrivacyUnit) -> Measu
     return replace(measurement, sensitivity=sensitivity)
 
 
-def _answered(engine: Answering, query: Query) -> _Read:
+def _read_answer(engine: Answering, query: Query) -> _Read:
     """Return what a query finds; over all keys that occur, where they are not public."""
     if query.private is not None:
         names = engine.partitions(query).names
@@ -146,7 +146,7 @@ def _read(engine: Answering, query: Query) -> _Read:
             vectors[measurement.name] = exact.vector(measurement.name)
         elif measurement.is_choice:
             profile = profiles[measurement.name] = _pairs(exact, measurement)
-            vectors |= _chosen(query, measurement, profile)
+            vectors |= _exact_choices(query, measurement, profile)
     return _Read(query, vectors, profiles)
 
 
@@ -163,11 +163,11 @@ def _pairs(exact: ExactTable, measurement: Measurement) -> Profile:
     return profile.pairs() if isinstance(profile, DenseProfile) else profile
 
 
-def _chosen(query: Query, measurement: Measurement, profile: Profile) -> dict[str, Integers]:
+def _exact_choices(query: Query, measurement: Measurement, profile: Profile) -> dict[str, Integers]:
     """Return the candidates that an exact choice takes: lattice steps, or places of values."""
     aggregate, name = measurement.aggregate, measurement.name
     if aggregate.by_rank:
-        return {name: _frequent(profile, narrowed(aggregate, Frequent))}
+        return {name: _frequent(profile, narrow_aggregate(aggregate, Frequent))}
     if aggregate.part is not None:
         return {name: _steps(quantile(profile, aggregate.part), aggregate)}
     parts = [column.at for column in query.columns if column.parts[0] == measurement]

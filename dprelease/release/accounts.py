@@ -139,10 +139,10 @@ def balances(path: Path) -> list[dict[str, Any]]:
         rows.append(
             {
                 "table": name,
-                "counted": account.counted,
+                "counted": account.privacy_measure,
                 "amount": float(account.amount),
                 "spent": float(state.spent(name, period)),
-                "left": float(state.left(name, period)) if lifetime.is_open else 0.0,
+                "left": float(state.remaining_budget(name, period)) if lifetime.is_open else 0.0,
                 "releases": sum(r.is_charged for r in reservations),
                 "open": sum(r.is_open for r in reservations),
                 "neighbours": account.neighbours,

@@ -19,7 +19,7 @@ def labels_of(queries: Iterable[Query]) -> Labels:
     """Return the labels of all columns that queries group by or measure; only declared ones."""
     found: Labels = {}
     for query in queries:
-        for name in _named(query):
+        for name in _column_names(query):
             declared = query.table.columns.get(name)
             if declared is None:
                 continue
@@ -41,7 +41,7 @@ def _label(declared: Column, query: Query) -> Said | None:
     return declared.label
 
 
-def _named(query: Query) -> Iterator[str]:
+def _column_names(query: Query) -> Iterator[str]:
     """Yield the declared columns that an answer is about."""
     yield from (key.column for key in query.key_columns)
     for measurement in query.measurements:

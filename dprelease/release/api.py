@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dprelease.errors.local_paths import check_paths
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
-from dprelease.release.exporting import prepared
+from dprelease.release.exporting import prepare_release
 from dprelease.schema.load import Declaration
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Release:
         QueryError, BudgetError, Findings
             If a query has no bounded meaning, nothing fits the budget, or a format can't be had.
         """
-        return prepared(self.declaration)[1]
+        return prepare_release(self.declaration)[1]
 
     def outlook(self) -> tuple[Outlook, ...] | None:
         """Return what the release's ledger has left for it, table by table; None without a ledger.
@@ -103,7 +103,7 @@ def read_release(path: str | Path, *, variables: Mapping[str, object] | None = N
         Every finding of the file, its tables and its queries, with file, line and key.
     """
     check_paths(path)
-    from dprelease.planning.declaration_findings import declared
+    from dprelease.planning.declaration_findings import load_declaration
     from dprelease.schema.release_parts.variables import assignments
 
-    return Release(declared(Path(path), assignments(variables)))
+    return Release(load_declaration(Path(path), assignments(variables)))

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from dprelease.errors import Charge as Spent
 from dprelease.errors import LedgerError, RunState, raise_all
 from dprelease.planning.declaration_findings import nameless
-from dprelease.planning.invariant_plans import definitions_of, noised
+from dprelease.planning.invariant_plans import definitions_of, without_invariants
 from dprelease.planning.plan import Plan
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
 from dprelease.system.files import read_file
-from dprelease.system.json_text import MOST_BYTES, parsed
+from dprelease.system.json_text import MOST_BYTES, parse_json
 
 if TYPE_CHECKING:  # a release without a ledger needs no SQLite
     from dprelease.ledger.account import Account, Charge
@@ -106,7 +106,9 @@ def charging(
     raise_all(nameless(declaration, queries))
     if target is not None:
         _refuse_rollback(ledger.path, target)
-    with ledger.reserved(charges_of(queries, plan), declaration.spec.title, state) as reservation:
+    with ledger.reserve_for_block(
+        charges_of(queries, plan), declaration.spec.title, state
+    ) as reservation:
         yield Charged(state, ledger, reservation)
 
 
@@ -128,7 +130,7 @@ def renewals_of(accounts: Mapping[str, Account], entry: Entry) -> dict[str, list
 def _refuse_rollback(path: Path, target: Path) -> None:
     """Raise LedgerError DP-LEDGER-011 if a release is there that this ledger did not pay for."""
     try:
-        record = parsed(read_file(target / MANIFEST, MOST_BYTES))["ledger"]
+        record = parse_json(read_file(target / MANIFEST, MOST_BYTES))["ledger"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return  # no release, or one without a ledger: `run` has its own rules for what is there
     if not isinstance(record, dict) or record.get("file") != path.name:
@@ -145,8 +147,11 @@ def charges_of(queries: Sequence[Query], plan: Plan) -> list[Charge]:
     by_table: dict[str, Charge] = {}
     for query in queries:
         columns = plan.of_query(query.name)
-        events, exact = tuple(column.event for column in noised(columns)), definitions_of(columns)
-        for name in dict.fromkeys(table.identity for table in query.charged):
+        events, exact = (
+            tuple(column.event for column in without_invariants(columns)),
+            definitions_of(columns),
+        )
+        for name in dict.fromkeys(table.identity for table in query.charged_tables):
             unit = query.unit.id or ROWS
             before = by_table.get(name, Charge(name, query.neighbours.value, unit, ()))
             by_table[name] = replace(

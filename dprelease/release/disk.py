@@ -71,7 +71,7 @@ def _files(family: Family) -> Iterator[_File]:
         if query.cells is None:
             continue
         near = dict(_near(table))
-        size, several = query.keys.size, parts.get(table.measured, 1)
+        size, several = query.keys.size, parts.get(table.measurements_name, 1)
         if family.step is None:
             shown = {one.name: one.parts[0].name for one in query.columns if one.form == MEASURED}
             near = {name: near[part] for name, part in shown.items() if part in near}

@@ -19,14 +19,14 @@ from dprelease.documents.listed_files import listed_files
 from dprelease.documents.manifest import canonical
 from dprelease.errors import DeclarationError, Place, RunState
 from dprelease.exact.answering import Answering
-from dprelease.noise.noised_answers import answered
+from dprelease.noise.noised_answers import answer_query
 from dprelease.numerics.entropy import Entropy
 from dprelease.planning.plan import Plan, PlannedColumn
 from dprelease.postprocess.families import Family, FamilyTable
 from dprelease.query.resolve import Query
 from dprelease.release.charging import Charged, charging, refuse_no_ledger
 from dprelease.release.disk import ROOM, refuse_full, temporary
-from dprelease.release.folder import Claim, claimed
+from dprelease.release.folder import Claim, claim_target
 from dprelease.release.kept_files import keep_files
 from dprelease.release.own_source import refuse_own_source
 from dprelease.release.replaceable import MANIFEST, SIGNATURE
@@ -34,7 +34,7 @@ from dprelease.schema.load import Declaration
 from dprelease.signatures.sshsig import MANIFESTS
 from dprelease.system.files import exact_size
 from dprelease.system.json_text import MOST_BYTES
-from dprelease.system.undisturbed import undisturbed
+from dprelease.system.undisturbed import defer_signals
 from dprelease.tables.family_tables import published_answers
 
 if TYPE_CHECKING:
@@ -77,12 +77,12 @@ class Publication:
         (self.folder / MANIFEST).write_bytes(manifest)
         if self.key is not None:
             signature = self.key.sign(manifest, MANIFESTS)
-            (self.folder / SIGNATURE).write_bytes(signature.armored())
+            (self.folder / SIGNATURE).write_bytes(signature.to_armor())
             files.add(SIGNATURE)
         self.claim.store()
         self.charged.publish()
         # A signal between the two would lose the manifest's digest for the ledger, for good.
-        with undisturbed():
+        with defer_signals():
             try:
                 self.claim.refuse_others(files)
                 self.claim.publish(self.state)
@@ -126,7 +126,7 @@ def publishing(
     refuse_no_ledger(declaration, queries)
     target = output or declaration.folder / declaration.spec.output
     copies = sum(file.size for file, _ in declaration.kept.values())
-    with state.told_by_failures(), claimed(target, overwrite, state) as claim:
+    with state.told_by_failures(), claim_target(target, overwrite, state) as claim:
         place, needed = declaration.place("output"), tables + written + copies + ROOM
         refuse_full(claim.folder, claim.target.name, needed, place, temporary(declaration, queries))
         trial(claim.folder)
@@ -202,7 +202,7 @@ def answers(
         with charged:
             bits = Entropy()
             drawn = [
-                answered(engine, [c for c in columns if c.query.name == query.name], bits)
+                answer_query(engine, [c for c in columns if c.query.name == query.name], bits)
                 for query in queries
             ]
             return published_answers(family, drawn)

@@ -37,14 +37,14 @@ class Exports:
 
         return most_bytes(self.names, self.metadata)
 
-    def tried(self, draft: dict[str, Any], folder: Path | None = None) -> None:
+    def try_on_blank_tables(self, draft: dict[str, Any], folder: Path | None = None) -> None:
         """Write them of blank tables, for nothing; raises as `try_formats`.
 
         `draft`: the manifest without them, but for what is only known when rows were read.
         """
         from dprelease.exports.trials.trial import try_formats
 
-        try_formats(self.names, _told(draft), self.metadata, self.place, folder)
+        try_formats(self.names, _plain_manifest(draft), self.metadata, self.place, folder)
 
     def in_draft(self, draft: dict[str, Any]) -> dict[str, Any]:
         """Return a draft of the manifest with as much of these as there may be at most."""
@@ -54,7 +54,7 @@ class Exports:
         tables = [table.name for table in self.metadata.tables]
         return manifest.with_exports(draft, blank_record(self.names, tables))
 
-    def written(
+    def write_all(
         self, record: dict[str, Any], folder: Path, progress: Callable[[str], None]
     ) -> dict[str, Any]:
         """Write them into the folder of a release; return its manifest with what is said of them.
@@ -71,7 +71,7 @@ class Exports:
         from dprelease.exports.export import PublishedRelease
         from dprelease.exports.written import write_formats
 
-        told = _told(record)
+        told = _plain_manifest(record)
         beside = {PARQUET: files_of_tables(told)}
         release = PublishedRelease(folder, told, self.metadata, beside)
         records = write_formats(self.names, release, folder, progress)
@@ -103,7 +103,7 @@ def exports_of(declaration: Declaration, queries: Sequence[Query], plan: Plan) -
     return Exports(names, metadata, places[0])
 
 
-def _told(record: dict[str, Any]) -> dict[str, Any]:
+def _plain_manifest(record: dict[str, Any]) -> dict[str, Any]:
     """Return a manifest as who verifies it reads it, of lists and texts alone; without digest."""
     from dprelease.documents import manifest
 
@@ -124,7 +124,7 @@ def draft_of(declaration: Declaration, queries: tuple[Query, ...], plan: Plan) -
         name: Written.blank(parts.get(name))
         for family in families
         for parts in [family.parts]
-        for name in family.published
+        for name in family.published_names
     }
     return manifest.draft(declaration, queries, plan, blank)
 
@@ -144,10 +144,10 @@ def local_draft(declaration: Declaration, plan: Plan) -> dict[str, Any]:
 def try_exports(exports: Exports | None, draft: dict[str, Any], folder: Path) -> None:
     """Try the formats of a run in its private folder; nothing where it has none."""
     if exports is not None:
-        exports.tried(draft, folder)
+        exports.try_on_blank_tables(draft, folder)
 
 
-def prepared(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
+def prepare_release(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
     """Return the queries and the plan of a declaration that a ledger and its formats can take.
 
     Raises
@@ -159,17 +159,17 @@ def prepared(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
     return queries, plan
 
 
-def tried(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
-    """Return what `prepared` does, of a declaration whose formats were tried on blank tables.
+def prepare_with_trial(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
+    """Return what `prepare_release` does, of a declaration whose formats were tried on blank tables.
 
     Raises
     ------
     DpReleaseError
-        As `prepared`; DP-EXPORT-008.
+        As `prepare_release`; DP-EXPORT-008.
     """
     queries, plan, exports = _with_exports(declaration)
     if exports is not None:
-        exports.tried(draft_of(declaration, queries, plan))
+        exports.try_on_blank_tables(draft_of(declaration, queries, plan))
     return queries, plan
 
 

@@ -13,14 +13,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dprelease.errors import OutputError, RunState
-from dprelease.exact.scratch import named
+from dprelease.exact.scratch import folders_with_prefix
 from dprelease.release.replaceable import MANIFEST, refuse_irreplaceable
 from dprelease.system.entries import entries
 from dprelease.system.files import reason_of
 from dprelease.system.forks import Maker
 from dprelease.system.locks import Lock
 from dprelease.system.renaming import exchange, rename_new
-from dprelease.system.undisturbed import undisturbed
+from dprelease.system.undisturbed import defer_signals
 
 TAKEN = frozenset({errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR})
 """What the system answers where something has the name already."""
@@ -57,7 +57,7 @@ class Claim:
     def end(self) -> None:
         """Remove the private folder, if it is there still and this is no forked process."""
         if self._maker.is_here:
-            with undisturbed():
+            with defer_signals():
                 _discard(self._folder)
 
     def refuse_left(self) -> None:
@@ -93,7 +93,7 @@ class Claim:
         Raises
         ------
         OutputError
-            As `claimed`, if something came into the folder that would be replaced; as `folder`.
+            As `claim_target`, if something came into the folder that would be replaced; as `folder`.
         OSError
             If the system refuses; `state` tells whether the release is readable all the same.
         """
@@ -116,12 +116,12 @@ class Claim:
             _sync(self.target.parent)
         finally:
             if replaced is not None:
-                with undisturbed():
+                with defer_signals():
                     _discard(replaced)
 
 
 @contextmanager
-def claimed(target: Path, overwrite: bool, state: RunState) -> Iterator[Claim]:
+def claim_target(target: Path, overwrite: bool, state: RunState) -> Iterator[Claim]:
     """Yield the claim of a target, for as long as a run lasts; its private folder is gone then.
 
     Raises
@@ -132,14 +132,14 @@ def claimed(target: Path, overwrite: bool, state: RunState) -> Iterator[Claim]:
     """
     failure: OSError | None = None
     try:
-        target = _named(target)
+        target = _resolve_dots(target)
         _refuse_undecodable(target)
         _make(target.parent)
-        with _locked(target):
+        with _lock_target(target):
             _refuse_existing(target, overwrite)
             claim: Claim | None = None
             try:
-                with undisturbed():
+                with defer_signals():
                     folder = Path(tempfile.mkdtemp(prefix=_prefix(target), dir=target.parent))
                     claim = Claim(target, folder, overwrite)
                 yield claim
@@ -149,21 +149,21 @@ def claimed(target: Path, overwrite: bool, state: RunState) -> Iterator[Claim]:
     except OSError as problem:
         failure = problem
     if failure is not None:
-        raise _failed(target, failure, state)
+        raise _output_error(target, failure, state)
 
 
 @contextmanager
-def _locked(target: Path) -> Iterator[None]:
+def _lock_target(target: Path) -> Iterator[None]:
     lock: Lock | None = None
     try:
-        with undisturbed():
+        with defer_signals():
             lock = Lock.take(target.parent / f".{target.name}.dprelease-lock")
         if lock is None:
             raise OutputError("DP-OUTPUT-006", name=target.name)
         yield
     finally:
         if lock is not None:
-            with undisturbed():
+            with defer_signals():
                 lock.let_go()
 
 
@@ -194,7 +194,7 @@ def _refuse_no_folder(path: Path) -> None:
     raise NotADirectoryError(errno.ENOTDIR, f"'{path.name}', which it would be in, is no folder")
 
 
-def _named(path: Path) -> Path:
+def _resolve_dots(path: Path) -> Path:
     """Return a target by a name of its own: "." and ".." name no place that can be taken."""
     return path if path.name not in ("", "..") else path.resolve()
 
@@ -225,7 +225,7 @@ def _recover(target: Path) -> None:
             aside.rename(target)
         elif (target / MANIFEST).is_file():  # else the only release there is waits aside
             _discard(aside)
-    for folder in named(target.parent, _prefix(target)):
+    for folder in folders_with_prefix(target.parent, _prefix(target)):
         _discard(folder)
 
 
@@ -252,7 +252,7 @@ def _discard(path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True)
 
 
-def _failed(target: Path, problem: OSError, state: RunState) -> OutputError:
+def _output_error(target: Path, problem: OSError, state: RunState) -> OutputError:
     name, reason = target.name, reason_of(problem)
     if state.released:
         return OutputError("DP-OUTPUT-008", name=name, reason=reason)

@@ -145,7 +145,7 @@ def left_for(ledger: Ledger, state: State, charges: Sequence[Charge]) -> list[Ou
     """Return what a ledger in this state has left for charges, table by table; raises likewise."""
     from dprelease.ledger.functions import refuse_renamed
 
-    priced = [ledger.priced(state.accounts, charge) for charge in charges]
+    priced = [ledger.with_cost(state.accounts, charge) for charge in charges]
     for charge in charges:
         refuse_renamed(state, charge, ledger.path.name)
     return [_outlook(state, charge, cost) for charge, cost in priced]
@@ -159,14 +159,14 @@ def _outlook(state: State, charge: Charge, cost: float) -> Outlook:
 
     now = periods.now()
     period = open_period(state, charge.table, now)
-    account, left = state.accounts[charge.table], state.left(charge.table, period)
+    account, left = state.accounts[charge.table], state.remaining_budget(charge.table, period)
     fits = _fitting(left, cost)
     untouched = not any(True for _ in state.charges(charge.table, period))
     renewal = lifetime_of(state, charge.table, now).to_json().get("renewal")
     takes_all = fits == 0 and untouched and fits_alone(account, charge.events)
     return Outlook(
         charge.table,
-        account.counted,
+        account.privacy_measure,
         account.amount,
         left,
         cost,
@@ -190,7 +190,10 @@ def _others(
     bounded noise: neither a pure epsilon nor a rho bounds its loss. Tables that agree take noise of
     which a variance is sure, and get the best shares with it.
     """
-    kinds = {(column.priced.key, column.priced.sensitivity) for column in plan.noised}
+    kinds = {
+        (column.accounting_input.key, column.accounting_input.sensitivity)
+        for column in plan.noisy_columns
+    }
     few = len(kinds) <= FEW_KINDS and declaration.spec.budget.spend == "all"
     if declaration.spec.mode != "central" or not few:
         return
@@ -201,12 +204,12 @@ def _others(
             continue
         changed = [replace(query, measurements=_with(query, name)) for query in queries]
         try:
-            yield name, _planned(declaration, changed, weighed=weighed)
+            yield name, _plan_release(declaration, changed, weighed=weighed)
         except DpReleaseError:
             continue  # this noise can't be made for this budget
 
 
-def _planned(declaration: Declaration, queries: Sequence[Query], *, weighed: bool) -> Plan:
+def _plan_release(declaration: Declaration, queries: Sequence[Query], *, weighed: bool) -> Plan:
     """Return the plan of a release whose queries have other noise."""
 
     def again(weights: Weights) -> Plan:
@@ -216,9 +219,9 @@ def _planned(declaration: Declaration, queries: Sequence[Query], *, weighed: boo
     plan = again({})
     if not weighed:
         return plan
-    from dprelease.planning.families.family_shares import aimed  # loads slowly
+    from dprelease.planning.families.family_shares import optimize_shares  # loads slowly
 
-    return aimed(declaration, plan, again)
+    return optimize_shares(declaration, plan, again)
 
 
 def _with(query: Query, name: str) -> tuple[Measurement, ...]:
@@ -246,8 +249,8 @@ def _cheapest(
     for name, other in others:
         events = [
             column.event
-            for column in other.noised
-            if any(table.identity == one.table for table in column.query.charged)
+            for column in other.noisy_columns
+            if any(table.identity == one.table for table in column.query.charged_tables)
         ]
         cost = price(account, events)
         fits = _fitting(one.left, cost)
@@ -260,7 +263,7 @@ def _errors(other: Plan, plan: Plan) -> float:
     """Return how many times as large the errors of a plan are as those of another."""
     logs = [
         math.log(typical_error(new.mechanism) / typical_error(old.mechanism))
-        for new, old in zip(other.noised, plan.noised, strict=True)
+        for new, old in zip(other.noisy_columns, plan.noisy_columns, strict=True)
         if new.measurement.is_vector
     ]
     return math.exp(sum(logs) / len(logs)) if logs else 1.0

@@ -48,7 +48,7 @@ def refuse_own_source(
     """
     target = output or declaration.folder / declaration.spec.output
     families = families_of(declaration.spec, plan.columns)
-    names = [name for family in families for name in family.published]
+    names = [name for family in families for name in family.published_names]
     copies = [file.copy for file, _ in declaration.kept.values()]
     written = [MANIFEST, *map(formats.file_of, names), *more, *copies]
     place = Place() if output is not None else declaration.place("output")

@@ -13,7 +13,7 @@ import yaml
 from dprelease.errors import DpReleaseError, Place, RunState
 from dprelease.errors.local_paths import check_paths
 from dprelease.exact.engines import frame_of, open_engine, refuse_unknown_frames
-from dprelease.exact.post_view import computed, to_pandas
+from dprelease.exact.post_view import run_statement, to_pandas
 from dprelease.numerics.rounding import Number, exact_of, plain_text
 from dprelease.planning.declaration_findings import several
 from dprelease.planning.plan import Plan
@@ -123,7 +123,7 @@ def sql(
                 declaration, output=Path(output), overwrite=overwrite, frames=frames, state=state
             )
             noised = formats.PUBLISHED.read(folder / formats.file_of(ANSWER))
-        shown = to_pandas(computed(noised, selected.view, NOISED))
+        shown = to_pandas(run_statement(noised, selected.view, NOISED))
         shown.attrs["dprelease"] = attributes(plan)
     return shown
 
@@ -136,7 +136,7 @@ def check_view(query: Query, selected: Selected) -> None:
     QueryError
         DP-SQL-007 if the engine can't compute it, for example over values of the wrong kind.
     """
-    computed(trial_table(query), selected.view, NOISED)
+    run_statement(trial_table(query), selected.view, NOISED)
 
 
 @contextmanager
@@ -197,8 +197,8 @@ def declare(
         "title": statement[:1000],
         "tables": [os.path.relpath(path.absolute(), folder) for path in paths],
         "budget": {
-            "epsilon": _written(epsilon),
-            "delta": _written(delta),
+            "epsilon": _number_text(epsilon),
+            "delta": _number_text(delta),
             "neighbours": neighbours,
         },
         "mechanism": mechanism
@@ -214,7 +214,7 @@ def declare(
         return declaration_of(text, folder / FILE), selected
 
 
-def _written(number: object) -> str:
+def _number_text(number: object) -> str:
     """Return a number as a release file has it; what is none is refused where that is read."""
     try:
         return plain_text(exact_of(number))

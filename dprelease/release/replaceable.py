@@ -8,7 +8,7 @@ from dprelease.documents.listed_files import listed_files
 from dprelease.errors import OutputError
 from dprelease.system.entries import entries
 from dprelease.system.files import NoFile, TooLarge, read_file
-from dprelease.system.json_text import MOST_BYTES, parsed
+from dprelease.system.json_text import MOST_BYTES, parse_json
 from dprelease.system.mounts import is_mounted
 
 MANIFEST = "manifest.json"
@@ -45,7 +45,7 @@ def refuse_irreplaceable(target: Path) -> None:
 def _names(target: Path) -> set[str] | None:
     """Return the names of the files of a release; None if there is none."""
     try:
-        record = parsed(read_file(target / MANIFEST, MOST_BYTES))
+        record = parse_json(read_file(target / MANIFEST, MOST_BYTES))
         return {MANIFEST, SIGNATURE, *listed_files(record)}
     except (NoFile, TooLarge, FileNotFoundError, NotADirectoryError):
         return None

@@ -15,7 +15,7 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import exact
 from dprelease.planning.families.family_plan import families_of
-from dprelease.planning.invariant_plans import AS_IT_IS, CHOSEN_BY, noised
+from dprelease.planning.invariant_plans import AS_IT_IS, CHOSEN_BY, without_invariants
 from dprelease.planning.plan import PlannedColumn
 from dprelease.planning.trade_off import Pairs, pairs_of
 from dprelease.postprocess.derived_values import is_computed, typical_margin
@@ -66,7 +66,7 @@ class Facts:
         return {query.name: query for query in resolve(self.declaration)}
 
     @cached_property
-    def measured(self) -> Mapping[tuple[str, str], Measured]:
+    def measurement_records(self) -> Mapping[tuple[str, str], Measured]:
         """Return what is recorded of each noisy vector, by names of its table and its own."""
         return {(held["query"], held["column"]): held for held in self.record["measurements"]}
 
@@ -74,11 +74,14 @@ class Facts:
     def laws(self) -> Mapping[tuple[str, str], Randomizer]:
         """Return the noise of each vector."""
         return {
-            name: registry.law_of(Event.from_json(held)) for name, held in self.measured.items()
+            name: registry.law_of(Event.from_json(held))
+            for name, held in self.measurement_records.items()
         }
 
     @cached_property
-    def _agreed(self) -> Mapping[tuple[str, str], tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    def _standard_errors(
+        self,
+    ) -> Mapping[tuple[str, str], tuple[Mapping[str, Any], Mapping[str, Any]]]:
         """Return standard errors of tables that agree, by names of table and column."""
         return {
             (errors["table"], column["name"]): (column, errors)
@@ -95,15 +98,15 @@ class Facts:
         """Return whether a table was made from several measurements that had to agree."""
         return "/" in table.name
 
-    def published(self, table: TableMetadata, column: ColumnMetadata) -> Published | None:
+    def query_column(self, table: TableMetadata, column: ColumnMetadata) -> Published | None:
         """Return how a column was asked for; None if it is not one of the query's own."""
         query = self.query_of(table)
         columns = () if query is None else query.columns
         return next((one for one in columns if one.name == column.name), None)
 
-    def expected(self, table: TableMetadata, column: ColumnMetadata) -> Expected | None:
+    def expected_error_of(self, table: TableMetadata, column: ColumnMetadata) -> Expected | None:
         """Return the error that a column was expected to have; None where no number tells it."""
-        asked = self.published(table, column)
+        asked = self.query_column(table, column)
         if asked is None:
             return None
         if self.is_agreed(table):
@@ -116,7 +119,7 @@ class Facts:
             if margin is None:
                 return None
             return Expected(margin, 0.95, margin, margin, asked.unit, rows=rows)
-        held = self.measured[name, asked.parts[0].name]
+        held = self.measurement_records[name, asked.parts[0].name]
         margin = float(exact_of(held["margin_95"]))
         error = held["expected_absolute_error"]
         return Expected(margin, 0.95, margin, margin, held["error_unit"], error)
@@ -124,7 +127,7 @@ class Facts:
     def _of_agreed(
         self, table: TableMetadata, column: ColumnMetadata, asked: Published
     ) -> Expected | None:
-        column_record, errors = self._agreed.get((_own_name(table), column.name), ({}, {}))
+        column_record, errors = self._standard_errors.get((_own_name(table), column.name), ({}, {}))
         if not errors or None in (errors["least"], errors["median"], errors["largest"]):
             return None
         margins = column_record["standard_errors_in_a_margin"]
@@ -134,7 +137,7 @@ class Facts:
 
     def noise_of(self, table: TableMetadata, column: ColumnMetadata) -> Mechanism | None:
         """Return the noise of a column that shows one noised number and nothing else."""
-        asked = self.published(table, column)
+        asked = self.query_column(table, column)
         if asked is None or self.is_agreed(table) or is_computed(asked):
             return None
         law = self.laws[_own_name(table), asked.parts[0].name]
@@ -142,7 +145,7 @@ class Facts:
 
     def adds_up(self, table: TableMetadata, column: ColumnMetadata) -> bool:
         """Return whether cells of a column may be added up: counts of rows, and sums."""
-        asked = self.published(table, column)
+        asked = self.query_column(table, column)
         if asked is None or not asked.form.on_lattice:
             return False
         part = asked.parts[0]
@@ -150,7 +153,7 @@ class Facts:
 
     def is_never_negative(self, table: TableMetadata, column: ColumnMetadata) -> bool:
         """Return whether no table of any people could have a number below 0 in a column."""
-        asked = self.published(table, column)
+        asked = self.query_column(table, column)
         if asked is None or not asked.parts[0].is_vector:
             return False
         squares = asked.form in (VARIANCE, STDDEV)
@@ -159,16 +162,18 @@ class Facts:
     @cached_property
     def families(self) -> tuple[Family, ...]:
         """Return the tables of each query together, with the step that publishes them."""
-        return families_of(self.declaration.spec, list(self.planned()))
+        return families_of(self.declaration.spec, list(self.planned_columns()))
 
     @cached_property
     def pairs(self) -> Pairs:
         """Return epsilons at several deltas, of all noise together."""
         pure = self.record["guarantee"]["pure_epsilon"]
-        vectors = [column.priced for column in noised(list(self.planned()))]
+        vectors = [
+            column.accounting_input for column in without_invariants(list(self.planned_columns()))
+        ]
         return pairs_of(vectors, math.inf if pure is None else float(pure))
 
-    def planned(self) -> Iterator[PlannedColumn]:
+    def planned_columns(self) -> Iterator[PlannedColumn]:
         """Yield every vector with its query and its noise; an invariant has none."""
         for query in self.queries.values():
             for measurement in query.measurements:
@@ -176,7 +181,7 @@ class Facts:
                     yield PlannedColumn(query, measurement, AS_IT_IS, CHOSEN_BY)
                     continue
                 name = (query.name, measurement.name)
-                chosen = self.measured[name]["chosen_by"]
+                chosen = self.measurement_records[name]["chosen_by"]
                 yield PlannedColumn(query, measurement, self.laws[name], chosen)
 
 

@@ -162,7 +162,7 @@ def _part_of(renewal: Mapping[str, Any], facts: Facts) -> float:
     account = Account.from_json({**held, "renews": of_period})
     events = [
         Event.from_json(measured)
-        for (query, _), measured in facts.measured.items()
-        if any(table.identity == renewal["table"] for table in facts.queries[query].charged)
+        for (query, _), measured in facts.measurement_records.items()
+        if any(table.identity == renewal["table"] for table in facts.queries[query].charged_tables)
     ]
     return price(account, events) / float(account.amount)

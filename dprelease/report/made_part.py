@@ -11,7 +11,7 @@ from markupsafe import Markup
 from dprelease.documents.audits.audit_record import Audit
 from dprelease.mechanisms.base import Mechanism
 from dprelease.planning.bounded_words import bounded_words
-from dprelease.planning.invariant_plans import noised
+from dprelease.planning.invariant_plans import without_invariants
 from dprelease.planning.plan import PlannedColumn
 from dprelease.report.accuracy.quality_part import Rows, Told
 from dprelease.report.pictures import Picture, noise
@@ -80,7 +80,7 @@ def _heads(told: Told, *names: str) -> list[Markup]:
     return [told.words.say(f"made.head.{name}") for name in names]
 
 
-def _limited(told: Told, rows: Sequence[list[Markup]]) -> list[list[Markup]]:
+def _truncate_rows(told: Told, rows: Sequence[list[Markup]]) -> list[list[Markup]]:
     """Return no more rows than the page takes; the last one says how many there are more."""
     if len(rows) <= told.most:
         return list(rows)
@@ -110,7 +110,7 @@ def _bounds(told: Told) -> Rows | None:
     if not found:
         return None
     heads = _heads(told, "column", "bounds", "step")
-    return Rows(words.say("made.bounds"), heads, _limited(told, list(found.values())))
+    return Rows(words.say("made.bounds"), heads, _truncate_rows(told, list(found.values())))
 
 
 def _treatments(told: Told) -> Rows | None:
@@ -124,7 +124,7 @@ def _treatments(told: Told) -> Rows | None:
         return None
     heads = _heads(told, "column", "treatment")
     title = told.words.say("made.treatment")
-    return Rows(title, heads, _limited(told, list(found.values())))
+    return Rows(title, heads, _truncate_rows(told, list(found.values())))
 
 
 def _cuts(told: Told) -> Iterator[Markup]:
@@ -158,7 +158,7 @@ Laws = Mapping[tuple[Any, ...], list[PlannedColumn]]
 def _laws(told: Told) -> Laws:
     """Return noisy vectors by what is the same of them: noise, step, what one unit moves."""
     found: dict[tuple[Any, ...], list[PlannedColumn]] = {}
-    for column in noised(list(told.facts.planned())):
+    for column in without_invariants(list(told.facts.planned_columns())):
         measurement = column.measurement
         key = (
             column.mechanism,
@@ -192,7 +192,7 @@ def _noise(told: Told, laws: Laws) -> Rows:
             )
         )
     heads = _heads(told, "noise", "parameters", "for", "counts", "sensitivity", "margin")
-    return Rows(words.say("made.noise"), heads, _limited(told, rows))
+    return Rows(words.say("made.noise"), heads, _truncate_rows(told, rows))
 
 
 def _audit(told: Told, audit: Audit) -> Rows:
@@ -218,7 +218,7 @@ def _audit(told: Told, audit: Audit) -> Rows:
             )
         )
     heads = _heads(told, "column", "sensitivity", "pairs", "used", "least")
-    return Rows(words.say("made.audit"), heads, _limited(told, rows))
+    return Rows(words.say("made.audit"), heads, _truncate_rows(told, rows))
 
 
 def _added_to(told: Told, columns: Sequence[PlannedColumn]) -> Markup:

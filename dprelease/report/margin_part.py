@@ -110,7 +110,7 @@ def _middle(release: Published, one: ColumnQuality) -> Iterator[_Cell]:
     keys = [key.name for key in table.keys]
     ends = [table.beside(name, role) for role in (Role.LOWER, Role.UPPER)]
     beside = [end.name for end in ends if end is not None]
-    batch = next(iter(release.batches(table, [*keys, *one.needed, *beside])), None)
+    batch = next(iter(release.batches(table, [*keys, *one.source_columns, *beside])), None)
     if batch is None:
         return
     values, margins = floats(batch.column(name)), one.margins_of(batch)
@@ -131,7 +131,7 @@ def _middle(release: Published, one: ColumnQuality) -> Iterator[_Cell]:
 
 
 def _confidence(facts: Facts, one: ColumnQuality) -> float:
-    asked = facts.published(one.table, one.column)
+    asked = facts.query_column(one.table, one.column)
     if facts.is_agreed(one.table) and one.expected is not None:
         return one.expected.confidence
     published: ColumnMetadata | None = one.table.beside(one.column.name, Role.MARGIN)

@@ -17,9 +17,9 @@ from dprelease.documents.metadata import (
     Metadata,
     TableMetadata,
     Texts,
-    written,
+    code_text,
 )
-from dprelease.report.safe import LONGEST, shown
+from dprelease.report.safe import LONGEST, printable_text
 
 UNDETERMINED = "und"
 """The language of texts of which none was told."""
@@ -45,16 +45,16 @@ class Names:
         """Return a declared text, marked with its language; else what stands in for it."""
         for language in (self.language, self.metadata.language):
             if texts.get(language):
-                return self._isolated(texts[language], language)
-        return self._isolated(fallback) if fallback else Markup("")
+                return self._bidi_isolate(texts[language], language)
+        return self._bidi_isolate(fallback) if fallback else Markup("")
 
     def name(self, text: str, longest: int = LONGEST) -> Markup:
         """Return a text that is no label: a name, a code, what another has written."""
-        return self._isolated(text, longest=longest)
+        return self._bidi_isolate(text, longest=longest)
 
     def sentence(self, text: str, longest: int = LONGEST) -> Markup:
         """Return a sentence of a manifest, whose names in `...` are set as such."""
-        parts = shown(text, longest).split("`")
+        parts = printable_text(text, longest).split("`")
         if len(parts) % 2 == 0:  # one has no end, as where a sentence is cut
             return self.name(text, longest)
         set_ = [
@@ -74,16 +74,16 @@ class Names:
     def value(self, column: ColumnMetadata, code: Code) -> Markup:
         """Return the label of a value of a key."""
         labels = {} if column.codes is None else column.codes.labels.get(code, {})
-        return self.text(labels, written(code))
+        return self.text(labels, code_text(code))
 
     def plain(self, texts: Texts, fallback: str, longest: int = LONGEST) -> str:
         """Return a label as plain text, for a picture."""
         for language in (self.language, self.metadata.language):
             if texts.get(language):
-                return shown(texts[language], longest)
-        return shown(fallback, longest)
+                return printable_text(texts[language], longest)
+        return printable_text(fallback, longest)
 
-    def _isolated(self, text: str, language: str = "", longest: int = LONGEST) -> Markup:
+    def _bidi_isolate(self, text: str, language: str = "", longest: int = LONGEST) -> Markup:
         if language in ("", UNDETERMINED):
-            return Markup("<bdi>{}</bdi>").format(shown(text, longest))
-        return Markup('<bdi lang="{}">{}</bdi>').format(language, shown(text, longest))
+            return Markup("<bdi>{}</bdi>").format(printable_text(text, longest))
+        return Markup('<bdi lang="{}">{}</bdi>').format(language, printable_text(text, longest))

@@ -8,7 +8,7 @@ from typing import Any
 from dprelease.report.accuracy.quality import quality_of
 from dprelease.report.accuracy.quality_part import Told, quality_part
 from dprelease.report.accuracy.totals import disagreements
-from dprelease.report.accuracy.true_errors import simulated
+from dprelease.report.accuracy.true_errors import simulated_errors
 from dprelease.report.facts import Facts
 from dprelease.report.label_part import label_of
 from dprelease.report.made_part import made_part
@@ -47,9 +47,9 @@ def page_of(
     facts = Facts(release.record)
     columns = list(quality_of(release, facts))
     totals = disagreements(release, facts)
-    errors = None if truth is None else simulated(release, truth, columns)
+    errors = None if truth is None else simulated_errors(release, truth, columns)
 
-    def filled(words: Words, names: Names, most: int) -> Mapping[str, Any]:
+    def fill_page(words: Words, names: Names, most: int) -> Mapping[str, Any]:
         told = Told(facts, words, names, Gallery(words), most)
         return {
             "parts": PARTS,
@@ -61,4 +61,4 @@ def page_of(
             "rehearsed": truth is not None,
         }
 
-    return page(release, language, filled)
+    return page(release, language, fill_page)

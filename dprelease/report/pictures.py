@@ -13,7 +13,7 @@ from markupsafe import Markup
 from dprelease.mechanisms.base import Mechanism
 from dprelease.planning.trade_off import Pairs, least_missed
 from dprelease.report.dots import Row, Scale, rows_of_dots
-from dprelease.report.safe import shown
+from dprelease.report.safe import printable_text
 from dprelease.report.sheet import BLUE, GRID, PALE, Sheet
 from dprelease.report.spoken import Words, three_up
 
@@ -47,7 +47,7 @@ class Gallery:
         name = self.words.plain(f"{kind}.title", **(title or {}))
         svg = sheet.svg(f"p{self.drawn}", name, alt)
         said = self.words.say(f"{kind}.caption")
-        caption = Markup("<strong>{}.</strong> {}").format(shown(name), said)
+        caption = Markup("<strong>{}.</strong> {}").format(printable_text(name), said)
         return Picture(svg, caption)
 
     def rows(

@@ -50,13 +50,13 @@ def page(release: Published, language: str | None, filled: Filled) -> bytes:
                 "shortened": False,
                 "warning": "",
             }
-            text = _rendered(words, {**head, **filled(words, names, most)})
+            text = _render_html(words, {**head, **filled(words, names, most)})
             if len(text) <= LARGEST:
                 return text
     raise InternalError("DP-INTERNAL-001", check=f"a report is at most {LARGEST} bytes")
 
 
-def _rendered(words: Words, values: Mapping[str, Any]) -> bytes:
+def _render_html(words: Words, values: Mapping[str, Any]) -> bytes:
     style = _file("style.css")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     template = _environment().get_template("page.html")

@@ -17,7 +17,7 @@ Each with a sign for private use that stands for it meanwhile.
 """
 
 
-def shown(text: str, longest: int | None = LONGEST) -> str:
+def printable_text(text: str, longest: int | None = LONGEST) -> str:
     """Return a text in one line, without signs that are obeyed or hidden, cut to a length."""
     if longest is not None and len(text) > longest:
         text = f"{text[: longest - 1]}\u2026"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from dprelease.report.safe import shown
-from dprelease.report.svg import inlined
+from dprelease.report.safe import printable_text
+from dprelease.report.svg import inline_svg
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,7 +50,7 @@ class Sheet:
         self._field = WIDTH - left - right
         self.whole = whole
 
-    def said(self, text: str) -> str:
+    def placeholder(self, text: str) -> str:
         """Return what stands for a text until it is in the page."""
         self._words.append(text)
         return f"T{len(self._words) - 1}"
@@ -61,7 +61,7 @@ class Sheet:
         """Write a text at a place of the field; `beside`: so many points away."""
         style = {"fontsize": 8.0, "color": INK, **look}
         self.axes.annotate(
-            self.said(text), (x, y), xytext=beside, textcoords="offset points",
+            self.placeholder(text), (x, y), xytext=beside, textcoords="offset points",
             annotation_clip=False, **style,
         )  # fmt: skip
 
@@ -80,7 +80,9 @@ class Sheet:
                 place, bottom, text, beside=(0, -3), ha=side, va="top", color=PALE, fontsize=7.5
             )
         middle = math.sqrt(low * high) if self.axes.get_xscale() == "log" else (low + high) / 2
-        self.write(middle, bottom, cut(shown(name)), beside=(0, -17), ha="center", va="top")
+        self.write(
+            middle, bottom, cut(printable_text(name)), beside=(0, -17), ha="center", va="top"
+        )
 
     def _room(self, place: float, text: str) -> tuple[str, float, float]:
         """Return how a number stands to its tick, so that it does not leave the drawing.
@@ -98,7 +100,7 @@ class Sheet:
 
     def svg(self, name: str, title: str, told: str) -> Markup:
         """Return the drawing as an element of a page."""
-        return inlined(self._figure, self._words, name, title, told)
+        return inline_svg(self._figure, self._words, name, title, told)
 
 
 def cut(text: str, letters: int = LETTERS) -> str:

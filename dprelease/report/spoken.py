@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from dprelease.numerics.rounding import plain_text
 from dprelease.report import words
-from dprelease.report.safe import SPACE, shown
+from dprelease.report.safe import SPACE, printable_text
 
 DEFAULT = "en"
 NOTHING = "\u2013"
@@ -36,7 +36,7 @@ class Words:
     def say(self, name: str, /, **values: object) -> Markup:
         """Return a sentence with values in it, each safe unless it is HTML of our own."""
         safe = {
-            place: value if isinstance(value, Markup) else shown(str(value), None)
+            place: value if isinstance(value, Markup) else printable_text(str(value), None)
             for place, value in values.items()
         }
         return Markup(self.sentences[name]).format(**safe)

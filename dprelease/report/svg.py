@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 
 from markupsafe import Markup
 
-from dprelease.report.safe import shown
+from dprelease.report.safe import printable_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,7 +53,7 @@ def same_everywhere() -> Iterator[None]:
         yield
 
 
-def inlined(figure: Figure, words: Sequence[str], name: str, title: str, told: str) -> Markup:
+def inline_svg(figure: Figure, words: Sequence[str], name: str, title: str, told: str) -> Markup:
     """Return a drawing as an element of a page.
 
     Parameters
@@ -76,18 +76,18 @@ def inlined(figure: Figure, words: Sequence[str], name: str, title: str, told: s
     named = {"aria-labelledby": f"{name}-t {name}-d", "role": "img", "class": "picture"}
     sizes = {"width": f"{width * 4 / 3:.0f}", "height": f"{height * 4 / 3:.0f}"}
     page = ElementTree.Element("svg", {**named, "viewBox": box, **sizes})
-    ElementTree.SubElement(page, "title", {"id": f"{name}-t"}).text = shown(title, None)
-    ElementTree.SubElement(page, "desc", {"id": f"{name}-d"}).text = shown(told, None)
+    ElementTree.SubElement(page, "title", {"id": f"{name}-t"}).text = printable_text(title, None)
+    ElementTree.SubElement(page, "desc", {"id": f"{name}-d"}).text = printable_text(told, None)
     marks: dict[str, str] = {}
     for element in _shapes(root, marks, name):
         if element.tag == "text":
-            element.text = _said(element.text or "", words)
+            element.text = _label_text(element.text or "", words)
         page.append(element)
     return Markup(ElementTree.tostring(page, encoding="unicode"))
 
 
-def _said(text: str, words: Sequence[str]) -> str:
-    return shown(words[int(text.strip().removeprefix("T"))], None)
+def _label_text(text: str, words: Sequence[str]) -> str:
+    return printable_text(words[int(text.strip().removeprefix("T"))], None)
 
 
 def _shapes(

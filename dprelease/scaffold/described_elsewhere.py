@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from dprelease.errors import DataError, DpReleaseError, Place
-from dprelease.schema.model import same_name, shortened
+from dprelease.schema.model import same_name, shorten
 from dprelease.schema.yaml_text.reader import SIZE_LIMIT, parse
 from dprelease.system.files import read_file
 
@@ -85,7 +85,7 @@ def described_table(path: Path) -> DescribedTable:
             twice = next((c.name for c in made.columns if often[same_name(c.name)] > 1), None)
             if twice is None:
                 return made
-            why = f"it has the column '{shortened(twice)}' twice, or one that differs by case alone"
+            why = f"it has the column '{shorten(twice)}' twice, or one that differs by case alone"
     raise DataError("DP-DATA-023", place=Place(path.name), path=path.name, reason=why)
 
 

@@ -25,13 +25,13 @@ def first_of(asked: Path) -> Path:
     found, place = find_files(Path(), source), Place(file=asked.name)
     problem = problem_of(Path(), source, found)
     if problem is not None:
-        raise refused(asked, problem)
+        raise file_error(asked, problem)
     if not found:
         raise DataError("DP-DATA-018", place=place, path=asked)
     return found[0]
 
 
-def refused(asked: Path, problem: Problem) -> DataError:
+def file_error(asked: Path, problem: Problem) -> DataError:
     """Return the error DP-DATA-024 of a file, a pattern or a folder: why, and what to do."""
     (reason, way), place = problem, Place(file=asked.name)
     kind = Source.model_construct(path=f"{asked}/" if asked.is_dir() else str(asked)).kind

@@ -13,7 +13,7 @@ from pathlib import Path
 from dprelease.errors import RunState
 from dprelease.exact.reading.peek import Peeked, peek
 from dprelease.numerics.rounding import plain_text
-from dprelease.scaffold.sketch import quoted, sketch
+from dprelease.scaffold.sketch import quote_yaml, sketch
 from dprelease.schema.load import PEEKED
 
 WARNING = """\
@@ -65,7 +65,7 @@ def peeked_sketch(
 def body_of(column: Peeked) -> str:
     """Return what stands at a column; empty where its values propose nothing."""
     if column.values is not None:
-        values = ", ".join(quoted(value) for value in column.values)
+        values = ", ".join(quote_yaml(value) for value in column.values)
         return f"{{type: category, values: [{values}]}}{MARK}"
     if column.lower is None or column.upper is None:
         return ""

@@ -97,9 +97,9 @@ def _read(tree: exp.Expr, asked: _Asked) -> Limits:
         case exp.Is() if _is_missing(tree, asked):
             return NOTHING
         case exp.EQ() if isinstance(tree.expression, exp.Any):
-            return _listed(tree, asked)
+            return _limits_of_list(tree, asked)
         case exp.Binary() if type(tree) in _TURNED:
-            return _compared(tree, asked)
+            return _limits_of_comparison(tree, asked)
     return Limits()
 
 
@@ -109,7 +109,7 @@ def _is_missing(tree: exp.Is, asked: _Asked) -> bool:
     return asks and _is_column(tree.this, asked)
 
 
-def _compared(tree: exp.Binary, asked: _Asked) -> Limits:
+def _limits_of_comparison(tree: exp.Binary, asked: _Asked) -> Limits:
     """Return what the comparison of a column with a constant leaves."""
     how, constant = type(tree), tree.expression
     if not _is_column(tree.this, asked):
@@ -136,7 +136,7 @@ def _inside(end: End | None, rounded: Callable[[Fraction], int], further: int) -
     return Fraction(rounded(end)) + (further if end.denominator == 1 else 0)
 
 
-def _listed(tree: exp.EQ, asked: _Asked) -> Limits:
+def _limits_of_list(tree: exp.EQ, asked: _Asked) -> Limits:
     """Return the list that a column's values have to be of: IN, as the server writes it."""
     array = _bare(tree.expression.this)
     while isinstance(array, exp.Cast):

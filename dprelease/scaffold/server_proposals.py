@@ -9,7 +9,7 @@ from dprelease.exact.postgres.server_form import MOST_LABELS, ServerForm
 from dprelease.numerics.lattice import LIMIT
 from dprelease.numerics.rounding import plain_text
 from dprelease.scaffold.server_checks import End, Limits, both, limits_of
-from dprelease.scaffold.sketch import quoted
+from dprelease.scaffold.sketch import quote_yaml
 from dprelease.schema.load import CONFIRM
 
 LIST = f"  {CONFIRM}: the list of its type. Is it public knowledge, and whole? Then remove this"
@@ -37,7 +37,7 @@ def notes_of(form: ServerForm, name: str) -> str:
     """Return what else the catalogue says of a column: one end of its bounds, or NOT NULL."""
     limits = Limits() if proposal_of(form, name) else _limits(form, name)
     ends = {"lower": limits.lower, "upper": limits.upper}
-    said = [f"{key}: {_written(end)}" for key, end in ends.items() if end is not None]
+    said = [f"{key}: {_bound_text(end)}" for key, end in ends.items() if end is not None]
     notes = [f"its CHECK constraint leaves {said[0]}"] if len(said) == 1 else []
     return "; ".join([*notes, *["NOT NULL"] * (name in form.required)])
 
@@ -50,7 +50,7 @@ def _limits(form: ServerForm, name: str) -> Limits:
 def _category(values: Sequence[str], mark: str) -> str:
     if not 0 < len(values) <= MOST_LABELS:
         return ""
-    return f"{{type: category, values: [{', '.join(map(quoted, values))}]}}{mark}"
+    return f"{{type: category, values: [{', '.join(map(quote_yaml, values))}]}}{mark}"
 
 
 def _between(form: ServerForm, name: str, limits: Limits) -> str:
@@ -61,7 +61,7 @@ def _between(form: ServerForm, name: str, limits: Limits) -> str:
     ends = limits.ends
     if ends is None or (step is not None and _size(*ends) / step > LIMIT):
         return ""
-    low, high = map(_written, ends)
+    low, high = map(_bound_text, ends)
     by = "" if step is None else f", step: {plain_text(step)}"
     mark = DIGITS if largest is not None and ends == (-largest, largest) else CHECK
     return f"{{type: {form.columns[name]}, lower: {low}, upper: {high}{by}}}{mark}"
@@ -71,5 +71,5 @@ def _size(*ends: End) -> Fraction:
     return max(abs(end) for end in ends if isinstance(end, Fraction))
 
 
-def _written(end: End) -> str:
+def _bound_text(end: End) -> str:
     return plain_text(end) if isinstance(end, Fraction) else end.isoformat()

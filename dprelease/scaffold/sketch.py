@@ -22,9 +22,9 @@ from dprelease.exact.reading.cell_names import CellForm, cell_form
 from dprelease.exact.reading.dialect import Form, Kind, Told, form_of
 from dprelease.exact.reading.json_lines_form import NESTED, form_of_json_lines
 from dprelease.numerics.rounding import exact
-from dprelease.scaffold.named_files import first_of, first_told, path_of, refused, stem_of
+from dprelease.scaffold.named_files import file_error, first_of, first_told, path_of, stem_of
 from dprelease.schema.load import CONFIRM
-from dprelease.schema.model import shortened
+from dprelease.schema.model import shorten
 from dprelease.schema.public_values.key_files import are_usable
 from dprelease.schema.source_texts import UTC, to_zone
 from dprelease.schema.table import Source
@@ -88,7 +88,7 @@ def sketch(
     try:
         columns = list(_columns(source, form) if cells is None else cells.columns.items())
     except UnicodeError:
-        raise refused(asked, ("the name of a column is not UTF-8", "rename it")) from None
+        raise file_error(asked, ("the name of a column is not UTF-8", "rename it")) from None
     if not columns:
         raise DataError("DP-DATA-010", place=place, path=source.name)
     names = [name for name, _ in columns if are_usable([name])]
@@ -135,15 +135,15 @@ def lines_of(
         ]
     lines.append("columns:")
     for name, kind in columns:
-        body = _declared(kind, is_unit=name == unit)
+        body = _type_of_kind(kind, is_unit=name == unit)
         if form is not None and name != unit:
-            body = _written(form.columns[name], form)
-        body = _proposed(name, proposals, form) or body
+            body = _type_from_cells(form.columns[name], form)
+        body = _type_from_values(name, proposals, form) or body
         if not are_usable([name]):
             body, kind = "", "a name that is no text of UTF-8, or too long, can't be declared"
         note = (notes or {}).get(name, "")
         body += f"{'; ' if '  # ' in body else '  # '}{note}" if body and note else ""
-        word = shortened(word_of(name)) if not body else word_of(name)
+        word = shorten(word_of(name)) if not body else word_of(name)
         lines.append(f"  {word}: {body}" if body else f"  # {word}: left out, {kind}")
     return "\n".join(lines) + "\n"
 
@@ -210,7 +210,7 @@ def source_lines(path: str, form: Form | None, told: Mapping[str, Told]) -> list
     return lines
 
 
-def _proposed(name: str, proposals: Mapping[str, str], form: Form | None) -> str:
+def _type_from_values(name: str, proposals: Mapping[str, str], form: Form | None) -> str:
     """Return what values propose, unless they are numbers or days that only look like texts."""
     proposal = proposals.get(name, "")
     kind = "text" if form is None else form.columns[name].name
@@ -225,13 +225,13 @@ def _columns(source: Path, form: Form | None) -> Iterator[tuple[str, str]]:
             yield name, "lists and objects can't be used" if kind == NESTED else "text or number"
 
 
-def _written(kind: Kind, form: Form) -> str:
+def _type_from_cells(kind: Kind, form: Form) -> str:
     """Return what stands at a column of a text file by how its first cells are written."""
     if kind.is_mixed:
         return f"{TEXT}; {MIXED}"
     if kind.name == "text":
         return f"{TEXT}; or {INTEGER.split('  ')[0]}, {NUMBER.split('  ')[0]}"
-    body = _declared(kind.name, is_unit=False)
+    body = _type_of_kind(kind.name, is_unit=False)
     if kind.layout is not None and f"{kind.name}_format" not in form.source:
         inside = f"{{type: {kind.name}"
         body = body.replace(inside, f"{inside}, format: {json.dumps(kind.layout)}")
@@ -283,7 +283,7 @@ def _kind(arrow: str) -> str:
     return f"{value} columns can't be used"
 
 
-def _declared(kind: str, *, is_unit: bool) -> str:
+def _type_of_kind(kind: str, *, is_unit: bool) -> str:
     if kind == "text or number":
         if is_unit:
             return "{type: text}  # or {type: integer}, if all ids are whole numbers"
@@ -311,16 +311,16 @@ def word_of(text: str) -> str:
     try:
         exact(text)
     except ValueError:
-        return text if word else quoted(text)
+        return text if word else quote_yaml(text)
     return json.dumps(text)
 
 
-def quoted(text: str) -> str:
+def quote_yaml(text: str) -> str:
     """Return a text in quotes as YAML reads it back; a terminal shows all of it, too."""
-    return "".join(map(_shown, json.dumps(text, ensure_ascii=False)))
+    return "".join(map(_escape, json.dumps(text, ensure_ascii=False)))
 
 
-def _shown(character: str) -> str:
+def _escape(character: str) -> str:
     if one_line(character) == character:
         return character
     code = ord(character)

@@ -14,7 +14,16 @@ from pathlib import Path
 from dprelease.errors import DataError, Place
 from dprelease.numerics.rounding import exact, plain_text
 from dprelease.scaffold.described_elsewhere import Described, DescribedTable, described_table
-from dprelease.scaffold.sketch import DATE, INTEGER, NUMBER, OTHERS, TEXT, name_of, quoted, word_of
+from dprelease.scaffold.sketch import (
+    DATE,
+    INTEGER,
+    NUMBER,
+    OTHERS,
+    TEXT,
+    name_of,
+    quote_yaml,
+    word_of,
+)
 from dprelease.schema.load import CONFIRM
 from dprelease.schema.said import LONGEST_LABEL, problem_of
 
@@ -29,7 +38,7 @@ MARK = f"  {CONFIRM}: is it public knowledge, and not from the data? Then remove
 FILL = "FILL IN, from what everybody may know"
 
 
-def translated(
+def translate_description(
     described: Path,
     source: Path | None = None,
     unit: str | None = None,
@@ -98,7 +107,7 @@ def _body(column: Described, is_unit: bool) -> str:
         kind = column.kind if column.kind in ("integer", "text") else "text"
         return f"{{type: {kind}{label}}}"
     if column.values:
-        values = ", ".join(quoted(value) for value in dict.fromkeys(column.values))
+        values = ", ".join(quote_yaml(value) for value in dict.fromkeys(column.values))
         return f"{{type: category, values: [{values}]{label}}}{MARK}"
     bounds = _bounds(column)
     if bounds:
@@ -111,7 +120,7 @@ def _label(column: Described) -> str:
     text = column.label.strip()
     if text in ("", column.name) or problem_of(text, LONGEST_LABEL) is not None:
         return ""
-    return f", label: {quoted(text)}"
+    return f", label: {quote_yaml(text)}"
 
 
 def _bounds(column: Described) -> str:

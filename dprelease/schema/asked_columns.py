@@ -143,13 +143,13 @@ class ColumnSpec(WordKeys):
         return self
 
     @property
-    def asked(self) -> tuple[str, str | tuple[str, ...]]:
+    def aggregate_and_column(self) -> tuple[str, str | tuple[str, ...]]:
         """Return the aggregate and its column, or columns."""
-        kind, declared = self.declared
+        kind, declared = self.aggregate_and_options
         return kind, declared.of if isinstance(declared, OfColumn) else declared
 
     @property
-    def declared(self) -> tuple[str, str | tuple[str, ...] | OfColumn]:
+    def aggregate_and_options(self) -> tuple[str, str | tuple[str, ...] | OfColumn]:
         """Return the aggregate, and all that is declared of it."""
         kind = next(name for name in KINDS if getattr(self, name) is not None)
         return kind, getattr(self, kind)
@@ -157,7 +157,7 @@ class ColumnSpec(WordKeys):
     @property
     def at(self) -> Fraction:
         """Return the part of values that lie below, of a quantile."""
-        kind, declared = self.declared
+        kind, declared = self.aggregate_and_options
         at = declared.at if isinstance(declared, QuantileSpec) else WORDS[kind].at
         if at is None:
             raise TypeError(f"{kind} is no quantile")
@@ -168,7 +168,7 @@ class ColumnSpec(WordKeys):
         """Return how many of the most frequent values are asked for."""
         return self.k or 1
 
-    def published(self, name: str) -> list[str]:
+    def published_names(self, name: str) -> list[str]:
         """Return the names of all columns that are published for this one."""
         if self.ranks > 1:
             return [f"{name}_{rank}" for rank in range(1, self.ranks + 1)]

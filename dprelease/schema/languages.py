@@ -8,7 +8,7 @@ from typing import Any
 from dprelease.errors import DeclarationError, DpReleaseError
 from dprelease.schema.columns import CategoryColumn
 from dprelease.schema.mistakes.nearest import nearest
-from dprelease.schema.model import Model, shortened
+from dprelease.schema.model import Model, shorten
 from dprelease.schema.release import QuerySpec, ReleaseSpec
 from dprelease.schema.release_parts.about import UNDETERMINED
 from dprelease.schema.said import Said
@@ -60,7 +60,7 @@ def _problem(said: Said, languages: Sequence[str]) -> str | None:
 
 
 def _unknown_tables(name: str, query: QuerySpec, document: Document) -> Iterator[DpReleaseError]:
-    known = [*query.tables(name), *query.invented(name)]
+    known = [*query.tables(name), *query.invented_table_names(name)]
     for table in query.told:
         if table not in known:
             yield DeclarationError(
@@ -76,7 +76,7 @@ def said_in(model: Model, keys: KeyPath = ()) -> Iterator[tuple[KeyPath, Said]]:
     for name, field in type(model).model_fields.items():
         value = getattr(model, name)
         if value is not None and not isinstance(value, str):  # most are; there may be thousands
-            yield from _said(value, (*keys, field.alias or name))
+            yield from _localized_texts(value, (*keys, field.alias or name))
     if isinstance(model, CategoryColumn) and model.values_from is None:
         areas = dict(zip(model.values or (), model.above, strict=False))
         for value, said in model.value_labels.items():
@@ -84,17 +84,17 @@ def said_in(model: Model, keys: KeyPath = ()) -> Iterator[tuple[KeyPath, Said]]:
             yield (*keys, "values", *area, value), said
 
 
-def _said(value: Any, keys: KeyPath) -> Iterator[tuple[KeyPath, Said]]:
+def _localized_texts(value: Any, keys: KeyPath) -> Iterator[tuple[KeyPath, Said]]:
     if isinstance(value, Said):
         yield keys, value
     elif isinstance(value, Model):
         yield from said_in(value, keys)
     elif isinstance(value, Mapping):
         for name, part in value.items():
-            yield from _said(part, (*keys, name))
+            yield from _localized_texts(part, (*keys, name))
     elif isinstance(value, tuple) and value and isinstance(value[0], Said | Model):
         for i, part in enumerate(value):
-            yield from _said(part, (*keys, i))
+            yield from _localized_texts(part, (*keys, i))
 
 
 def untold(spec: ReleaseSpec) -> list[str]:
@@ -104,4 +104,4 @@ def untold(spec: ReleaseSpec) -> list[str]:
         for query, asked in spec.queries.items()
         for name, column in asked.columns.items()
     }
-    return [shortened(name) for name, has in columns.items() if not has and any(columns.values())]
+    return [shorten(name) for name, has in columns.items() if not has and any(columns.values())]

@@ -13,7 +13,7 @@ from dprelease.errors import DeclarationError, DpReleaseError, Findings, Place, 
 from dprelease.errors.local_paths import uri_fields
 from dprelease.schema.languages import findings_of_texts
 from dprelease.schema.mistakes.nearest import nearest
-from dprelease.schema.model import Files, not_read, read_beside, shortened, validate
+from dprelease.schema.model import Files, not_read, read_beside, shorten, validate
 from dprelease.schema.public_values.large_files import Find, KeptFile, find_beside, find_copies
 from dprelease.schema.release import ReleaseSpec
 from dprelease.schema.release_parts.defaults import with_defaults
@@ -21,7 +21,7 @@ from dprelease.schema.release_parts.variables import (
     RELEASES,
     TABLES,
     Variables,
-    filled,
+    fill_variables,
     variables_of,
 )
 from dprelease.schema.table import Table
@@ -98,7 +98,7 @@ def read_table(path: Path) -> Declared:
     """Return the declared table of a schema file; raise every finding together."""
     _refuse_data(path.name, Place(path.name), "a table schema", _SKETCHED)
     files = Files(read_beside(path.parent), find_beside(path.parent))
-    document = filled(read_document(path), Variables(), TABLES)
+    document = fill_variables(read_document(path), Variables(), TABLES)
     _refuse_release(document)
     _find_peeked(document)
     return Declared(validate(Table, document, files), document, path.parent)
@@ -173,7 +173,7 @@ def _declaration(
     texts = {name: document.text}
     variables = Variables()
     if given is not None:
-        document, variables = prepared(document, read, texts, given)
+        document, variables = prepare_document(document, read, texts, given)
     spec: ReleaseSpec | None = None
     files = Files(read, find)
     try:
@@ -196,7 +196,7 @@ def _declaration(
             errors.append(DeclarationError("DP-RELEASE-006", place=place, name=declared.table.name))
         tables[declared.table.name] = declared
     if len(tables) == len(table_files(document)) > 0:
-        errors += variables.unused(document)
+        errors += variables.find_unused(document)
         errors += unknown_tables(document, tables)
     if spec is not None:
         schemas = [(declared.table, declared.document) for declared in tables.values()]
@@ -207,7 +207,7 @@ def _declaration(
     return Declaration(spec, document, tables, texts, dict(variables.values), kept=dict(files.kept))
 
 
-def prepared(
+def prepare_document(
     document: Document, read: Callable[[str], str], texts: dict[str, str], given: Mapping[str, str]
 ) -> tuple[Document, Variables]:
     """Return a release file with what it shares and its variables filled in; and these.
@@ -216,7 +216,7 @@ def prepared(
     """
     whole = with_defaults(document, read, texts)
     variables = variables_of(whole, given)
-    return filled(whole, variables, RELEASES), variables
+    return fill_variables(whole, variables, RELEASES), variables
 
 
 def table_files(document: Document) -> list[str]:
@@ -238,7 +238,7 @@ def _read_declared(
     try:
         text = beside.read(file)
     except UnicodeDecodeError as problem:
-        reason = f"'{shortened(file)}' is {not_utf8(problem)}"
+        reason = f"'{shorten(file)}' is {not_utf8(problem)}"
     except TooLarge:
         raise too_large(Place(file)) from None
     except (OSError, KeyError) as problem:
@@ -250,7 +250,7 @@ def _read_declared(
     files = Files(
         lambda name: beside.read(str(folder / name)), lambda name: beside.find(str(folder / name))
     )
-    document = filled(parse(text, release.path.parent / file), variables, TABLES)
+    document = fill_variables(parse(text, release.path.parent / file), variables, TABLES)
     _refuse_release(document)
     _find_peeked(document)
     table = validate(Table, document, files)

@@ -83,10 +83,10 @@ def not_read(name: str, problem: Exception) -> str:
         words = told.removeprefix("it ")
     elif told and not isinstance(problem, FileNotFoundError | NotADirectoryError):
         words = f"can't be read ({told.lower()})"
-    return f"'{shortened(name)}' {words}"
+    return f"'{shorten(name)}' {words}"
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """Return a text as a message quotes it: whole, if that is no longer than a line."""
     return text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]}..."
 
@@ -240,7 +240,7 @@ def _spot(document: Document, kind: str, keys: KeyPath, context: Mapping[str, ob
             break
         path = longer
     if kind == "DP-DECL-006":  # the second of two names that are alike, wherever below it stands
-        path = next(_named(_at(document, keys), str(context["other"]), keys), keys)
+        path = next(_find_keys(_at(document, keys), str(context["other"]), keys), keys)
     return path
 
 
@@ -251,13 +251,13 @@ def _at(document: Document, keys: KeyPath) -> Plain:
     return value
 
 
-def _named(value: Plain, name: str, keys: KeyPath) -> Iterator[KeyPath]:
+def _find_keys(value: Plain, name: str, keys: KeyPath) -> Iterator[KeyPath]:
     """Yield the keys below a value that have a name, in the order of the document."""
     parts = value.items() if isinstance(value, dict) else enumerate(value or ())
     for key, inner in parts if isinstance(value, dict | list) else ():
         if key == name:
             yield (*keys, key)
-        yield from _named(inner, name, (*keys, key))
+        yield from _find_keys(inner, name, (*keys, key))
 
 
 def _key_path(document: Document, loc: tuple[str | int, ...], *, missing: bool) -> KeyPath:
@@ -294,7 +294,7 @@ def _unknown_key(
     return DeclarationError(
         "DP-DECL-001",
         place=document.place(*keys),
-        name=shortened(name),
+        name=shorten(name),
         nearest=nearest(name[:LONGEST_QUOTE], names),
         known=", ".join(names),
     )

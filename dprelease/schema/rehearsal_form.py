@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import AfterValidator, Field
 
 from dprelease.schema.field_types import Exact, Text, Whole, refuse
-from dprelease.schema.model import Model, shortened
+from dprelease.schema.model import Model, shorten
 
 if TYPE_CHECKING:
     from dprelease.schema.columns import Column
@@ -58,11 +58,11 @@ def refuse_unknown_values(spec: RehearsalSpec, columns: Mapping[str, Column]) ->
         unknown = [value for value in weights if value not in values]
         problem = ""
         if not values:
-            problem = f"'{shortened(name)}' is no category or boolean that the source stores"
+            problem = f"'{shorten(name)}' is no category or boolean that the source stores"
         elif unknown:
-            problem = f"'{shortened(unknown[0])}' is no value of '{shortened(name)}'"
+            problem = f"'{shorten(unknown[0])}' is no value of '{shorten(name)}'"
         elif min(weights.values(), default=Fraction(0)) < 0 or not sum(weights.values()):
-            problem = f"the frequencies of '{shortened(name)}' are none: some has to be above 0"
+            problem = f"the frequencies of '{shorten(name)}' are none: some has to be above 0"
         if problem:
             refuse("DP-DECL-003", problem=problem, key="rehearsal")
 

@@ -227,7 +227,7 @@ class QuerySpec(Told):
             by_name[label] = table.model_copy(update={**single, **found})
         return by_name
 
-    def invented(self, name: str) -> list[str]:
+    def invented_table_names(self, name: str) -> list[str]:
         """Return the name of the table of invented persons, if one is published."""
         asked = self.consistent is not None and self.consistent.publish.records
         return [f"{name}_invented"] if asked else []
@@ -283,7 +283,9 @@ class QuerySpec(Told):
                 refuse("DP-RELEASE-007", name=self.histogram.key)
             keys[self.histogram.key] = None
         taken = {*keys, PRIVATE_KEYS} if self.private_keys else set(keys)
-        names = [name for column, spec in self.columns.items() for name in spec.published(column)]
+        names = [
+            name for column, spec in self.columns.items() for name in spec.published_names(column)
+        ]
         for name in names:
             if name in taken:
                 refuse("DP-RELEASE-007", name=name)
@@ -300,7 +302,7 @@ class Limits(Model):
     max_columns: Annotated[Whole, Field(ge=1, le=10**6)] = 10_000
 
 
-def _needed(schema: dict[str, Any]) -> None:
+def _require_unless_defaults(schema: dict[str, Any]) -> None:
     """Let the JSON Schema ask for what a file of `defaults` may have only where there is none."""
     schema["required"] = [name for name in schema["required"] if name not in SHARED]
     schema["if"] = {"not": {"required": ["defaults"]}}
@@ -316,7 +318,7 @@ class ReleaseSpec(Model):
     Mode `central` publishes aggregates (`queries`), mode `local` noised records (`records`).
     """
 
-    model_config = ConfigDict(json_schema_extra=_needed)
+    model_config = ConfigDict(json_schema_extra=_require_unless_defaults)
 
     title: Text
     about: AboutSpec | None = None

@@ -36,7 +36,7 @@ def _matches(folder: Path, source: Source) -> list[Path]:
     root = None if Path(path).is_absolute() else folder  # may itself hold '[' or '*'
     matches = glob.glob(path, root_dir=root, recursive=True)
     if source.is_folder:
-        matches = [one for one in matches if _unfinished(path, one) is None]
+        matches = [one for one in matches if _underscore_part(path, one) is None]
     return sorted(folder / one for one in matches)
 
 
@@ -83,7 +83,7 @@ def _pattern_problem(folder: Path, source: Source, files: Sequence[Path]) -> Pro
     if is_one or source.is_folder or any(part.startswith("_") for part in Path(path).parts):
         return None
     root = Path(Path(path).anchor or folder)
-    found = (_unfinished(path, str(file.relative_to(root))) for file in files)
+    found = (_underscore_part(path, str(file.relative_to(root))) for file in files)
     marked = next(filter(None, found), None)
     if marked is None:
         return None
@@ -91,7 +91,7 @@ def _pattern_problem(folder: Path, source: Source, files: Sequence[Path]) -> Pro
     return reason, "rename it, or begin a part of the pattern with _ if it is to be read"
 
 
-def _unfinished(pattern: str, match: str) -> str | None:
+def _underscore_part(pattern: str, match: str) -> str | None:
     """Return the part of a match, behind the folder that is named, that begins with _."""
     parts = Path(pattern).parts
     depth = next((i for i, part in enumerate(parts) if glob.has_magic(part)), len(parts))

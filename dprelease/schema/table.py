@@ -34,8 +34,8 @@ from dprelease.schema.field_types import (
     refuse,
     refuse_all,
 )
-from dprelease.schema.model import Model, check_column_names, shortened
-from dprelease.schema.public_values.nesting import nested
+from dprelease.schema.model import Model, check_column_names, shorten
+from dprelease.schema.public_values.nesting import nested_columns
 from dprelease.schema.rehearsal_form import RehearsalSpec, refuse_unknown_values
 from dprelease.schema.server_address import KEYS, has_secret, has_unknown_key, is_server
 from dprelease.schema.source_texts import (
@@ -233,7 +233,7 @@ class Source(Model):
         return (ends[0], ends[1]) if ends[1] in COMPRESSED else (ends[1], "")
 
     @property
-    def compressed(self) -> Compression:
+    def effective_compression(self) -> Compression:
         """Return how a text file is compressed, declared or told by the ending."""
         return self.compression or COMPRESSED.get(self._ending[1], "none")
 
@@ -316,7 +316,7 @@ class Table(Model):
 
     def _nest(self) -> None:
         """Put the values of columns that lie within others in the order of these."""
-        for name, column in nested(self.columns):
+        for name, column in nested_columns(self.columns):
             self.columns[name] = column
 
     def _check_column(self, name: str, column: Column) -> None:
@@ -343,7 +343,7 @@ class Table(Model):
         nulls = () if self.source is None or not is_stored(column) else self.source.nulls
         for text in filter(None, nulls):
             if text in (column.values or ()):
-                problem = f"'{shortened(text)}' is missing there, and a declared value of '{name}'"
+                problem = f"'{shorten(text)}' is missing there, and a declared value of '{name}'"
                 refuse("DP-DECL-003", problem=problem, spot=("source", "nulls"))
 
     @property

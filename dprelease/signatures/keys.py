@@ -91,12 +91,12 @@ class AgentKey:
             problem = "ssh-keygen is not installed"
         else:
             try:
-                answer, problem = _asked(program, self._path, message, namespace)
+                answer, problem = _run_ssh_keygen(program, self._path, message, namespace)
             except (OSError, subprocess.TimeoutExpired):
                 problem = "ssh-keygen did not answer"
         if not problem:
             try:
-                made = Signature.parsed(answer)
+                made = Signature.from_armor(answer)
             except ValueError as refused:
                 problem = str(refused)
             else:
@@ -107,7 +107,7 @@ class AgentKey:
         raise SignatureError("DP-SIGN-006", name=self._path.name, problem=problem)
 
 
-def _asked(program: str, key: Path, message: bytes, namespace: str) -> tuple[bytes, str]:
+def _run_ssh_keygen(program: str, key: Path, message: bytes, namespace: str) -> tuple[bytes, str]:
     """Return what ssh-keygen says, and why it did not sign."""
     command = [program, "-q", "-Y", "sign", "-n", namespace, "-f", os.fspath(key.absolute())]
     done = subprocess.run(
@@ -133,7 +133,7 @@ def read_key(path: Path, passphrase: Passphrase | None = None) -> SigningKey:
     data = _read(path, "DP-SIGN-001")
     if PRIVATE in data[:200]:
         refuse_readable(path)
-        return HeldKey(_opened(data, path, passphrase))
+        return HeldKey(_open_key(data, path, passphrase))
     if not data.startswith((PUBLIC, b"ecdsa-", b"sk-")):
         raise SignatureError("DP-SIGN-002", name=path.name)
     public = _public_of(data)
@@ -203,21 +203,21 @@ def _public_of(data: bytes) -> bytes | None:
     return public_blob(key.public_bytes_raw()) if isinstance(key, Ed25519PublicKey) else None
 
 
-def _opened(data: bytes, path: Path, passphrase: Passphrase | None) -> Ed25519PrivateKey:
+def _open_key(data: bytes, path: Path, passphrase: Passphrase | None) -> Ed25519PrivateKey:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    key = _loaded(data, path, None)
+    key = _load_key(data, path, None)
     if key is None:
         if passphrase is None:
             raise SignatureError("DP-SIGN-005", name=path.name, problem="none was given")
-        key = _loaded(data, path, passphrase(path.name))
+        key = _load_key(data, path, passphrase(path.name))
     if not isinstance(key, Ed25519PrivateKey):
         kind = type(key).__name__.removesuffix("PrivateKey").lstrip("_")
         raise SignatureError("DP-SIGN-003", name=path.name, found=kind)
     return key
 
 
-def _loaded(data: bytes, path: Path, passphrase: bytes | None) -> object:
+def _load_key(data: bytes, path: Path, passphrase: bytes | None) -> object:
     """Return the key; None if it has a passphrase and none is given."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import load_ssh_private_key

@@ -74,7 +74,7 @@ class Verdict:
     refusal: str = ""
 
     @property
-    def allowed(self) -> bool:
+    def is_accepted(self) -> bool:
         """Return whether a signature by the key counts."""
         return self.known and not self.refusal
 

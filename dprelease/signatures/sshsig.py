@@ -53,7 +53,7 @@ class Signature:
     raw: bytes
     algorithm: str = "sha512"
 
-    def armored(self) -> bytes:
+    def to_armor(self) -> bytes:
         """Return the text of a signature file."""
         blob = (
             MAGIC
@@ -69,7 +69,7 @@ class Signature:
         return b"\n".join([BEGIN, *lines, END, b""])
 
     @classmethod
-    def parsed(cls, text: bytes) -> Self:
+    def from_armor(cls, text: bytes) -> Self:
         """Return the signature of a file; raise ValueError, with words, for anything else."""
         # As OpenSSH 9.2 does: nothing before the first line nor after it (a carriage return is
         # taken by later versions only), white space in Base64, anything after the last line.

@@ -46,7 +46,7 @@ def number(value: str, *, text: bool = False) -> str:
     return f"(CAST({value} % {MODULUS} AS BIGINT) + {MODULUS}) % {MODULUS}"
 
 
-def hashed(parts: Sequence[str]) -> str:
+def hash_sql(parts: Sequence[str]) -> str:
     """Return the hash of parts, numbers from 0 to 2^31 - 1."""
     sql = ""
     for part in parts:
@@ -68,14 +68,14 @@ def kept_rows(
     by_value = ", ".join(f"{value} NULLS FIRST" for value in values)
     in_cell = "row_number() OVER (PARTITION BY id, cell ORDER BY {order})"
     numbered = f"SELECT *, {in_cell.format(order=by_value)} - 1 AS number FROM {{rows}}"
-    sample = in_cell.format(order=f"{hashed([*group, number('number')])}, number")
+    sample = in_cell.format(order=f"{hash_sql([*group, number('number')])}, number")
     kept = f"SELECT * EXCLUDE (number) FROM numbered QUALIFY {sample} <= {unit.max_rows_per_group}"
     if unit.max_groups >= cells:
         return [("numbered", numbered.format(rows="coded")), ("kept", kept)]
     # The cells come first: what is left then has few rows.
     chosen = (
         "SELECT * FROM coded QUALIFY dense_rank() OVER "
-        f"(PARTITION BY id ORDER BY {hashed(group)}, cell) <= {unit.max_groups}"
+        f"(PARTITION BY id ORDER BY {hash_sql(group)}, cell) <= {unit.max_groups}"
     )
     return [("chosen", chosen), ("numbered", numbered.format(rows="chosen")), ("kept", kept)]
 
@@ -94,7 +94,7 @@ def kept_counts(
     )
     if unit.max_groups >= cells:
         return [("kept", counted)]
-    order = hashed([number("id", text=text), number("cell", text=text_cells)])
+    order = hash_sql([number("id", text=text), number("cell", text=text_cells)])
     chosen = (
         "SELECT * FROM in_group QUALIFY row_number() OVER "
         f"(PARTITION BY id ORDER BY {order}, cell) <= {unit.max_groups}"

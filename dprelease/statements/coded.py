@@ -53,7 +53,7 @@ class Coded:
         if condition is None:
             return expression
         name = self._flags.setdefault(condition.sql, f"w{len(self._flags)}")
-        self._coded[name] = f"typed.{self._stored(name)}"
+        self._coded[name] = f"typed.{self._unused_name(name)}"
         return f"CASE WHEN {name} THEN {expression} END"
 
     def column(self, name: str, expression: str) -> str:
@@ -63,10 +63,10 @@ class Coded:
 
     def statement(self, last: str) -> str:
         """Return a SELECT over `coded` with all that it needs."""
-        typed = self._compiler.typed()
+        typed = self._compiler.typed_layer()
         if self._flags:  # beside tables of keys, names in a condition could mean two columns
             flags = ", ".join(
-                f"({sql}) AS {self._stored(name)}" for sql, name in self._flags.items()
+                f"({sql}) AS {self._unused_name(name)}" for sql, name in self._flags.items()
             )
             typed = f"SELECT *, {flags} FROM ({typed})"
         columns = ", ".join(f"{code} AS {name}" for name, code in self._coded.items())
@@ -81,7 +81,7 @@ class Coded:
             self._coded[self._codes[which]] = self._compiler.code(key)
         return self._codes[which]
 
-    def _stored(self, name: str) -> str:
+    def _unused_name(self, name: str) -> str:
         """Return a name that no column of the table has."""
         start = "dp_"
         while any(column.casefold().startswith(start) for column in self._columns):

@@ -30,7 +30,7 @@ def compile_partitions(
     return Compiler(query, physical, joined or {}).partitions()
 
 
-def planned(query: Query) -> Compiled:
+def compile_without_data(query: Query) -> Compiled:
     """Return the SQL of a query over the types that its declaration lets expect."""
     return compile_query(query, assumed_types(query), assumed_joined(query))
 

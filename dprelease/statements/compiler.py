@@ -28,7 +28,7 @@ from dprelease.statements.layers import (
     typed_column,
     typed_rows,
 )
-from dprelease.statements.meanings import typed
+from dprelease.statements.meanings import typed_value
 from dprelease.statements.partition_counts import partition
 from dprelease.statements.present_rows import is_present
 from dprelease.statements.raw_keys import raw_key
@@ -101,7 +101,7 @@ class Compiler:
     ) -> str:
         if len(steps_) == 1:
             return steps_[0][1]  # over rows that are there already
-        *named, (_, last) = [("typed", self.typed(as_stored, present)), *steps_]
+        *named, (_, last) = [("typed", self.typed_layer(as_stored, present)), *steps_]
         ctes = ",\n".join(f"{name} AS (\n  {text}\n)" for name, text in named)
         return f"WITH {ctes}\n{last}"
 
@@ -123,7 +123,7 @@ class Compiler:
     def _profile(self, j: int, measurement: Measurement) -> ProfileSql:
         aggregate, is_row = measurement.aggregate, self.query.unit.id is None
         size = aggregate.candidates
-        kept = self._kept(j if is_row else None)
+        kept = self._row_steps(j if is_row else None)
         present = f"FROM {self.source} WHERE v{j} IS NOT NULL"
         grouped = f"SELECT cell, v{j} AS v, count(*) AS n\n{present} GROUP BY cell, v{j}"
         by_group = self._statement([*kept, ("", grouped)])
@@ -154,7 +154,7 @@ class Compiler:
         person = "NULL" if unit.id is None else typed_column(unit.id)
         return f"SELECT {person} AS id, {cell} AS cell{values} FROM typed {' '.join(self.joins)}"
 
-    def typed(self, as_stored: frozenset[str] = frozenset(), present: str = "") -> str:
+    def typed_layer(self, as_stored: frozenset[str] = frozenset(), present: str = "") -> str:
         """Return the layer in which every column, but those as stored, has its declared kind."""
         untyped = as_stored | self.untyped
         inner = typed_rows(self.query, self.stored, self.joined, untyped, present)
@@ -191,14 +191,14 @@ class Compiler:
         ]
         return " + ".join(terms) or f"0::{kind}"
 
-    def known(self, column: str) -> str:
+    def null_if_missing(self, column: str) -> str:
         """Return what is NULL where a column is missing, for a condition as well."""
         declared = self.columns[column]
         if isinstance(declared, CutColumn):  # a number beyond all bands has none
             return cut_case(declared, as_label=True)
         return typed_column(column)
 
-    def replaced(self, column: str) -> bool:
+    def has_null_value(self, column: str) -> bool:
         """Return whether something stands in for a missing number."""
         return getattr(self.columns[column], "null_value", None) is not None
 
@@ -238,7 +238,7 @@ class Compiler:
         columns = "".join(f", {name}" for name in added.values())
         meaning = [("grouped", grouped)]
         if self.unread:
-            meant = f"SELECT {', '.join(self._meant())}{columns} FROM {meaning[-1][0]}"
+            meant = f"SELECT {', '.join(self._key_values())}{columns} FROM {meaning[-1][0]}"
             meaning.append(("meant", meant))
         meaning[-1] = ("meant", meaning[-1][1])
         cell = self._cell([f"k{i}" for i in range(len(keys))], of_groups=True)
@@ -258,7 +258,7 @@ class Compiler:
             terms.append(total if factor == 1 else f"{total} * {quoting.integer(factor)}::HUGEINT")
         return " + ".join(terms)
 
-    def _meant(self) -> list[str]:
+    def _key_values(self) -> list[str]:
         """Return what groups are by, those that are grouped as stored as they were declared."""
         zone, values = self.query.table.time_zone, []
         for i, key in enumerate(self.space.keys):
@@ -267,12 +267,12 @@ class Compiler:
                 column, kind = self.columns[key.column], self.physical[key.column]
                 short = is_short(key.texts)
                 known = "" if short else f"SELECT value FROM {self._own_table(key)}"
-                value = f"{typed(key.column, column, kind, zone, known, value)} AS k{i}"
+                value = f"{typed_value(key.column, column, kind, zone, known, value)} AS k{i}"
             values.append(value)
         return values
 
     @property
-    def _counted(self) -> bool:
+    def _has_row_counts(self) -> bool:
         """Whether a row that counts stands for n equal ones."""
         measured = self.query.measurements
         return self.query.unit.id is not None and not any(
@@ -285,10 +285,10 @@ class Compiler:
     def _row_by_row(self) -> list[tuple[str, str]]:
         """Return the steps of a query that must know the cell of every single row."""
         totals = [
-            total_of(m, self.query.measurements.index(m), counted=self._counted)
+            total_of(m, self.query.measurements.index(m), counted=self._has_row_counts)
             for m in self.vectors
         ]
-        return [*self._kept(), *self._added_up(totals, self.source)]
+        return [*self._row_steps(), *self._added_up(totals, self.source)]
 
     def _added_up(self, totals: list[str], rows: str, cell: str = "cell") -> list[tuple[str, str]]:
         """Return the last steps: all sums of each cell, maybe by way of the finest cells."""
@@ -315,14 +315,14 @@ class Compiler:
         """Return the statement whose rows are what each row that counts adds to every vector."""
         added: list[str] = []
         for measurement in self.vectors:
-            one = "n" if self._counted else "1"
+            one = "n" if self._has_row_counts else "1"
             if measurement.aggregate.reads_values:
                 one = f"coalesce(v{self.query.measurements.index(measurement)}, 0)"
             added.append(f"CAST({one} AS BIGINT) AS m{len(added)}")
         outside = self.space.size
         last = f"SELECT coalesce(cell, {outside}) AS cell, {', '.join(added)}\nFROM {self.source}"
         if self.query.unit.id is not None:
-            return self._statement([*self._kept(), ("", last)])
+            return self._statement([*self._row_steps(), ("", last)])
         read = [j for j, m in enumerate(self.query.measurements) if m.aggregate.reads_values]
         return self._statement([("kept", self._rows(read)), ("", last)])
 
@@ -339,7 +339,7 @@ class Compiler:
         last = "SELECT cell, count(*) AS n\nFROM kept GROUP BY cell"
         return self._statement([("coded", coded), *bounded, ("", last)])
 
-    def _kept(self, only: int | None = None) -> list[tuple[str, str]]:
+    def _row_steps(self, only: int | None = None) -> list[tuple[str, str]]:
         """Return the steps up to the rows that count; `only` one measurement's values if given."""
         measurements, unit = self.query.measurements, self.query.unit
         read = [

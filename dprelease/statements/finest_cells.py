@@ -14,7 +14,7 @@ from dprelease.statements.coarser import FINEST, LEVEL, coarser
 from dprelease.statements.compiled import Compiled, KeyTable
 from dprelease.statements.compiler import Compiler
 from dprelease.statements.layers import grouped_as_stored
-from dprelease.statements.meanings import typed
+from dprelease.statements.meanings import typed_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class _Rows(Compiler):
         by_rows = self.query.unit.id is not None
         self._as_stored = frozenset() if by_rows else grouped_as_stored(self.query)
         sql = self._by_row()
-        ones = tuple(not (m.aggregate.reads_values or self._counted) for m in self.vectors)
+        ones = tuple(not (m.aggregate.reads_values or self._has_row_counts) for m in self.vectors)
         stored = tuple(self._stored.items())
         return FinestRows(sql, tuple(self.key_tables), stored, ones, self.unbounded)
 
@@ -97,7 +97,7 @@ class _Rows(Compiler):
         rows, self.joins = self.joins, []
         kind, zone = self.physical[key.column], self.query.table.time_zone
         known = f"SELECT value FROM {self._own_table(key)}"
-        meant = typed(key.column, self.columns[key.column], kind, zone, known, "stored")
+        meant = typed_value(key.column, self.columns[key.column], kind, zone, known, "stored")
         code = super()._code(key, "meant.value", of_groups=True)
         join, self.joins = " ".join(self.joins), rows
         steps = [

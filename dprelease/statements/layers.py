@@ -18,7 +18,7 @@ from dprelease.query.join import Join, compared_as
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import CategoryColumn, Column, CutColumn, IntegerColumn, is_stored
 from dprelease.schema.table import Table
-from dprelease.statements.meanings import is_any_integer, typed
+from dprelease.statements.meanings import is_any_integer, typed_value
 from dprelease.statements.values.categories import EXACT
 from dprelease.statements.values.physical import DECLARED_AS, SMALL_INTEGERS, base_type
 
@@ -95,15 +95,19 @@ def _right(join: Join, needed: Needs) -> tuple[str, ...]:
 
 def assumed_types(query: Query) -> dict[str, str]:
     """Return the types that stand in for the source's own when the data is not at hand."""
-    return _assumed(query.table, needed_columns(query))
+    return _expected_types(query.table, needed_columns(query))
 
 
 def assumed_joined(query: Query) -> dict[str, str]:
     """Return the same for the joined table."""
-    return {} if query.join is None else _assumed(query.join.declared.table, needed_joined(query))
+    return (
+        {}
+        if query.join is None
+        else _expected_types(query.join.declared.table, needed_joined(query))
+    )
 
 
-def _assumed(table: Table, names: Iterable[str]) -> dict[str, str]:
+def _expected_types(table: Table, names: Iterable[str]) -> dict[str, str]:
     return {name: DECLARED_AS[getattr(table.columns[name], "type", "")] for name in names}
 
 
@@ -151,15 +155,15 @@ def typed_rows(
         DP-DATA-004 if a stored type can't be read as declared.
     """
     needed, columns, formulas = needs(query), query.table.columns, query.formulas
-    rows = _stored(SOURCE, needed.own, query.table, own, as_stored)
+    rows = _select_stored(SOURCE, needed.own, query.table, own, as_stored)
     rows = f"{rows} WHERE {present}" if present else rows
-    rows = _layered(rows, needed.before, columns, formulas)
+    rows = _add_computed(rows, needed.before, columns, formulas)
     if query.join is not None:
-        rows = _joined(query, query.join, rows, needed, joined, own)
-    return _layered(rows, needed.after, columns, formulas)
+        rows = _join_rows(query, query.join, rows, needed, joined, own)
+    return _add_computed(rows, needed.after, columns, formulas)
 
 
-def _stored(
+def _select_stored(
     relation: str,
     names: Sequence[str],
     table: Table,
@@ -169,12 +173,12 @@ def _stored(
     parts = []
     for name in names:
         quoted = quoting.identifier(name)
-        value = typed(name, table.columns[name], physical[name], table.time_zone)
+        value = typed_value(name, table.columns[name], physical[name], table.time_zone)
         parts.append(quoted if name in as_stored or value == quoted else f"{value} AS {quoted}")
     return f"SELECT {', '.join(parts) or '1 AS one'} FROM {relation}"
 
 
-def _layered(
+def _add_computed(
     rows: str, levels: Sequence[Sequence[str]], columns: Mapping[str, Column], formulas: Formulas
 ) -> str:
     """Return the rows with computed columns, each level in a SELECT around the one before."""
@@ -186,7 +190,7 @@ def _layered(
                 values.append(f"{cut_case(column, as_label=True)} AS {quoted}")
                 continue
             values.append(f"{formulas[name].sql} AS {quoted}")
-            value = typed(name, column, formulas[name].physical)
+            value = typed_value(name, column, formulas[name].physical)
             if value != quoted:
                 typings.append(f"{value} AS {quoted}")
         rows = f"SELECT *, {', '.join(values)} FROM ({rows}) typed"
@@ -223,7 +227,7 @@ def typed_column(name: str) -> str:
     return f"typed.{quoting.identifier(name)}"
 
 
-def _joined(
+def _join_rows(
     query: Query, join: Join, rows: str, needed: Needs, joined: Physical, own: Physical
 ) -> str:
     """Return the rows with the joined table's columns beside them."""
@@ -289,8 +293,8 @@ def _typed_table(table: Table, formulas: Formulas, names: Sequence[str], physica
     """Return a SELECT of a joined table's columns, typed and computed by its own schema."""
     needed = closure(table.columns, formulas, names)
     stored = [name for name in needed if is_stored(table.columns[name])]
-    rows = _stored(JOINED, stored, table, physical)
-    return _layered(rows, layers(table.columns, formulas, names), table.columns, formulas)
+    rows = _select_stored(JOINED, stored, table, physical)
+    return _add_computed(rows, layers(table.columns, formulas, names), table.columns, formulas)
 
 
 def _equal(column: Column, left_type: str, right_type: str, left: str, right: str) -> str:

@@ -14,7 +14,7 @@ from dprelease.schema.columns import Column, IntegerColumn, NumberColumn
 from dprelease.statements.compiled import KeyTable
 from dprelease.statements.compiler import Compiler
 from dprelease.statements.layers import SOURCE, needed_columns, typed_column, typed_rows
-from dprelease.statements.meanings import typed
+from dprelease.statements.meanings import typed_value
 from dprelease.statements.partition_counts import key_text
 from dprelease.statements.raw_keys import raw_key
 from dprelease.statements.values.physical import base_type
@@ -49,7 +49,7 @@ def compile_lost_rows(
     """
     stored = dict(_unread(query, physical))
     compiler = Compiler(query, physical, joined)
-    asked = dict(_asked(compiler))
+    asked = dict(_loss_counts(compiler))
     rows = typed_rows(query, physical, joined, compiler.untyped)
     last = f"SELECT {', '.join(asked.values())} FROM typed {' '.join(compiler.joins)}"
     return LostRows(
@@ -67,14 +67,14 @@ def _unread(query: Query, physical: Mapping[str, str]) -> Iterator[tuple[tuple[s
     table = query.declared.table
     for name in needed_columns(query):
         column, quoted = table.columns[name], quoting.identifier(name)
-        value = typed(name, column, physical[name], table.time_zone)
+        value = typed_value(name, column, physical[name], table.time_zone)
         there = f"{quoted} IS NOT NULL"
         if base_type(physical[name]) == "VARCHAR":
             there += f" AND trim({quoted}) <> ''"
         yield (UNREAD, name), _count(f"{there} AND ({value}) IS NULL")
 
 
-def _asked(compiler: Compiler) -> Iterator[tuple[tuple[str, str], str]]:
+def _loss_counts(compiler: Compiler) -> Iterator[tuple[tuple[str, str], str]]:
     """Yield counts of the rows that a query leaves out, each for its first reason, and of values.
 
     Values are those of rows that are in a cell and have an id, before contribution bounds.

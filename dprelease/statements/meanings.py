@@ -87,7 +87,7 @@ Meaning = Callable[[Held], str | None]
 """From a stored column to a value of the declared kind."""
 
 
-def typed(
+def typed_value(
     name: str,
     column: Column,
     physical: str,

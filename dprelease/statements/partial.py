@@ -111,7 +111,7 @@ class _Partial(Compiler):
     def _pairs(self, measurement: Measurement) -> str:
         """Return the declared values that stand in each cell, each once."""
         j = self.query.measurements.index(measurement)
-        kept = self._kept(None if self.query.unit.id is not None else j)
+        kept = self._row_steps(None if self.query.unit.id is not None else j)
         pairs = (
             f"SELECT DISTINCT cell, v{j} AS v, 1 AS n\nFROM {self.source} WHERE v{j} IS NOT NULL"
         )
@@ -120,7 +120,7 @@ class _Partial(Compiler):
     _beyond = False  # what is of no cell need not leave a part
 
     @staticmethod
-    def _bounded(total: str, position: int) -> str:
+    def _clamp_total(total: str, position: int) -> str:
         # Not yet: a part may lie beyond the bound, and the whole within.
         return f"CAST(coalesce({total}, 0) AS {WIDE}) AS m{position}"
 

@@ -31,7 +31,7 @@ def key_text(name: str, column: Column) -> str:
         case CutColumn():
             return f"({cut_case(column, as_label=True)})"
         case CategoryColumn():
-            return _declared(column, value)
+            return _declared_value(column, value)
     match column.type:
         case "date":
             inside = f"{value} BETWEEN {FIRST_DAY} AND {LAST_DAY}"
@@ -52,7 +52,7 @@ def _whole(column: Column, value: str) -> str:
     return f"CAST({value} AS VARCHAR)"
 
 
-def _declared(column: CategoryColumn, value: str) -> str:
+def _declared_value(column: CategoryColumn, value: str) -> str:
     """Return the declared value that a category stands for, as public keys would have it."""
     known = ", ".join(quoting.text(text) for text in column.values or ())
     null, other = (

@@ -15,7 +15,7 @@ from dprelease.query.grouping.group_keys import Key
 from dprelease.query.local_records import RecordColumn, Records
 from dprelease.schema.columns import Column, CutColumn, IntegerColumn, NumberColumn
 from dprelease.statements.layers import SOURCE, cut_case
-from dprelease.statements.meanings import typed
+from dprelease.statements.meanings import typed_value
 from dprelease.statements.values.lattice_steps import steps
 from dprelease.statements.values.physical import DECLARED_AS
 
@@ -61,7 +61,7 @@ def compile_records(records: Records, physical: Mapping[str, str]) -> CompiledRe
     table = records.declared.table
     columns, zone = table.columns, table.time_zone
     parts = [
-        f"{typed(name, columns[name], physical[name], zone)} AS {quoting.identifier(name)}"
+        f"{typed_value(name, columns[name], physical[name], zone)} AS {quoting.identifier(name)}"
         for name in stored_columns_of(records)
     ]
     texts, values = {}, []

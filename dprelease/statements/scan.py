@@ -51,7 +51,7 @@ def compile_scan(
     DataError
         DP-DATA-004 if a stored type can't be read as declared.
     """
-    return _Writer(scan, Compiler(scan.query, physical, joined)).compiled()
+    return _Writer(scan, Compiler(scan.query, physical, joined)).build_scan()
 
 
 class _Writer:
@@ -61,7 +61,7 @@ class _Writer:
         self.scan, self.coded = scan, Coded(compiler, scan.sources)
         self.out: list[str] = []
 
-    def compiled(self) -> CompiledScan:
+    def build_scan(self) -> CompiledScan:
         filled = tuple(self._joint(joint) for joint in self.scan.joints)
         sql = self.coded.statement(f"SELECT {', '.join(self.out)}\nFROM coded")
         return CompiledScan(sql, len(self.out), self.coded.key_tables, filled)

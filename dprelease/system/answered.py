@@ -28,7 +28,7 @@ _NOTED: list[list[BaseException]] = []
 
 
 @contextmanager
-def answered() -> Iterator[None]:
+def reraise_handler_errors() -> Iterator[None]:
     """Raise what a signal's handler raised in a block, whatever the block makes of it.
 
     Also where it came to its end all the same. Handlers run in the main thread alone, so a block in

@@ -16,7 +16,7 @@ MOST_ITEMS = 1 << 20
 _TEXT = re.compile(rb'"[^"]*"')
 
 
-def parsed(raw: bytes, refuse_constant: Callable[[str], Any] | None = None) -> Any:
+def parse_json(raw: bytes, refuse_constant: Callable[[str], Any] | None = None) -> Any:
     """Return what JSON says.
 
     Raises

@@ -56,11 +56,11 @@ def lake_problem(files: Iterable[Path]) -> Problem | None:
     seen: set[Path] = set()
     for file in files:
         if DUCKLAKE.fullmatch(file.name):
-            found = "DuckLake", f"its files are named as in '{_shown(file)}'"
+            found = "DuckLake", f"its files are named as in '{_safe_name(file)}'"
         for folder in _new(_both(file), seen):
             kind = _kind_of(folder)
             if kind is not None:
-                found = kind, f"'{_shown(folder)}' holds '{MARKERS[kind]}'"
+                found = kind, f"'{_safe_name(folder)}' holds '{MARKERS[kind]}'"
         if found is not None:
             return lake_reason(*found), EXPORT.format(WAYS[found[0]])
     return None
@@ -90,7 +90,7 @@ def job_problem(files: Iterable[Path], folder: Path | None) -> Problem | None:
         if started - ended:
             open_marker = STARTED
         if open_marker is not None:
-            reason = f"a job has not ended there ('{_shown(one)}' holds '{open_marker}')"
+            reason = f"a job has not ended there ('{_safe_name(one)}' holds '{open_marker}')"
             return reason, AGAIN
         if STREAM in names:
             return OF_STREAM
@@ -138,6 +138,6 @@ def _names(folder: Path) -> list[str]:
         return []
 
 
-def _shown(path: Path) -> str:
+def _safe_name(path: Path) -> str:
     """Return the name of a file or folder, unless it holds the value of a key, as state=NY does."""
     return "..." if "=" in path.name else path.name

@@ -39,7 +39,7 @@ class Lock:
             If the file can't be made, or its file system has no locks.
         """
         while True:
-            handle = _opened(path)
+            handle = _open_or_create(path)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 still = _is(path, handle)
@@ -73,7 +73,7 @@ class Lock:
                 os.close(handle)
 
 
-def _opened(path: Path) -> int:
+def _open_or_create(path: Path) -> int:
     """Return a file that is made where it is not there; others' can be looked at at least."""
     try:
         return os.open(path, OPEN | os.O_CREAT, 0o666)

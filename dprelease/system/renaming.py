@@ -24,7 +24,7 @@ def rename_new(folder: Path, target: Path) -> None:
     OSError
         EEXIST, ENOTEMPTY or ENOTDIR if something has that name; others if the system refuses.
     """
-    if not _renamed(folder, target, NO_REPLACE):
+    if not _rename_with_flags(folder, target, NO_REPLACE):
         # rename(2) puts a folder in the place of nothing but an empty folder.
         if os.path.lexists(target):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
@@ -42,7 +42,7 @@ def exchange(folder: Path, target: Path, aside: Path) -> Path:
     OSError
         If the system refuses.
     """
-    if _renamed(folder, target, EXCHANGE):
+    if _rename_with_flags(folder, target, EXCHANGE):
         return folder
     target.rename(aside)
     try:
@@ -54,7 +54,7 @@ def exchange(folder: Path, target: Path, aside: Path) -> Path:
     return aside
 
 
-def _renamed(old: Path, new: Path, flags: int) -> bool:
+def _rename_with_flags(old: Path, new: Path, flags: int) -> bool:
     """Rename with flags; return False where they are not known, and nothing was done."""
     import ctypes  # takes a while to load, and only runs need it
 

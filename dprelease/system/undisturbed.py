@@ -24,7 +24,7 @@ Handler = Callable[[int, FrameType | None], object]
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
+def defer_signals() -> Iterator[None]:
     """Let a block come to its end whatever signals come; the first of them is answered behind it.
 
     Only signals that Python code answers: what is ignored stays so, and one that ends the process
@@ -70,10 +70,10 @@ def temporary_folder(prefix: str, parent: Path | None = None) -> Iterator[Path]:
     folder: Path | None = None
     maker = Maker()
     try:
-        with undisturbed():
+        with defer_signals():
             folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
         yield folder
     finally:
         if folder is not None and maker.is_here:
-            with undisturbed():
+            with defer_signals():
                 shutil.rmtree(folder, ignore_errors=True)

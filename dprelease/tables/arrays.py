@@ -45,12 +45,12 @@ def key_values(key: Key) -> pa.Array:
     if key.kind == "date":
         epoch = date(1970, 1, 1)
         days = [(value - epoch).days for value in key.days]
-        return wrapped(pa.date32(), np.array(days, dtype=np.int32))
+        return wrap_array(pa.date32(), np.array(days, dtype=np.int32))
     whole = np.array(key.whole, dtype=np.int64)
-    return wrapped(pa.int64(), whole) if key.kind == "integer" else _booleans(whole)
+    return wrap_array(pa.int64(), whole) if key.kind == "integer" else _booleans(whole)
 
 
-def taken(values: pa.Array, places: Integers | NDArray[np.int32]) -> pa.Array:
+def take_values(values: pa.Array, places: Integers | NDArray[np.int32]) -> pa.Array:
     """Return the values, as `key_values` makes them, at these places."""
     import pyarrow as pa
 
@@ -60,16 +60,16 @@ def taken(values: pa.Array, places: Integers | NDArray[np.int32]) -> pa.Array:
         return _booleans(np.unpackbits(bits, bitorder="little")[places])
     if kind != pa.string():
         numbers = np.frombuffer(values.buffers()[1], dtype=f"i{kind.bit_width // 8}")
-        return wrapped(kind, numbers[places])
+        return wrap_array(kind, numbers[places])
     if max(len(places), len(values)) >= FEW or COMPUTE in sys.modules:
-        return values.take(wrapped(pa.int64(), places.astype(np.int64, copy=False)))
+        return values.take(wrap_array(pa.int64(), places.astype(np.int64, copy=False)))
     ends, raw = np.frombuffer(values.buffers()[1], dtype=np.int32), values.buffers()[2].to_pybytes()
     known = [raw[start:end] for start, end in pairwise(ends.tolist())]
     joined = b"".join([known[place] for place in places.tolist()])
     return _texts(np.diff(ends)[places], joined)
 
 
-def wrapped(kind: pa.DataType, values: NDArray[Any]) -> pa.Array:
+def wrap_array(kind: pa.DataType, values: NDArray[Any]) -> pa.Array:
     """Return an Arrow array over a NumPy array of the same width.
 
     Not `pa.array`: it imports pandas, which would cost every run more than its own work.
@@ -121,11 +121,11 @@ def without(values: pa.Array, empty: Flags) -> pa.Array:
     return pa.Array.from_buffers(values.type, len(values), buffers)
 
 
-def scaled(steps: Integers, step: Fraction) -> pa.Array:
+def scale_steps(steps: Integers, step: Fraction) -> pa.Array:
     """Return steps * step exactly: 64-bit integers for step one, else decimals."""
     import pyarrow as pa
 
-    integers = wrapped(pa.int64(), steps)
+    integers = wrap_array(pa.int64(), steps)
     if step == 1:
         return integers
     digits = decimal_digits(step) or 0
@@ -156,6 +156,6 @@ def fractions(values: Floats) -> pa.Array:
     """Return doubles, null where NaN."""
     import pyarrow as pa
 
-    doubles = wrapped(pa.float64(), np.ascontiguousarray(values))
+    doubles = wrap_array(pa.float64(), np.ascontiguousarray(values))
     unknown = ~np.isfinite(values)
     return without(doubles, unknown) if unknown.any() else doubles

@@ -22,7 +22,7 @@ from dprelease.postprocess.families import (
 )
 from dprelease.postprocess.partition import Parts
 from dprelease.tables import formats
-from dprelease.tables.arrays import flags, fractions, kind_of, scaled, wrapped
+from dprelease.tables.arrays import flags, fractions, kind_of, scale_steps, wrap_array
 from dprelease.tables.key_columns import KeyArrays, PublicKeys, key_types
 from dprelease.tables.published_tables import to_arrow
 
@@ -54,7 +54,7 @@ class MeasuredTables:
 
         arrays = self._keys.of(self._done, self._done + noisy.size)
         self._done += noisy.size
-        arrays |= {name: wrapped(pa.int64(), vector) for name, vector in noisy.columns.items()}
+        arrays |= {name: wrap_array(pa.int64(), vector) for name, vector in noisy.columns.items()}
         return pa.Table.from_arrays(list(arrays.values()), names=list(arrays))
 
 
@@ -69,7 +69,7 @@ def published_table(table: FamilyTable, folder: Path) -> NoisedTable:
 
     It has the columns of `schema_of_measured`.
     """
-    path = folder / formats.file_of(table.measured)
+    path = folder / formats.file_of(table.measurements_name)
 
     def pieces(measurement: str) -> Iterator[Integers]:
         for batch in formats.PUBLISHED.batches(path, [measurement]):
@@ -86,15 +86,15 @@ def published_answers(family: Family, drawn: Sequence[Answer]) -> dict[str, pa.T
         return {answer.query.name: to_arrow(answer) for answer in drawn}
     by_name, noised = {}, []
     for table, answer in zip(family.tables, drawn, strict=True):
-        by_name[table.measured] = MeasuredTables(answer.columns).of(answer.noisy)
-        noised.append(NoisedTable(table, _held(answer.noisy)))
+        by_name[table.measurements_name] = MeasuredTables(answer.columns).of(answer.noisy)
+        noised.append(NoisedTable(table, _vector_reader(answer.noisy)))
     made: dict[str, list[pa.Table]] = {output.name: [] for output in family.outputs}
     for piece in step_tables(family.outputs, family.step.values(noised), {}):
         made[piece.name].append(piece.rows)
     return by_name | {name: pa.concat_tables(tables) for name, tables in made.items()}
 
 
-def _held(noisy: NoisyTable) -> Callable[[str], Iterator[Integers]]:
+def _vector_reader(noisy: NoisyTable) -> Callable[[str], Iterator[Integers]]:
     return lambda measurement: iter([noisy.columns[measurement]])
 
 
@@ -138,15 +138,15 @@ class _Waiting:
             return
         for part, rows in self._parts.cut(batch.cells):
             while self._part < part:
-                yield from self._ended()
+                yield from self._flush()
             values = {name: held[rows] for name, held in batch.values.items()}
             yield from self._more(Batch(batch.cells[rows], values))
 
     def rest(self) -> Iterator[Piece]:
         """Yield what is left at the end."""
-        yield from self._ended()
+        yield from self._flush()
         while self._parts is not None and self._part < len(self._parts):
-            yield from self._ended()
+            yield from self._flush()
 
     def _more(self, batch: Batch) -> Iterator[Piece]:
         import pyarrow as pa
@@ -157,7 +157,7 @@ class _Waiting:
             yield self._piece(together.slice(0, ROWS))
             self._held = [left] if len(left := together.slice(ROWS)) else []
 
-    def _ended(self) -> Iterator[Piece]:
+    def _flush(self) -> Iterator[Piece]:
         """Yield what is left of a table or a part, or no rows if it has none."""
         import pyarrow as pa
 
@@ -188,7 +188,7 @@ def _output_table(output: Output, keys: PublicKeys, batch: Batch) -> pa.Table:
 
 def _array(kind: object, values: Any) -> pa.Array:
     if isinstance(kind, Lattice):
-        return scaled(values.astype(np.int64, copy=False), kind.step)
+        return scale_steps(values.astype(np.int64, copy=False), kind.step)
     if isinstance(kind, Flag):
         return flags(values)
     return fractions(values.astype(np.float64, copy=False))

@@ -12,7 +12,7 @@ Notes = Mapping[str, Mapping[str, str]]
 """Texts by name, of each column by its name."""
 
 
-def noted(table: pa.Table, notes: Notes) -> pa.Table:
+def with_field_notes(table: pa.Table, notes: Notes) -> pa.Table:
     """Return a table over the same arrays whose fields say what is noted of their columns."""
     import pyarrow as pa
 
@@ -22,8 +22,8 @@ def noted(table: pa.Table, notes: Notes) -> pa.Table:
 
 
 def noted_tables(tables: Iterator[pa.Table], notes: Notes) -> Iterator[pa.Table]:
-    """Yield tables one after the other as `noted` makes them."""
-    return (noted(table, notes) for table in tables)
+    """Yield tables one after the other as `with_field_notes` makes them."""
+    return (with_field_notes(table, notes) for table in tables)
 
 
 def says(schema: pa.Schema, notes: Notes) -> bool:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dprelease.numerics.lattice import Integers
 from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.resolve import Query
-from dprelease.tables.arrays import flags, key_values, taken, wrapped
+from dprelease.tables.arrays import flags, key_values, take_values, wrap_array
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,13 +52,13 @@ class PublicKeys:
             for key, stride, values in self._held
         }
 
-    def coded(self, first: int, last: int) -> dict[str, pa.Array]:
+    def dictionary_columns(self, first: int, last: int) -> dict[str, pa.Array]:
         """Return what `of` does, texts as codes and a list of those that there are.
 
         The list has them as they first occur, so that a file has the same bytes of both.
         """
         return {
-            key.column: _coded(key, stride, values, first, last)
+            key.column: _dictionary_column(key, stride, values, first, last)
             for key, stride, values in self._held
         }
 
@@ -69,11 +69,13 @@ def _column(key: Key, codes: Integers | NDArray[np.int32], values: pa.Array | No
     if key.kind == "boolean":
         return flags(codes == 1)  # the places of false and true
     if values is not None:
-        return taken(values, codes)
-    return wrapped(pa.int64(), codes.astype(np.int64, copy=False) + key.whole[0])
+        return take_values(values, codes)
+    return wrap_array(pa.int64(), codes.astype(np.int64, copy=False) + key.whole[0])
 
 
-def _coded(key: Key, stride: int, values: pa.Array | None, first: int, last: int) -> pa.Array:
+def _dictionary_column(
+    key: Key, stride: int, values: pa.Array | None, first: int, last: int
+) -> pa.Array:
     import pyarrow as pa
 
     begun, size = first // stride, len(key.values)
@@ -82,8 +84,8 @@ def _coded(key: Key, stride: int, values: pa.Array | None, first: int, last: int
     there = (last - 1) // stride - begun + 1 if last > first else 0  # values, one after the other
     rounds = there > size
     places = _rounds(first, last, stride, size) if rounds else _places(first, last, stride)
-    listed = taken(values, (begun + np.arange(min(there, size))) % size)
-    codes = wrapped(pa.int32(), places.astype(np.int32, copy=False))
+    listed = take_values(values, (begun + np.arange(min(there, size))) % size)
+    codes = wrap_array(pa.int32(), places.astype(np.int32, copy=False))
     return pa.DictionaryArray.from_arrays(codes, listed)
 
 
@@ -121,4 +123,8 @@ class KeyArrays:
         """Return the key columns of cells `first` to `last` - 1, by name."""
         if self._private is not None:
             return {name: array[first:last] for name, array in self._private.items()}
-        return self._public.coded(first, last) if self._coded else self._public.of(first, last)
+        return (
+            self._public.dictionary_columns(first, last)
+            if self._coded
+            else self._public.of(first, last)
+        )

@@ -31,13 +31,15 @@ def _own(table: pa.Table) -> pa.Table:
     import pyarrow as pa
 
     columns = [
-        _listed(column.combine_chunks()) if pa.types.is_dictionary(column.type) else column
+        _compact_dictionary(column.combine_chunks())
+        if pa.types.is_dictionary(column.type)
+        else column
         for column in table.columns
     ]
     return pa.Table.from_arrays(columns, schema=table.schema)
 
 
-def _listed(column: pa.DictionaryArray) -> pa.DictionaryArray:
+def _compact_dictionary(column: pa.DictionaryArray) -> pa.DictionaryArray:
     """Return texts with a list of those that stand there, as they first occur."""
     import pyarrow as pa
 

@@ -20,14 +20,22 @@ from dprelease.postprocess.derived_values import (
     whole_margin,
     whole_of,
 )
-from dprelease.postprocess.finishing import finished, finished_fractions
+from dprelease.postprocess.finishing import finished_fractions, post_process
 from dprelease.postprocess.monotone import ascending, is_quantile
 from dprelease.query.forms.single_part import LABEL
 from dprelease.query.grouping.group_keys import Key, key_of
 from dprelease.query.measurement import Published
 from dprelease.query.resolve import Query
 from dprelease.schema.asked_columns import DEFAULT_CONFIDENCE
-from dprelease.tables.arrays import flags, fractions, key_values, kind_of, scaled, taken, without
+from dprelease.tables.arrays import (
+    flags,
+    fractions,
+    key_values,
+    kind_of,
+    scale_steps,
+    take_values,
+    without,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,7 +66,7 @@ def published_arrays(
     """Return a published column and what stands beside it, by name."""
     if column.form == LABEL:
         candidates = key_values(candidates_of(query, column))
-        return {column.name: taken(candidates, vectors[column.parts[0].name])}
+        return {column.name: take_values(candidates, vectors[column.parts[0].name])}
     fractional = _fractions(column, vectors, laws) if column.form in FRACTIONS else None
     values = fractional or _on_lattice(query, column, vectors, laws)
     return {column.name: values.array, **beside(column, values.array, values.margin)}
@@ -85,7 +93,7 @@ def margins_on_lattice(column: Published, laws: Laws, cells: int) -> pa.Array | 
         width = whole_margin(column, laws, confidence)
     else:
         width = laws[column.parts[0].name].half_width(confidence)
-    return scaled(np.full(cells, width), column.step or Fraction(1))
+    return scale_steps(np.full(cells, width), column.step or Fraction(1))
 
 
 @dataclass(frozen=True)
@@ -96,8 +104,8 @@ class _Values:
 
 def _on_lattice(query: Query, column: Published, vectors: Vectors, laws: Laws) -> _Values:
     steps, step = _steps(query, column, vectors), column.step or Fraction(1)
-    steps, empty = finished(steps, column.post, step)
-    array = scaled(steps, step)
+    steps, empty = post_process(steps, column.post, step)
+    array = scale_steps(steps, step)
     margin = margins_on_lattice(column, laws, len(steps))
     return _Values(array if empty is None else without(array, empty), margin)
 

@@ -11,7 +11,7 @@ import numpy as np
 from dprelease.numerics.lattice import LIMIT, Integers
 from dprelease.numerics.rounding import decimal_digits
 from dprelease.query.local_records import RecordColumn, Records
-from dprelease.tables.arrays import key_values, scaled, taken
+from dprelease.tables.arrays import key_values, scale_steps, take_values
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,9 +27,9 @@ def records_to_arrow(noisy: Mapping[str, Integers], columns: Sequence[RecordColu
     for column in columns:
         steps = noisy[column.name]
         if column.key is None:
-            arrays.append(scaled(steps, column.measurement.step))
+            arrays.append(scale_steps(steps, column.measurement.step))
         else:
-            arrays.append(taken(key_values(column.key), steps))
+            arrays.append(take_values(key_values(column.key), steps))
     return pa.Table.from_arrays(arrays, names=[column.name for column in columns])
 
 
@@ -52,7 +52,7 @@ def public_values(column: RecordColumn) -> pa.Array:
     if column.key is not None:
         return key_values(column.key)
     steps = np.arange(column.low, column.high + 1, dtype=np.int64)
-    return scaled(steps, column.measurement.step)
+    return scale_steps(steps, column.measurement.step)
 
 
 def declared_values(values: pa.ChunkedArray, column: RecordColumn) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from dprelease.numerics.lattice import LIMIT, Floats, Integers
 from dprelease.query.resolve import Query
 from dprelease.schema.model import free_name
-from dprelease.tables.arrays import key_values, taken, wrapped
+from dprelease.tables.arrays import key_values, take_values, wrap_array
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,7 +26,7 @@ def messages_to_arrow(query: Query, vectors: Mapping[str, Integers]) -> pa.Table
 
     arrays = keys_to_arrow(query)
     for name, values in vectors.items():
-        arrays[name] = wrapped(pa.int64(), values)
+        arrays[name] = wrap_array(pa.int64(), values)
     return pa.Table.from_arrays(list(arrays.values()), names=list(arrays))
 
 
@@ -35,7 +35,7 @@ def keys_to_arrow(query: Query) -> dict[str, pa.Array]:
     arrays = {}
     for key, stride in zip(query.keys.keys, query.keys.strides, strict=True):
         codes = np.arange(query.keys.size) // stride % len(key.values)
-        arrays[key.column] = taken(key_values(key), codes)
+        arrays[key.column] = take_values(key_values(key), codes)
     return arrays
 
 
@@ -50,7 +50,7 @@ def margin_names(query: Query) -> dict[str, str]:
     return names
 
 
-def added(messages: Iterable[Integers]) -> Integers:
+def sum_messages(messages: Iterable[Integers]) -> Integers:
     """Return the sums of all parties' messages modulo 2^64, as signed numbers.
 
     What is computed here of single messages is nothing but their sum.

@@ -16,7 +16,7 @@ from dprelease.mechanisms import registry
 from dprelease.planning.declaration_findings import several
 from dprelease.planning.families.family_plan import families_of, refuse_families, with_step
 from dprelease.planning.guarantees import budget_of
-from dprelease.planning.invariant_plans import AS_IT_IS, CHOSEN_BY, noised
+from dprelease.planning.invariant_plans import AS_IT_IS, CHOSEN_BY, without_invariants
 from dprelease.planning.plan import Plan, PlannedColumn
 from dprelease.postprocess.families import Family
 from dprelease.privacy.event import Event
@@ -29,7 +29,12 @@ from dprelease.verification.exported import KEY, check_exports, check_formats
 from dprelease.verification.family_checks import check_families
 from dprelease.verification.published_keys import has_keys
 from dprelease.verification.published_values import may_be_published
-from dprelease.verification.rebuilt import check_rebuilt, ledger_record, matched, priced_again
+from dprelease.verification.rebuilt import (
+    check_rebuilt,
+    ledger_record,
+    match_measurements,
+    priced_again,
+)
 from dprelease.verification.recorded_noise import is_asked_for, is_chosen_so, recorded_law
 from dprelease.verification.report import Report, Rows, is_written, resolved_again
 
@@ -60,7 +65,7 @@ def check_central(report: Report, record: dict[str, Any]) -> Rebuilt | None:
     declaration, queries = resolved
     in_families = with_step(declaration.spec)
     single = [query for query in queries if query.name not in in_families]
-    written = _written(record, single)
+    written = _recorded_files(record, single)
     sound = _check_tables(report, metadata_of(declaration, single), single, written)
     columns = recorded_columns(report, record, queries)
     if columns is None:
@@ -83,9 +88,11 @@ def check_central(report: Report, record: dict[str, Any]) -> Rebuilt | None:
     check_rebuilt(report, tables, manifest.build(declaration, queries, plan, written, paid))
     if report.ok:  # what is refused already is neither made again nor priced again
         check_exports(report, told_metadata(declaration, queries, families), record)
-        ask_again(report, [column.event for column in noised(columns)], guarantee)
+        ask_again(report, [column.event for column in without_invariants(columns)], guarantee)
     if report.certify:
-        certify_claims(report, record["guarantee"], [column.event for column in noised(columns)])
+        certify_claims(
+            report, record["guarantee"], [column.event for column in without_invariants(columns)]
+        )
     return Rebuilt(declaration, plan, families)
 
 
@@ -96,12 +103,12 @@ def recorded_families(
     try:
         refuse_families(declaration, columns)
     except DpReleaseError as error:
-        report.found("DP-VERIFY-009", why=several(error)[0].code)
+        report.add_finding("DP-VERIFY-009", why=several(error)[0].code)
         return None
     return families_of(declaration.spec, columns)
 
 
-def _written(record: dict[str, Any], queries: Sequence[Query]) -> dict[str, Written]:
+def _recorded_files(record: dict[str, Any], queries: Sequence[Query]) -> dict[str, Written]:
     """Return digests, and numbers of rows: those of keys that are not public are noised."""
     recorded = {file["query"]: file for file in record["files"]}
     by_query = {}
@@ -118,7 +125,7 @@ def _written_by_steps(
     """Return digests and rows of families with a step; recorded rows where none could be made."""
     recorded = {file["name"]: file for file in record["files"]}
     by_name = {}
-    for name in (name for family in families if family.step for name in family.published):
+    for name in (name for family in families if family.step for name in family.published_names):
         file = recorded.get(formats.file_of(name), {"sha256": "", "rows": 0})
         by_name[name] = _with_digests(file, rows.get(name))
     return by_name
@@ -147,7 +154,7 @@ def _check_tables(
         rows = written[query.name].rows
         there = is_written(report.path, told, rows, rehearsal=report.rehearsal)
         if not there or not has_keys(report.path / formats.file_of(query.name), query):
-            report.found("DP-VERIFY-006", name=formats.file_of(query.name))
+            report.add_finding("DP-VERIFY-006", name=formats.file_of(query.name))
         else:
             sound.append(query)
     report.checked.append("rows, columns and keys of every table follow from the declaration")
@@ -162,7 +169,7 @@ def _check_values(
         path = report.path / formats.file_of(query.name)
         laws = {one.measurement.name: one.mechanism for one in columns if one.query == query}
         if not all(may_be_published(path, query, column, laws) for column in query.columns):
-            report.found("DP-VERIFY-006", name=path.name)
+            report.add_finding("DP-VERIFY-006", name=path.name)
     report.checked.append("no value is one that the declaration rules out")
 
 
@@ -175,7 +182,7 @@ def recorded_columns(
     """
     wanted = [(query, measurement) for query in queries for measurement in query.measurements]
     noisy = [(query.name, one.name) for query, one in wanted if not one.exact]
-    records = iter(matched(report, record, noisy))
+    records = iter(match_measurements(report, record, noisy))
     columns = []
     for query, measurement in wanted:
         if measurement.exact:  # what is told of it follows from the declaration
@@ -185,11 +192,11 @@ def recorded_columns(
         law = None if held is None else recorded_law(held, registry.law_of)
         if held is None or law is None or not is_asked_for(law, measurement):
             name = {"query": query.name, "column": measurement.name}
-            report.found("DP-VERIFY-007", "measurements", what="mechanism", **name)
+            report.add_finding("DP-VERIFY-007", "measurements", what="mechanism", **name)
             continue
         if not is_chosen_so(held["chosen_by"], law, measurement):
             name = {"query": query.name, "column": measurement.name}
-            report.found("DP-VERIFY-007", "measurements", what="choice", **name)
+            report.add_finding("DP-VERIFY-007", "measurements", what="choice", **name)
         columns.append(PlannedColumn(query, measurement, law, held["chosen_by"]))
     return tuple(columns) if len(columns) == len(wanted) else None
 
@@ -201,7 +208,7 @@ def ask_again(report: Report, events: Sequence[Event], claimed: Guarantee) -> No
     opinion = report.opinion = second_opinion(events, claimed)
     if opinion.contradicted:
         at_least = f"{opinion.at_least:.6g}"
-        report.found("DP-VERIFY-011", found=at_least, claimed=f"{opinion.claimed:.6g}")
+        report.add_finding("DP-VERIFY-011", found=at_least, claimed=f"{opinion.claimed:.6g}")
     report.checked.append(
         f"the integers alone cost at least {opinion.at_least:.6g} of the {opinion.claimed:.6g} "
         f"{opinion.counted} claimed"

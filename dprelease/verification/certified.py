@@ -42,7 +42,7 @@ def certify_claims(
     try:
         claims = claims_of(guarantee)
     except (KeyError, TypeError, ValueError):
-        report.found("DP-VERIFY-002", "guarantee", problem="a price or a delta can be none")
+        report.add_finding("DP-VERIFY-002", "guarantee", problem="a price or a delta can be none")
         return
     certificate = replace(certify(events, claims, report.opinion), beside=beside)
     report.certificate = certificate
@@ -51,10 +51,12 @@ def certify_claims(
         told = {"claimed": f"{float(claim.claimed):.9g}", "counted": claim.words}
         if certified.verdict is Verdict.REFUSED:
             found = "nothing" if certified.at_most is None else f"at most {certified.at_most:.9g}"
-            report.found("DP-VERIFY-024", "guarantee", **told, found=found)
+            report.add_finding("DP-VERIFY-024", "guarantee", **told, found=found)
         elif not certified.verdict.holds:
             reason = "; ".join(certified.rests_on)
-            report.found("DP-VERIFY-026", "guarantee", **told, reason=f"it rests on {reason}")
+            report.add_finding("DP-VERIFY-026", "guarantee", **told, reason=f"it rests on {reason}")
     for words in beside:
         whole = {"claimed": "a sum", "counted": "of several parties"}
-        report.found("DP-VERIFY-026", "trust", **whole, reason=f"no certificate is about {words}")
+        report.add_finding(
+            "DP-VERIFY-026", "trust", **whole, reason=f"no certificate is about {words}"
+        )

@@ -31,7 +31,7 @@ def check_formats(report: Report, declaration: Declaration, record: Mapping[str,
     told = [held["format"] for held in record.get(KEY, ())]
     wanted = [] if report.rehearsal else list(declaration.spec.formats_beside)
     if told != wanted or record.get(KEY) == []:
-        report.found("DP-VERIFY-022", KEY, problem="it does not list the declared ones")
+        report.add_finding("DP-VERIFY-022", KEY, problem="it does not list the declared ones")
 
 
 def check_exports(report: Report, metadata: Metadata, record: Mapping[str, Any]) -> None:
@@ -88,7 +88,7 @@ def _check(report: Report, release: Any, held: dict[str, Any], key: str, folder:
     here = versions_of(export)
     if here.keys() != held["packages"].keys():
         problem = f"the format {export.name} is not made by those packages"
-        report.found("DP-VERIFY-022", key, problem=problem)
+        report.add_finding("DP-VERIFY-022", key, problem=problem)
         return
     try:
         files = export.write(release, folder)
@@ -98,7 +98,7 @@ def _check(report: Report, release: Any, held: dict[str, Any], key: str, folder:
         if getattr(problem, "errno", None) is not None:  # of the system, and not of a broken table
             raise
         reason = type(problem).__name__
-        report.found("DP-VERIFY-022", key, problem=f"it can't be made again ({reason})")
+        report.add_finding("DP-VERIFY-022", key, problem=f"it can't be made again ({reason})")
 
 
 def _compare(
@@ -120,7 +120,7 @@ def _compare(
     name = export.name
     if files != [file["name"] for file in held["files"]]:
         problem = f"the files of {name} are not those that it has"
-        report.found("DP-VERIFY-022", key, problem=problem)
+        report.add_finding("DP-VERIFY-022", key, problem=problem)
         return
     differ = [
         file["name"] for file in held["files"] if sha256_of(folder / file["name"]) != file["sha256"]
@@ -136,7 +136,7 @@ def _compare(
             file for file in differ if not _reads_same(export, report.path / file, folder / file)
         ]
     for file in differ:
-        report.found("DP-VERIFY-023", key, name=file, format=name)
+        report.add_finding("DP-VERIFY-023", key, name=file, format=name)
     how = ", read back, as its packages have other versions here" if other_versions else ""
     report.checked.append(f"the files of the format {name} follow from the tables{how}")
 

@@ -38,8 +38,13 @@ def check_families(
         if family.step is None:
             continue
         parts = family.parts
-        wanted = {t.measured: _all_cells(t, parts.get(t.measured)) for t in family.tables}
-        whole = [_check_measured(report, told, t, wanted[t.measured]) for t in family.tables]
+        wanted = {
+            t.measurements_name: _all_cells(t, parts.get(t.measurements_name))
+            for t in family.tables
+        }
+        whole = [
+            _check_measured(report, told, t, wanted[t.measurements_name]) for t in family.tables
+        ]
         rows |= wanted
         if all(whole):
             rows |= _check_outputs(report, told, family, family.step)
@@ -55,15 +60,15 @@ def _all_cells(table: FamilyTable, parts: Parts | None) -> Rows:
 
 def _check_measured(report: Report, told: Described, table: FamilyTable, rows: Rows) -> bool:
     """Return whether measurements are whole: declared keys, integers that noise can give."""
-    path = report.path / formats.file_of(table.measured)
+    path = report.path / formats.file_of(table.measurements_name)
     whole = (
-        is_written(report.path, told.measured(table), rows, rehearsal=report.rehearsal)
+        is_written(report.path, told.measured_table(table), rows, rehearsal=report.rehearsal)
         and has_keys(path, table.query)
         and not has_nulls(path, [measurement.name for measurement in table.vectors])
         and _is_within(table, report.path)
     )
     if not whole:
-        report.found("DP-VERIFY-006", name=formats.file_of(table.measured))
+        report.add_finding("DP-VERIFY-006", name=formats.file_of(table.measurements_name))
     return whole
 
 
@@ -94,12 +99,12 @@ def _check_outputs(
     rows = {name: one.rows for name, one in compared.items()}
     differ = [one.file for one in compared.values() if not one.is_same()]
     for file in differ:
-        report.found("DP-VERIFY-012", name=file)
+        report.add_finding("DP-VERIFY-012", name=file)
     report.checked.append(f"the tables of '{family.name}' follow from its measurements")
     if not differ:  # what is another table needs no second check
         published = {output.name: _reader(report.path, output) for output in family.outputs}
         for problem in step.problems(noised, published):
-            report.found("DP-VERIFY-013", family=family.name, step=step.name, problem=problem)
+            report.add_finding("DP-VERIFY-013", family=family.name, step=step.name, problem=problem)
         report.checked.append(f"they pass the second check of '{step.name}'")
     return rows
 

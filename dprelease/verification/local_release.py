@@ -20,7 +20,12 @@ from dprelease.tables import formats
 from dprelease.verification.central import ask_again
 from dprelease.verification.certified import certify_claims
 from dprelease.verification.exported import KEY, check_exports, check_formats
-from dprelease.verification.rebuilt import check_rebuilt, ledger_record, matched, priced_again
+from dprelease.verification.rebuilt import (
+    check_rebuilt,
+    ledger_record,
+    match_measurements,
+    priced_again,
+)
 from dprelease.verification.recorded_noise import is_asked_for, is_chosen_so, recorded_law
 from dprelease.verification.report import Report, is_written, resolved_again
 
@@ -80,7 +85,7 @@ def _check_files(
         )
     ]
     for part in wrong:
-        report.found("DP-VERIFY-006", name=formats.file_of(part.name))
+        report.add_finding("DP-VERIFY-006", name=formats.file_of(part.name))
     report.checked.append("columns, values and numbers of records follow from the declaration")
     return not wrong
 
@@ -109,15 +114,17 @@ def _columns(
     wanted = [(part, column) for part in parts for column in part.columns]
     columns = []
     for (part, column), held in zip(
-        wanted, matched(report, record, [(p.name, c.name) for p, c in wanted]), strict=True
+        wanted,
+        match_measurements(report, record, [(p.name, c.name) for p, c in wanted]),
+        strict=True,
     ):
         law = None if held is None else recorded_law(held, registry.record_law_of)
         name = {"query": part.name, "column": column.name}
         if held is None or law is None or not _is_declared(law, column):
-            report.found("DP-VERIFY-007", "measurements", what="mechanism", **name)
+            report.add_finding("DP-VERIFY-007", "measurements", what="mechanism", **name)
             continue
         if not _is_chosen_so(held["chosen_by"], law, column):
-            report.found("DP-VERIFY-007", "measurements", what="choice", **name)
+            report.add_finding("DP-VERIFY-007", "measurements", what="choice", **name)
         columns.append(LocalColumn(part.query, column.measurement, law, held["chosen_by"], column))
     return tuple(columns) if len(columns) == len(wanted) else None
 

@@ -97,12 +97,12 @@ def _other_manifest(steps: list[Entry], record: dict[str, Any]) -> str | None:
     if known:
         same = known == [record["digest"]]
         return None if same else "the manifest that it paid for has another digest"
-    if not _published(steps):  # which is written before anything becomes readable
+    if not _is_published(steps):  # which is written before anything becomes readable
         return "the run that it paid for released nothing"
     return None
 
 
-def _published(steps: list[Entry]) -> bool:
+def _is_published(steps: list[Entry]) -> bool:
     return any(entry.kind == PUBLISH for entry in steps)
 
 

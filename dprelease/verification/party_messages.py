@@ -28,7 +28,7 @@ from dprelease.tables import formats
 from dprelease.verification.central import ask_again
 from dprelease.verification.certified import certify_claims
 from dprelease.verification.published_keys import has_keys, has_nulls
-from dprelease.verification.rebuilt import check_rebuilt, matched
+from dprelease.verification.rebuilt import check_rebuilt, match_measurements
 from dprelease.verification.recorded_noise import is_asked_for, is_chosen_so, recorded_law
 from dprelease.verification.report import Report, declared_again, is_written, resolved_again
 
@@ -111,7 +111,7 @@ def check_messages(report: Report, described: Described, queries: Sequence[Query
     """Compare rows, types and keys of a party's files with the declared ones."""
     for query in queries:
         if not is_message(report.path, query, described.messages(query)):
-            report.found("DP-VERIFY-006", name=formats.file_of(query.name))
+            report.add_finding("DP-VERIFY-006", name=formats.file_of(query.name))
     report.checked.append("rows, columns and keys of every table follow from the declaration")
 
 
@@ -149,12 +149,14 @@ def _shares(
     wanted = [(query, measurement) for query in queries for measurement in query.measurements]
     shares = []
     for (query, measurement), held in zip(
-        wanted, matched(report, record, [(q.name, m.name) for q, m in wanted]), strict=True
+        wanted,
+        match_measurements(report, record, [(q.name, m.name) for q, m in wanted]),
+        strict=True,
     ):
         share = None if held is None else _share(query, measurement, held)
         if share is None:
             name = {"query": query.name, "column": measurement.name}
-            report.found("DP-VERIFY-007", "measurements", what="noise", **name)
+            report.add_finding("DP-VERIFY-007", "measurements", what="noise", **name)
         else:
             shares.append(share)
     return tuple(shares) if len(shares) == len(wanted) else None
@@ -183,13 +185,15 @@ def _plan(
     try:
         trusts = trusts_of(shares, spec, budget)
     except (DpReleaseError, OverflowError):
-        report.found("DP-VERIFY-008", "trust", found="too much for rounding", recorded=recorded)
+        report.add_finding(
+            "DP-VERIFY-008", "trust", found="too much for rounding", recorded=recorded
+        )
         return None
     counted = next(trust for trust in trusts if trust.honest == spec.least)
     report.guarantee = counted.guarantee
     if not within(counted.guarantee, budget):
         epsilon = repr(counted.guarantee.epsilon)
-        report.found("DP-VERIFY-008", "trust", found=epsilon, recorded=recorded)
+        report.add_finding("DP-VERIFY-008", "trust", found=epsilon, recorded=recorded)
         return None
     report.checked.append(
         f"the sum costs what is said if {spec.least} of {spec.parties} parties are honest, "

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dprelease.numerics.lattice import Integers
-from dprelease.postprocess.finishing import finished
+from dprelease.postprocess.finishing import post_process
 from dprelease.query.forms.single_part import LABEL
 from dprelease.query.measurement import Published
 from dprelease.query.post import PostProcessing
@@ -83,7 +83,7 @@ def _is_finished(steps: Integers, column: Published) -> bool:
     """Return whether post-processing would change nothing any more; its ends need not be round."""
     post, step = column.post, column.step or Fraction(1)
     ends = [int(end / step) for end in (post.bottom_code, post.top_code) if end is not None]
-    again, _ = finished(steps, post, step)
+    again, _ = post_process(steps, post, step)
     return bool(((again == steps) | np.isin(steps, ends)).all())
 
 

@@ -32,7 +32,7 @@ PRICES = frozenset({"guarantee", "privacy_parameters", "trust"})
 """Parts of a manifest that say what the release costs."""
 
 
-def matched(
+def match_measurements(
     report: Report, record: Mapping[str, Any], wanted: Sequence[tuple[str, str]]
 ) -> list[dict[str, Any] | None]:
     """Return the recorded measurement of each declared vector; None, and a finding, without one.
@@ -42,9 +42,11 @@ def matched(
     """
     recorded = {(held["query"], held["column"]): held for held in record["measurements"]}
     if len(recorded) != len(record["measurements"]):
-        report.found("DP-VERIFY-002", "measurements", problem="a column is recorded twice")
+        report.add_finding("DP-VERIFY-002", "measurements", problem="a column is recorded twice")
     for query, column in sorted(recorded.keys() ^ {*wanted}):
-        report.found("DP-VERIFY-007", "measurements", what="noise", query=query, column=column)
+        report.add_finding(
+            "DP-VERIFY-007", "measurements", what="noise", query=query, column=column
+        )
     return [recorded.get(name) for name in wanted]
 
 
@@ -80,11 +82,13 @@ def priced_again(
     try:
         guarantee = price_of(columns, budget)
     except (DpReleaseError, OverflowError):  # so little noise that no float holds its price
-        report.found("DP-VERIFY-008", "guarantee", found="nothing finite", recorded=recorded)
+        report.add_finding("DP-VERIFY-008", "guarantee", found="nothing finite", recorded=recorded)
         return None
     report.guarantee = guarantee
     if not within(_a_little_less(guarantee), budget):
-        report.found("DP-VERIFY-008", "guarantee", found=repr(guarantee.epsilon), recorded=recorded)
+        report.add_finding(
+            "DP-VERIFY-008", "guarantee", found=repr(guarantee.epsilon), recorded=recorded
+        )
         return None
     return guarantee
 
@@ -150,19 +154,21 @@ def _tell(report: Report, record: Mapping[str, Any], rebuilt: Mapping[str, Any],
     """Add the finding that a part of the manifest is another one than follows."""
     part = path.split(".")[0].split("[")[0]
     if part == "files":
-        report.found("DP-VERIFY-006", path, name=_named(rebuilt, path, "name"))
+        report.add_finding("DP-VERIFY-006", path, name=_item_name(rebuilt, path, "name"))
     elif part in PRICES:
         epsilon = report.guarantee.epsilon if report.guarantee else "nothing"
-        report.found("DP-VERIFY-008", path, found=repr(epsilon), recorded=_epsilon(record))
+        report.add_finding("DP-VERIFY-008", path, found=repr(epsilon), recorded=_epsilon(record))
     elif part == "measurements":
         what = path.partition(".")[2] or "noise"
-        query, column = (_named(rebuilt, path, name) for name in ("query", "column"))
-        report.found("DP-VERIFY-007", path, what=what, query=query, column=column)
+        query, column = (_item_name(rebuilt, path, name) for name in ("query", "column"))
+        report.add_finding("DP-VERIFY-007", path, what=what, query=query, column=column)
     else:
-        report.found("DP-VERIFY-002", path, problem=f"`{path}` is not what follows from the rest")
+        report.add_finding(
+            "DP-VERIFY-002", path, problem=f"`{path}` is not what follows from the rest"
+        )
 
 
-def _named(rebuilt: Mapping[str, Any], path: str, name: str) -> str:
+def _item_name(rebuilt: Mapping[str, Any], path: str, name: str) -> str:
     """Return a name of the item of a list that a path goes through."""
     part, _, rest = path.partition("[")
     if not rest:

@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dprelease.documents.rehearsal_manifest import ERRORS, WORDS, released
-from dprelease.rehearsal.beside_truth import Compared, compared, published_tables
-from dprelease.rehearsal.error_summary import rendered, summary
+from dprelease.documents.rehearsal_manifest import ERRORS, WORDS, manifest_of_release
+from dprelease.rehearsal.beside_truth import Compared, columns_to_compare, published_tables
+from dprelease.rehearsal.error_summary import encode_errors, summary
 from dprelease.rehearsal.run import truth_names
 from dprelease.rehearsal.staged import people_of, truth_of
 from dprelease.schema.load import Declaration
@@ -27,7 +27,7 @@ def check_rehearsal(report: Report, record: dict[str, Any]) -> None:
     Its tables are those of the release; each is beside its truth as it was published, and the
     errors are those of these. What is true of invented rows is not computed again.
     """
-    rebuilt = check_central(report, released(record))
+    rebuilt = check_central(report, manifest_of_release(record))
     if rebuilt is None:
         return
     wanted = truth_names(rebuilt.families, rebuilt.declaration)
@@ -51,7 +51,7 @@ def check_truth(
     if not problems and not any(f.code == "DP-VERIFY-004" for f in report.findings):
         problems += errors()
     for problem in problems:
-        report.found("DP-VERIFY-021", "rehearsal", problem=problem)
+        report.add_finding("DP-VERIFY-021", "rehearsal", problem=problem)
     report.checked.append("its errors are those of the published tables beside the true ones")
 
 
@@ -83,7 +83,7 @@ def _errors(report: Report, rebuilt: Rebuilt) -> Iterator[str]:
     """Yield which truths are not beside what was published, and whether the errors are others."""
     import pyarrow as pa
 
-    columns = compared(rebuilt.families, rebuilt.plan)
+    columns = columns_to_compare(rebuilt.families, rebuilt.plan)
     errors: list[dict[str, Any]] = []
     for name, _, _ in published_tables(rebuilt.families):
         asked = [column for column in columns if column.table == name]
@@ -103,11 +103,11 @@ def _errors(report: Report, rebuilt: Rebuilt) -> Iterator[str]:
 
 def says_errors(raw: bytes, errors: list[dict[str, Any]]) -> bool:
     """Return whether a file says these errors, up to the rounding of other processors."""
-    if raw == rendered(errors):
+    if raw == encode_errors(errors):
         return True
     try:
         held = json.loads(raw)
-        return rendered(held) == raw and not any(differences(held, errors, "errors"))
+        return encode_errors(held) == raw and not any(differences(held, errors, "errors"))
     except (ValueError, TypeError, RecursionError):
         return False
 

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from dprelease.documents import party_manifest
 from dprelease.documents.described import Described
 from dprelease.documents.file_records import Written, named_record
-from dprelease.documents.rehearsal_manifest import ERRORS, PARTIES, rehearsed_sums, released
+from dprelease.documents.rehearsal_manifest import (
+    ERRORS,
+    PARTIES,
+    manifest_of_release,
+    rehearsed_sums,
+)
 from dprelease.errors import DpReleaseError
 from dprelease.planning.federated_plan import FederatedPlan
 from dprelease.planning.local_plan import LocalPlan
@@ -17,8 +22,8 @@ from dprelease.query.resolve import Query
 from dprelease.rehearsal.error_summary import summary
 from dprelease.rehearsal.estimated import (
     errors_of_records,
-    estimated,
     estimates_of,
+    estimates_with_truth,
     names_of,
 )
 from dprelease.rehearsal.rehearsed_parties import (
@@ -50,7 +55,7 @@ Part = TypeVar("Part", Query, Records)
 
 def check_rehearsed_records(report: Report, record: dict[str, Any]) -> None:
     """Add to a report what is found about a rehearsal of single records; digests were checked."""
-    plan = check_local(report, released(record))
+    plan = check_local(report, manifest_of_release(record))
     if plan is None:
         return
     declaration = declared_again(record, report.path)
@@ -61,7 +66,7 @@ def check_rehearsed_records(report: Report, record: dict[str, Any]) -> None:
 def _of_records(report: Report, plan: LocalPlan) -> Iterator[str]:
     """Yield which truths are not beside the records, and which errors are others."""
 
-    def found(part: Records) -> Errors | str:
+    def check_part(part: Records) -> Errors | str:
         columns = plan.of_records(part.name)
         beside, published = _read(report, truth_of(part.name)), _read(report, part.name)
         names = [column.name for column in part.columns]
@@ -74,7 +79,7 @@ def _of_records(report: Report, plan: LocalPlan) -> Iterator[str]:
         if not beside.select(names).equals(published):
             return truth_of(part.name)
         told = _read(report, truth_of(estimates_of(part)))
-        again = estimated(part, columns, beside)
+        again = estimates_with_truth(part, columns, beside)
         same = told.schema.equals(again.schema) and not any(
             differences(told.to_pylist(), again.to_pylist(), "estimates")
         )
@@ -82,7 +87,7 @@ def _of_records(report: Report, plan: LocalPlan) -> Iterator[str]:
             return truth_of(estimates_of(part))
         return errors_of_records(part, columns, beside, told)
 
-    yield from _told(report, plan.records, found)
+    yield from _find_problems(report, plan.records, check_part)
 
 
 def check_rehearsed_parties(report: Report, record: dict[str, Any]) -> None:
@@ -124,7 +129,7 @@ def _check_messages(
     """Return whether every party's messages and all sums are what they have to be."""
     told = [file["name"] for file in record["rehearsal"]["messages"]]
     if told != [*messages_of(queries, plan.parties)]:
-        report.found("DP-VERIFY-021", "rehearsal", problem="it lacks messages of a party")
+        report.add_finding("DP-VERIFY-021", "rehearsal", problem="it lacks messages of a party")
         return False
     wrong = []
     for query in queries:
@@ -136,7 +141,7 @@ def _check_messages(
         if not is_written(report.path, sums, query.keys.size, rehearsal=True):
             wrong.append(sums.file)
     for name in wrong:
-        report.found("DP-VERIFY-006", name=name)
+        report.add_finding("DP-VERIFY-006", name=name)
     report.checked.append("rows, columns and keys of every party's messages follow, and of sums")
     return not wrong
 
@@ -144,7 +149,7 @@ def _check_messages(
 def _of_sums(report: Report, queries: Sequence[Query], plan: FederatedPlan) -> Iterator[str]:
     """Yield which sums are not those of the messages, or not beside the truth."""
 
-    def found(query: Query) -> Errors | str:
+    def check_part(query: Query) -> Errors | str:
         published = _read(report, query.name)
         if not published.equals(sum_of(report.path, query, plan)):
             return formats.file_of(query.name)
@@ -154,10 +159,10 @@ def _of_sums(report: Report, queries: Sequence[Query], plan: FederatedPlan) -> I
             query.name
         )  # fmt: skip
 
-    yield from _told(report, queries, found)
+    yield from _find_problems(report, queries, check_part)
 
 
-def _told(
+def _find_problems(
     report: Report, parts: Sequence[Part], found: Callable[[Part], Errors | str]
 ) -> Iterator[str]:
     """Yield what is wrong with the truths of some tables, or with the errors that are told."""

@@ -71,7 +71,7 @@ class Report:
             "rehearsal": self.rehearsal,
         }
 
-    def found(self, code: str, key: str = "", **fields: object) -> None:
+    def add_finding(self, code: str, key: str = "", **fields: object) -> None:
         """Add a finding, at a key of the manifest."""
         place = Place(self.name, None, key)
         self.findings.append(VerificationError(code, place=place, state=self.state, **fields))
@@ -92,18 +92,18 @@ def resolved_again(
     held = record["declaration"]
     for name, text in held["texts"].items():
         if held["sha256"].get(name) != manifest.sha256(text.encode()):
-            report.found("DP-VERIFY-002", problem="a declared text has another digest")
+            report.add_finding("DP-VERIFY-002", problem="a declared text has another digest")
             return None
     try:
         declaration = declared_again(record, report.path)
         if declares(declaration):
             return declaration, resolve(declaration)
-        report.found("DP-VERIFY-009", why=other)
+        report.add_finding("DP-VERIFY-009", why=other)
     except DpReleaseError as error:
         code = error.errors[0].code if isinstance(error, Findings) else error.code
-        report.found("DP-VERIFY-009", why=code)
+        report.add_finding("DP-VERIFY-009", why=code)
     except KeyError:
-        report.found("DP-VERIFY-009", why="a file is missing")
+        report.add_finding("DP-VERIFY-009", why="a file is missing")
     return None
 
 

@@ -18,7 +18,7 @@ from dprelease.documents.rehearsal_manifest import FORMAT as REHEARSAL
 from dprelease.documents.rehearsal_manifest import OF_PARTIES, OF_RECORDS
 from dprelease.errors import Place, State, VerificationError
 from dprelease.system.files import TooLarge, read_file
-from dprelease.system.json_text import MOST_BYTES, parsed
+from dprelease.system.json_text import MOST_BYTES, parse_json
 
 FORMS: dict[str, tuple[str, type[BaseModel]]] = {
     manifest.FORMAT: ("manifest", Manifest),
@@ -55,26 +55,26 @@ def read_sealed(folder: Path, *forms: str) -> dict[str, Any]:
     """
     raw = _raw(folder / manifest.NAME)
     try:
-        record: Any = parsed(raw, _refuse_constant)
+        record: Any = parse_json(raw, _refuse_constant)
         same = isinstance(record, dict) and is_canonical(record, raw)
     except (ValueError, RecursionError):
-        raise _refused("DP-VERIFY-002", problem="it is not strict JSON") from None
+        raise _manifest_error("DP-VERIFY-002", problem="it is not strict JSON") from None
     if not same:
-        raise _refused("DP-VERIFY-002", problem="its bytes are not the canonical encoding")
+        raise _manifest_error("DP-VERIFY-002", problem="its bytes are not the canonical encoding")
     if record.get("digest") != digest_of(record):
-        raise _refused("DP-VERIFY-002", problem="its digest does not match")
+        raise _manifest_error("DP-VERIFY-002", problem="its digest does not match")
     format_, known = record.get("format"), forms or tuple(FORMS)
     if isinstance(format_, str) and format_ in FORMS and format_ not in known:
         wanted = " or ".join(HELD[one] for one in known)
-        raise _refused("DP-VERIFY-025", found=HELD[format_], wanted=wanted)
+        raise _manifest_error("DP-VERIFY-025", found=HELD[format_], wanted=wanted)
     if not isinstance(format_, str) or format_ not in known:
-        raise _refused("DP-VERIFY-003", found=str(format_)[:40], known=", ".join(known))
+        raise _manifest_error("DP-VERIFY-003", found=str(format_)[:40], known=", ".join(known))
     name, form = FORMS[format_]
     try:
         form.model_validate(record)
     except (ValidationError, RecursionError):
         problem = f"it does not fit what `dprelease schema {name}` prints"
-        raise _refused("DP-VERIFY-002", problem=problem) from None
+        raise _manifest_error("DP-VERIFY-002", problem=problem) from None
     return dict(record)
 
 
@@ -88,11 +88,11 @@ def _raw(path: Path) -> bytes:
     except OSError:
         pass
     if problem:
-        raise _refused("DP-VERIFY-002", problem=problem)
-    raise _refused("DP-VERIFY-001")
+        raise _manifest_error("DP-VERIFY-002", problem=problem)
+    raise _manifest_error("DP-VERIFY-001")
 
 
-def _refused(code: str, **fields: str) -> VerificationError:
+def _manifest_error(code: str, **fields: str) -> VerificationError:
     named: dict[str, Any] = dict(fields)
     # Where there is no manifest, nobody knows whether there was a release.
     state = State.NOTHING if code == "DP-VERIFY-001" else State.RELEASED

@@ -15,7 +15,7 @@ from dprelease.errors.local_paths import check_paths
 from dprelease.numerics.lattice import Integers
 from dprelease.numerics.rounding import exact
 from dprelease.query.resolve import Query
-from dprelease.tables.summed_messages import added, fits, in_unit, margin_names
+from dprelease.tables.summed_messages import fits, in_unit, margin_names, sum_messages
 from dprelease.verification.party_messages import checked_messages, declared_queries
 from dprelease.verification.rebuilt import differences
 from dprelease.verification.sealed import read_sealed
@@ -66,7 +66,7 @@ def federated_sum(folders: Sequence[str | Path], query: str | None = None) -> pd
     chosen = query or (next(iter(declared)) if len(declared) == 1 else "")
     if chosen not in declared:
         _refuse(f"name one of the queries {', '.join(declared)}")
-    return _summed(paths, records, *declared[chosen])
+    return _sum_table(paths, records, *declared[chosen])
 
 
 def _refuse(problem: str) -> NoReturn:
@@ -81,7 +81,7 @@ def _record(path: Path) -> dict[str, Any]:
     _refuse(f"{path.name} holds no messages, or others than were written ({code})")
 
 
-def _shared(record: dict[str, Any]) -> dict[str, Any]:
+def _common_manifest(record: dict[str, Any]) -> dict[str, Any]:
     """Return what the manifests of all parties have in common."""
     files = [{**file, "sha256": ""} for file in record["files"]]
     tool = {**record["tool"], "dependencies": {}}
@@ -89,9 +89,9 @@ def _shared(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _compare(paths: Sequence[Path], records: Sequence[dict[str, Any]]) -> None:
-    first = _shared(records[0])
+    first = _common_manifest(records[0])
     for path, record in zip(paths, records, strict=True):
-        for difference in differences(_shared(record), first, "manifest"):
+        for difference in differences(_common_manifest(record), first, "manifest"):
             _refuse(f"{path.name} and {paths[0].name} differ at {difference.partition('.')[2]}")
 
 
@@ -110,7 +110,7 @@ def _check_parties(records: Sequence[dict[str, Any]]) -> None:
         _refuse("two parties have the very same messages")
 
 
-def _summed(
+def _sum_table(
     paths: Sequence[Path], records: Sequence[dict[str, Any]], query: Query, told: TableMetadata
 ) -> pd.DataFrame:
     columns = {m["column"]: m for m in records[0]["measurements"] if m["query"] == query.name}
@@ -125,7 +125,7 @@ def _summed(
             shown = table.select(keys).to_pandas()
         for name in columns:
             sent = [table.column(name).to_numpy()]
-            totals[name] = added([totals[name], *sent] if name in totals else sent)
+            totals[name] = sum_messages([totals[name], *sent] if name in totals else sent)
     assert shown is not None  # a release has two parties at least
     margins = margin_names(query)
     for name, held in columns.items():

@@ -97,7 +97,7 @@ def verify(
     report.checked.append("the manifest is the canonical encoding with its own digest")
     report.rehearsal = record["format"] in REHEARSALS
     if report.rehearsal != rehearsal:
-        report.found("DP-VERIFY-019" if report.rehearsal else "DP-VERIFY-020", "format")
+        report.add_finding("DP-VERIFY-019" if report.rehearsal else "DP-VERIFY-020", "format")
     check_files(report, record)
     _check_audit(report, record)
     own = None if ledger is None else signers_of_ledger(Path(ledger), record)
@@ -118,13 +118,13 @@ def check_files(report: Report, record: dict[str, Any]) -> None:
         entry = there.get(name)
         is_file = entry is not None and entry.is_file(follow_symlinks=False)
         if entry is None or not is_file or _digest_of(Path(entry.path)) != digest:
-            report.found("DP-VERIFY-004", name=name)
+            report.add_finding("DP-VERIFY-004", name=name)
     ours = {*expected, manifest.NAME}
     signature = there.get(manifest.SIGNATURE)
     if signature is not None and signature.is_file(follow_symlinks=False):
         ours.add(manifest.SIGNATURE)
     for name in sorted(there.keys() - ours):
-        report.found("DP-VERIFY-005", name=name)
+        report.add_finding("DP-VERIFY-005", name=name)
     report.checked.append(
         amount(len(expected), "file has its", "files have their")
         + " SHA-256, and there is no other"
@@ -137,7 +137,7 @@ def _check_audit(report: Report, record: dict[str, Any]) -> None:
         return
     problem = audit_problem(record, report.path)
     if problem:
-        report.found("DP-AUDIT-007", "declaration.audit", problem=problem)
+        report.add_finding("DP-AUDIT-007", "declaration.audit", problem=problem)
     elif not report.findings:
         report.checked.append(audit_words(record, report.path))
 
@@ -190,6 +190,6 @@ def _check_ledger(
     except LedgerError as error:
         problem, words = error.cause, ""
     if problem is not None:
-        report.found("DP-VERIFY-010", name=path.name, problem=problem.rstrip("."))
+        report.add_finding("DP-VERIFY-010", name=path.name, problem=problem.rstrip("."))
     else:
         report.checked.append(words)

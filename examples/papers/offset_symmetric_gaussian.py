@@ -19,7 +19,7 @@ from scipy.special import log_ndtr
 
 from dprelease.mechanisms.gaussian import GaussianLoss
 from dprelease.mechanisms.offset_symmetric_gaussian import OffsetSymmetricGaussian
-from dprelease.planning.calibration import priced
+from dprelease.planning.calibration import make_accounting_input
 from dprelease.privacy.accounting import epsilon_at
 from dprelease.privacy.losses.offset_gaussian import OffsetGaussianLoss, moments
 from dprelease.privacy.unit import Move, Sensitivity
@@ -253,7 +253,9 @@ def composition(report: Report) -> None:
     offset, _ = losses(M, SIGMA2)
     for k in (1, 4, 16, 64):
         law = OffsetSymmetricGaussian(sigma * 2**20, M / sigma)
-        composed = epsilon_at([priced(law, Sensitivity(1, (Move(2**20, k),)))], delta)
+        composed = epsilon_at(
+            [make_accounting_input(law, Sensitivity(1, (Move(2**20, k),)))], delta
+        )
         through = delta_through(lambda a, k=k: k * offset.renyi(a), composed)
         words = f"k = {k}: epsilon {composed:.4f} at delta 1e-9; through Rényi delta {through:.2g}"
         report.holds(words, through > float(delta))

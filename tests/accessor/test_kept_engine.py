@@ -174,10 +174,10 @@ def test_rows_that_can_not_be_read_are_refused_each_time(opened: Opened) -> None
 def test_the_private_folder_ends_with_the_session(folder: Path) -> None:
     df, session = registered()
     df.dp.count(**SURE)
-    assert len(scratch.named(folder, SCRATCH)) == 1
+    assert len(scratch.folders_with_prefix(folder, SCRATCH)) == 1
     del df, session
     gc.collect()
-    assert scratch.named(folder, SCRATCH) == []
+    assert scratch.folders_with_prefix(folder, SCRATCH) == []
 
 
 def test_families_of_other_rows_are_added_up_anew(opened: Opened) -> None:

@@ -180,7 +180,7 @@ def test_a_clamp_after_the_sum_is_found() -> None:
 )
 def test_keys_are_told_as_is_claimed(rule: PartitionSelection) -> None:
     """Every number of units against one more; a rule that tells one unit sooner is found out."""
-    told = {n: rule.selected(np.full(RUNS, n), Keyed(str(n))).astype(float) for n in range(8)}
+    told = {n: rule.select(np.full(RUNS, n), Keyed(str(n))).astype(float) for n in range(8)}
     epsilon = float(rule.epsilon)
     found = [proven(told[n], told[n + 1], rule.delta) for n in range(7)]
     assert max(found) <= epsilon

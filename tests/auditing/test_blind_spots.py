@@ -19,7 +19,7 @@ import pytest
 
 from dprelease.auditing import sensitivities
 from dprelease.auditing.composed_claims import composed_claims
-from dprelease.auditing.failures import MOST_FAILING, NOWHERE, Told, answered
+from dprelease.auditing.failures import MOST_FAILING, NOWHERE, Told, answer_without_failures
 from dprelease.auditing.neighbours import worst_units
 from dprelease.auditing.neighbours.situations import Situation
 from dprelease.auditing.neighbours.stored_values import (
@@ -30,10 +30,10 @@ from dprelease.auditing.neighbours.stored_values import (
     OTHER_CODE,
     PACKED,
     TEXTS,
-    stored,
+    stored_array,
 )
 from dprelease.auditing.replayed_words import Replayed
-from dprelease.auditing.sensitivities import Tried, groups_of, tried
+from dprelease.auditing.sensitivities import Tried, compare_pairs, groups_of
 from dprelease.auditing.stage import Stage, Unanswered
 from dprelease.errors import DataError, State
 from dprelease.exact.duckdb import Engine
@@ -58,13 +58,13 @@ def done_of(folder: Path, queries: dict[str, Any] = ASKED) -> Tried:
     few = {"WAYS": (AS_DECLARED, TEXTS, FLOATS), "ALIKE": (TEXTS, FLOATS), "RANDOM": 1, "LONE": 1}
     with mock.patch.multiple(sensitivities, MOST_SITUATIONS=56, **few):
         (group,) = groups_of(stage, stage.queries, Replayed("tests"))
-        return tried(group, time.monotonic() + 600)
+        return compare_pairs(group, time.monotonic() + 600)
 
 
 def broken(done: Tried) -> set[str]:
     """Return the words of pairs that move farther than claimed, and of failures of the engine."""
     worst = {held.words for held in done.worst.values() if not held.near.holds}
-    return worst | {failure.found.seen for failure in done.told.failures.values()}
+    return worst | {failure.finding.seen for failure in done.told.failures.values()}
 
 
 def _codes_as_floats() -> Any:
@@ -180,9 +180,11 @@ def test_a_stack_answers_about_all_but_those_that_fail() -> None:
             raise Unanswered(ArithmeticError("SECRET-4711"))
         return [one.words for one in some if one is not NOWHERE]
 
-    found, failing = answered(ask, situations)
+    found, failing = answer_without_failures(ask, situations)
     assert (sorted(failing), len(found or ())) == ([7, 31], 38)
-    many, failing = answered(lambda some: ask(some, tuple(range(0, 40, 3))), situations)
+    many, failing = answer_without_failures(
+        lambda some: ask(some, tuple(range(0, 40, 3))), situations
+    )
     assert (many, len(failing)) == (None, MOST_FAILING)
 
 
@@ -234,14 +236,14 @@ def test_what_may_be_stored_otherwise_is() -> None:
         (DECIMALS, pa.decimal128(38, 6)),
         (PACKED, pa.int32()),
     ):
-        column = stored(values, "region", region, way)
+        column = stored_array(values, "region", region, way)
         assert (column.type, [v if v is None else int(v) for v in column.to_pylist()]) == (
             kind,
             held,
         )
-    assert stored(values, "region", region, AS_DECLARED).to_pylist() == values
+    assert stored_array(values, "region", region, AS_DECLARED).to_pylist() == values
     words = CategoryColumn(type="category", values=("a", "1"))
-    assert stored(["a"], "region", words, FLOATS).type == pa.string()
+    assert stored_array(["a"], "region", words, FLOATS).type == pa.string()
     number = IntegerColumn(type="integer")
-    assert stored([2**60 + 1], "id", number, FLOAT_IDS, is_id=True).type == pa.float64()
-    assert stored([1], "id", number, FLOATS, is_id=True).type == pa.int64()
+    assert stored_array([2**60 + 1], "id", number, FLOAT_IDS, is_id=True).type == pa.float64()
+    assert stored_array([1], "id", number, FLOATS, is_id=True).type == pa.int64()

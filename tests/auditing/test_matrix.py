@@ -29,7 +29,7 @@ from dprelease.auditing.composed_claims import composed_claims
 from dprelease.auditing.failures import Told
 from dprelease.auditing.neighbours.stored_values import AS_DECLARED
 from dprelease.auditing.replayed_words import Replayed
-from dprelease.auditing.sensitivities import Tried, groups_of, tried
+from dprelease.auditing.sensitivities import Tried, compare_pairs, groups_of
 from dprelease.auditing.single_records import TriedRecords, tried_records
 from dprelease.auditing.stage import Stage
 from dprelease.auditing.whole_runs.twin_runs import twins
@@ -148,7 +148,9 @@ def done_of(stage: Stage) -> list[Tried | TriedRecords]:
     bits = Replayed("tests")
     if stage.records:
         return [tried_records(stage, part, bits) for part in stage.records]
-    return [tried(one, time.monotonic() + 600) for one in groups_of(stage, stage.queries, bits)]
+    return [
+        compare_pairs(one, time.monotonic() + 600) for one in groups_of(stage, stage.queries, bits)
+    ]
 
 
 def drawn(stage: Stage, done: list[Tried | TriedRecords]) -> tuple[list[Bounded], list[Untried]]:
@@ -192,13 +194,13 @@ def test_claims_of_all_measurements_together(kind: str, tmp_path: Path) -> None:
 
 def _cut_vectors() -> AbstractContextManager[Any]:
     """Return a planted fault: a true value of 0 is never given a negative answer."""
-    true = noised_vectors._noised
+    true = noised_vectors._add_noise
 
     def cut(exact: Any, law: Any, bits: Any) -> Any:
         noised = true(exact, law, bits)
         return np.where((exact == 0) & (noised < 0), 0, noised)
 
-    return mock.patch.object(noised_vectors, "_noised", cut)
+    return mock.patch.object(noised_vectors, "_add_noise", cut)
 
 
 def _cut_records() -> AbstractContextManager[Any]:

@@ -24,11 +24,11 @@ from dprelease.documents.audits.audit_record import (
     Untried,
     digest_of,
     digest_of_declaration,
+    encode_audit,
     parsed_audit,
     plain,
-    rendered,
 )
-from dprelease.documents.json_schemas import rendered as schema_of
+from dprelease.documents.json_schemas import render_schema as schema_of
 from dprelease.errors import DpReleaseError
 from dprelease.query.aggregates.sum import Sum
 from dprelease.release.audited import audited_by
@@ -84,7 +84,7 @@ def test_the_outcome_is_what_its_schema_says(made: Path) -> None:
     raw = (made / "audit" / NAME).read_bytes()
     jsonschema.validate(json.loads(raw), json.loads(schema_of("audit")))
     told = parsed_audit(raw)
-    assert rendered(told) == raw
+    assert encode_audit(told) == raw
     assert told.holds
     assert told.whole
     assert told.declaration == digest_of_declaration(read_declaration(made / "release.yaml"))
@@ -148,7 +148,7 @@ def forged(folder: Path, raw: bytes) -> None:
     (folder / NAME).write_bytes(raw)
     record = json.loads((folder / "manifest.json").read_bytes())
     record["declaration"]["audit"]["sha256"] = manifest.sha256(raw)
-    (folder / "manifest.json").write_bytes(manifest.canonical(manifest.sealed(record)))
+    (folder / "manifest.json").write_bytes(manifest.canonical(manifest.with_digest(record)))
 
 
 FOUND = {
@@ -172,7 +172,7 @@ def broken(audit: Audit) -> bytes:
 REFUSED: dict[str, tuple[Callable[[Audit], bytes], str]] = {
     "no JSON": (lambda _: b"{", "DP-AUDIT-003"),
     "another document": (lambda _: b"{}\n", "DP-AUDIT-003"),
-    "changed": (lambda a: rendered(a).replace(b'"pairs": ', b'"pairs": 1'), "DP-AUDIT-003"),
+    "changed": (lambda a: encode_audit(a).replace(b'"pairs": ', b'"pairs": 1'), "DP-AUDIT-003"),
     "an unknown key": (lambda a: changed(a, more=1), "DP-AUDIT-003"),
     "of another declaration": (lambda a: changed(a, declaration="0" * 64), "DP-AUDIT-004"),
     "of some queries": (lambda a: changed(a, whole=False), "DP-AUDIT-005"),
@@ -203,7 +203,7 @@ def test_an_audit_is_signed(made: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["sign", str(path), "--key", str(key), "--json"])
     assert done.exit_code == 0, done.output
     assert json.loads(done.output)["namespace"] == AUDITS
-    signature = Signature.parsed((tmp_path / f"{NAME}.sig").read_bytes())
+    signature = Signature.from_armor((tmp_path / f"{NAME}.sig").read_bytes())
     assert signature.holds(path.read_bytes())
     again = CliRunner().invoke(app, ["sign", str(path), "--key", str(key)])
     assert "DP-SIGN-010" in again.output

@@ -14,7 +14,7 @@ import pytest
 from dprelease.auditing import sensitivities
 from dprelease.auditing.neighbours.stored_values import AS_DECLARED, TEXTS
 from dprelease.auditing.replayed_words import Replayed
-from dprelease.auditing.sensitivities import Worst, groups_of, tried
+from dprelease.auditing.sensitivities import Worst, compare_pairs, groups_of
 from dprelease.auditing.single_records import tried_records
 from dprelease.auditing.stage import Stage
 from dprelease.exact.duckdb import Engine
@@ -74,7 +74,7 @@ def worst_of(declaration: Declaration, *, forgiving: bool = False) -> dict[str, 
     stage = Stage.of(declaration)
     found: dict[str, Worst] = {}
     for group in groups_of(stage, stage.queries, Replayed("tests")):
-        one = tried(group, time.monotonic() + 600)
+        one = compare_pairs(group, time.monotonic() + 600)
         assert one.complete
         found |= {f"{query}.{name}": held for (query, name), held in one.worst.items()}
     return found

@@ -131,7 +131,7 @@ def test_releases_of_other_kinds_are_run(kind: str, tmp_path: Path) -> None:
         asked = {"q": {**ASKED["q"], "columns": {"n": {"count": "*"}}}}
         stage = Stage.of(declared(tmp_path / "declared", asked, IDS, **FEDERATED))
         groups = groups_of(stage, stage.queries, Replayed("tests"))
-    one, other = groups[0].invented(2)
+    one, other = groups[0].invent_units(2)
     worst = [(groups[0], Situation("another unit", one, other))]
     told, findings, left_out = twins(stage, groups, worst, tmp_path / "runs", float("inf"))
     assert (told.holds, findings, left_out) == (True, [], [])

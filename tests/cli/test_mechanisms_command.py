@@ -18,8 +18,8 @@ from dprelease.mechanisms.optimal import least_error
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
 from dprelease.planning.auto.comparison import compare
 from dprelease.planning.auto.efficiency import efficiency
-from dprelease.planning.auto.single_mechanism import requested
-from dprelease.planning.calibration import priced, typical_error
+from dprelease.planning.auto.single_mechanism import parse_budget
+from dprelease.planning.calibration import make_accounting_input, typical_error
 from dprelease.privacy.accounting import epsilon_at
 from dprelease.privacy.unit import Move, Sensitivity
 
@@ -48,7 +48,7 @@ def test_the_list_names_everything() -> None:
 
 
 def test_compared_laws_spend_the_budget_and_never_more() -> None:
-    budget = requested("1", "1e-9")
+    budget = parse_budget("1", "1e-9")
     rows = compare(budget, 2, 8)
     assert {row.mechanism.name for row in rows} == set(registry.names())
     assert [typical_error(row.mechanism) for row in rows] == sorted(
@@ -56,7 +56,7 @@ def test_compared_laws_spend_the_budget_and_never_more() -> None:
     )
     sensitivity = Sensitivity(1, (Move(2, 8),))
     for row in rows:
-        spent = epsilon_at([priced(row.mechanism, sensitivity)], budget.delta)
+        spent = epsilon_at([make_accounting_input(row.mechanism, sensitivity)], budget.delta)
         assert spent <= 1.0
         if row.mechanism.name != "optimal":  # a step of its whole masses costs more than 0.1 %
             assert spent > 0.998
@@ -65,12 +65,12 @@ def test_compared_laws_spend_the_budget_and_never_more() -> None:
 
 def test_the_best_shapes_are_no_worse_than_the_grid() -> None:
     """Refined ratios and exponents: many answers lie between Laplace and Gaussian noise."""
-    rows = {row.mechanism.name: row for row in compare(requested("1", "1e-6"), 1, 16)}
+    rows = {row.mechanism.name: row for row in compare(parse_budget("1", "1e-6"), 1, 16)}
     error = {name: row.mechanism.mean_absolute_error for name, row in rows.items()}
     between = error["discrete_offset_symmetric_gaussian"]
     assert between < min(error["discrete_laplace"], error["discrete_gaussian"])
     assert 0.5 < float(rows["offset_symmetric_gaussian"].shape["ratio"]) < 2.0
-    pure = {row.mechanism.name: row for row in compare(requested("0.1", "0"), 100, 1)}
+    pure = {row.mechanism.name: row for row in compare(parse_budget("0.1", "0"), 100, 1)}
     assert set(pure) == set(registry.pure_names())
     assert 1.65 < float(pure["symmetric_alpha_stable"].shape["alpha"]) < 1.75
 

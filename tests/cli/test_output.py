@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dprelease.cli.shown.files_shown import listed
+from dprelease.cli.shown.files_shown import file_list
 from dprelease.errors import State
 from dprelease.ledger.ledger import Ledger
 from tests import processes
@@ -125,8 +125,8 @@ def test_no_file_gets_the_number_of_a_closed_stream(tmp_path: Path) -> None:
 
 def test_many_files_are_told_by_their_folders() -> None:
     few = ["a.parquet", "manifest.json", "tables/b.parquet"]
-    assert listed(few) == "a.parquet, manifest.json, tables/b.parquet"
+    assert file_list(few) == "a.parquet, manifest.json, tables/b.parquet"
     many = [*few, *(f"estimates/t{i}.parquet" for i in range(20))]
-    assert listed(sorted(many)) == ("a.parquet, manifest.json, 20 in estimates/, 1 in tables/")
+    assert file_list(sorted(many)) == ("a.parquet, manifest.json, 20 in estimates/, 1 in tables/")
     wide = [f"t{i}.parquet" for i in range(20)]
-    assert listed(wide) == "20 files"
+    assert file_list(wide) == "20 files"

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from dprelease import cli
 from dprelease.cli.shown.shown_tables import GAP, room, table
-from dprelease.cli.sql_command import shown
+from dprelease.cli.sql_command import answer_text
 from tests import processes
 from tests.release.build import RELEASE, SCHEMA, write
 
@@ -168,8 +168,11 @@ def test_answers_of_every_kind_are_told() -> None:
             "day": [date(2024, 1, 2), date(2024, 1, 3)],
         }
     )
-    assert shown(answer) == KINDS
-    heads, none = shown(answer.iloc[:0]).split("\n")[0], shown(answer.iloc[:0]).split("\n")[-1]
+    assert answer_text(answer) == KINDS
+    heads, none = (
+        answer_text(answer.iloc[:0]).split("\n")[0],
+        answer_text(answer.iloc[:0]).split("\n")[-1],
+    )
     assert (heads.split(), none) == (list(answer.columns), "(no row of the answer is left)")
 
 

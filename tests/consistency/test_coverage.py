@@ -132,11 +132,11 @@ FAULTS = {
     ),
     "gains that are not those of the variances": (
         passes,
-        "_shared",
+        "_child_differences",
         lambda one, level, nodes, above, apart: _equal(one, level, nodes, above, apart),
     ),
 }
-true_shared = passes._shared
+true_shared = passes._child_differences
 
 
 class Equally(variances.SpaceVariances):

@@ -71,7 +71,7 @@ PLANTED = {
         lambda kept: lambda *a: (kept(*a)[0], kept(*a)[0]),
     ),
     "areas of the piece before": (
-        "_picked",
+        "_variances_of_areas",
         lambda kept: lambda one, level, picked: kept(one, level, np.maximum(picked - 1, 0)),
     ),
 }

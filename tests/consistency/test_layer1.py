@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 
 from dprelease.consistency import cells, passes, variances
-from dprelease.consistency.algebra import contrasts, restored, spaces_of, squared_lengths, subtables
+from dprelease.consistency.algebra import (
+    contrasts,
+    spaces_of,
+    squared_lengths,
+    subtables,
+    table_from_contrasts,
+)
 from dprelease.consistency.areas import Area, area_variances
 from dprelease.consistency.estimates import first_pass, is_within, pieces, whole_tree
 from dprelease.consistency.fixed_point import FixedPointRangeError, value_bits
@@ -254,7 +260,7 @@ def test_contrasts_and_tables_are_one_to_one():
     full = rng.integers(-9, 9, (5, *sizes))
     parts = contrasts(sizes, (0, 1, 2, 3), full)
     for table in subtables((0, 1, 2, 3)):
-        whole = restored(sizes, table, parts)
+        whole = table_from_contrasts(sizes, table, parts)
         number = int(np.prod([sizes[i] for i in table]))
         assert (whole == number * marginal(full, table)).all()
     assert sum(squared_lengths(sizes, full[0]).values()) == int((full[0] ** 2).sum())

@@ -13,13 +13,13 @@ from scipy.optimize import LinearConstraint, milp
 
 from dprelease.consistency import allotment, transport
 from dprelease.consistency.algebra import subtables
-from dprelease.consistency.allotment import allotted
+from dprelease.consistency.allotment import nearest_integers
 from dprelease.consistency.composition import composed_totals
 from dprelease.consistency.family import refinement, whole_pieces
 from dprelease.consistency.intervals import intervals
 from dprelease.consistency.refinement import refinement_steps
 from dprelease.consistency.structure import Law, Structure
-from dprelease.consistency.transport import repaired, rounded, transported
+from dprelease.consistency.transport import fit_to_margins, repair_margins, round_table
 from dprelease.consistency.tree import Tree
 from dprelease.consistency.variances import Variances
 from tests.consistency.families import (
@@ -171,7 +171,7 @@ def test_an_allotment_is_the_exact_optimum(data):
     total = data.draw(st.integers(0, 6)) if valid.any() else 0
     if cap is not None:
         total = min(total, sum(c for c, v in zip(cap, valid, strict=True) if v))
-    found = allotted(
+    found = nearest_integers(
         np.array([z]),
         valid[None],
         np.array([total]),
@@ -194,7 +194,7 @@ def test_allotments_of_huge_numbers_stay_exact_in_their_sums():
     for n, total in ((5000, 1 << 40), (3, 1 << 45), (70_000, 1 << 30)):
         z = rng.integers(-(1 << 45), 1 << 45, (2, n))
         for cap in (None, np.full((2, n), total)):
-            x = allotted(z, np.ones((2, n), bool), np.array([total, 7]), 15, cap)
+            x = nearest_integers(z, np.ones((2, n), bool), np.array([total, 7]), 15, cap)
             assert (x.sum(axis=1) == [total, 7]).all()
             assert (x >= 0).all()
 
@@ -226,7 +226,7 @@ def test_a_transport_is_as_near_as_every_whole_table(seed):
     rng = np.random.default_rng(seed)
     n, k = int(rng.integers(1, 5)), int(rng.integers(1, 4))
     z, live, rows, columns = random_transport(rng, (1, n, k), 4)
-    x = transported(z, live, rows, columns, 20)[0]
+    x = fit_to_margins(z, live, rows, columns, 20)[0]
     near = z[0] / 2**20
     best = min(
         ((np.array(t) - near) ** 2).sum() for t in all_tables(rows[0].tolist(), columns[0].tolist())
@@ -241,7 +241,7 @@ def test_a_transport_is_within_its_bound_of_highs(seed):
     n, k, top = 6, 5, 14
     z, live, rows, columns = random_transport(rng, (1, n, k), 6)
     near = z[0] / 2**20
-    x = transported(z, live, rows, columns, 20)[0]
+    x = fit_to_margins(z, live, rows, columns, 20)[0]
     top = max(top, int(x.max()))
     units = np.arange(1, top + 1)
     cost = (
@@ -266,9 +266,9 @@ def test_controlled_rounding_moves_every_entry_by_less_than_one(seed, n, k, bits
     rows = rng.integers(0, 9, (3, n))
     columns = np.stack([rng.multinomial(total, np.full(k, 1 / k)) for total in rows.sum(axis=1)])
     y = rng.integers(0, 4 << bits, (3, n, k))
-    y = repaired(y, rows << bits, columns << bits)
+    y = repair_margins(y, rows << bits, columns << bits)
     assert (y >= 0).all()
-    x = rounded(y, y, bits)
+    x = round_table(y, y, bits)
     assert (x.sum(axis=2) == rows).all()
     assert (x.sum(axis=1) == columns).all()
     assert (np.abs((x << bits) - y) < 1 << bits).all()
@@ -360,8 +360,8 @@ def test_a_result_depends_on_its_own_problem_alone(seed):
     rng = np.random.default_rng(seed)
     n, k = int(rng.integers(2, 30)), int(rng.integers(2, 12))
     z, live, rows, columns = random_transport(rng, (4, n, k), 8)
-    together = transported(z, live, rows, columns, 20)
-    wide = transported(
+    together = fit_to_margins(z, live, rows, columns, 20)
+    wide = fit_to_margins(
         padded(z, (n + 900, k + 40), 7 << 20),
         padded(live, (n + 900,)),
         padded(rows, (n + 900,)),
@@ -372,14 +372,14 @@ def test_a_result_depends_on_its_own_problem_alone(seed):
     for one in range(4):
         here = slice(one, one + 1)
         assert (
-            transported(z[here], live[here], rows[here], columns[here], 20) == together[here]
+            fit_to_margins(z[here], live[here], rows[here], columns[here], 20) == together[here]
         ).all()
     totals = np.array([5, 1 << 28, 1 << 38, 1 << 40])
     z = rng.integers(-(1 << 40), 1 << 45, (4, n))
     for caps in (None, np.full((4, n), 1 << 40)):
         there = np.ones((4, n), bool)
-        narrow = allotted(z, there, totals, 20, caps)
-        wide = allotted(
+        narrow = nearest_integers(z, there, totals, 20, caps)
+        wide = nearest_integers(
             padded(z, (n + 3000,), 1 << 45),
             padded(there, (n + 3000,)),
             totals,
@@ -406,10 +406,14 @@ PLANTED = {
         "_simplex_level",
         lambda kept: lambda z, valid, aim: (kept(z, valid, aim)[0] - (1 << 21), z),
     ),
-    "a two-way table of unconverged margins": (transport, "repaired", lambda kept: lambda y, *_: y),
+    "a two-way table of unconverged margins": (
+        transport,
+        "repair_margins",
+        lambda kept: lambda y, *_: y,
+    ),
     "padding that ends a projection": (
         transport,
-        "_projected",
+        "_project_to_margins",
         lambda kept: lambda z, *rest: kept(z, *rest) + (z.shape[1] > 800),
     ),
 }
@@ -437,9 +441,9 @@ def test_planted_faults_are_found(fault, monkeypatch):
 def test_caps_that_do_not_reach_the_total_are_refused():
     z, there = np.zeros((1, 3), np.int64), np.ones((1, 3), bool)
     with pytest.raises(ValueError, match="reach"):
-        allotted(z, there, np.array([7]), 20, np.full((1, 3), 2))
+        nearest_integers(z, there, np.array([7]), 20, np.full((1, 3), 2))
     with pytest.raises(ValueError, match="reach"):
-        allotted(z, ~there, np.array([7]), 20)
+        nearest_integers(z, ~there, np.array([7]), 20)
 
 
 def composed_case(rng, *, alike):

@@ -151,8 +151,8 @@ def test_rows_that_the_engine_can_not_store_are_read_for_each_part(
     fields = [("id", pa.int64()), ("shop", pa.int16()), ("n", pa.int64()), ("m", pa.int32())]
     for place in ("dp_unbounded", "no.such.place"):
         monkeypatch.setattr(bounding, "UNBOUNDED", place)
-        stored = mock.Mock(side_effect=bounding._stored)
-        monkeypatch.setattr(bounding, "_stored", stored)
+        stored = mock.Mock(side_effect=bounding._materialize)
+        monkeypatch.setattr(bounding, "_materialize", stored)
         found = exact(query, pa.Table.from_pylist(rows, schema=pa.schema(fields)))
         assert stored.called
         for name, vector in reference(query, rows).items():
@@ -282,7 +282,7 @@ def test_packed_numbers_sort_as_keys_do(
     batch = pa.record_batch({"v0": pa.array(values)})
     known = {0: 0, 1: 1, 3: 2, 2**31: 3}
     codes = np.array([known[int(one)] for one in ids], dtype=np.int64)
-    hashes = kept.hashed(None, kept.residues(np.array(list(known), dtype=np.int64)))
+    hashes = kept.extend_hash(None, kept.residues(np.array(list(known), dtype=np.int64)))
     unit = build("integer", bounds, "with values").unit
 
     def found() -> list[tuple[Any, ...]]:
@@ -328,7 +328,7 @@ def test_ranges_share_the_work() -> None:
 
 def test_the_hash_in_numpy_is_the_documented_one() -> None:
     ids = np.array([0, 1, 77, MODULUS - 1], dtype=np.int64)
-    found = kept.hashed(kept.hashed(None, ids), np.array([9, 0, 4711, 3]))
+    found = kept.extend_hash(kept.extend_hash(None, ids), np.array([9, 0, 4711, 3]))
     wanted = [digest([0, 9]), digest([1, 0]), digest([77, 4711]), digest([MODULUS - 1, 3])]
     assert found.tolist() == wanted
     assert all(2**32 * factor <= 2**63 for _, factor in ROUNDS)  # XOR keeps a sum below 2^32
@@ -337,8 +337,8 @@ def test_the_hash_in_numpy_is_the_documented_one() -> None:
 @pytest.mark.parametrize("cells", [np.arange(20), np.arange(200), np.arange(0, 51200, 512)])
 def test_no_cell_is_preferred(cells: np.ndarray[Any, Any]) -> None:
     """Over 20,000 ids in a row each cell is among the first five as often as any other."""
-    ids = kept.hashed(None, np.arange(20_000))
-    hashes = kept.hashed(ids[:, None], np.broadcast_to(cells, (len(ids), len(cells))))
+    ids = kept.extend_hash(None, np.arange(20_000))
+    hashes = kept.extend_hash(ids[:, None], np.broadcast_to(cells, (len(ids), len(cells))))
     first = np.argpartition(hashes, 5, axis=1)[:, :5]
     counts = np.bincount(first.ravel(), minlength=len(cells))
     expected = 5 * len(ids) / len(cells)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprelease.exact.arrow_numbers import array_of, known, with_any
+from dprelease.exact.arrow_numbers import array_of, validity_mask, with_any
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.results import vectors
 from dprelease.exact.results.candidate_places import places_of
@@ -224,7 +224,7 @@ def test_no_float_leaves_its_cell(least: float) -> None:
 )
 def test_numbers_of_a_part_of_an_array(values: list[int | None], start: int) -> None:
     part = pa.array(values, pa.int32()).slice(start)
-    there = known(part)
+    there = validity_mask(part)
     assert (there is None) == (None not in part.to_pylist())
     ones = np.ones(len(part), dtype=np.uint8) if there is None else there
     assert ones.tolist() == [value is not None for value in part.to_pylist()]

@@ -429,10 +429,10 @@ def test_the_bounds_hold_for_joined_rows() -> None:
 def test_the_neighbour_check_finds_unbounded_joins(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without bounding after the join, one person moves more than is claimed."""
     query = private_query(BOUNDS[1], ["sex", "ward"])
-    bounded = bounding.bounded
+    bounded = bounding.limit_contributions
     monkeypatch.setattr(
         bounding,
-        "bounded",
+        "limit_contributions",
         lambda link, sql, unit, cells: bounded(
             link, sql, replace(unit, max_rows_per_group=99), cells
         ),

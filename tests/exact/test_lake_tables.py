@@ -15,7 +15,7 @@ import pytest
 
 from dprelease.errors import DataError, DpReleaseError
 from dprelease.exact.engines import open_engine
-from dprelease.planning.declaration_findings import declared
+from dprelease.planning.declaration_findings import load_declaration
 from dprelease.scaffold.sketch import sketch
 from dprelease.schema.load import Declared, table_from_mapping
 from tests import processes
@@ -118,10 +118,10 @@ def test_values_from_a_table_of_a_lake(tmp_path: Path) -> None:
         "values_from: {file: codes/data/p.parquet, column: sex}",
     )
     rows(tmp_path / "codes", "data")
-    declared(tmp_path / "release.yaml")
+    load_declaration(tmp_path / "release.yaml")
     TABLES["Delta"](tmp_path / "codes")
     with pytest.raises(DpReleaseError, match="DP-SCHEMA-004") as caught:
-        declared(tmp_path / "release.yaml")
+        load_declaration(tmp_path / "release.yaml")
     assert "of a Delta table" in str(caught.value)
 
 

@@ -15,7 +15,7 @@ import pytest
 from dprelease.exact.duckdb import Engine
 from dprelease.query.resolve import Query
 from dprelease.statements import compiler
-from dprelease.statements.compiled_queries import planned
+from dprelease.statements.compiled_queries import compile_without_data
 from tests.exact.build import ask, declare
 
 PAY: dict[str, Any] = {"type": "number", "lower": 0, "upper": 9, "step": "0.25"}
@@ -92,12 +92,12 @@ def test_no_sum_tells_what_is_left_out(kind: str, name: str) -> None:
     fast = found(query, table)
     with mock.patch.object(compiler, "is_present", return_value=""):
         assert fast == found(query, table)
-    assert 'dp_source WHERE "pay" IS NOT NULL' in planned(query).text
+    assert 'dp_source WHERE "pay" IS NOT NULL' in compile_without_data(query).text
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_where_rows_count_themselves_all_are_read(name: str) -> None:
-    text = planned(asked(OTHERS[name])).text
+    text = compile_without_data(asked(OTHERS[name])).text
     assert "dp_source" in text
     assert "dp_source WHERE" not in text
 

@@ -124,10 +124,10 @@ def chosen(
     ids: np.ndarray[Any, Any], items: np.ndarray[Any, Any], most: int, *, of_rows: bool
 ) -> Any:
     """Return whether each of these cells, or rows of a cell, is kept of each id."""
-    start = kept.hashed(None, kept.residues(ids))
+    start = kept.extend_hash(None, kept.residues(ids))
     if of_rows:
-        start = kept.hashed(start, np.full(len(ids), 3, dtype=np.int64))
-    hashes = kept.hashed(start[:, None], np.broadcast_to(items, (len(ids), len(items))))
+        start = kept.extend_hash(start, np.full(len(ids), 3, dtype=np.int64))
+    hashes = kept.extend_hash(start[:, None], np.broadcast_to(items, (len(ids), len(items))))
     return hashes.argsort(axis=1, kind="stable").argsort(axis=1) < most
 
 

@@ -12,15 +12,15 @@ from dprelease.exact.spark.executors.seal import Seal
 def test_every_run_has_a_key_of_its_own() -> None:
     """Whatever its name is, which is public: nobody opens what another run has sealed."""
     one, other = Seal.fresh(), Seal.fresh()
-    sealed = one.closed(3, b"content")
-    assert one.opened(3, sealed) == b"content"
-    assert sealed != one.closed(3, b"content")
+    sealed = one.encrypt_block(3, b"content")
+    assert one.decrypt_block(3, sealed) == b"content"
+    assert sealed != one.encrypt_block(3, b"content")
     for seal, block in (
         (replace(other, name=one.name), 3),
         (replace(one, name=other.name), 3),
         (one, 4),
     ):
         with pytest.raises(ValueError, match="sealed"):
-            seal.opened(block, sealed)
+            seal.decrypt_block(block, sealed)
     assert len(one.key) == 32
     assert one.key.hex() not in one.name

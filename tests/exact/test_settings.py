@@ -199,14 +199,14 @@ def test_bounding_ten_times_the_memory_limit(
         held.append(self.size)
 
     asked: list[str] = []
-    kept_of = bounding._kept
+    kept_of = bounding._select_rows
 
     def counted(link: duckdb.DuckDBPyConnection, sql: str, *more: Any) -> Any:
         asked.append(sql)
         return kept_of(link, sql, *more)
 
     monkeypatch.setattr(kept._Held, "add", watched)
-    monkeypatch.setattr(bounding, "_kept", counted)
+    monkeypatch.setattr(bounding, "_select_rows", counted)
     found, most = [], []
     for settings in (Settings(), Settings("30MB", 1)):
         held.clear()

@@ -77,7 +77,7 @@ def published(noise: WatchedNoise) -> list[int]:
     """Return the noise of every block, each of one draw."""
     query, settings = cells(), Settings(staging=f"file://{noise.staging}")
     with SparkEngine.open(query.declared, FRAME, settings=settings) as engine:
-        noised = engine.noised(query, noise)
+        noised = engine.noisy_vectors(query, noise)
         assert noised is not None
         rows = np.concatenate([some["rows"] for some in noised])
         true = engine.run(query).vector("rows")
@@ -92,7 +92,7 @@ def blocks_in(folder: Path) -> list[int]:
     files = [pq.ParquetFile(file).read() for file in whole]
     for row in (row for held in files for row in held.to_pylist()):
         with pytest.raises(ValueError, match="sealed"):
-            Seal.fresh().opened(row["block"], row["content"])
+            Seal.fresh().decrypt_block(row["block"], row["content"])
         with pytest.raises((pa.ArrowInvalid, OSError)):
             pa.ipc.open_stream(row["content"]).read_all()
     return sorted(block for held in files for block in held["block"].to_pylist())

@@ -128,7 +128,7 @@ def test_noise_is_added_here(
     query = ask(declare({"v": {"type": "integer"}}), {"n": {"count": "v"}})
     staged = Settings(settings.master, staging=f"file://{tmp_path}")
     with SparkEngine.open(query.declared, pa.table({"v": [1]}), settings=staged) as engine:
-        assert engine.noised(query, ConstantNoise(tmp_path)) is None
+        assert engine.noisy_vectors(query, ConstantNoise(tmp_path)) is None
     assert list(tmp_path.iterdir()) == []
 
 

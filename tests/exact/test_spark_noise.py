@@ -15,7 +15,7 @@ import pytest
 from dprelease.exact.spark import noise as spark_noise
 from dprelease.exact.spark import pieces, spark_engine
 from dprelease.exact.spark.executors.seal import Seal
-from dprelease.exact.spark.executors.task_rows import packed
+from dprelease.exact.spark.executors.task_rows import to_ipc_bytes
 from dprelease.exact.spark.sessions.spark_session import Settings
 from dprelease.exact.spark.spark_engine import SparkEngine
 from dprelease.release.engine_choice import on_engine
@@ -53,7 +53,7 @@ def test_a_task_that_is_done_again_draws_noise_once_for_what_is_published(
         (tmp_path / name).mkdir()
     settings = Settings(staging=f"file://{tmp_path}/staging")
     with SparkEngine.open(query.declared, frame, settings=settings) as engine:
-        found = engine.noised(query, ConstantNoise(tmp_path / "marks"))
+        found = engine.noisy_vectors(query, ConstantNoise(tmp_path / "marks"))
         assert found is not None
         noised = [block["rows"] for block in found]
         true = engine.run(query).vector("rows")
@@ -75,20 +75,25 @@ def test_a_task_that_is_done_again_draws_noise_once_for_what_is_published(
 def test_a_block_that_is_missing_or_there_twice(blocks: list[int]) -> None:
     """Whatever a committer of Spark's leaves, cells are published from exactly one draw."""
     seal = Seal.fresh()
-    rows = [(block, seal.closed(block, packed(pa.table({"rows": [block]})))) for block in blocks]
+    rows = [
+        (block, seal.encrypt_block(block, to_ipc_bytes(pa.table({"rows": [block]}))))
+        for block in blocks
+    ]
     with pytest.raises(LookupError):
-        list(spark_noise._opened(rows, 2, seal))
+        list(spark_noise._decrypt_blocks(rows, 2, seal))
 
 
 def test_blocks_of_another_place_or_another_run() -> None:
     seal = Seal.fresh()
-    sealed = [seal.closed(block, packed(pa.table({"rows": [block]}))) for block in (1, 0)]
+    sealed = [
+        seal.encrypt_block(block, to_ipc_bytes(pa.table({"rows": [block]}))) for block in (1, 0)
+    ]
     swapped, straight = list(enumerate(sealed)), list(enumerate(reversed(sealed)))
-    opened = spark_noise._opened(straight, 2, seal)
+    opened = spark_noise._decrypt_blocks(straight, 2, seal)
     assert [block["rows"].tolist() for block in opened] == [[0], [1]]
     for rows, key in ((swapped, seal), (straight, Seal.fresh())):
         with pytest.raises(ValueError, match="sealed"):
-            list(spark_noise._opened(rows, 2, key))
+            list(spark_noise._decrypt_blocks(rows, 2, key))
     assert repr(seal.key) not in repr(seal)
 
 
@@ -107,7 +112,7 @@ def test_what_a_killed_driver_leaves_behind(
 
     def noise() -> int:
         with SparkEngine.open(query.declared, frame, settings=settings) as engine:
-            found = engine.noised(query, ConstantNoise(tmp_path / "marks"))
+            found = engine.noisy_vectors(query, ConstantNoise(tmp_path / "marks"))
             assert found is not None
             (block,) = found
         assert len(block["rows"]) == 100
@@ -122,7 +127,7 @@ def test_what_a_killed_driver_leaves_behind(
     left = [path for path in (tmp_path / "staging").rglob("*") if path.is_file()]
     (held,) = (pq.read_table(path) for path in left if path.suffix == ".parquet")
     with pytest.raises(ValueError, match="sealed"):
-        Seal.fresh().opened(0, held["content"][0].as_py())
+        Seal.fresh().decrypt_block(0, held["content"][0].as_py())
     assert not any(np.int64(first).tobytes() in path.read_bytes() for path in left)
     assert noise() != first
     assert len(list((tmp_path / "staging").iterdir())) == 1
@@ -145,7 +150,7 @@ def test_what_is_not_read_to_its_end_is_removed(
     (tmp_path / "marks/failed").touch()
     settings = Settings(staging=f"file://{tmp_path}/staging")
     with SparkEngine.open(query.declared, pa.table({"v": [0, 1]}), settings=settings) as engine:
-        found = engine.noised(query, ConstantNoise(tmp_path / "marks"))
+        found = engine.noisy_vectors(query, ConstantNoise(tmp_path / "marks"))
         assert found is not None
         if read == "a block":
             assert len(next(found)["rows"]) == 10

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dprelease.errors import State
-from dprelease.exact.spark.sessions.quiet import handler_kept, unlogged
+from dprelease.exact.spark.sessions.quiet import handler_kept, silence_logging
 from tests import processes
 from tests.exact.spark import CONFIG
 from tests.ledger.test_ledger import release_with_ledger
@@ -84,7 +84,7 @@ def test_nothing_is_logged_that_nobody_asked_for(
     """Neither in the block nor, by handlers that it has left, behind it."""
     root = logging.getLogger()
     monkeypatch.setattr(root, "handlers", [])
-    with unlogged():
+    with silence_logging():
         logging.error("of py4j")
         logging.getLogger("py4j").error("of py4j")
     assert root.handlers == []
@@ -97,7 +97,7 @@ def test_what_somebody_asked_for_is_logged(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(theirs, "emit", heard.append)
     root = logging.getLogger()
     monkeypatch.setattr(root, "handlers", [theirs])
-    with unlogged():
+    with silence_logging():
         logging.error("of py4j")
     assert [record.getMessage() for record in heard] == ["of py4j"]
     assert root.handlers == [theirs]

@@ -11,7 +11,7 @@ import pytest
 from dprelease.exact.spark import work
 from dprelease.exact.spark.executors.seal import Seal
 from dprelease.exact.spark.executors.tasks import TaskFailure
-from dprelease.exact.spark.work import Doing, Waves, closed, opened
+from dprelease.exact.spark.work import Doing, Waves, decrypt_object, encrypt_object
 from tests.exact.pretended_spark import Frame, PretendedSpark
 
 
@@ -81,7 +81,7 @@ class Changed(PretendedSpark):
         (lambda rows: rows.set_column(0, "number", rows["number"].take([1, 0])), ValueError),
         (
             lambda rows: rows.set_column(
-                1, "content", pa.array([closed(Seal.fresh(), i, i) for i in range(2)])
+                1, "content", pa.array([encrypt_object(Seal.fresh(), i, i) for i in range(2)])
             ),
             ValueError,
         ),
@@ -112,11 +112,11 @@ def test_nothing_that_is_moved_can_be_read() -> None:
     for plain in (numbers.tobytes(), numbers.astype(np.int16).tobytes(), b"numpy"):
         assert plain not in content
     with pytest.raises(ValueError, match="sealed"):
-        opened(Seal.fresh(), 0, content)
+        decrypt_object(Seal.fresh(), 0, content)
     seal = Seal.fresh()
-    assert opened(seal, 7, closed(seal, 7, {"a": 1})) == {"a": 1}
+    assert decrypt_object(seal, 7, encrypt_object(seal, 7, {"a": 1})) == {"a": 1}
     with pytest.raises(ValueError, match="sealed"):
-        opened(seal, 8, closed(seal, 7, {"a": 1}))
+        decrypt_object(seal, 8, encrypt_object(seal, 7, {"a": 1}))
 
 
 def test_why_work_failed_is_not_told() -> None:
@@ -124,7 +124,7 @@ def test_why_work_failed_is_not_told() -> None:
         raise ValueError("SECRET-4711")
 
     seal = Seal.fresh()
-    rows = work._row(0, closed(seal, 0, "task"))
+    rows = work._row(0, encrypt_object(seal, 0, "task"))
     with pytest.raises(TaskFailure) as told:
         list(Doing(fails, seal, Seal.fresh()).run([rows]))
     assert "SECRET" not in str(told.value)

@@ -54,7 +54,7 @@ SAID = {
 def test_what_spark_says_is_told_by_name(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(workers.PYTHON, raising=False)
     problem, remedy = SAID[said]
-    told = workers._refused(said)
+    told = workers._worker_error(said)
     assert told.code == "DP-SPARK-004"
     assert problem in str(told)
     assert remedy in str(told).split("Fix")[1]
@@ -93,7 +93,9 @@ def test_spark_is_not_started_for_a_python_that_is_not_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv(workers.PYTHON, "/nowhere/python3")
-    monkeypatch.setattr(spark_session, "_started", lambda *_: pytest.fail("Spark was started"))
+    monkeypatch.setattr(
+        spark_session, "_start_session", lambda *_: pytest.fail("Spark was started")
+    )
     opened = spark_session.session(Settings("local[2]"))
     with pytest.raises(DataError, match="PYSPARK_PYTHON is '/nowhere/python3'"), opened:
         pass

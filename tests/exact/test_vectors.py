@@ -34,7 +34,7 @@ def test_sums(way: str, tmp_path: Path) -> None:
     if way == "in two passes":
         replaced = {**replaced, "NARROW": 1}
     with duckdb.connect() as link, mock.patch.multiple(vectors, **replaced):
-        found = vectors.summed(link, ROWS, MOST, 7, tmp_path)
+        found = vectors.sum_rows(link, ROWS, MOST, 7, tmp_path)
     assert found is not None
     i = np.arange(5000)
     for name, added in (("small", i % 5 - 2), ("large", i % 3 * 1000)):
@@ -50,7 +50,7 @@ def test_a_wide_vector_replaces_a_narrow_one_beside_which_it_does_not_fit(tmp_pa
     sql = "SELECT i * i % 7 AS cell, i % 3 * 1000 AS m0 FROM range(5000) t(i)"
     replaced = {"NARROW": 3_000_000, "BATCH": 1024, "HELD": 7 * 8 + 1}
     with duckdb.connect() as link, mock.patch.multiple(vectors, **replaced):
-        found = vectors.summed(link, sql, {"n": 2000}, 7, tmp_path)
+        found = vectors.sum_rows(link, sql, {"n": 2000}, 7, tmp_path)
     assert found is not None
     assert isinstance(found["n"], np.ndarray)
     assert found["n"].dtype == np.int64
@@ -60,7 +60,7 @@ def test_a_wide_vector_replaces_a_narrow_one_beside_which_it_does_not_fit(tmp_pa
 def test_whole_cells_come_in_batches(tmp_path: Path) -> None:
     sql = "SELECT i * 2 AS cell, i AS m0 FROM range(3000) t(i)"
     with duckdb.connect() as link, mock.patch.multiple(vectors, HELD=20_000, BATCH=1024):
-        found = vectors.grouped(link, sql, ["n"], 6000, tmp_path)["n"]
+        found = vectors.read_vectors(link, sql, ["n"], 6000, tmp_path)["n"]
     assert found[:][::2].tolist() == list(range(3000))
     assert not found[:][1::2].any()
 
@@ -73,7 +73,7 @@ def test_counts_are_wide_where_rows_could_outgrow_them(monkeypatch: pytest.Monke
     for narrow, kind in ((2**31, np.int32), (20001, np.int32), (20000, np.int64), (1, np.int64)):
         monkeypatch.setattr(vectors, "NARROW", narrow)
         with duckdb.connect() as link:
-            found = vectors.counted(link, ProfileSql("", sql, 2), 3)
+            found = vectors.count_places(link, ProfileSql("", sql, 2), 3)
         assert found.dtype == kind
         assert found.tolist() == wanted
 

@@ -13,8 +13,8 @@ from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 
 from dprelease.exports import dp_event as exported
+from dprelease.exports.accountants.events import accountant_events, tree_of
 from dprelease.exports.accountants.events import dp_event as event_of
-from dprelease.exports.accountants.events import told, tree_of
 from dprelease.ledger.account import vectors_of
 from dprelease.mechanisms import registry
 from dprelease.privacy.accounting import epsilon_at, pure_epsilon
@@ -81,7 +81,7 @@ def test_every_law_is_there() -> None:
 def test_no_event_costs_less_than_its_law(name: str, words: str) -> None:
     """And the classes of the laws themselves cost the same; what has no event no accountant takes."""
     event = EVENTS[name, words]
-    (one,) = told([event])
+    (one,) = accountant_events([event])
     vectors = vectors_of([event])
     found = theirs(tree_of([one]))
     if one.kind == "UnsupportedDpEvent":
@@ -97,7 +97,9 @@ def test_no_event_costs_less_than_its_law(name: str, words: str) -> None:
 
 
 def test_which_events_laws_have() -> None:
-    kinds = {name: told([event])[0].kind for (name, _), event in reversed(EVENTS.items())}
+    kinds = {
+        name: accountant_events([event])[0].kind for (name, _), event in reversed(EVENTS.items())
+    }
     assert kinds == {
         "asymmetric_laplace": "DiscreteLaplaceDpEvent",
         "discrete_gaussian": "ZCDpEvent",
@@ -120,7 +122,7 @@ def test_which_events_laws_have() -> None:
 def test_parameters_are_on_the_safe_side() -> None:
     """Exactly: no less than the law's loss, and the nearest float but for the last digits."""
     for (name, _), event in EVENTS.items():
-        (one,) = told([event])
+        (one,) = accountant_events([event])
         scale, s = Fraction(float(dict(event.parameters)["scale"])), event.sensitivity
         if name == "gaussian":
             assert Fraction(one.fields["noise_multiplier"]) ** 2 * s.l2_squared <= scale**2
@@ -137,7 +139,7 @@ def test_they_are_at_many_scales(name: str) -> None:
     for step in range(1, 300):
         scale = step * 0.37
         event = Event("q", "n", name, (("scale", repr(scale)),), Sensitivity(3, (Move(5, 2),)))
-        ((_, first), *_) = told([event])[0].fields.items()
+        ((_, first), *_) = accountant_events([event])[0].fields.items()
         exact = Fraction(scale)
         if name == "gaussian":
             assert 0 <= exact**2 - Fraction(first) ** 2 * 150 < exact**2 / 2**49
@@ -149,7 +151,7 @@ def test_they_are_at_many_scales(name: str) -> None:
 
 def test_the_tree_is_dp_accounting_s_own() -> None:
     """What `to_named_tuple` holds, so that its reader gives equal events."""
-    several = told([event for (name, _), event in EVENTS.items() if name in ITSELF])
+    several = accountant_events([event for (name, _), event in EVENTS.items() if name in ITSELF])
     event = event_of(tree_of(several))
     classes = [getattr(dp_event, one.kind)(**one.fields) for one in several]
     assert event == dp_event.ComposedDpEvent(classes)
@@ -174,8 +176,8 @@ def test_discrete_laplace_beside_a_rho_is_told_so_that_one_accountant_takes_both
     both = [
         EVENTS[name, "one cell by one step"] for name in ("discrete_laplace", "discrete_gaussian")
     ]
-    assert [one.kind for one in told(both)] == ["ZCDpEvent", "ZCDpEvent"]
-    found = theirs(tree_of(told(both)))
+    assert [one.kind for one in accountant_events(both)] == ["ZCDpEvent", "ZCDpEvent"]
+    found = theirs(tree_of(accountant_events(both)))
     assert found is not None
     assert found >= epsilon_at(vectors_of(both), DELTA) * (1 - 2e-3)
 
@@ -194,7 +196,10 @@ def test_a_release_is_priced_by_their_accountant(tmp_path: Path) -> None:
     every = [Event.from_json(m) for m in release.record["measurements"]]
     apart = [event for event in every if event.sensitivity.meeting == 1]
     assert 4 < len(apart) < len(every)
-    found, of_these = theirs(record["event"], delta), theirs(tree_of(told(apart)), delta)
+    found, of_these = (
+        theirs(record["event"], delta),
+        theirs(tree_of(accountant_events(apart)), delta),
+    )
     assert found is not None
     assert of_these is not None
     # Of parts that meet a rho is all that is known, and then our price of the whole may be higher.

@@ -23,7 +23,7 @@ from openpyxl import load_workbook
 from dprelease.documents.metadata import CodeList, Role
 from dprelease.exports.excel import workbook
 from dprelease.exports.excel.archive import reads_same
-from dprelease.exports.excel.excel_cells import DIGITS, escaped, significant
+from dprelease.exports.excel.excel_cells import DIGITS, escape_text, significant
 from dprelease.exports.excel.sheets import LEFT_EMPTY, NO_VALUE, SHORTHAND, unique
 from dprelease.exports.excel.workbook import EXPORT, FILE
 from tests.covering import spread
@@ -272,7 +272,7 @@ def test_what_no_sheet_takes_is_refused(
     assert list(EXPORT.problems(metadata)) == []
     monkeypatch.setattr(workbook, limit, 1)
     (problem,) = EXPORT.problems(metadata)
-    assert problem.told.startswith("'t': it has 2 ")
+    assert problem.message.startswith("'t': it has 2 ")
     records = by_hand(
         tmp_path, [("t", table, [column("k", pa.string(), Role.LABEL, "n")])]
     ).metadata
@@ -309,8 +309,8 @@ def test_workbooks_that_say_the_same(tmp_path: Path) -> None:
 
 
 def test_escapes_are_those_of_the_standard() -> None:
-    assert escaped("a_x0041_b\x07") == "a_x005F_x0041_b_x0007_"
-    assert escaped("a_b\t\n") == "a_b\t\n"
+    assert escape_text("a_x0041_b\x07") == "a_x005F_x0041_b_x0007_"
+    assert escape_text("a_b\t\n") == "a_b\t\n"
 
 
 SMALL = [(0, room) for room in (0, 200, 1000, 2000, 3000, 4000, 6000)]

@@ -129,7 +129,7 @@ def test_sparse_where_most_cells_have_no_row(rows: int, dense: bool, tmp_path: P
 def test_what_has_no_numbers_is_no_cube(tmp_path: Path) -> None:
     told = [key("k", pa.string(), ["a"]), column("label", pa.string())]
     release = by_hand(tmp_path, [("t", pa.table({"k": ["a"], "label": ["x"]}), told)])
-    assert [one.told for one in EXPORT.problems(release.metadata)] == [
+    assert [one.message for one in EXPORT.problems(release.metadata)] == [
         "no table has numbers to be read"
     ]
 

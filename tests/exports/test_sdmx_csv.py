@@ -23,7 +23,7 @@ from dprelease.documents.metadata import (
     Role,
     TableMetadata,
 )
-from dprelease.documents.metadata import written as plain
+from dprelease.documents.metadata import code_text as plain
 from dprelease.exports.export import PublishedRelease
 from dprelease.exports.sdmx.identifiers import RESERVED, component_id, value_of
 from dprelease.exports.sdmx.sdmx_cubes import cubes

@@ -218,7 +218,7 @@ def asked(folder: Path, release: str) -> tuple[Declaration, Exports, dict[str, A
     queries, plan = prepare(declaration)
     exports = exports_of(declaration, queries, plan)
     assert exports is not None
-    return declaration, exports, exporting._told(draft_of(declaration, queries, plan))
+    return declaration, exports, exporting._plain_manifest(draft_of(declaration, queries, plan))
 
 
 @pytest.mark.share(0.5)

@@ -21,7 +21,7 @@ from dprelease.auditing import sensitivities
 from dprelease.auditing.neighbours.stacks import lone
 from dprelease.auditing.neighbours.stored_values import AS_DECLARED
 from dprelease.auditing.replayed_words import Replayed
-from dprelease.auditing.sensitivities import groups_of, tried
+from dprelease.auditing.sensitivities import compare_pairs, groups_of
 from tests.fuzzing.checks import (
     SIDES,
     Broken,
@@ -98,7 +98,7 @@ def attempt(case: Case, folder: Path, others: Sequence[Opening] = ()) -> None:
     stage = stage_of(folder)
     with mock.patch.multiple(sensitivities, **limits(case)):
         (group,) = groups_of(stage, stage.queries, Replayed("fuzzing"))
-        done = tried(group, math.inf)
+        done = compare_pairs(group, math.inf)
     for name, worst in done.worst.items():
         pair = None if worst.near.holds else done.pair(name)
         if pair is not None:

@@ -59,9 +59,9 @@ def test_whatever_is_recorded_is_priced(law: Randomizer, kind: str) -> None:
     vector = Priced(law, law.losses, ONE)
     pure = pure_epsilon([vector])
     wanted = math.inf if pure is None else round_up(pure)
-    if ACCOUNTS[kind].counted == RHO:
+    if ACCOUNTS[kind].privacy_measure == RHO:
         wanted = rho_of([vector])
-    assert (ACCOUNTS[kind].counted == EPSILON) is (kind == "pure")
+    assert (ACCOUNTS[kind].privacy_measure == EPSILON) is (kind == "pure")
     assert price(ACCOUNTS[kind], [event]) == wanted
     if law.pure:
         assert 0 < wanted < 50

@@ -165,7 +165,7 @@ def test_the_first_release_may_take_all(tmp_path: Path) -> None:
     law = dprelease.calibrate("discrete_gaussian", 1, "1e-9")
     whole = charge(event("discrete_gaussian", scale=repr(law.scale)))
     assert found.reserve([whole], "all").charge_of(TABLE)["takes_all"]  # type: ignore[index]
-    assert found.state().left(TABLE) == 0
+    assert found.state().remaining_budget(TABLE) == 0
     with pytest.raises(BudgetError, match="DP-BUDGET-091"):
         found.reserve([charge(event(scale="1000000.0"))], "anything more")
     other = Ledger(tmp_path / "m.sqlite")

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import dprelease
 from dprelease import cli
-from dprelease.documents.manifest import canonical, sealed
+from dprelease.documents.manifest import canonical, with_digest
 from dprelease.errors import BudgetError, LedgerError
 from dprelease.ledger import periods
 from dprelease.ledger.ledger import Ledger
@@ -124,11 +124,11 @@ def test_each_period_has_the_budget_and_no_more(tmp_path: Path, clock: Clock) ->
         assert float(state.spent(TABLE, period)) == pytest.approx(spent)
     lifetime = lifetime_of(state, TABLE, clock.time)
     assert float(lifetime.charged) == pytest.approx(2.7)
-    assert lifetime.elapsed == 6
+    assert lifetime.elapsed_periods == 6
     assert "all 6 periods so far may risk up to epsilon 6" in lifetime.words
     assert "epsilon 1 more with every further year" in lifetime.words
     check_prices(ledger.path)
-    for asked in (state.spent, state.left):  # nobody forgets which period is meant
+    for asked in (state.spent, state.remaining_budget):  # nobody forgets which period is meant
         with pytest.raises(ValueError, match="asked for by a period"):
             asked(TABLE)
 
@@ -290,7 +290,7 @@ def test_releases_tell_of_their_period(tmp_path: Path, clock: Clock) -> None:
     history = CliRunner().invoke(cli.app, ["ledger", "history", str(ledger)])
     assert "in period 3" in " ".join(history.stdout.split())
     record["ledger"]["renewals"][0]["words"] = "It is given once."
-    (published / "manifest.json").write_bytes(canonical(sealed(record)))
+    (published / "manifest.json").write_bytes(canonical(with_digest(record)))
     report = dprelease.verify(published, ledger=ledger)
     assert {finding.code for finding in report.findings} == {"DP-VERIFY-002", "DP-VERIFY-010"}
 

@@ -149,7 +149,7 @@ def forged(change: Callable[[list[dict[str, Any]]], object], key: SigningKey | N
             previous = "0" * 64
             for number, text in rows:
                 entry = Entry(number, json.loads(text), previous, "")
-                made = key.sign(signed_text(entry), ENTRIES).armored().decode()
+                made = key.sign(signed_text(entry), ENTRIES).to_armor().decode()
                 text = text_of({**entry.body, "signature": made})
                 digest = digest_of(number, text, previous)
                 row = (number, text, previous, digest)
@@ -290,7 +290,7 @@ def test_a_signature_of_a_manifest_is_none_of_an_entry(tmp_path: Path) -> None:
     key, last = held(tmp_path), ledger.history()[-1]
 
     def resigned(bodies: list[dict[str, Any]]) -> None:
-        bodies[-1]["signature"] = key.sign(signed_text(last), MANIFESTS).armored().decode()
+        bodies[-1]["signature"] = key.sign(signed_text(last), MANIFESTS).to_armor().decode()
 
     rewritten(ledger.path, resigned)
     with pytest.raises(LedgerError, match=r"DP-LEDGER-002.*signature is none"):

@@ -151,7 +151,7 @@ def test_the_certificate_can_fail() -> None:
     for factor, within in ((1.0, True), (1 - 1e-6, False)):
         side = Fraction(law.upper * factor)
         loss = TruncatedLoss(Fraction(10), side, side, 1)
-        assert (Fraction(loss.told) <= Fraction(1, 10**6)) is within
+        assert (Fraction(loss.infinity_mass) <= Fraction(1, 10**6)) is within
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def test_two_arms() -> None:
     rule, n = PartitionSelection(scale=1.5, delta=0.05), 60_000
     wrong = PartitionSelection(scale=1.5, delta=0.06)
     units = np.repeat(np.arange(1, 7), n)
-    told = rule.selected(units, Keyed("told")).reshape(6, n).sum(axis=1)
+    told = rule.select(units, Keyed("told")).reshape(6, n).sum(axis=1)
     values = []
     for other in (rule, wrong):
         expected = np.array(law(other, 7)[1:])
@@ -118,9 +118,9 @@ def test_two_arms() -> None:
 def test_words_on_a_boundary_are_refined() -> None:
     rule = PartitionSelection(scale=1.0, delta=0.25)
     edge = 2**62  # U = 1/4, the chance of a key of one unit
-    assert not rule.selected(np.array([1]), Replay([edge], fill=7)).any()
-    assert rule.selected(np.array([1]), Replay([edge - 1], fill=7)).all()
-    assert not rule.selected(np.array([0]), Replay([0], fill=0)).any()
+    assert not rule.select(np.array([1]), Replay([edge], fill=7)).any()
+    assert rule.select(np.array([1]), Replay([edge - 1], fill=7)).all()
+    assert not rule.select(np.array([0]), Replay([0], fill=0)).any()
 
 
 def test_a_threshold_is_what_noise_alone_never_reaches() -> None:

@@ -13,7 +13,7 @@ from dprelease.errors import BudgetError
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.numerics.lattice import refine
-from dprelease.planning.calibration import priced
+from dprelease.planning.calibration import make_accounting_input
 from dprelease.privacy.accounting import epsilon_at
 from dprelease.privacy.event import Event
 from dprelease.privacy.unit import Move, Sensitivity
@@ -140,7 +140,7 @@ def test_the_claimed_loss_holds_on_all_pairs(values: int, scale: float) -> None:
 def test_several_answers_of_a_record_compose() -> None:
     """Below the sum of epsilons at a delta; and the sum without one."""
     law = RandomizedResponse(2.0, 4)
-    vectors = [priced(law, Sensitivity(1, (Move(1, 1),)))] * 12
+    vectors = [make_accounting_input(law, Sensitivity(1, (Move(1, 1),)))] * 12
     assert epsilon_at(vectors, 0) == pytest.approx(6.0)
     assert 1.0 < epsilon_at(vectors, 1e-6) < 6.0
 

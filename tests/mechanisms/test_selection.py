@@ -299,8 +299,8 @@ def test_the_fast_way_and_balls_agree() -> None:
             weights = [float(p) for p in choice.weights(scores.tolist())]
             mass = [w * n for w, n in zip(weights, lengths.tolist(), strict=True)]
             word = min(2**64 - 1, int(Fraction(mass[0]) / Fraction(sum(mass)) * 2**64))
-        fast = choice.decided(scores, lengths, word)
-        slow = choice.settled(scores, lengths, LazyUniform(Keyed(str(i)), word))
+        fast = choice.choose_by_word(scores, lengths, word)
+        slow = choice.choose_exactly(scores, lengths, LazyUniform(Keyed(str(i)), word))
         undecided += fast is None
         assert fast in (None, slow)
     assert 0 < undecided < 150

@@ -9,7 +9,7 @@ import pytest
 
 from dprelease.exact.results.true_table import ExactTable
 from dprelease.mechanisms.base import Mechanism
-from dprelease.noise.noised_vectors import _noised_chunks, perturbed
+from dprelease.noise.noised_vectors import _noised_chunks, perturb_in_batches
 from dprelease.numerics import lattice
 from dprelease.numerics.lattice import sample
 from dprelease.planning.plan import make_plan
@@ -68,7 +68,7 @@ def test_each_vector_gets_all_of_its_noise(epsilon: int, most: int) -> None:
     assert len(names) == 3
     true = np.array([0, 1, -1, 7, -(10**12)] * 100)
     exact = ExactTable("q", len(true), dict.fromkeys(names, true))
-    batches = list(perturbed(exact, columns, Keyed("all of it"), most))
+    batches = list(perturb_in_batches(exact, columns, Keyed("all of it"), most))
     stream = Keyed("all of it")
     for column in columns:
         name = column.measurement.name

@@ -16,7 +16,7 @@ from dprelease.exact.results.true_table import DenseProfile, ExactTable, Profile
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
-from dprelease.noise.noised_answers import answered
+from dprelease.noise.noised_answers import answer_query
 from dprelease.noise.quantile_tree import _Counter, read_at, tree_quantiles
 from dprelease.numerics.lattice import sample
 from dprelease.planning.plan import PlannedColumn, make_plan
@@ -69,7 +69,7 @@ def test_without_noise_it_is_exact() -> None:
     frame = pd.DataFrame({"x": np.arange(2000) ** 2 % 883 - 3, "k": np.arange(2000) % 3 == 0})
     asked = query(["k"])
     with Engine.open(asked.declared, frame) as engine:
-        found = answered(engine, [quiet(asked)], Keyed("none")).noisy.columns
+        found = answer_query(engine, [quiet(asked)], Keyed("none")).noisy.columns
     for cell, group in frame.groupby("k"):
         values = np.sort(group["x"].to_numpy())
         for i in range(1, 10):
@@ -140,7 +140,7 @@ def test_it_is_the_better_way_from_nine_on() -> None:
         total = 0.0
         for run in range(12):
             with Engine.open(asked.declared, frame) as engine:
-                noisy = answered(engine, plan.columns, Keyed(f"{way}{run}")).noisy.columns
+                noisy = answer_query(engine, plan.columns, Keyed(f"{way}{run}")).noisy.columns
             for i in range(1, 10):
                 name = f"d{i}" if way == "choices" else read_at("d1.tree", Fraction(i, 10))
                 rank = np.searchsorted(ordered, noisy[name][0], side="right")

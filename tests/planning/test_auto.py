@@ -194,7 +194,7 @@ def test_auto_takes_least_of_what_a_ledger_counts(budget: str) -> None:
     """No single mechanism has less error for the same charge; errors fall with its root."""
 
     def cost(plan: Plan) -> float:
-        return error(plan) * math.sqrt(rho_of([column.priced for column in plan.columns]))
+        return error(plan) * math.sqrt(rho_of([column.accounting_input for column in plan.columns]))
 
     for_rho = make_plan([query(4, "auto")], BUDGETS[budget], charged=Charged.RHO)
     assert for_rho.guarantee.epsilon <= make_plan([query(4, "auto")], BUDGETS[budget]).budget.amount

@@ -14,7 +14,7 @@ import yaml
 
 import dprelease
 from dprelease.errors import DpReleaseError
-from dprelease.planning.declaration_findings import declared
+from dprelease.planning.declaration_findings import load_declaration
 from dprelease.planning.families.family_errors import agreed_errors
 from dprelease.planning.plan import Plan
 from dprelease.planning.plan_charts import errors_by_budget
@@ -57,7 +57,7 @@ def made(
     }
     (tmp_path / "people.yaml").write_text(yaml.safe_dump(SCHEMA, sort_keys=False))
     (tmp_path / "release.yaml").write_text(yaml.safe_dump(release, sort_keys=False))
-    return declared(tmp_path / "release.yaml")
+    return load_declaration(tmp_path / "release.yaml")
 
 
 def errors_of(declaration: Declaration, plan: Plan, column: str = "n") -> dict[str, dict[str, Any]]:

@@ -13,7 +13,7 @@ import pytest
 import dprelease
 from dprelease.errors import DpReleaseError
 from dprelease.planning.families.family_shares import margins_of
-from dprelease.planning.families.least_budget import _limited
+from dprelease.planning.families.least_budget import _consistent_columns
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
 from dprelease.schema.load import Declaration
@@ -58,7 +58,7 @@ def parts(declaration: Declaration, plan: Plan) -> list[float]:
     """Return each margin of a target over the one that is asked for."""
     return [
         margin / float(moe)
-        for agreed, spec in _limited(declaration.spec, plan)
+        for agreed, spec in _consistent_columns(declaration.spec, plan)
         for _, margin, moe in margins_of(agreed, spec)
     ]
 

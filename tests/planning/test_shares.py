@@ -38,7 +38,9 @@ def plan_of(folder: Path, text: str) -> Plan:
 
 def alone(plan: Plan, *names: str, delta: str = "0") -> float:
     """Return what some columns cost together, by query.column."""
-    vectors = [c.priced for c in plan.columns if f"{c.query.name}.{c.measurement.name}" in names]
+    vectors = [
+        c.accounting_input for c in plan.columns if f"{c.query.name}.{c.measurement.name}" in names
+    ]
     assert len(vectors) == len(names)
     return epsilon_at(vectors, Fraction(delta))
 
@@ -117,16 +119,18 @@ queries:
     guarantee = plan.guarantee
     assert guarantee.rho is not None
     assert 0.1998 <= guarantee.rho <= 0.2
-    vectors = [column.priced for column in plan.columns]
+    vectors = [column.accounting_input for column in plan.columns]
     # Against the curve itself: it lies below everywhere, and comes near where it is largest.
     ratios = [renyi_of(vectors, 1 + 2.0**i) / (1 + 2.0**i) for i in range(-11, 11)]
     assert max(ratios) * (1 - 1e-9) <= guarantee.rho <= max(ratios) * 1.01
-    first = rho_of([plan.columns[0].priced])
+    first = rho_of([plan.columns[0].accounting_input])
     assert 0.04995 <= first <= 0.05
     assert guarantee.accountant == "zcdp"
     assert guarantee.delta == Fraction(1, 10**8)
     # Composing loss distributions is never worse than converting rho.
-    assert guarantee.epsilon <= epsilon_at([c.priced for c in plan.columns], guarantee.delta)
+    assert guarantee.epsilon <= epsilon_at(
+        [c.accounting_input for c in plan.columns], guarantee.delta
+    )
 
 
 def test_accuracy_without_a_budget(tmp_path: Path) -> None:
@@ -151,7 +155,7 @@ queries:
         assert type(law)(law.scale * 1.02).half_width(confidence) > float(column.margin(confidence))
     assert plan.guarantee.epsilon > 0
     assert plan.guarantee.epsilon == epsilon_at(
-        [c.priced for c in plan.columns], Fraction(1, 10**9)
+        [c.accounting_input for c in plan.columns], Fraction(1, 10**9)
     )
 
 
@@ -195,7 +199,7 @@ queries:
 def test_a_plan_says_all_that_it_promises(tmp_path: Path) -> None:
     """Every definition agrees with its own accountant, and an attacker's errors with epsilon."""
     plan = plan_of(tmp_path, "budget: {epsilon: 1, delta: 1e-6}\n" + TWO_TABLES % ("", ""))
-    vectors = [column.priced for column in plan.columns]
+    vectors = [column.accounting_input for column in plan.columns]
     found = plan.to_json()["definitions"]
     assert found["rho"] == pytest.approx(
         max(renyi_of(vectors, 1 + 2.0**i) / (1 + 2.0**i) for i in range(-11, 11)), rel=1e-2

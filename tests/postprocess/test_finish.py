@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dprelease
-from dprelease.postprocess.finishing import finished
+from dprelease.postprocess.finishing import post_process
 from dprelease.query.post import PostProcessing
 from tests.release.build import RELEASE, publish, write
 
@@ -32,7 +32,7 @@ def test_values(values: list[int], base: int, non_negative: bool, below: int | N
     steps = np.array(values, dtype=np.int64)
     threshold = None if below is None else Fraction(below)
     post = PostProcessing(threshold, non_negative, Fraction(base))
-    found, empty = finished(steps, post, Fraction(1))
+    found, empty = post_process(steps, post, Fraction(1))
     for i, value in enumerate(values):
         kept = max(value, 0) if non_negative else value
         size = (abs(kept) + base // 2) // base * base

@@ -51,7 +51,7 @@ grids = st.builds(
 @given(grids, grids)
 def test_convolution_is_the_rational_one(one: Grid, other: Grid) -> None:
     """Each mass within the stated relative error, down to the smallest."""
-    found = one.composed(other)
+    found = one.compose(other)
     exact = product(exactly(one), exactly(other))
     masses = exactly(found)
     for point, mass in exact.items():
@@ -126,14 +126,14 @@ def test_epsilon_spends_delta_and_never_more(grid: Grid, delta: float) -> None:
 
 def test_losses_beyond_the_floats_are_infinite() -> None:
     far = Grid(1.0, -400, np.array([0.5] + [0.0] * 799 + [0.5]), 0.0)
-    both = far.composed(far)
+    both = far.compose(far)
     assert both.last <= 600
     assert both.first >= -600
     assert both.infinite == pytest.approx(0.25)
     assert float(np.sum(both.probabilities)) == pytest.approx(0.75)
     nothing = Grid(1.0, 500, np.array([1.0]), 0.0)
-    assert nothing.composed(nothing).infinite >= 1.0
-    assert nothing.composed(nothing).epsilon(0.5) == math.inf
+    assert nothing.compose(nothing).infinite >= 1.0
+    assert nothing.compose(nothing).epsilon(0.5) == math.inf
 
 
 def randomized_response(epsilon: float, width: float) -> Grid:
@@ -169,7 +169,7 @@ def test_long_laws_are_put_on_coarser_grids_and_cost_little() -> None:
     composer = Composer(1e-20)
     fine = bit
     for _ in range(63):
-        fine = fine.composed(bit)
+        fine = fine.compose(bit)
     found = composer.power(bit, 64)
     assert len(found.probabilities) <= LONGEST < len(fine.probabilities)
     for delta in (1e-3, 1e-6, 1e-9, 1e-12):

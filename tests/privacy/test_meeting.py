@@ -10,7 +10,7 @@ import pytest
 
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
-from dprelease.planning.calibration import priced
+from dprelease.planning.calibration import make_accounting_input
 from dprelease.privacy.accounting import epsilon_at, pure_epsilon
 from dprelease.privacy.event import Event
 from dprelease.privacy.priced import Priced
@@ -66,11 +66,11 @@ def test_no_way_to_meet_costs_more(named: tuple[str, float], fine: Sensitivity, 
     """The claim is held against the price of every pattern of shifts that can be."""
     claim = fine.over(1000, most)
     law = of(*named, claim)
-    claimed = priced(law, claim)
+    claimed = make_accounting_input(law, claim)
     pure, rho = pure_epsilon([claimed]), rho_of([claimed])
     reached = 0.0
     for shifts in changes(fine, most):
-        cells = [priced(law, Sensitivity(1, (Move(shift, 1),))) for shift in shifts]
+        cells = [make_accounting_input(law, Sensitivity(1, (Move(shift, 1),))) for shift in shifts]
         assert sum(shifts) <= claim.l1
         assert sum(shift**2 for shift in shifts) <= claim.l2_squared
         assert max(shifts) <= claim.largest_shift
@@ -102,8 +102,8 @@ def test_what_is_not_known_has_no_price() -> None:
     """A law of thin tails whose vectors don't follow from a norm; and none is made by hand."""
     coarse = Sensitivity(2, (Move(1, 1),)).over(10, 2)
     law = of("offset_symmetric_gaussian", 9.0, coarse)
-    assert epsilon_at([priced(law, coarse)], DELTAS[0]) == math.inf
-    assert rho_of([priced(law, coarse)]) == math.inf
+    assert epsilon_at([make_accounting_input(law, coarse)], DELTAS[0]) == math.inf
+    assert rho_of([make_accounting_input(law, coarse)]) == math.inf
     with pytest.raises(ValueError, match="different cells"):
         Priced(law, law.losses, coarse)
 
@@ -111,11 +111,11 @@ def test_what_is_not_known_has_no_price() -> None:
 def test_beside_noise_without_curves() -> None:
     """Losses that have no Rényi divergence are composed by themselves."""
     coarse, one = Sensitivity(2, (Move(1, 1),)).over(10, 2), Sensitivity(1, (Move(1, 1),))
-    vectors = [priced(of("discrete_gaussian", 9.0, coarse), coarse)]
+    vectors = [make_accounting_input(of("discrete_gaussian", 9.0, coarse), coarse)]
     delta = DELTAS[0]
     alone = epsilon_at(vectors, delta)
     law = registry.get("truncated_laplace").design(30.0, one, None, delta="1e-8")
-    cut = priced(law, one)
+    cut = make_accounting_input(law, one)
     assert rho_of([cut]) == math.inf
     together = epsilon_at([*vectors, cut], delta)
     assert alone < together < math.inf
@@ -126,14 +126,14 @@ def test_beside_noise_without_curves() -> None:
 def test_a_little_by_curves_leaves_the_rest_its_sharper_price(scale: float) -> None:
     """Eight Laplace answers, and one vector that is priced by divergences, dear or cheap."""
     coarse, eight = Sensitivity(2, (Move(1, 1),)).over(10, 2), Sensitivity(8, (Move(1, 1),))
-    laplace = priced(of("discrete_laplace", 4.0, eight), eight)
-    curve = priced(of("discrete_gaussian", scale, coarse), coarse)
+    laplace = make_accounting_input(of("discrete_laplace", 4.0, eight), eight)
+    curve = make_accounting_input(of("discrete_gaussian", scale, coarse), coarse)
     delta = DELTAS[0]
     rest, price = epsilon_at([laplace], delta), epsilon_at([laplace, curve], delta)
     assert rest <= price <= zcdp_epsilon(rho_of([laplace, curve]), float(delta))
     # Never below what the same noise costs where no parts meet, each in a cell of its own.
     fine = Sensitivity(2, (Move(1, 1),))
-    apart = priced(of("discrete_gaussian", scale, fine), fine)
+    apart = make_accounting_input(of("discrete_gaussian", scale, fine), fine)
     assert epsilon_at([laplace, apart], delta) * (1 - 2e-3) <= price
     if scale > 1000:
         assert price < rest * 1.02 < zcdp_epsilon(rho_of([laplace, curve]), float(delta))
@@ -148,5 +148,5 @@ def test_events_are_read_back_and_never_too_cheap(fine: Sensitivity) -> None:
     assert Event.from_json(record) == event
     # Whoever does not know of meeting prices parts that touch different cells.
     del record["sensitivity"]["meeting"]
-    known = priced(law, Event.from_json(record).sensitivity)
-    assert rho_of([known]) >= rho_of([priced(law, coarse)]) * (1 - 1e-12)
+    known = make_accounting_input(law, Event.from_json(record).sensitivity)
+    assert rho_of([known]) >= rho_of([make_accounting_input(law, coarse)]) * (1 - 1e-12)

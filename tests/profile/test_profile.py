@@ -78,7 +78,7 @@ def test_every_row_is_accounted_for(tmp_path: Path) -> None:
     assert told.keys == {"city": 2, "sex": 2}
     assert told.no_id == 1
     assert told.bounded == 1 + 2  # a second row of a in one cell, and two of four cells of a
-    assert told.counted == 15 - 3 - 3 - 1 - 3
+    assert told.remaining_rows == 15 - 3 - 3 - 1 - 3
     assert told.unread == {"person": 0, "city": 0, "sex": 0, "age": 1, "cost": 1}
     assert told.low == {"cost": 1, "age": 0}
     assert told.high == {"cost": 2, "age": 1}
@@ -109,7 +109,7 @@ def test_joined_rows_and_keys_that_are_found(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("HOW", found))
     (told,) = profile_of(read_declaration(path), {}).losses
     assert (told.asked, told.keys, told.no_cell) == (5, {"city": 2}, 2)  # one is not declared
-    assert (told.bounded, told.counted) == (None, 3)
+    assert (told.bounded, told.remaining_rows) == (None, 3)
     stays = SCHEMA.replace("table: visits", "table: stays").replace("visits.csv", "stays.csv")
     (tmp_path / "stays.yaml").write_text(
         re.sub("  (city|sex|age|cost): .*\n", "", stays) + "  night: {type: integer}\n"
@@ -120,7 +120,7 @@ def test_joined_rows_and_keys_that_are_found(tmp_path: Path) -> None:
         release.replace("[visits.yaml]", "[visits.yaml, stays.yaml]").replace("HOW", joined)
     )
     (told,) = profile_of(read_declaration(path), {}).losses
-    assert (told.rows, told.asked, told.bounded, told.counted) == (5, 7, 2, 5)
+    assert (told.rows, told.asked, told.bounded, told.remaining_rows) == (5, 7, 2, 5)
 
 
 def slow(frame: pd.DataFrame, max_groups: int, max_rows: int) -> int:
@@ -287,7 +287,7 @@ def test_what_fails_leaves_no_file(tmp_path: Path) -> None:
 
 def test_nothing_is_charged_or_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path, release=RELEASE + "ledger: ledger.sqlite\n")
-    monkeypatch.setattr(Ledger, "reserved", lambda *_: pytest.fail("it was charged"))
+    monkeypatch.setattr(Ledger, "reserve_for_block", lambda *_: pytest.fail("it was charged"))
     before = sorted(tmp_path.rglob("*"))
     assert invoked(str(path), "--i-may-see-it").exit_code == 0
     assert sorted(tmp_path.rglob("*")) == before
@@ -331,4 +331,4 @@ def test_a_release_is_the_same_after_a_look(tmp_path: Path) -> None:
     (told,) = profile_of(read_declaration(path), {}).losses
     folder = run(read_declaration(path))
     frame: Any = pd.read_parquet(folder / "by_city.parquet")
-    assert abs(frame["n"].sum() - told.counted) <= 3
+    assert abs(frame["n"].sum() - told.remaining_rows) <= 3

@@ -204,4 +204,4 @@ def test_names_are_checked_that_are_published(spec: dict[str, Any]) -> None:
         return
     query = ask(declare(COLUMNS), {"c": spec})
     names = [name for column in query.columns for name, _ in published_types(query, column)]
-    assert names == ColumnSpec.model_validate(spec).published("c")
+    assert names == ColumnSpec.model_validate(spec).published_names("c")

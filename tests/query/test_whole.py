@@ -14,7 +14,7 @@ import sqlglot
 from sqlglot import exp
 
 from dprelease.errors import Place, QueryError
-from dprelease.exact.post_view import computed
+from dprelease.exact.post_view import run_statement
 from dprelease.query.expressions.predicate import parse_predicate
 from dprelease.query.expressions.whole import KNOWN, unread
 from dprelease.query.select import NOISED, select
@@ -184,7 +184,7 @@ def test_what_has_no_number_is_missing(computation: str) -> None:
 
     def answered(more: str = "") -> list[dict[str, Any]]:
         view = select(f"{asked} {more}", {"people": TABLE}).view
-        return computed(noised, view, NOISED).to_pylist()
+        return run_statement(noised, view, NOISED).to_pylist()
 
     found = [row["x"] for row in answered()]
     if "ROUND" not in computation:
@@ -212,7 +212,7 @@ def test_arithmetic_may_be_nested_as_deeply_as_is_allowed() -> None:
         nested = f"(1 / {nested})"
     view = select(f"SELECT COUNT(*) AS n, {nested} AS x FROM people", {"people": TABLE}).view
     noised = pa.table({"n": [2, 0]})
-    assert computed(noised, view, NOISED).column("x").to_pylist() == [2.0, None]
+    assert run_statement(noised, view, NOISED).column("x").to_pylist() == [2.0, None]
 
 
 @pytest.mark.parametrize(

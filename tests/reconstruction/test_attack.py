@@ -14,15 +14,15 @@ from typer.testing import CliRunner
 import dprelease
 from dprelease.cli import app
 from dprelease.documents import manifest
-from dprelease.documents.json_schemas import rendered
+from dprelease.documents.json_schemas import render_schema
 from dprelease.documents.outcomes.attack_outcome import FORMS, AttackOutcome, FormOutcome
 from dprelease.errors import DeclarationError, DpReleaseError, VerificationError
 from dprelease.numerics.lattice import Integers
 from dprelease.reconstruction.attack import Asked, attack
 from dprelease.reconstruction.counted_tables import counted_tables
-from dprelease.reconstruction.opened_rehearsal import opened
+from dprelease.reconstruction.opened_rehearsal import open_rehearsal
 from dprelease.reconstruction.record_combinations import combinations_of
-from dprelease.reconstruction.swapped import Free, swapped
+from dprelease.reconstruction.swapped import Free, swap_areas
 from dprelease.reconstruction.true_counts import true_counts
 from dprelease.rehearsal.draws import Draws
 from dprelease.rehearsal.run import rehearse
@@ -179,12 +179,12 @@ def test_keys_of_every_kind_have_the_cells_that_the_engine_finds(tmp_path: Path)
     """Texts with stand-ins, areas, bands, whole numbers, days, truth values; missing ones in all."""
     declaration = read_declaration(write(tmp_path, KINDS))
     made = rehearse(declaration, rows={"visits": 300, "homes": 50}, bits=Keyed("kinds"))
-    found = counted_tables(opened(made).families)
+    found = counted_tables(open_rehearsal(made).families)
     assert {name: why.split()[1] for name, why in found.left_out.items()} == {
         "spent": "has", "adults": "counts", "rooms": "counts",
     }  # fmt: skip
     combinations = combinations_of(found.used)
-    true = true_counts(opened(made), found.used, combinations)
+    true = true_counts(open_rehearsal(made), found.used, combinations)
     people = pq.read_table(made / "truth/people/visits.parquet").to_pandas()
     people = people[people["person"].notna()]
     inside = people[["city", "age", "day", "sex", "insured"]].notna()
@@ -232,7 +232,7 @@ def test_a_truth_of_other_people_is_refused(tmp_path: Path) -> None:
     (told,) = record["rehearsal"]["stand_ins"]
     told["sha256"] = manifest.sha256(public.read_bytes())
     del record["digest"]
-    (made / "manifest.json").write_bytes(manifest.canonical(manifest.sealed(record)))
+    (made / "manifest.json").write_bytes(manifest.canonical(manifest.with_digest(record)))
     with pytest.raises(VerificationError) as caught:
         attack(made, on=public)
     assert caught.value.code == "DP-ATTACK-004"
@@ -295,7 +295,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     answer = json.loads(done.stdout)
     assert answer == json.loads(file.read_text())
-    Draft202012Validator(json.loads(rendered("attack"))).validate(answer)
+    Draft202012Validator(json.loads(render_schema("attack"))).validate(answer)
     again = CliRunner().invoke(app, [*words, "--output", str(file)])
     assert (again.exit_code, "DP-OUTPUT-014" in again.stderr) == (2, True)
     shown = CliRunner().invoke(app, [*words, "--wide"], env={"COLUMNS": "200"})
@@ -308,7 +308,7 @@ def test_the_command(tmp_path: Path) -> None:
 def test_swaps_move_records_and_change_nothing_else(tmp_path: Path) -> None:
     _, combinations = worlds.tables(worlds.write(tmp_path))
     records = np.array([9, 1, 4, 3, 5, 2, 7, 1])
-    moved = swapped(records, combinations, 0, 0.5, Draws(Keyed("swaps")))
+    moved = swap_areas(records, combinations, 0, 0.5, Draws(Keyed("swaps")))
     assert moved.sum() == records.sum()
     assert not np.array_equal(moved, records)
     for columns in ((0,), (1, 2)):  # each area has as many people, and nobody another attribute
@@ -319,7 +319,7 @@ def test_swaps_move_records_and_change_nothing_else(tmp_path: Path) -> None:
     assert by_sex == [
         records[(combinations.values[:, :2] == v).all(axis=1)].sum() for v in ([0, 0], [1, 1])
     ]
-    still = swapped(records, combinations, 0, 0.0, Draws(Keyed("swaps")))
+    still = swap_areas(records, combinations, 0, 0.0, Draws(Keyed("swaps")))
     assert np.array_equal(still, records)
 
 
@@ -369,7 +369,7 @@ def test_invariants_are_known_to_the_attacker_as_they_are(tmp_path: Path) -> Non
     found = attack(made, Asked(seconds=100, forms=["noised"]), bits=Keyed("attack"))
     assert "agree_state" in found.tables
     truth = pq.read_table(made / "truth/tables/agree_state.parquet").to_pandas()
-    tables = counted_tables(opened(made).families)
+    tables = counted_tables(open_rehearsal(made).families)
     (states,) = (one for one in tables.used if one.name == "agree_state")
     assert states.law is None
-    assert states.published(made).tolist() == truth["true_n"].tolist()
+    assert states.read_published(made).tolist() == truth["true_n"].tolist()

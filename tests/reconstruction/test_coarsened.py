@@ -9,8 +9,8 @@ from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.reconstruction.coarsened import (
     doubly_suppressed,
     randomly_rounded,
-    rounded,
-    suppressed,
+    round_counts,
+    suppress_small_counts,
 )
 from dprelease.rehearsal.draws import Draws
 from tests.replay import Keyed, Replay
@@ -21,9 +21,9 @@ COUNTS = np.arange(31)
 def test_every_count_is_within_what_is_told_of_it() -> None:
     keys = KeySpace((Key("a", "integer", range(31)),))
     forms = [
-        rounded(COUNTS),
+        round_counts(COUNTS),
         randomly_rounded(COUNTS, Draws(Keyed("rounded"))),
-        suppressed(COUNTS),
+        suppress_small_counts(COUNTS),
         doubly_suppressed(COUNTS, keys),
     ]
     for told in forms:

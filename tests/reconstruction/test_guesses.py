@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dprelease.reconstruction.guesses import apportioned, expected_rates, guessed
+from dprelease.reconstruction.guesses import apportion, expected_rates, guess_records
 from dprelease.reconstruction.scored import baseline
 from dprelease.reconstruction.told_cells import exactly
 from tests.reconstruction import worlds
@@ -21,7 +21,7 @@ def test_what_is_guessed_is_the_mean_of_all_draws(tmp_path: Path) -> None:
     """Expected right records exactly; their variance from above; those alone."""
     _, combinations = worlds.tables(worlds.write(tmp_path))
     block = np.arange(8)
-    found = guessed(combinations, block, RECORDS)
+    found = guess_records(combinations, block, RECORDS)
     total = int(RECORDS.sum())
     parts = np.ones(8)
     for i in range(3):
@@ -41,7 +41,7 @@ def test_what_is_guessed_is_the_mean_of_all_draws(tmp_path: Path) -> None:
     variance = squares - means**2
     assert variance <= told.deviation**2 * (1 + 1e-12)
     assert told.deviation**2 < 2 * variance  # a bound that says something
-    assert told.apportioned == np.minimum(apportioned(total * parts, total), RECORDS).sum()
+    assert told.apportioned == np.minimum(apportion(total * parts, total), RECORDS).sum()
 
 
 def test_exact_marginals_are_what_the_tables_say(tmp_path: Path) -> None:
@@ -61,6 +61,6 @@ def test_exact_marginals_are_what_the_tables_say(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("expected", "total"), [([0.5, 0.6, 0.9], 2), ([1.5, 2.5], 4), ([], 0)])
 def test_apportioned_numbers_have_their_sum(expected: list[float], total: int) -> None:
-    held = apportioned(np.array(expected), total)
+    held = apportion(np.array(expected), total)
     assert held.sum() == total
     assert (np.abs(held - expected) < 1).all()

@@ -15,10 +15,10 @@ from dprelease.reconstruction.certain_records import certain_records
 from dprelease.reconstruction.coarsened import (
     doubly_suppressed,
     randomly_rounded,
-    rounded,
-    suppressed,
+    round_counts,
+    suppress_small_counts,
 )
-from dprelease.reconstruction.noised_cells import falling, noised
+from dprelease.reconstruction.noised_cells import falling, likelihoods_from_noise
 from dprelease.reconstruction.programs import STARTS, Program, _units, likeliest, program
 from dprelease.reconstruction.told_cells import ToldCells, exactly
 from dprelease.rehearsal.draws import Draws
@@ -43,8 +43,8 @@ def told(form: str, query: object, cells: np.ndarray) -> ToldCells:
         return doubly_suppressed(cells, query.keys)  # type: ignore[attr-defined]
     forms = {
         "exact": lambda c: exactly(c.astype(float)),
-        "rounded": rounded,
-        "suppressed": suppressed,
+        "rounded": round_counts,
+        "suppressed": suppress_small_counts,
     }
     return forms[form](cells)
 
@@ -114,7 +114,7 @@ def test_the_likeliest_people_behind_noise(tmp_path: Path, epsilon: float) -> No
     for one in found.used:
         assert isinstance(one.law, Mechanism)
         published = counted[one.name] + shifts.integers(-1, 2, len(counted[one.name]))
-        held[one.name] = noised(published.astype(float), one.law, NOTHING)
+        held[one.name] = likelihoods_from_noise(published.astype(float), one.law, NOTHING)
     wanted = program(combinations, np.arange(8), found.used, held, 8.0)
     solved = likeliest(wanted, LOGS, 100.0, gap=0.0)
     every = worlds.grid(2, 8)

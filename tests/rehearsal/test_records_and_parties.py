@@ -20,7 +20,7 @@ import dprelease
 from dprelease.cli import app
 from dprelease.cli.rehearsal_command import error_words
 from dprelease.documents import manifest
-from dprelease.documents.rehearsal_manifest import ERRORS, FORMATS, NOTE, NOTED, released
+from dprelease.documents.rehearsal_manifest import ERRORS, FORMATS, NOTE, NOTED, manifest_of_release
 from dprelease.errors import DeclarationError, DpReleaseError
 from dprelease.query.local_records import resolve_records
 from dprelease.rehearsal.dealt import dealt_to
@@ -132,13 +132,13 @@ def test_the_mark_can_not_be_dropped_unnoticed(made: Made, kind: str, tmp_path: 
     """A manifest written anew as a release's is found by the files, which say what they are."""
     folder = copied(made, kind, tmp_path)
     record = json.loads((folder / "manifest.json").read_text())
-    plain = released(record)
+    plain = manifest_of_release(record)
     if kind == "parties":  # as party 1 would write it
         plain |= {"party": 1}
         for file in plain["files"]:
             file["sha256"] = manifest.sha256((folder / "parties/1" / file["name"]).read_bytes())
             (folder / file["name"]).write_bytes((folder / "parties/1" / file["name"]).read_bytes())
-    sealed = manifest.sealed({n: v for n, v in plain.items() if n != "digest"})
+    sealed = manifest.with_digest({n: v for n, v in plain.items() if n != "digest"})
     (folder / "manifest.json").write_bytes(manifest.canonical(sealed))
     codes = {finding.code for finding in dprelease.verify(folder).findings}
     assert {"DP-VERIFY-005", "DP-VERIFY-006"} <= codes
@@ -351,7 +351,7 @@ def test_what_is_said_of_the_truth_is_checked(
     for file in (*told["truth"], *told.get("messages", ()), *record["files"]):
         file["sha256"] = manifest.sha256((folder / file["name"]).read_bytes())
     plain = {n: v for n, v in record.items() if n != "digest"}
-    (folder / "manifest.json").write_bytes(manifest.canonical(manifest.sealed(plain)))
+    (folder / "manifest.json").write_bytes(manifest.canonical(manifest.with_digest(plain)))
     findings = dprelease.verify(folder, rehearsal=True).findings
     assert {finding.code for finding in findings} == {"DP-VERIFY-021"}
     assert any(problem in finding.cause for finding in findings)

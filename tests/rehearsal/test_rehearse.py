@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import dprelease
 from dprelease.cli import app
 from dprelease.documents import manifest
-from dprelease.documents.rehearsal_manifest import ERRORS, NOTE, NOTED, released
+from dprelease.documents.rehearsal_manifest import ERRORS, NOTE, NOTED, manifest_of_release
 from dprelease.errors import DeclarationError, DpReleaseError, OutputError, VerificationError
 from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger
@@ -285,13 +285,13 @@ def test_a_release_is_no_rehearsal(tmp_path: Path) -> None:
 
 
 def rewritten(folder: Path, record: dict[str, Any]) -> None:
-    (folder / "manifest.json").write_bytes(manifest.canonical(manifest.sealed(record)))
+    (folder / "manifest.json").write_bytes(manifest.canonical(manifest.with_digest(record)))
 
 
 def test_the_mark_can_not_be_dropped_unnoticed(tmp_path: Path) -> None:
     """A manifest written anew as a release's, with or without the truth beside it, is found."""
     folder = rehearse(read_declaration(write(tmp_path, SMALL)), rows={"homes": 100})
-    record = released(json.loads((folder / "manifest.json").read_text()))
+    record = manifest_of_release(json.loads((folder / "manifest.json").read_text()))
     rewritten(folder, {n: v for n, v in record.items() if n != "digest"})
     codes = {f.code for f in dprelease.verify(folder).findings}
     assert codes == {"DP-VERIFY-005", "DP-VERIFY-006"}

@@ -15,7 +15,7 @@ import pytest
 from dprelease.errors import LedgerError, OutputError, RunState, State
 from dprelease.ledger.ledger import Ledger
 from dprelease.release import folder
-from dprelease.release.folder import claimed
+from dprelease.release.folder import claim_target
 from dprelease.release.replaceable import MANIFEST
 from dprelease.release.runs import family_run
 from dprelease.release.runs.pipeline import run
@@ -83,19 +83,19 @@ def test_six_runs_at_once(overwrite: bool, tmp_path: Path) -> None:
 
 def test_a_target_is_claimed_until_the_run_has_ended(tmp_path: Path) -> None:
     target, state = tmp_path / "out", RunState()
-    with claimed(target, True, state):
+    with claim_target(target, True, state):
         found: list[str] = []
 
         def another() -> None:
-            with pytest.raises(OutputError) as caught, claimed(target, True, RunState()):
+            with pytest.raises(OutputError) as caught, claim_target(target, True, RunState()):
                 pass
             found.append(f"{caught.value.code} {caught.value.state.name}")
 
         processes.in_threads([another])
         assert found == ["DP-OUTPUT-006 NOTHING"]
-        with claimed(tmp_path / "other", False, RunState()):
+        with claim_target(tmp_path / "other", False, RunState()):
             pass
-    with claimed(target, False, state):
+    with claim_target(target, False, state):
         pass
     assert list(tmp_path.iterdir()) == []
 
@@ -129,7 +129,7 @@ def test_what_appears_during_a_run_is_not_replaced(
         return real(*given)
 
     if not known:
-        monkeypatch.setattr(renaming, "_renamed", lambda *_: False)
+        monkeypatch.setattr(renaming, "_rename_with_flags", lambda *_: False)
     monkeypatch.setattr(family_run, "write_pieces", late)
     declaration = read_declaration(write(tmp_path))
     with pytest.raises(OutputError, match="DP-OUTPUT-001") as caught:
@@ -162,9 +162,9 @@ def test_an_overwrite_happens_wholly_or_not_at_all(
         return wrapped
 
     if known:
-        monkeypatch.setattr(renaming, "_renamed", failing(renaming._renamed))
+        monkeypatch.setattr(renaming, "_rename_with_flags", failing(renaming._rename_with_flags))
     else:
-        monkeypatch.setattr(renaming, "_renamed", lambda *_: False)
+        monkeypatch.setattr(renaming, "_rename_with_flags", lambda *_: False)
         monkeypatch.setattr(Path, "rename", failing(Path.rename))
     problem: OutputError | None = None
     try:
@@ -231,7 +231,7 @@ def test_an_old_release_that_waits_is_kept_if_something_else_took_its_place(tmp_
     target, aside = tmp_path / "people", tmp_path / ".people.dprelease-replaced"
     put_release(aside)
     put_folder(target)
-    with pytest.raises(OutputError, match="DP-OUTPUT-003"), claimed(target, True, RunState()):
+    with pytest.raises(OutputError, match="DP-OUTPUT-003"), claim_target(target, True, RunState()):
         pass
     assert (aside / MANIFEST).exists()
 
@@ -252,11 +252,11 @@ def test_names_that_look_like_patterns(name: str, tmp_path: Path) -> None:
     """What is swept for one target is never another one's."""
     other = tmp_path / ".x.dprelease-staging-1"
     other.mkdir()
-    with claimed(tmp_path / name, False, RunState()) as claim:
+    with claim_target(tmp_path / name, False, RunState()) as claim:
         assert claim.folder.is_dir()
         left = tmp_path / f".{name}.dprelease-staging-9"
         left.mkdir()
-    with claimed(tmp_path / name, False, RunState()):
+    with claim_target(tmp_path / name, False, RunState()):
         assert not left.exists()
     assert list(tmp_path.iterdir()) == [other]
 
@@ -334,7 +334,7 @@ def test_a_folder_that_another_run_makes_meanwhile(
         make(path, *words, **named)
 
     monkeypatch.setattr(Path, "mkdir", raced)
-    with claimed(tmp_path / "a/b/out", False, RunState()):
+    with claim_target(tmp_path / "a/b/out", False, RunState()):
         pass
     assert [folder for folder, _ in calls] == [tmp_path, tmp_path / "a"]
 
@@ -344,7 +344,7 @@ def test_a_file_where_a_folder_would_be(tmp_path: Path) -> None:
     for spelled in ("a/out", "a/b/out"):
         with (
             pytest.raises(OutputError, match="DP-OUTPUT-002"),
-            claimed(tmp_path / spelled, False, RunState()),
+            claim_target(tmp_path / spelled, False, RunState()),
         ):
             pass
     assert (tmp_path / "a").read_text() == "mine"
@@ -382,7 +382,7 @@ def test_what_is_no_folder_is_told_as_that(tmp_path: Path) -> None:
         target = tmp_path / parent / "x"
         with (
             pytest.raises(OutputError, match="DP-OUTPUT-002") as caught,
-            claimed(target, False, RunState()),
+            claim_target(target, False, RunState()),
         ):
             pass
         assert caught.value.cause == f"'x' can't be written: {words}."

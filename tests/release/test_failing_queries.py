@@ -94,12 +94,12 @@ def its_group(patch: pytest.MonkeyPatch, name: str, failure: BaseException) -> N
 
 def its_noise(patch: pytest.MonkeyPatch, name: str, failure: BaseException) -> None:
     """The noise fails after the true numbers are there."""
-    whole = noised_answers.perturbed
+    whole = noised_answers.perturb_in_batches
 
     def fails(exact: Any, *given: Any) -> Any:
         return raising(failure) if exact.name == name else whole(exact, *given)
 
-    patch.setattr(noised_answers, "perturbed", fails)
+    patch.setattr(noised_answers, "perturb_in_batches", fails)
 
 
 def its_file(patch: pytest.MonkeyPatch, name: str, failure: BaseException) -> None:

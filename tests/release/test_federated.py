@@ -323,7 +323,7 @@ def test_forged_manifests(
     path = copy / manifest.NAME
     record = json.loads(path.read_text())
     change(record)
-    path.write_bytes(manifest.canonical(manifest.sealed(record)))
+    path.write_bytes(manifest.canonical(manifest.with_digest(record)))
     assert code in codes(verify(copy))
 
 
@@ -346,7 +346,7 @@ def test_less_noise_with_numbers_that_fit_is_found_by_its_price(
     (query,) = resolve_federated(declaration_from_texts(declared["texts"], declared["release"]))
     column = ShareColumn(query, query.measurements[0], share, held["refined"], held["chosen_by"])
     record["measurements"][0] = measurement(column, 4)
-    path.write_bytes(manifest.canonical(manifest.sealed(record)))
+    path.write_bytes(manifest.canonical(manifest.with_digest(record)))
     assert codes(verify(copy)) == {"DP-VERIFY-008"}
 
 

@@ -255,7 +255,7 @@ def test_an_invariant_has_no_finite_price(tmp_path: Path) -> None:
     """A price that forgets to leave invariants out refuses the release."""
     _, plan = prepare(declared(tmp_path, **asked("states")))
     (exact,) = plan.of_query("pop_state")
-    assert plan.budget.price([exact.priced]) == float("inf")
+    assert plan.budget.price([exact.accounting_input]) == float("inf")
     assert plan.alone().count(float("inf")) == 2
     assert isinstance(exact.mechanism, Mechanism)
     assert exact.mechanism.moments_above == (Fraction(0), Fraction(0))

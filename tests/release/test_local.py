@@ -240,7 +240,7 @@ def forge(folder: Path, change: Callable[[dict[str, Any]], None]) -> set[str]:
     path = folder / manifest.NAME
     record = json.loads(path.read_text())
     change(record)
-    path.write_bytes(manifest.canonical(manifest.sealed(record)))
+    path.write_bytes(manifest.canonical(manifest.with_digest(record)))
     return codes(verify(folder))
 
 

@@ -53,7 +53,9 @@ def test_tables(tmp_path: Path, query: str, expected: dict[str, int]) -> None:
     found = release(tmp_path, query)
     plan = found.plan()
     assert shapes(plan) == expected
-    prices = {epsilon_at([column.priced], plan.guarantee.delta) for column in plan.columns}
+    prices = {
+        epsilon_at([column.accounting_input], plan.guarantee.delta) for column in plan.columns
+    }
     assert len(prices) == 1  # equal shares of one budget
     assert 89.9 < plan.guarantee.epsilon <= 90
     published = found.run()

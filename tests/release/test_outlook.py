@@ -120,12 +120,12 @@ def test_as_many_fit_as_the_plan_says(
     before = len(held.history())
     told = only(found)
     assert len(held.history()) == before  # a plan charges nothing
-    assert told.left == held.state().left(TABLE)
+    assert told.left == held.state().remaining_budget(TABLE)
     kept = held.path.read_bytes()
     assert paid(tmp_path, held) == told.fits
     if told.takes_all:
         assert (told.fits, has_paid) == (1, False)
-        assert held.state().left(TABLE) == 0
+        assert held.state().remaining_budget(TABLE) == 0
     if told.cheaper is not None:
         held.path.write_bytes(kept)
         less = only(release(tmp_path, budget, told.cheaper.mechanism))

@@ -23,7 +23,7 @@ from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
 from dprelease.noise.noise_shares import messages
 from dprelease.numerics import stable
 from dprelease.numerics.lattice import LIMIT, sample
-from dprelease.planning.calibration import priced
+from dprelease.planning.calibration import make_accounting_input
 from dprelease.planning.federated_plan import FederatedPlan, ShareColumn, prepare_federated
 from dprelease.planning.guarantees import guarantee_of
 from dprelease.privacy.losses.stable import largest_loss
@@ -293,7 +293,7 @@ def test_a_message_alone_costs_what_its_share_costs(tmp_path: Path) -> None:
             held, moves=tuple(replace(m, shift=m.shift * share.refined) for m in held.moves)
         )
 
-    vectors = [priced(share.law, fine(share)) for share in plan.shares]
+    vectors = [make_accounting_input(share.law, fine(share)) for share in plan.shares]
     alone = guarantee_of(vectors, budget)
     one = plan.trusts[-1]
     assert (one.honest, one.rounding) == (1, 0.0)

@@ -166,7 +166,7 @@ def resealed(folder: Path) -> None:
         if file.get("parts"):
             listed = "".join(f"{part['sha256']}  {part['name']}\n" for part in file["parts"])
             file["sha256"] = hashlib.sha256(listed.encode()).hexdigest()
-    path.write_bytes(manifest.canonical(manifest.sealed(record)))
+    path.write_bytes(manifest.canonical(manifest.with_digest(record)))
 
 
 @pytest.fixture(scope="module")

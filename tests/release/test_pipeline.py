@@ -20,7 +20,7 @@ from dprelease.release import folder
 from dprelease.release.runs import family_run
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
-from dprelease.tables.arrays import scaled
+from dprelease.tables.arrays import scale_steps
 from tests.release.build import ROWS, publish, write
 from tests.replay import Keyed
 
@@ -110,7 +110,7 @@ def test_noise_at_the_top_of_the_range_saturates(tmp_path: Path) -> None:
 @pytest.mark.parametrize("step", ["1", "0.5", "0.001", "10", "25", "0.00000000000000001"])
 def test_values_are_steps_times_the_step_exactly(step: str) -> None:
     steps = np.array([0, 1, -1, 12345, LIMIT, -LIMIT])
-    found = scaled(steps, Fraction(step)).to_pylist()
+    found = scale_steps(steps, Fraction(step)).to_pylist()
     assert [Fraction(value) for value in found] == [int(k) * Fraction(step) for k in steps]
 
 

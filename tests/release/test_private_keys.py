@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import dprelease
 from dprelease.errors import BudgetError, QueryError
 from dprelease.exact.duckdb import Engine
-from dprelease.noise.noised_answers import answered, threshold
+from dprelease.noise.noised_answers import answer_query, threshold
 from dprelease.numerics.lattice import sample
 from dprelease.planning.plan import make_plan
 from dprelease.planning.prepare import prepare
@@ -252,7 +252,7 @@ def test_noised_numbers_decide_and_are_told(shift: int) -> None:
         frame[name] = pd.Series([None] * len(frame), dtype="str")
     with Engine.open(asked.declared, frame) as engine:
         found = engine.partitions(asked)
-        answer = answered(engine, columns, Keyed(f"drawn {shift}"))
+        answer = answer_query(engine, columns, Keyed(f"drawn {shift}"))
     noise = sample(law.law, len(found.names), Keyed(f"drawn {shift}"))
     true = dict(zip(names, numbers, strict=True))
     noised = {

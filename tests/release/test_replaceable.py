@@ -178,7 +178,7 @@ def test_an_interrupt_between_the_two_renames_of_an_overwrite(
             raise KeyboardInterrupt
         real(*given)
 
-    monkeypatch.setattr(renaming, "_renamed", lambda *_: False)
+    monkeypatch.setattr(renaming, "_rename_with_flags", lambda *_: False)
     monkeypatch.setattr(renaming, "rename_new", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run(read_declaration(path), overwrite=True)

@@ -191,7 +191,7 @@ def test_an_executor_that_fails_leaves_nothing(
         run(declaration, bits=Keyed("family"), state=state)
     assert told.value.code == "DP-DATA-006"
     assert "SECRET" not in "".join(traceback.format_exception(told.value))
-    assert state.told is State.READ
+    assert state.message_state is State.READ
     assert not list(tmp_path.rglob("*.parquet"))
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from dprelease.exact.engines import open_engines
 from dprelease.noise import noised_vectors as perturb
-from dprelease.noise.noised_answers import answered
+from dprelease.noise.noised_answers import answer_query
 from dprelease.planning.prepare import prepare
 from dprelease.release.runs import streaming as stream
 from dprelease.release.runs.pipeline import run
@@ -102,7 +102,7 @@ def test_batches_make_the_whole_table(name: str, tmp_path: Path) -> None:
     given = declaration(tmp_path)
     queries, plan = prepare(given)
     with open_engines(queries, {}, given.spec) as engines:
-        whole = to_arrow(answered(engines[name], plan.of_query(name), Keyed("batches")))
+        whole = to_arrow(answer_query(engines[name], plan.of_query(name), Keyed("batches")))
     (query,) = (query for query in queries if query.name == name)
     assert schema_of(query) == [(field.name, str(field.type)) for field in whole.schema]
     for most in BATCHES:
@@ -131,7 +131,7 @@ def test_what_is_noised_elsewhere_is_cut_into_batches(chunks: list[int], most: i
             first += size
 
     made = []
-    for batch in perturb.regrouped(coming(), 12, most):
+    for batch in perturb.rebatch(coming(), 12, most):
         made.append(batch)
         done = sum(one.size for one in made)
         assert done == 12 or sum(asked) - asked[-1] < max(done, 1)
@@ -145,7 +145,7 @@ def test_what_is_noised_elsewhere_is_cut_into_batches(chunks: list[int], most: i
 def test_cells_that_are_missing_or_too_many(sizes: list[int], most: int) -> None:
     coming = ({"n": np.zeros(size, np.int64)} for size in sizes)
     with pytest.raises(LookupError):
-        list(perturb.regrouped(coming, 12, most))
+        list(perturb.rebatch(coming, 12, most))
 
 
 @pytest.mark.parametrize("held", [1000, 100_000], ids=["on disk", "in memory"])

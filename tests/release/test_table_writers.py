@@ -84,12 +84,12 @@ def test_the_same_bytes_with_and_without_a_thread(
 
 
 def test_one_table_starts_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = table_writers.TableWriters._submitted
+    real = table_writers.TableWriters._submit
 
     def submitted(self: table_writers.TableWriters, work: table_writers.Work) -> None:
         assert real(self, work) is None
 
-    monkeypatch.setattr(table_writers.TableWriters, "_submitted", submitted)
+    monkeypatch.setattr(table_writers.TableWriters, "_submit", submitted)
     path = write(tmp_path)
     text = path.read_text()
     path.write_text(text[: text.index("  all:")] + text[text.index("output:") :])
@@ -162,5 +162,5 @@ def test_few_tables_wait(monkeypatch: pytest.MonkeyPatch) -> None:
             writers.write(lambda i=i: work(i), at_once=i == 5)
             with lock:
                 most = max(most, waiting)
-        assert list(writers.settled()) == [str(i) for i in range(9)]
+        assert list(writers.finish()) == [str(i) for i in range(9)]
     assert 1 < most <= table_writers.MOST_WAITING

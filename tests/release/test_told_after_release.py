@@ -65,7 +65,7 @@ def test_a_disk_that_is_full_after_the_rename(
         sqlite_errorname = "SQLITE_FULL"
 
     def commit(ledger: Ledger, *given: Any) -> None:
-        with store._told(ledger.path):
+        with store._translate_errors(ledger.path):
             raise Full
 
     monkeypatch.setattr(Ledger, "commit", commit)

@@ -13,7 +13,7 @@ import pytest
 import dprelease
 from dprelease.errors.printable import amount
 from dprelease.report.accuracy.quality import Counted, Emptied
-from dprelease.report.accuracy.quality_part import _emptied
+from dprelease.report.accuracy.quality_part import _empty_cell_texts
 from dprelease.report.spoken import words_in
 from dprelease.report.words.en import SENTENCES
 
@@ -74,7 +74,7 @@ def column(why: Emptied | None, empty: int) -> Any:
 @pytest.mark.parametrize("why", [None, *Emptied])
 def test_why_cells_are_empty(why: Emptied | None, empty: int) -> None:
     """A limit that was declared, or nothing to divide by: each column by what was asked of it."""
-    said = " ".join(_emptied(words_in("en"), [column(why, empty), column(None, 7)]))
+    said = " ".join(_empty_cell_texts(words_in("en"), [column(why, empty), column(None, 7)]))
     assert ("declared least" in said) == (why in (Emptied.SMALL, Emptied.EITHER))
     assert ("nothing to divide by" in said) == (why in (Emptied.DIVIDED, Emptied.EITHER))
     assert said.startswith(f"{empty} cell{'s were' if empty > 1 else ' was'}" if why else "")

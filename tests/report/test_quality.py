@@ -25,7 +25,7 @@ from dprelease.report.accuracy import totals as totals_module
 from dprelease.report.accuracy.bias import bias_at_zero
 from dprelease.report.accuracy.quality import ColumnQuality, class_of, ends_of, quality_of
 from dprelease.report.accuracy.totals import disagreements
-from dprelease.report.accuracy.true_errors import simulated
+from dprelease.report.accuracy.true_errors import simulated_errors
 from dprelease.report.accuracy.truth_files import TruthFiles
 from dprelease.report.facts import Expected, Facts
 from dprelease.report.spoken import three_up, words_in
@@ -205,7 +205,7 @@ def test_simulated_errors(pieces: int, tmp_path: Path) -> None:
     (tmp_path / "truth").mkdir()
     truth = {"true_n": ["a"] * 8, "n": NOISED, "true_n_": TRUE}  # a key took the usual name
     pq.write_table(pa.table(truth), tmp_path / "truth" / "t.parquet", row_group_size=5)
-    errors = simulated(release, TruthFiles(tmp_path), [one])["t", "n"]
+    errors = simulated_errors(release, TruthFiles(tmp_path), [one])["t", "n"]
     pairs = [(t, n) for t, n in zip(TRUE, NOISED, strict=True) if n is not None]
     assert errors.cells.sum() == errors.with_margin == len(pairs)
     assert errors.covered == sum(abs(n - t) <= 10 for t, n in pairs)

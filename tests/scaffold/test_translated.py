@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from dprelease import cli
 from dprelease.errors import DpReleaseError, Findings
-from dprelease.scaffold.translated import translated
+from dprelease.scaffold.translated import translate_description
 from dprelease.schema.load import CONFIRM, read_table
 
 SMARTNOISE = """\
@@ -118,7 +118,7 @@ def test_what_is_described_is_taken_and_waits_for_a_yes(form: str, tmp_path: Pat
     """Each line with a bound or a key is marked; none is read before all are confirmed."""
     text, columns, unit = FORMS[form]
     (tmp_path / "described").write_text(text)
-    made = translated(tmp_path / "described", Path("rows.csv"))
+    made = translate_description(tmp_path / "described", Path("rows.csv"))
     values = plain(made)
     assert values["columns"] == columns
     assert (values.get("privacy_unit") or {}) == unit
@@ -159,7 +159,7 @@ def test_a_description_says_what_it_says_and_no_more(what: str, tmp_path: Path) 
     """Nothing of it becomes a key, a line or a mark's end."""
     table = {"name": "t\n# x", "url": "a\nb.csv", "tableSchema": {"columns": [HOSTILE[what]]}}
     (tmp_path / "d.json").write_text(json.dumps(table))
-    text = translated(tmp_path / "d.json")
+    text = translate_description(tmp_path / "d.json")
     values = plain(text)
     assert [*values["columns"]] == [HOSTILE[what]["name"]]
     assert [*values] == ["table", "source", "columns"]
@@ -187,7 +187,7 @@ NOTHING = {
 def test_what_describes_no_table(what: str, tmp_path: Path) -> None:
     (tmp_path / "d.json").write_text(NOTHING[what])
     with pytest.raises(DpReleaseError, match="DP-DATA-023") as caught:
-        translated(tmp_path / "d.json")
+        translate_description(tmp_path / "d.json")
     assert "no row was read" in str(caught.value)
 
 
@@ -197,7 +197,7 @@ def test_bounds_of_listed_columns_by_their_usual_words(low: str, high: str, tmp_
     """None of them is left out in silence."""
     told = {"columns": [{"name": "age", "type": "integer", low: 0, high: 99}]}
     (tmp_path / "d.json").write_text(json.dumps(told))
-    column = plain(translated(tmp_path / "d.json"))["columns"]["age"]
+    column = plain(translate_description(tmp_path / "d.json"))["columns"]["age"]
     assert (column["lower"], column["upper"]) == ("0", "99")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dprelease.errors import DpReleaseError
-from dprelease.planning.declaration_findings import declared, several
+from dprelease.planning.declaration_findings import load_declaration, several
 from dprelease.release.api import read_release
 from dprelease.schema.load import read_table
 from tests.messages import write_with
@@ -157,7 +157,7 @@ def test_what_may_come_of_another_finding_is_not_told(
 
 def test_a_declaration_in_order_is_read_as_before(tmp_path: Path) -> None:
     write_with(tmp_path, [])
-    assert list(declared(tmp_path / R).tables) == ["people"]
+    assert list(load_declaration(tmp_path / R).tables) == ["people"]
 
 
 def test_a_schema_alone_tells_them_together_as_well(tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 import dprelease
 from dprelease import cli
-from dprelease.documents.manifest import canonical, sealed
+from dprelease.documents.manifest import canonical, with_digest
 from dprelease.errors import DpReleaseError, Findings
-from dprelease.planning.declaration_findings import declared, queries_and_findings, several
+from dprelease.planning.declaration_findings import load_declaration, queries_and_findings, several
 from dprelease.query.resolve import resolve
 from dprelease.schema.load import read_declaration, read_table
 from dprelease.schema.release_parts.about import AboutSpec
@@ -64,7 +64,7 @@ def write(
 def codes(path: Path, variables: Mapping[str, str] | None) -> list[str]:
     """Return codes, lines and keys of all findings; nothing if there are none."""
     try:
-        found = queries_and_findings(declared(path, variables))[1]
+        found = queries_and_findings(load_declaration(path, variables))[1]
     except DpReleaseError as error:
         found = list(several(error))
     return [f"{e.code} {e.place.file}:{e.place.line} {e.place.key}" for e in found]
@@ -96,7 +96,7 @@ def test_a_release_of_a_year(tmp_path: Path) -> None:
     ):
         record["declaration"]["variables"] = forged
         copied = Path(shutil.copytree(published, tmp_path / "forged", dirs_exist_ok=True))
-        (copied / "manifest.json").write_bytes(canonical(sealed(record)))
+        (copied / "manifest.json").write_bytes(canonical(with_digest(record)))
         assert not dprelease.verify(copied).ok, forged
 
 
@@ -371,11 +371,11 @@ def test_json_schemas_know_both() -> None:
     import jsonschema
     import yaml
 
-    from dprelease.documents.json_schemas import rendered
+    from dprelease.documents.json_schemas import render_schema
 
     def problems(text: str, document: str = "release") -> list[Any]:
         found = yaml.load(text, Loader=yaml.BaseLoader)
-        validator = jsonschema.Draft202012Validator(json.loads(rendered(document)))
+        validator = jsonschema.Draft202012Validator(json.loads(render_schema(document)))
         return list(validator.iter_errors(found))
 
     assert problems(SHARING) == []

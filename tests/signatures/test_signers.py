@@ -125,7 +125,7 @@ def taken(text: str, folder: Path) -> bool | None:
         verdict = signers_of(text, "allowed_signers").judge(held(folder).public, MANIFESTS, NOW)
     except SignatureError:
         return None
-    return verdict.allowed
+    return verdict.is_accepted
 
 
 def test_each_line_is_taken_as_openssh_took_it(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_local_times_are_standard_times(
         text = f'{WHO} valid-after="{start}" {KEY}\n'
         now = datetime(2026, 7, 1, hour, 30, tzinfo=UTC)
         verdict = signers_of(text, "allowed_signers").judge(held(tmp_path).public, MANIFESTS, now)
-        assert verdict.allowed is counts
+        assert verdict.is_accepted is counts
         path = tmp_path / "allowed_signers"
         path.write_text(text)
         message, signature = (VECTORS / "message.txt").read_bytes(), VECTORS / "message.txt.sig"
@@ -199,8 +199,8 @@ def test_local_times_are_standard_times(
 def judged(text: str, folder: Path) -> bool:
     verdict = signers_of(text, "allowed_signers").judge(held(folder).public, MANIFESTS, NOW)
     assert verdict.known or KEY.split()[1] not in text
-    assert bool(verdict.refusal) == (verdict.known and not verdict.allowed)
-    return verdict.allowed
+    assert bool(verdict.refusal) == (verdict.known and not verdict.is_accepted)
+    return verdict.is_accepted
 
 
 @pytest.mark.parametrize("text", ALLOWED)

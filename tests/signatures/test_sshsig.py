@@ -25,7 +25,7 @@ def armored(blob: bytes) -> bytes:
 def is_one(text: bytes) -> bool:
     """Return whether a text is a signature of the message for manifests."""
     try:
-        found = Signature.parsed(text)
+        found = Signature.from_armor(text)
     except ValueError:
         return False
     return found.namespace == MANIFESTS and found.holds(MESSAGE)
@@ -33,10 +33,10 @@ def is_one(text: bytes) -> bool:
 
 def test_the_bytes_are_those_of_openssh(tmp_path: Path) -> None:
     key = held(tmp_path)
-    assert key.sign(MESSAGE, MANIFESTS).armored() == SIGNED
-    assert key.sign(MESSAGE, "file").armored() == (VECTORS / "message.txt.file.sig").read_bytes()
+    assert key.sign(MESSAGE, MANIFESTS).to_armor() == SIGNED
+    assert key.sign(MESSAGE, "file").to_armor() == (VECTORS / "message.txt.file.sig").read_bytes()
     for text in (SIGNED, (VECTORS / "message.txt.sha256.sig").read_bytes()):
-        assert Signature.parsed(text).armored() == text
+        assert Signature.from_armor(text).armored() == text
         assert is_one(text)
     assert fingerprint(key.public).startswith("SHA256:")
 
@@ -69,7 +69,7 @@ def test_every_single_bit_counts() -> None:
 )
 def test_what_is_no_signature(text: bytes, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
-        Signature.parsed(text)
+        Signature.from_armor(text)
 
 
 FORMS = {
@@ -118,17 +118,17 @@ def test_base64_has_one_text(tmp_path: Path) -> None:
     other = bytes([stem[-1] + 1])
     assert base64.b64decode(stem[:-1] + other + body[len(stem) :]) == blob_of(SIGNED)
     with pytest.raises(ValueError, match="Base64"):
-        Signature.parsed(b"\n".join([BEGIN, stem[:-1] + other + body[len(stem) :], END, b""]))
+        Signature.from_armor(b"\n".join([BEGIN, stem[:-1] + other + body[len(stem) :], END, b""]))
 
 
 @pytest.mark.parametrize("other", [b"another message\n", b"", MESSAGE + b"\n", MESSAGE[:-1]])
 def test_signatures_of_something_else(other: bytes) -> None:
-    assert not Signature.parsed(SIGNED).holds(other)
+    assert not Signature.from_armor(SIGNED).holds(other)
 
 
 def test_a_signature_of_one_purpose_is_none_of_another(tmp_path: Path) -> None:
     """The namespace is signed: to write another one into the file changes what holds."""
-    made = Signature.parsed((VECTORS / "message.txt.file.sig").read_bytes())
+    made = Signature.from_armor((VECTORS / "message.txt.file.sig").read_bytes())
     assert made.holds(MESSAGE)
     assert not Signature(made.public, MANIFESTS, made.raw).holds(MESSAGE)
     assert not Signature(other_key().public, "file", made.raw).holds(MESSAGE)
@@ -144,7 +144,7 @@ def test_openssh_takes_ours_and_we_take_its(tmp_path: Path) -> None:
 
         key = signing_key(tmp_path / name, passphrase or None)
         signers.write_text(f"me {(tmp_path / name).with_suffix('.pub').read_text()}")
-        path.write_bytes(key.sign(MESSAGE, MANIFESTS).armored())
+        path.write_bytes(key.sign(MESSAGE, MANIFESTS).to_armor())
         assert openssh_takes(signers, "me", MANIFESTS, path, MESSAGE)
         assert not openssh_takes(signers, "me", "file", path, MESSAGE)
         assert not openssh_takes(signers, "me", MANIFESTS, path, MESSAGE + b" ")

@@ -19,10 +19,10 @@ import pytest
 import dprelease
 from dprelease.errors import Charge, RunState, State
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.post_view import computed
+from dprelease.exact.post_view import run_statement
 from dprelease.exact.reading import relations
 from dprelease.schema.load import read_table
-from dprelease.system.answered import answered
+from dprelease.system.answered import reraise_handler_errors
 from tests import processes
 from tests.release.build import SCHEMA
 from tests.system.test_forks import told_by_child
@@ -66,15 +66,15 @@ def test_what_the_handler_raised(
         if turned is not None:
             raise turned("a value of the data")
 
-    with pytest.raises(raised) as caught, answered(), answered():
+    with pytest.raises(raised) as caught, reraise_handler_errors(), reraise_handler_errors():
         work()
     assert caught.value.__context__ is None
 
 
 def test_other_failures_stay_as_they_are() -> None:
-    with pytest.raises(ValueError, match="its own"), answered():
+    with pytest.raises(ValueError, match="its own"), reraise_handler_errors():
         raise ValueError("its own")
-    with answered():
+    with reraise_handler_errors():
         pass
 
 
@@ -82,7 +82,7 @@ def test_in_another_thread_nothing_is_done() -> None:
     handlers: list[Any] = []
 
     def work() -> None:
-        with answered():
+        with reraise_handler_errors():
             handlers.append(signal.getsignal(signal.SIGINT))
 
     processes.in_threads([work])
@@ -92,13 +92,13 @@ def test_in_another_thread_nothing_is_done() -> None:
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_child_notes_for_itself() -> None:
     def interrupted() -> None:
-        with answered():
+        with reraise_handler_errors():
             try:
                 os.kill(os.getpid(), signal.SIGINT)
             except KeyboardInterrupt:
                 raise RuntimeError("Query interrupted") from None
 
-    with answered():
+    with reraise_handler_errors():
         assert told_by_child(interrupted).startswith("KeyboardInterrupt")
 
 
@@ -168,7 +168,7 @@ def test_a_signal_while_the_engine_calls_python(
             relations.batches_of(relation, declared)
         else:
             reader = pa.RecordBatchReader.from_batches(noised.schema, rows())
-            computed(reader, "SELECT n FROM noised", "noised")
+            run_statement(reader, "SELECT n FROM noised", "noised")
 
     with pytest.raises(KeyboardInterrupt):
         ask()

@@ -166,7 +166,7 @@ def test_a_child_that_unwinds_gives_nothing_back(tmp_path: Path) -> None:
     charges = charges_of(*prepare(declaration))
     child = None
     try:
-        with ledger.reserved(charges, "held", RunState()) as reservation:
+        with ledger.reserve_for_block(charges, "held", RunState()) as reservation:
             child = os.fork()
             if child == 0:
                 raise RuntimeError("the child gives up")

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from dprelease.system.json_text import MOST_ITEMS, parsed
+from dprelease.system.json_text import MOST_ITEMS, parse_json
 
 HIDDEN = '["\u0122"' + ",[]" * (MOST_ITEMS + 1) + ',"\u0122"]'
 """The first byte of its letter in UTF-16 is that of a quote, and what is between is no text."""
@@ -16,9 +16,9 @@ HIDDEN = '["\u0122"' + ",[]" * (MOST_ITEMS + 1) + ',"\u0122"]'
 @pytest.mark.parametrize("text", [HIDDEN, "[" + "1," * MOST_ITEMS + "1,1]"])
 def test_many_items_are_refused_in_every_encoding(encoding: str, text: str) -> None:
     with pytest.raises(ValueError, match=r"larger than what is read|codec can't decode|Expecting"):
-        parsed(text.encode(encoding))
+        parse_json(text.encode(encoding))
 
 
 @pytest.mark.parametrize("text", ['{"a": ["\u0122", "\\\\", "\\"", 1]}', "[]", '"\U0001f600"'])
 def test_what_is_read_is_what_json_says(text: str) -> None:
-    assert parsed(text.encode()) == json.loads(text)
+    assert parse_json(text.encode()) == json.loads(text)

@@ -16,8 +16,8 @@ import pytest
 
 from dprelease.errors import RunState
 from dprelease.exact.scratch import private_folder
-from dprelease.release.folder import claimed
-from dprelease.system.undisturbed import ENDING, temporary_folder, undisturbed
+from dprelease.release.folder import claim_target
+from dprelease.system.undisturbed import ENDING, defer_signals, temporary_folder
 
 SIGNALS = [pytest.param(number, id=number.name) for number in ENDING]
 
@@ -39,7 +39,7 @@ def _answered() -> Iterator[None]:
 def test_a_signal_is_answered_behind_the_block(number: signal.Signals) -> None:
     done = []
 
-    @undisturbed()
+    @defer_signals()
     def steps() -> None:
         for step in range(3):
             os.kill(os.getpid(), number)
@@ -54,12 +54,12 @@ def test_a_signal_is_answered_behind_the_block(number: signal.Signals) -> None:
 def test_the_first_of_several_is_answered_once_all_blocks_are_done() -> None:
     done = []
 
-    @undisturbed()
+    @defer_signals()
     def inner() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
         done.append("inner")
 
-    @undisturbed()
+    @defer_signals()
     def outer() -> None:
         inner()
         os.kill(os.getpid(), signal.SIGINT)
@@ -73,14 +73,14 @@ def test_the_first_of_several_is_answered_once_all_blocks_are_done() -> None:
 
 def test_what_is_ignored_stays_so() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    with undisturbed():
+    with defer_signals():
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
         os.kill(os.getpid(), signal.SIGHUP)
     signal.signal(signal.SIGHUP, before)
 
 
 def test_an_error_of_the_block_comes_through() -> None:
-    with pytest.raises(ValueError, match="its own"), undisturbed():
+    with pytest.raises(ValueError, match="its own"), defer_signals():
         raise ValueError("its own")
 
 
@@ -88,7 +88,7 @@ def test_other_threads_leave_handlers_be() -> None:
     handlers, seen = [signal.getsignal(number) for number in ENDING], []
 
     def work() -> None:
-        with undisturbed():
+        with defer_signals():
             seen.append([signal.getsignal(number) for number in ENDING])
 
     thread = threading.Thread(target=work)
@@ -99,7 +99,7 @@ def test_other_threads_leave_handlers_be() -> None:
 
 @contextmanager
 def a_claim(parent: Path) -> Iterator[Path]:
-    with claimed(parent / "out", False, RunState()) as claim:
+    with claim_target(parent / "out", False, RunState()) as claim:
         yield claim.folder
 
 

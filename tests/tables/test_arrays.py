@@ -33,7 +33,7 @@ def test_taken_as_arrow_takes(
     values.validate(full=True)
     assert values.to_pylist() == list(key.values)
     places = np.arange(size) * 7 // 3 % len(key.values)
-    found = arrays.taken(values, places)
+    found = arrays.take_values(values, places)
     found.validate(full=True)
     assert found.type == expected
     assert found.equals(values.take(pa.array(places)))
@@ -46,7 +46,7 @@ def test_multiples_are_exact_either_way(
 ) -> None:
     monkeypatch.setattr(arrays, "FEW", few)
     steps = np.array([0, 1, -1, 12345, LIMIT, -LIMIT])
-    found = arrays.scaled(steps, Fraction(step))
+    found = arrays.scale_steps(steps, Fraction(step))
     found.validate(full=True)
     assert str(found.type) == arrays.kind_of(Fraction(step))
     values = [Fraction(value) for value in found.to_pylist()]
@@ -58,7 +58,7 @@ def test_multiples_are_exact_either_way(
 def test_what_is_left_out_is_in_no_buffer(step: str, size: int) -> None:
     steps = np.arange(size) + 77
     empty = steps % 2 == 1
-    values = arrays.scaled(steps, Fraction(step))
+    values = arrays.scale_steps(steps, Fraction(step))
     found = arrays.without(values, empty)
     found.validate(full=True)
     assert found.type == values.type

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease.query.grouping.group_keys import Key, KeySpace
-from dprelease.tables.field_notes import noted
+from dprelease.tables.field_notes import with_field_notes
 from dprelease.tables.formats import Parquet
 from dprelease.tables.key_columns import PublicKeys, _places, _rounds
 
@@ -42,7 +42,7 @@ def test_every_way_gives_the_same_keys(keys: KeySpace, first: int, length: int) 
     made = PublicKeys(keys)
     wanted = made.at(np.arange(first, last))
     assert all(array.equals(wanted[name]) for name, array in made.of(first, last).items())
-    for name, array in made.coded(first, last).items():
+    for name, array in made.dictionary_columns(first, last).items():
         plain = array.cast(pa.string()) if pa.types.is_dictionary(array.type) else array
         assert plain.equals(wanted[name])
 
@@ -57,7 +57,9 @@ def test_codes_make_the_same_file(cuts: list[int], notes: dict[str, str], tmp_pa
         path = tmp_path / name
         parts = [getattr(made, name)(a, b) for a, b in zip(cuts, cuts[1:], strict=False)]
         tables = [
-            noted(pa.Table.from_arrays(list(p.values()), names=list(p)), dict.fromkeys(p, notes))
+            with_field_notes(
+                pa.Table.from_arrays(list(p.values()), names=list(p)), dict.fromkeys(p, notes)
+            )
             for p in parts
         ]
         with Parquet().writer(path, tables[0].schema) as writer:

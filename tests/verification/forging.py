@@ -153,7 +153,7 @@ def read(folder: Path) -> dict[str, Any]:
 
 def seal(folder: Path, record: dict[str, Any]) -> None:
     """Write a manifest with its own digest, as somebody would who knows how."""
-    (folder / manifest.NAME).write_bytes(manifest.canonical(manifest.sealed(record)))
+    (folder / manifest.NAME).write_bytes(manifest.canonical(manifest.with_digest(record)))
 
 
 def places(value: object, spot: Spot = ()) -> Iterator[Spot]:

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from dprelease.errors import VerificationError
-from dprelease.planning.calibration import priced
+from dprelease.planning.calibration import make_accounting_input
 from dprelease.planning.guarantees import Guarantee, guarantee_of
 from dprelease.privacy.budget import Budget, Variant
 from dprelease.privacy.event import Event
@@ -31,7 +31,7 @@ def claim(
 ) -> tuple[list[Event], Guarantee]:
     law = law_of(name, scale, shape, sensitivity.largest_shift)
     event = Event("q", "c", name, law.parameters, sensitivity)
-    return [event], guarantee_of([priced(law, sensitivity)], BUDGETS[budget])
+    return [event], guarantee_of([make_accounting_input(law, sensitivity)], BUDGETS[budget])
 
 
 CASES = [
@@ -91,7 +91,9 @@ def test_moves_and_kinds_together() -> None:
     either = Sensitivity(2, (Move(3, 2), Move(5, 1)))
     laws = [law_of("discrete_gaussian", 40.0), law_of("laplace", 60.0)]
     events = [Event("q", f"c{i}", law.name, law.parameters, either) for i, law in enumerate(laws)]
-    guarantee = guarantee_of([priced(law, either) for law in laws], BUDGETS["approximate"])
+    guarantee = guarantee_of(
+        [make_accounting_input(law, either) for law in laws], BUDGETS["approximate"]
+    )
     opinion = second_opinion(events, guarantee)
     assert 0.85 * guarantee.epsilon < opinion.at_least <= guarantee.epsilon
     assert Budget(Variant.PURE, Fraction(1), Fraction(0)).price([]) == 0.0

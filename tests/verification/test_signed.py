@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import dprelease
 from dprelease import cli
-from dprelease.documents.manifest import SIGNATURE, canonical, sealed
+from dprelease.documents.manifest import SIGNATURE, canonical, with_digest
 from dprelease.errors import DpReleaseError, OutputError, SignatureError
 from dprelease.release.api import read_release
 from dprelease.signatures.sshsig import ENTRIES, MANIFESTS, Signature
@@ -86,7 +86,7 @@ def test_what_was_verified_is_signed(
         report = dprelease.verify(folder)
         record = json.loads(checked)
         record["title"] = "another"
-        path.write_bytes(canonical(sealed({k: v for k, v in record.items() if k != "digest"})))
+        path.write_bytes(canonical(with_digest({k: v for k, v in record.items() if k != "digest"})))
         return report
 
     monkeypatch.setattr(signing, "verify", slow)
@@ -116,19 +116,19 @@ def cut(release: Path, folder: Path) -> None:
 
 def of_another_release(release: Path, folder: Path) -> None:
     made = held(folder).sign(b"another manifest", MANIFESTS)
-    (release / SIGNATURE).write_bytes(made.armored())
+    (release / SIGNATURE).write_bytes(made.to_armor())
 
 
 def of_another_purpose(release: Path, folder: Path) -> None:
     made = held(folder).sign((release / "manifest.json").read_bytes(), ENTRIES)
-    (release / SIGNATURE).write_bytes(made.armored())
+    (release / SIGNATURE).write_bytes(made.to_armor())
 
 
 def renamed(release: Path, folder: Path) -> None:
     """The signature of another purpose, with the namespace of this one written into it."""
     made = held(folder).sign((release / "manifest.json").read_bytes(), ENTRIES)
     forged = Signature(made.public, MANIFESTS, made.raw)
-    (release / SIGNATURE).write_bytes(forged.armored())
+    (release / SIGNATURE).write_bytes(forged.to_armor())
 
 
 def foreign(release: Path, folder: Path) -> None:

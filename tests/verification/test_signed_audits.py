@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import dprelease
 from dprelease.cli import app
 from dprelease.documents.audits.audit_name import NAME
-from dprelease.documents.audits.audit_record import FORMAT, Audit, digest_of, plain, rendered
+from dprelease.documents.audits.audit_record import FORMAT, Audit, digest_of, encode_audit, plain
 from dprelease.documents.manifest import canonical
 from dprelease.errors import SignatureError
 from dprelease.signatures.sshsig import AUDITS, ENTRIES, MANIFESTS, Signature
@@ -32,7 +32,7 @@ RECORD = {
 
 def outcome(**fields: object) -> bytes:
     draft = Audit.model_validate({**RECORD, **fields})
-    return rendered(draft.model_copy(update={"digest": digest_of(plain(draft))}))
+    return encode_audit(draft.model_copy(update={"digest": digest_of(plain(draft))}))
 
 
 @pytest.fixture
@@ -120,12 +120,12 @@ def foreign(audit: Path) -> None:
 
 def as_a_manifest(audit: Path) -> None:
     made = held(audit.parent).sign(audit.read_bytes(), MANIFESTS)
-    audit.with_name(SIGNATURE).write_bytes(made.armored())
+    audit.with_name(SIGNATURE).write_bytes(made.to_armor())
 
 
 def renamed(audit: Path) -> None:
     made = held(audit.parent).sign(audit.read_bytes(), ENTRIES)
-    audit.with_name(SIGNATURE).write_bytes(Signature(made.public, AUDITS, made.raw).armored())
+    audit.with_name(SIGNATURE).write_bytes(Signature(made.public, AUDITS, made.raw).to_armor())
 
 
 def untouched(audit: Path) -> None:

@@ -17,7 +17,7 @@ from dprelease.documents import manifest
 from dprelease.documents.file_records import Written
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.randomized_response import RandomizedResponse
-from dprelease.planning.calibration import priced
+from dprelease.planning.calibration import make_accounting_input
 from dprelease.planning.guarantees import budget_of, guarantee_of, within
 from dprelease.planning.plan import Plan, PlannedColumn, price
 from dprelease.privacy.event import Event
@@ -113,7 +113,7 @@ def forge(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
     path = folder / manifest.NAME
     record = json.loads(path.read_text())
     change(record)
-    path.write_bytes(manifest.canonical(manifest.sealed(record)))
+    path.write_bytes(manifest.canonical(manifest.with_digest(record)))
 
 
 def first(record: dict[str, Any]) -> dict[str, Any]:
@@ -214,7 +214,7 @@ def rebuilt(folder: Path, change: Callable[[Measurement], Measurement], factor: 
         law = registry.randomizer(noise["mechanism"]).of(**parameters)
         columns.append(PlannedColumn(query, measurement, law, noise["chosen_by"]))
     budget = declaration.spec.budget
-    guarantee = guarantee_of([column.priced for column in columns], budget)
+    guarantee = guarantee_of([column.accounting_input for column in columns], budget)
     assert within(guarantee, budget)
     written = {f["query"]: Written(f["sha256"], f["rows"]) for f in record["files"]}
     plan = Plan(tuple(columns), guarantee, budget_of(budget))
@@ -256,11 +256,11 @@ def test_a_foreign_measurement_whose_price_is_in_the_guarantee(copy: Path) -> No
             held["parameters"] = {"scale": repr(2.0**50)}
             forged["measurements"].insert(place, held)
             events = [Event.from_json(found) for found in forged["measurements"]]
-            vectors = [priced(registry.law_of(e), e.sensitivity) for e in events]
+            vectors = [make_accounting_input(registry.law_of(e), e.sensitivity) for e in events]
             guarantee = guarantee_of(vectors, budget)
             assert within(guarantee, budget)
             forged |= manifest.priced_at(guarantee)
-            (copy / manifest.NAME).write_bytes(manifest.canonical(manifest.sealed(forged)))
+            (copy / manifest.NAME).write_bytes(manifest.canonical(manifest.with_digest(forged)))
             report = verify(copy)
             assert "DP-VERIFY-007" in codes(report)
             assert any(f"{query}.{column}" in finding.cause for finding in report.findings)
@@ -290,7 +290,7 @@ def test_noise_that_the_declaration_does_not_admit(tmp_path: Path) -> None:
     ):
         kept = dict(held)
         held.update(change)
-        (folder / manifest.NAME).write_bytes(manifest.canonical(manifest.sealed(record)))
+        (folder / manifest.NAME).write_bytes(manifest.canonical(manifest.with_digest(record)))
         found = [f.cause for f in verify(folder).findings if f.code == "DP-VERIFY-007"]
         assert found == [
             f"The recorded mechanism of {held['query']}.{held['column']} does not follow from the "

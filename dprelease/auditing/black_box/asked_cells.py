@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dprelease.auditing.black_box.drawn_answers import choices_of, vectors_of
-from dprelease.auditing.black_box.tiled_tables import Profiles, cells_of, changed
+from dprelease.auditing.black_box.tiled_tables import Profiles, cells_of, differing_cells
 from dprelease.auditing.exact_pairs import Side
 from dprelease.numerics.lattice import Integers
 from dprelease.planning.plan import PlannedColumn
@@ -60,7 +60,7 @@ def query_cells(
     name = columns[0].query.name
     kept = tuple(c for c in columns if not c.measurement.exact)
     size = sides[0].tables[name].size
-    moved = _moved(sides, kept, size)[:most]
+    moved = _cells_by_difference(sides, kept, size)[:most]
     if not len(moved):
         return None
     cells = np.unique(np.concatenate((moved, _beside(moved, size)))) if beside else np.sort(moved)
@@ -86,14 +86,14 @@ def query_cells(
     )
 
 
-def _moved(sides: Sides, columns: Sequence[PlannedColumn], size: int) -> Integers:
+def _cells_by_difference(sides: Sides, columns: Sequence[PlannedColumn], size: int) -> Integers:
     """Return the cells in which two tables differ, those first that differ most."""
     name = columns[0].query.name
     far = np.zeros(size)
     for column in columns:
         own, law = column.measurement.name, column.mechanism
         if column.measurement.is_choice:
-            far[changed(*(side.profile(name, own) for side in sides))] += 1.0 / law.scale
+            far[differing_cells(*(side.profile(name, own) for side in sides))] += 1.0 / law.scale
         else:
             one, other = (side.vector(name, own).astype(np.float64) for side in sides)
             far += np.abs(one - other) / law.scale
@@ -116,7 +116,7 @@ def distance(sides: Sides, columns: Sequence[PlannedColumn]) -> float:
         if column.measurement.exact:
             continue
         if column.measurement.is_choice:
-            moved = len(changed(*(side.profile(name, own) for side in sides)))
+            moved = len(differing_cells(*(side.profile(name, own) for side in sides)))
             total += moved / column.mechanism.scale**2
         else:
             one, other = (side.vector(name, own).astype(np.float64) for side in sides)

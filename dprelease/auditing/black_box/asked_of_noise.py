@@ -81,7 +81,7 @@ class Question:
         return (self.claim.delta,) if self.style == REPETITION else self.claim.deltas
 
 
-def asked(
+def make_question(
     features: Sequence[Feature],
     columns: frozenset[tuple[str, str]] | None,
     claim: Claim,

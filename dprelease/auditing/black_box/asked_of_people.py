@@ -9,7 +9,13 @@ from fractions import Fraction
 import numpy as np
 
 from dprelease.auditing.black_box.asked_cells import query_cells
-from dprelease.auditing.black_box.asked_of_noise import CHOICES, NUMBERS, Claim, Question, asked
+from dprelease.auditing.black_box.asked_of_noise import (
+    CHOICES,
+    NUMBERS,
+    Claim,
+    Question,
+    make_question,
+)
 from dprelease.auditing.black_box.asked_of_tables import Asked
 from dprelease.auditing.black_box.drawn_answers import Feature, Several, Stream
 from dprelease.auditing.black_box.proven_bounds import Group
@@ -18,7 +24,7 @@ from dprelease.noise.noise_shares import messages
 from dprelease.noise.noised_records import perturb_records
 from dprelease.numerics.lattice import Integers
 from dprelease.numerics.rounding import round_up
-from dprelease.planning.calibration import priced
+from dprelease.planning.calibration import make_accounting_input
 from dprelease.planning.federated_plan import ROOM, FederatedPlan, ShareColumn, Trust
 from dprelease.planning.local_plan import LocalColumn, LocalPlan
 from dprelease.privacy.accounting import epsilon_at
@@ -82,15 +88,17 @@ def of_records(plan: LocalPlan, pairs: Sequence[AskedRecord]) -> Iterator[Group]
                 names = frozenset({(name, wanted)})
                 style = CHOICES if column.column.is_response else NUMBERS
                 told = name, wanted, column.mechanism.name
-                claim = Claim.of([column.priced], delta)
-                questions.append(asked(source.features, names, claim, told, style))
+                claim = Claim.of([column.accounting_input], delta)
+                questions.append(make_question(source.features, names, claim, told, style))
         if (
             len(columns) > 1
             and pair.fewer == 1
             and len({other.column for other in pairs if other.name == name}) > 1
         ):
-            claim = Claim.of([column.priced for column in columns], delta)
-            questions.append(asked(source.features, None, claim, (name, "", "whole records")))
+            claim = Claim.of([column.accounting_input for column in columns], delta)
+            questions.append(
+                make_question(source.features, None, claim, (name, "", "whole records"))
+            )
         held = tuple(question for question in questions if question is not None)
         if held:
             yield Group(source, held, DRAWS // pair.fewer)
@@ -163,7 +171,7 @@ def _of_trust(plan: FederatedPlan, trust: Trust, pair: Asked) -> Iterator[Group]
     source = Several(tuple(sources))
     honest = f"sums, {trust.honest} honest"
     questions = [
-        asked(
+        make_question(
             source.features,
             frozenset({(share.query.name, share.measurement.name)}),
             _claim_of_share(share, trust),
@@ -174,7 +182,7 @@ def _of_trust(plan: FederatedPlan, trust: Trust, pair: Asked) -> Iterator[Group]
     ]
     promise = trust.guarantee
     claim = Claim(promise.delta, promise.epsilon)
-    questions.append(asked(source.features, None, claim, ("", "", honest)))
+    questions.append(make_question(source.features, None, claim, ("", "", honest)))
     held_questions: list[Question] = [question for question in questions if question is not None]
     if held_questions:
         yield Group(source, tuple(held_questions), DRAWS // pair.fewer)
@@ -183,7 +191,7 @@ def _of_trust(plan: FederatedPlan, trust: Trust, pair: Asked) -> Iterator[Group]
 def _claim_of_share(share: ShareColumn, trust: Trust) -> Claim:
     """Return what one measurement's sums cost; see `privacy/rounded_shares.py`."""
     law, delta = share.sum_law(trust.honest), trust.guarantee.delta
-    alone = epsilon_at([priced(law, share.fine_sensitivity)], delta * ROOM)
+    alone = epsilon_at([make_accounting_input(law, share.fine_sensitivity)], delta * ROOM)
     exponent = rounding_exponent(share.law.alpha, share.law.scale, trust.honest)
-    more = 2 * share.moved * Fraction(exponent)
+    more = 2 * share.cells_of_unit * Fraction(exponent)
     return Claim(delta, round_up(Fraction(alone) + more))

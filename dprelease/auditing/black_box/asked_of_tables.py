@@ -12,7 +12,7 @@ from dprelease.auditing.black_box.asked_of_noise import (
     REPETITION,
     Claim,
     Question,
-    asked,
+    make_question,
 )
 from dprelease.auditing.black_box.drawn_answers import (
     Bits,
@@ -67,7 +67,9 @@ class TableQuestions:
 
     def groups(self, pairs: Sequence[Asked]) -> Iterator[Group]:
         """Yield the questions of every pair, and for one of them those about whole releases."""
-        whole = max(pairs, key=lambda one: distance(one.sides, self.plan.noised), default=None)
+        whole = max(
+            pairs, key=lambda one: distance(one.sides, self.plan.noisy_columns), default=None
+        )
         for one in pairs:
             yield from self._of_vectors(one, whole=one is whole)
             yield from self._of_choices(one)
@@ -84,7 +86,9 @@ class TableQuestions:
         beside: bool = False,
     ) -> list[QueryCells]:
         """Return the cells of all queries with such columns; of some measurements, if named."""
-        columns = [c for c in self.plan.noised if kept(c) and (names is None or _name(c) in names)]
+        columns = [
+            c for c in self.plan.noisy_columns if kept(c) and (names is None or _name(c) in names)
+        ]
         queries: dict[str, list[PlannedColumn]] = {}
         for column in columns[:MOST_COLUMNS]:
             queries.setdefault(column.query.name, []).append(column)
@@ -97,63 +101,71 @@ class TableQuestions:
         return [cells for cells in found if cells is not None]
 
     def _claim(self, columns: Sequence[PlannedColumn]) -> Claim:
-        return Claim.of([column.priced for column in columns], self.plan.guarantee.delta)
+        return Claim.of([column.accounting_input for column in columns], self.plan.guarantee.delta)
 
     @cached_property
     def _promise(self) -> Claim:
         """What the release promises."""
         promise = self.plan.guarantee
-        priced = [column.priced for column in self.plan.noised]
+        priced = [column.accounting_input for column in self.plan.noisy_columns]
         return Claim.of(priced, promise.delta, promise.epsilon)
 
     def _of_vectors(self, one: Asked, *, whole: bool) -> Iterator[Group]:
         names = None if whole else one.measurements
         parts = self._cells(one.sides, names, is_vector, MOST_CELLS, beside=True)
-        source = Several(tuple(noised(cells) for cells in parts))
+        source = Several(tuple(noise_source(cells) for cells in parts))
         columns = [column for cells in parts for column in vectors_of(cells.columns)]
         questions = [
-            asked(source.features, frozenset({_name(c)}), self._claim([c]), _told(c))
+            make_question(
+                source.features, frozenset({_name(c)}), self._claim([c]), _question_labels(c)
+            )
             for c in columns
             if _name(c) in one.measurements
         ]
         if whole and len(columns) > 1:
             told = ("", "", "all noised numbers")
-            questions.append(asked(source.features, None, self._claim(columns), told))
+            questions.append(make_question(source.features, None, self._claim(columns), told))
         yield from _group(source, questions, DRAWS // one.fewer)
 
     def _of_choices(self, one: Asked) -> Iterator[Group]:
-        def wanted(column: PlannedColumn) -> bool:
+        def is_choice_column(column: PlannedColumn) -> bool:
             # Keys may be selected by noise, and are then a vector as well.
             return not is_vector(column) or column.measurement.name == PRIVATE_KEYS
 
         names = frozenset(
             _name(part)
-            for column in self.plan.noised
-            if _name(column) in one.measurements and wanted(column)
+            for column in self.plan.noisy_columns
+            if _name(column) in one.measurements and is_choice_column(column)
             for part in self._with_lower_ranks(column)
         )
-        for cells in self._cells(one.sides, names, wanted, MOST_CHOSEN):
+        for cells in self._cells(one.sides, names, is_choice_column, MOST_CHOSEN):
             own = [c for c in cells.columns if _name(c) in one.measurements]
             if choices_of(cells.columns):
-                yield from self._chosen(cells, own, CHOSEN // one.fewer)
+                yield from self._choice_questions(cells, own, CHOSEN // one.fewer)
             if cells.selecting is not None:
-                yield from self._selected(cells, cells.selecting, DRAWS // one.fewer)
+                yield from self._key_questions(cells, cells.selecting, DRAWS // one.fewer)
 
-    def _chosen(
+    def _choice_questions(
         self, cells: QueryCells, own: Sequence[PlannedColumn], draws: int
     ) -> Iterator[Group]:
-        source = chosen(cells)
+        source = choice_source(cells)
         questions = []
         for column in choices_of(own):
             ranks = self._with_lower_ranks(column)
             names = frozenset(map(_name, ranks))
             claim = self._claim(ranks)
-            questions.append(asked(source.features, names, claim, _told(column), CHOICES))
+            questions.append(
+                make_question(source.features, names, claim, _question_labels(column), CHOICES)
+            )
         yield from _group(source, questions, draws)
 
-    def _selected(self, cells: QueryCells, column: PlannedColumn, draws: int) -> Iterator[Group]:
+    def _key_questions(
+        self, cells: QueryCells, column: PlannedColumn, draws: int
+    ) -> Iterator[Group]:
         source = keys_of(cells, column)
-        question = asked(source.features, None, self._claim([column]), _told(column), CHOICES)
+        question = make_question(
+            source.features, None, self._claim([column]), _question_labels(column), CHOICES
+        )
         yield from _group(source, [question], draws)
 
     def _with_lower_ranks(self, column: PlannedColumn) -> list[PlannedColumn]:
@@ -176,18 +188,18 @@ class TableQuestions:
         told = "", "", "whole releases"
         if any(choices_of(cells.columns) or cells.selecting for cells in parts):
             source = Several(tuple(everything(cells) for cells in parts))
-            question = asked(source.features, None, self._promise, told)
+            question = make_question(source.features, None, self._promise, told)
             yield from _group(source, [question], CHOSEN)
         drawn = Releases(tuple(answered_cells(cells) for cells in parts), self.bits)
         features = drawn.features
         claim = self._promise
         one_by_one = "", "", "releases one by one"
-        questions = [asked(features, None, claim, one_by_one, REPETITION)]
+        questions = [make_question(features, None, claim, one_by_one, REPETITION)]
         for cells in parts:
-            questions += self._repeated(features, cells)
+            questions += self._repetition_questions(features, cells)
         yield from _group(drawn, questions, RELEASES)
 
-    def _repeated(
+    def _repetition_questions(
         self, features: Sequence[Feature], cells: QueryCells
     ) -> Iterator[Question | None]:
         """Yield each measurement of a query by itself; beside its keys, if these are not public."""
@@ -196,7 +208,9 @@ class TableQuestions:
             if column is not cells.selecting:
                 beside = [*keys, *self._with_lower_ranks(column)]
                 names = frozenset(map(_name, beside))
-                yield asked(features, names, self._claim(beside), _told(column), REPETITION)
+                yield make_question(
+                    features, names, self._claim(beside), _question_labels(column), REPETITION
+                )
 
 
 def is_vector(column: PlannedColumn) -> bool:
@@ -208,7 +222,7 @@ def _name(column: PlannedColumn) -> tuple[str, str]:
     return column.query.name, column.measurement.name
 
 
-def _told(column: PlannedColumn) -> tuple[str, str, str]:
+def _question_labels(column: PlannedColumn) -> tuple[str, str, str]:
     return (*_name(column), column.mechanism.name)
 
 
@@ -218,13 +232,13 @@ def _group(source: Source, questions: Sequence[Question | None], draws: int) -> 
         yield Group(source, held, draws)
 
 
-def noised(cells: QueryCells) -> NoisedCells:
+def noise_source(cells: QueryCells) -> NoisedCells:
     """Return what draws the noised vectors of some cells."""
     places = tuple(cells.cells.tolist())
     return NoisedCells(vectors_of(cells.columns), places, cells.vectors)
 
 
-def chosen(cells: QueryCells) -> ChosenInCells:
+def choice_source(cells: QueryCells) -> ChosenInCells:
     """Return what draws the choices in some cells."""
     places = tuple(cells.cells.tolist())
     return ChosenInCells(choices_of(cells.columns), places, cells.profiles)
@@ -241,9 +255,9 @@ def everything(cells: QueryCells) -> Source:
     """Return what draws all that is published of some cells."""
     parts: list[Source] = []
     if vectors_of(cells.columns):
-        parts.append(noised(cells))
+        parts.append(noise_source(cells))
     if choices_of(cells.columns):
-        parts.append(chosen(cells))
+        parts.append(choice_source(cells))
     if cells.selecting is None:
         return Several(tuple(parts))
     return UnderKeys(keys_of(cells, cells.selecting), tuple(parts))

@@ -20,7 +20,7 @@ from dprelease.auditing.black_box.drawn_answers import (
     vectors_of,
 )
 from dprelease.auditing.black_box.tiled_tables import Known
-from dprelease.noise.noised_answers import answered
+from dprelease.noise.noised_answers import answer_query
 from dprelease.numerics.lattice import Integers
 from dprelease.planning.plan import PlannedColumn
 from dprelease.schema.release import PRIVATE_KEYS
@@ -41,7 +41,7 @@ class Answered:
         name = self.columns[0].query.name
         if one.names:
             found += [Feature(name, PRIVATE_KEYS, i, there) for i, there in enumerate(moved)]
-        for measurement, names in self._named():
+        for measurement, names in self._number_names():
             for _ in names:
                 found += [
                     Feature(name, measurement, i, moved[i] or self._differ(measurement, i))
@@ -49,7 +49,7 @@ class Answered:
                 ]
         return tuple(found)
 
-    def _named(self) -> list[tuple[str, list[str]]]:
+    def _number_names(self) -> list[tuple[str, list[str]]]:
         """Return names of measurements, each with those of its noised numbers."""
         vectors = [(c.measurement.name, [c.measurement.name]) for c in vectors_of(self.columns)]
         return vectors + [(c.measurement.name, chosen_names(c)) for c in choices_of(self.columns)]
@@ -74,7 +74,7 @@ class Answered:
 
     def _row(self, side: int, bits: Stream) -> Integers:
         known = self.sides[side]
-        answer = answered(known, self.columns, bits)
+        answer = answer_query(known, self.columns, bits)
         places: Integers = np.arange(known.cells, dtype=np.int64)
         parts = []
         if known.names:
@@ -84,7 +84,7 @@ class Answered:
             appears: Integers = np.zeros(known.cells, dtype=np.int64)
             appears[places] = 1
             parts.append(appears)
-        for measurement, names in self._named():
+        for measurement, names in self._number_names():
             base = self.sides[0].vectors.get(measurement, np.zeros(known.cells, dtype=np.int64))
             for name in names:
                 row: Integers = np.zeros(known.cells, dtype=np.int64)

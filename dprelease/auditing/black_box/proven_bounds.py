@@ -93,7 +93,7 @@ class _Tested:
     event: Event
 
 
-def shown(
+def prove_bounds(
     groups: Sequence[Group], until: float, bits: Bits, miss: Fraction = MISS
 ) -> Iterator[Shown]:
     """Yield what each question showed, at the release's delta and maybe at another one.
@@ -111,7 +111,7 @@ def shown(
         share = left * wanted[i] / sum(wanted[i:])
         seconds, breath = wanted[i] / group.draws, min(BREATH, share / LOOKS)
         trial = _Trial(group, bits, each, int(breath / seconds))
-        yield from trial.shown(group.draws, time.monotonic() + share)
+        yield from trial.epsilon_bounds(group.draws, time.monotonic() + share)
 
 
 def _events(question: Question) -> int:
@@ -139,7 +139,7 @@ class _Trial:
         most = max(1, AT_ONCE // len(group.source.features))
         self._at_once = min(most, max(LEAST, at_once))
 
-    def shown(self, draws: int, until: float) -> Iterator[Shown]:
+    def epsilon_bounds(self, draws: int, until: float) -> Iterator[Shown]:
         """Yield what the questions showed by so many answers, fewer where time is short."""
         begun, choosing = time.monotonic(), draws // CHOOSING
         kept = min(choosing // 2, TRAINED, max(LEAST // 8, KEPT // len(self._source.features)))
@@ -167,9 +167,9 @@ class _Trial:
                 if test.question is question
             ]
             for delta in dict.fromkeys((question.claim.delta, *_others(question, own))):
-                yield self._told(question, delta, own, (trained + chosen + tested, tested))
+                yield self._best_bound(question, delta, own, (trained + chosen + tested, tested))
 
-    def _drawn(self, n: int, until: float = math.inf) -> Iterator[tuple[Integers, Integers]]:
+    def _draw_pairs(self, n: int, until: float = math.inf) -> Iterator[tuple[Integers, Integers]]:
         """Yield answers of both tables, n of each in all, or those there was time for.
 
         They are drawn with fresh bits every time.
@@ -183,7 +183,7 @@ class _Trial:
 
     def _views(self, n: int, until: float) -> tuple[list[list[View]], int]:
         """Return the views of every question, and on how many answers they were trained."""
-        drawn = list(self._drawn(n, until))
+        drawn = list(self._draw_pairs(n, until))
         one, other = (np.concatenate([both[side] for both in drawn], axis=1) for side in (0, 1))
         views = [
             [View.fit(statistic, one, other) for statistic in statistics(question, one, other)]
@@ -200,7 +200,7 @@ class _Trial:
             for fitted in views
         ]
         drawn = 0
-        for both in self._drawn(n, until):
+        for both in self._draw_pairs(n, until):
             for fitted, counted in zip(views, counts, strict=True):
                 for view, sides in zip(fitted, counted, strict=True):
                     for side, answers in zip(sides, both, strict=True):
@@ -236,13 +236,13 @@ class _Trial:
     def _hits(self, tests: Sequence[_Tested], n: int) -> list[tuple[int, int]]:
         """Return the hits of every event among n answers, in the table it was chosen for first."""
         hits: Integers = np.zeros((len(tests), 2), dtype=np.int64)
-        for both in self._drawn(n):
+        for both in self._draw_pairs(n):
             for i, test in enumerate(tests):
                 order = both[::-1] if test.swapped else both
                 hits[i] += [test.event.hits(answers) for answers in order]
         return [(int(more), int(less)) for more, less in hits.tolist()]
 
-    def _told(
+    def _best_bound(
         self,
         question: Question,
         delta: Fraction,

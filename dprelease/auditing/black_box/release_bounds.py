@@ -9,7 +9,7 @@ import numpy as np
 from dprelease.auditing.black_box.asked_of_people import AskedRecord, of_parties, of_records
 from dprelease.auditing.black_box.asked_of_tables import Asked, TableQuestions
 from dprelease.auditing.black_box.drawn_answers import FRESH, Bits
-from dprelease.auditing.black_box.proven_bounds import Group, Shown, shown
+from dprelease.auditing.black_box.proven_bounds import Group, Shown, prove_bounds
 from dprelease.auditing.exact_pairs import Side, exact_sides
 from dprelease.auditing.pairs import Pair
 from dprelease.auditing.stage import Stage, Unanswered
@@ -62,31 +62,31 @@ def lower_bounds(
     groups = list(_groups(stage, worst, at_once, alone, bits, left_out))
     number = sum(len(group.questions) for group in groups)
     progress(f"black box: {number} questions")
-    found = list(shown(groups, until, bits))
+    found = list(prove_bounds(groups, until, bits))
     reached = {id(one.question) for one in found}
     left = dict.fromkeys(
         (question.query, question.column, question.mechanism)
         for group in groups
         for question in group.questions
         if id(question) not in reached
-    ) | dict.fromkeys(_unasked(stage, {*worst, *alone}, groups))
+    ) | dict.fromkeys(_untested_measurements(stage, {*worst, *alone}, groups))
     untried = [Untried(query=q, column=column, mechanism=law) for q, column, law in left]
-    return [_bounded(one) for one in found], untried, left_out
+    return [_bound_record(one) for one in found], untried, left_out
 
 
-def _unasked(
+def _untested_measurements(
     stage: Stage, names: set[Named], groups: Sequence[Group]
 ) -> Iterator[tuple[str, str, str]]:
     """Yield the measurements that no question is about, as no pair that is drawn moves them."""
     plan = stage.plan
     asked = {(one.query, one.column) for group in groups for one in group.questions}
-    for column in plan.shares if isinstance(plan, FederatedPlan) else plan.noised:
+    for column in plan.shares if isinstance(plan, FederatedPlan) else plan.noisy_columns:
         name = column.query.name, column.measurement.name
         if name in names and name not in asked:
             yield *name, column.measurement.mechanism.name
 
 
-def _merged(
+def _merge_pairs(
     worst: Worst, at_once: Sequence[Pair], alone: Alone
 ) -> list[tuple[Pair, set[Named], int]]:
     """Return each pair once: what it is drawn for, and how many times fewer answers."""
@@ -119,7 +119,7 @@ def _groups(
         ]
         yield from of_records(plan, asked_records)
         return
-    pairs = _merged(worst, at_once, alone)
+    pairs = _merge_pairs(worst, at_once, alone)
     exact = {column.query.name for column in plan.columns if column.measurement.exact}
     queries = {name for name, _ in worst} | exact
     asked = [query for query in stage.queries if query.name in queries]
@@ -164,7 +164,7 @@ def _record(stage: Stage, name: Named, pair: Pair, fewer: int) -> AskedRecord:
     return AskedRecord(*name, (sides[0], sides[1]), fewer)
 
 
-def _bounded(one: Shown) -> Bounded:
+def _bound_record(one: Shown) -> Bounded:
     question = one.question
     return Bounded(
         query=question.query,

@@ -127,7 +127,7 @@ class Known(Answering):
         return Partitions([self.names[i] for i in there.tolist()], units[there])
 
 
-def changed(one: Profile, other: Profile) -> Integers:
+def differing_cells(one: Profile, other: Profile) -> Integers:
     """Return the cells in which values occur that do not occur as often in the other profile."""
     rows = [
         np.stack((np.repeat(np.arange(len(p.starts) - 1), np.diff(p.starts)), p.values, p.counts))

@@ -28,7 +28,7 @@ def statistics(question: Question, one: Integers, other: Integers) -> Iterator[S
     """Yield the statistics of a question, trained on (features, n) answers of both tables."""
     moved, numbers = question.moved, question.numbers
     if question.style == REPETITION:
-        yield Repeated.trained(moved, one, other)
+        yield Repeated.from_answers(moved, one, other)
     elif question.style == CHOICES:
         for place in moved[:MOST_SINGLE].tolist():
             yield Single(place, "choice")

@@ -118,7 +118,7 @@ class Repeated:
     kind: ClassVar[str] = "repetition"
 
     @classmethod
-    def trained(cls, features: Integers, one: Integers, other: Integers) -> Repeated:
+    def from_answers(cls, features: Integers, one: Integers, other: Integers) -> Repeated:
         """Return what knows the answers of both tables."""
         return cls(features, (frozenset(_rows(one, features)), frozenset(_rows(other, features))))
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from dprelease.auditing.exact_pairs import Codes, Found, Keys, found_in_stack, keys_in_stack
-from dprelease.auditing.failures import answered
+from dprelease.auditing.failures import answer_without_failures
 from dprelease.auditing.neighbours.column_extremes import Extremes, extremes_of
 from dprelease.auditing.neighbours.situations import Row, Rows, Situation
 from dprelease.auditing.neighbours.stacks import stack, stacked_queries
@@ -83,7 +83,7 @@ class Group:
             self.known[table, column] = extremes_of(declared, self.literals)
         return self.known[table, column]
 
-    def invented(self, n: int) -> list[Rows]:
+    def invent_units(self, n: int) -> list[Rows]:
         """Return n units of one row in each table, of values that are mostly usual."""
         by_table = {name: self._rows(name, n) for name in self.tables}
         return [{name: [rows[i]] for name, rows in by_table.items()} for i in range(n)]
@@ -104,7 +104,7 @@ class Group:
                 _lie(rows, name, column)
         return list(rows)
 
-    def asked(
+    def measure_situations(
         self,
         situations: Sequence[Situation],
         *,
@@ -152,7 +152,7 @@ def hits_of(group: Group, until: float = math.inf) -> dict[tuple[str, str], list
     `until`: the time, as `time.monotonic` tells it, after which no further stack is asked about.
     """
     room = group.pairs
-    units = group.invented(min(ROWS, max(room, 16)))
+    units = group.invent_units(min(ROWS, max(room, 16)))
     hits = _hits(group, units, until)
     again: list[Rows] = []
     for query in group.queries:
@@ -163,7 +163,7 @@ def hits_of(group: Group, until: float = math.inf) -> dict[tuple[str, str], list
         some = [*bases.values()][:BASES]
         again += _at_once(group, query, some)
         for measurement in query.measurements:
-            again += _varied(group, query, measurement, some)
+            again += _vary_columns(group, query, measurement, some)
     most = 4 * max(room, 64)
     stride = max(1, len(again) // most)
     for name, more in _hits(group, again[::stride], until).items():
@@ -179,7 +179,7 @@ def _hits(group: Group, units: Sequence[Rows], until: float) -> dict[tuple[str, 
             break
         part = units[first : first + room]
         alone = [Situation("a unit of one row", unit) for unit in part]
-        answer, failing = answered(group.asked, alone)
+        answer, failing = answer_without_failures(group.measure_situations, alone)
         group.failing.extend(alone[i] for i in failing)
         for name, found in (answer or {}).items():
             held = hits.setdefault(name, [])
@@ -194,7 +194,7 @@ def _hits(group: Group, units: Sequence[Rows], until: float) -> dict[tuple[str, 
     return hits
 
 
-def _varied(
+def _vary_columns(
     group: Group, query: Query, measurement: Measurement, bases: Sequence[Rows]
 ) -> list[Rows]:
     """Return rows that count with each value of the stored columns that a measurement reads."""

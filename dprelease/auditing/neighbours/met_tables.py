@@ -25,7 +25,8 @@ def public_tables(group: Group) -> Group:
     if not joined:
         return group
     people = {
-        name: [row for unit in group.invented(ROWS) for row in unit[name]] for name in group.tables
+        name: [row for unit in group.invent_units(ROWS) for row in unit[name]]
+        for name in group.tables
     }
     known = lone(group.tables, Situation("", people), {}).one
     made: dict[str, pa.Table] = {}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dprelease.auditing.neighbours.situations import Row, Rows, Situation
-from dprelease.auditing.neighbours.stored_values import AS_DECLARED, TURNED, stored
+from dprelease.auditing.neighbours.stored_values import AS_DECLARED, TURNED, stored_array
 from dprelease.auditing.pairs import Pair, Tables
 from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.grouping.private_keys import PrivateKeys
@@ -56,7 +56,7 @@ def stacked_queries(queries: Sequence[Query], pairs: int) -> tuple[Query, ...]:
         private = query.private
         if private is not None:
             private = PrivateKeys(((PAIR, "integer"), *private.columns))
-        declared = replace(query.declared, table=numbered(query.declared.table, number))
+        declared = replace(query.declared, table=with_pair_number(query.declared.table, number))
         keys = query.keys if private is not None else KeySpace((key, *query.keys.keys))
         asked.append(
             replace(
@@ -65,13 +65,13 @@ def stacked_queries(queries: Sequence[Query], pairs: int) -> tuple[Query, ...]:
                 keys=keys,
                 finest=finest,
                 private=private,
-                view=numbered(query.table, number),
+                view=with_pair_number(query.table, number),
             )
         )
     return tuple(asked)
 
 
-def numbered(table: Table, number: IntegerColumn) -> Table:
+def with_pair_number(table: Table, number: IntegerColumn) -> Table:
     """Return a table with the number of the pair as its first column."""
     return table.model_copy(update={"columns": {PAIR: number, **table.columns}})
 
@@ -85,7 +85,7 @@ def stack(
     """
     made = {}
     for name, table in tables.items():
-        held = _ordered(_held(situations, name, first=first), way)
+        held = _order_rows(_stack_rows(situations, name, first=first), way)
         numbers = [one.pair for one in held]
         made[name] = _table(table, held, way).add_column(0, PAIR, [numbers_of(numbers)])
     return made
@@ -107,13 +107,15 @@ def lone(
     """Return a situation as a pair of whole tables, each stored in its own way."""
     sides = []
     for first, way in zip((True, False), ways, strict=True):
-        held = {name: _ordered(_held([situation], name, first=first), way) for name in tables}
+        held = {
+            name: _order_rows(_stack_rows([situation], name, first=first), way) for name in tables
+        }
         sides.append({**public, **{n: _table(tables[n], rows, way) for n, rows in held.items()}})
     words = situation.words if ways[0] == ways[1] else f"{situation.words}, stored {ways[0]}"
     return Pair(words, sides[0], sides[1], next(iter(situation.one), next(iter(tables))))
 
 
-def _held(situations: Iterable[Situation], table: str, *, first: bool) -> Iterator[Held]:
+def _stack_rows(situations: Iterable[Situation], table: str, *, first: bool) -> Iterator[Held]:
     for pair, one in enumerate(situations):
         units: list[tuple[int, Rows]] = [*enumerate(one.crowd, 1)]
         units.insert(len(units) // 2, (0, one.one) if first else (OTHER, one.other))
@@ -123,7 +125,7 @@ def _held(situations: Iterable[Situation], table: str, *, first: bool) -> Iterat
                 yield Held(pair, member, spelled, row)
 
 
-def _ordered(held: Iterable[Held], way: str) -> list[Held]:
+def _order_rows(held: Iterable[Held], way: str) -> list[Held]:
     return [*held][::-1] if way == TURNED else [*held]
 
 
@@ -136,9 +138,9 @@ def _table(table: Table, held: Sequence[Held], way: str) -> pa.Table:
             continue
         if name == table.unit.id:
             ids = [_id(column, one, way) for one in held]
-            arrays[name] = stored(ids, name, column, way, is_id=True)
+            arrays[name] = stored_array(ids, name, column, way, is_id=True)
         else:
-            arrays[name] = stored([one.row.get(name) for one in held], name, column, way)
+            arrays[name] = stored_array([one.row.get(name) for one in held], name, column, way)
     return pa.table(arrays) if arrays else pa.table({"dp_row": pa.nulls(len(held))})
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import DataError
 from dprelease.schema.columns import CategoryColumn, Column, CutColumn, IntegerColumn
-from dprelease.statements.meanings import typed
+from dprelease.statements.meanings import typed_value
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,7 +42,7 @@ OTHER_CODE = 900_017
 """Stands for a text that is no number where codes are stored as numbers; neither is declared."""
 
 
-def stored(
+def stored_array(
     values: Sequence[object], name: str, column: Column, way: str, *, is_id: bool = False
 ) -> pa.Array:
     """Return values as a column of a source, in the physical type of a way.
@@ -89,7 +89,7 @@ def _code(value: object) -> int | None:
 
 def _is_read(name: str, column: Column, physical: str) -> bool:
     try:
-        typed(name, column, physical)
+        typed_value(name, column, physical)
     except DataError:
         return False
     return True

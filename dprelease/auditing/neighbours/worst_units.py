@@ -50,9 +50,9 @@ def worst_units(group: Group, query: Query, hits: Sequence[Hit]) -> Iterator[Sit
         for hit in _by_size(hits)[:ALONE]:
             yield Situation("a row alone in its group", hit.rows)
         if replaced:
-            yield from _changed(group, "a row", _by_size(hits)[0].rows, crowd)
+            yield from _single_column_changes(group, "a row", _by_size(hits)[0].rows, crowd)
         return
-    made = list(_composed(query.unit, hits))
+    made = list(_extreme_units(query.unit, hits))
     (first, most), *rest = made
     yield Situation(first, most, NOBODY, crowd)
     yield Situation("a unit with the least row, alone", _least(hits).rows)
@@ -67,7 +67,7 @@ def worst_units(group: Group, query: Query, hits: Sequence[Hit]) -> Iterator[Sit
         for (words, one), (_, other) in itertools.permutations(made, 2):
             yield Situation(f"{words}, replaced by another such unit", one, other, crowd)
         for words, unit in made[:2]:
-            yield from _changed(group, words, unit, crowd)
+            yield from _single_column_changes(group, words, unit, crowd)
 
 
 def together(hits: Mapping[tuple[str, str], Sequence[Hit]], query: Query) -> list[Hit]:
@@ -86,7 +86,9 @@ def together(hits: Mapping[tuple[str, str], Sequence[Hit]], query: Query) -> lis
     return [replace(hit, value=round(PARTS * part)) for hit, part in moved.values()]
 
 
-def _changed(group: Group, words: str, unit: Rows, crowd: tuple[Rows, ...]) -> Iterator[Situation]:
+def _single_column_changes(
+    group: Group, words: str, unit: Rows, crowd: tuple[Rows, ...]
+) -> Iterator[Situation]:
     """Yield units that give way to others which differ in one column: they agree in all else."""
     for table, rows in unit.items():
         for name in list(rows[0]):
@@ -146,7 +148,7 @@ def _rows(hits: Sequence[Hit], crowd: tuple[Rows, ...], *, replaced: bool) -> It
             yield Situation(f"a row replaced by one {words}", one.rows, other.rows, crowd)
 
 
-def _composed(unit: PrivacyUnit, hits: Sequence[Hit]) -> Iterator[tuple[str, Rows]]:
+def _extreme_units(unit: PrivacyUnit, hits: Sequence[Hit]) -> Iterator[tuple[str, Rows]]:
     """Yield units by how they use their bounds."""
     groups, rows = min(unit.max_groups, MOST_GROUPS), min(unit.max_rows_per_group, MOST_ROWS)
     largest, least = _by_cell(_by_size(hits)), _by_cell(_by_size(hits)[::-1])
@@ -204,7 +206,7 @@ def random_units(group: Group, queries: Sequence[Query], n: int) -> Iterator[Sit
     """Yield situations of rows at random, some odd."""
     by_id = any(query.unit.id is not None for query in queries)
     replaced = any(query.neighbours is Neighbours.REPLACE for query in queries)
-    rows = iter(group.invented(n * (16 if by_id else 4)))
+    rows = iter(group.invent_units(n * (16 if by_id else 4)))
     sizes = group.draws.whole(2 * n, 1, 7).tolist() if by_id else [1] * (2 * n)
     for i in range(n):
         one = _together(itertools.islice(rows, sizes[2 * i]))

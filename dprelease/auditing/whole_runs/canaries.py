@@ -54,7 +54,7 @@ FIRST_NUMBER = 918273645001
 """Of whole numbers: with so many digits none is met by chance."""
 
 
-def planted(tables: Mapping[str, Table]) -> list[Canary]:
+def make_canaries(tables: Mapping[str, Table]) -> list[Canary]:
     """Return a value for every stored column that holds more than true and false."""
     found = list[Canary]()
     for table, declared in tables.items():
@@ -89,22 +89,24 @@ def canaries(
         DP-AUDIT-008 if the release can't be run.
     """
     tables = {name: table for group in groups for name, table in group.tables.items()}
-    every = planted(tables)
+    every = make_canaries(tables)
     rows = _with_canaries(groups, every)
     public = {name: table for group in groups for name, table in group.public.items()}
     whole: Tables = {**public, **rows}
     left_out = list[str]()
     left = folder / "left"
-    published, places = _published(stage, whole, every, left / "published")
+    published, places = _run_with_canaries(stage, whole, every, left / "published")
     failures = 0
     for number, (words, broken, files) in enumerate(_broken(whole, tables, folder / "broken")):
         place = left / f"failed-{number}"
         run = ran(stage, broken, place, "canaries", files=files)
-        said = list(_said(run, every))
+        said = list(_canaries_in_output(run, every))
         if isinstance(run.failure, OutputError | LedgerError) and not said:
             refuse_unrun(run)  # as little room as that tells nothing of what it should fail on
         places += [(words, canary) for canary in said]
-        places += [(f"what {words} leaves", one) for _, one in _left(stage, place, every)]
+        places += [
+            (f"what {words} leaves", one) for _, one in _files_with_canaries(stage, place, every)
+        ]
         failures += run.failure is not None
     findings = [
         Found(
@@ -134,7 +136,7 @@ def _with_canaries(groups: Sequence[Group], every: Sequence[Canary]) -> dict[str
 
     made: dict[str, pa.Table] = {}
     for group in groups:
-        crowd = tuple(group.invented(60))
+        crowd = tuple(group.invent_units(60))
         for name, table in lone(group.tables, Situation("", {}, {}, crowd), {}).one.items():
             for canary in (one for one in every if one.table == name):
                 at = table.column_names.index(canary.column)
@@ -146,27 +148,29 @@ def _with_canaries(groups: Sequence[Group], every: Sequence[Canary]) -> dict[str
     return made
 
 
-def _published(
+def _run_with_canaries(
     stage: Stage, tables: Tables, every: Sequence[Canary], folder: Path
 ) -> tuple[Ran, list[tuple[str, Canary]]]:
     """Return a run with a ledger, and where a canary stands in what it or its check writes."""
     beside = folder / "beside"
     beside.mkdir(parents=True)
-    ledger = _opened(stage, beside / "ledger.db")
+    ledger = _open_ledger(stage, beside / "ledger.db")
     place = folder / "run"
     run = ran(stage, tables, place, "canaries", ledger=ledger, formats=_formats(stage))
-    places = [("what the run says", canary) for canary in _said(run, every)]
+    places = [("what the run says", canary) for canary in _canaries_in_output(run, every)]
     if not places:
         refuse_unrun(run)
     places += found_in_folder(beside, every)
-    places += _left(stage, place, every)
+    places += _files_with_canaries(stage, place, every)
     if run.failure is None:
         checked = str(verify(run.folder, ledger=ledger).to_json()).encode()
         places += [("what `verify` says", canary) for canary in found_in(checked, every)]
     return run, places
 
 
-def _left(stage: Stage, folder: Path, every: Sequence[Canary]) -> Iterator[tuple[str, Canary]]:
+def _files_with_canaries(
+    stage: Stage, folder: Path, every: Sequence[Canary]
+) -> Iterator[tuple[str, Canary]]:
     """Yield the files of a run that hold a canary; but for keys that were selected to be told.
 
     Such a key is a noised answer: where it was selected, the release's own files may hold it.
@@ -178,7 +182,7 @@ def _left(stage: Stage, folder: Path, every: Sequence[Canary]) -> Iterator[tuple
             yield name, canary
 
 
-def _said(run: Ran, every: Sequence[Canary]) -> Iterator[Canary]:
+def _canaries_in_output(run: Ran, every: Sequence[Canary]) -> Iterator[Canary]:
     yield from found_in("\n".join(run.said).encode(), every)
     if run.failure is not None:
         yield from found_in_failure(run.failure, every)
@@ -195,7 +199,7 @@ def _formats(stage: Stage) -> tuple[str, ...] | None:
     return tuple(name for name in FORMATS if not [*unfit((name,), metadata, place, place)])
 
 
-def _opened(stage: Stage, path: Path) -> Path | None:
+def _open_ledger(stage: Stage, path: Path) -> Path | None:
     """Open a ledger that has what the release costs; None where it takes none."""
     spec = stage.declaration.spec
     if spec.federated is not None:

@@ -96,7 +96,7 @@ class Ran:
         return str(getattr(self.failure, "code", kind))
 
     @property
-    def refused(self) -> bool:
+    def is_refused(self) -> bool:
         """Return whether it ended before a row was read: by what was declared, or by types."""
         return isinstance(self.failure, DpReleaseError) and self.failure.state is State.NOTHING
 
@@ -129,7 +129,7 @@ def refuse_unrun(*runs: Ran) -> None:
     Nor do those tell anything that failed on what no table says, as on a disk that is full. What
     fails once rows are read is something to be told.
     """
-    alike = all(run.refused for run in runs) and len({run.message for run in runs}) == 1
+    alike = all(run.is_refused for run in runs) and len({run.message for run in runs}) == 1
     for failure in (run.failure for run in runs):
         own = isinstance(failure, OutputError | LedgerError)
         if isinstance(failure, DpReleaseError) and (alike or own):

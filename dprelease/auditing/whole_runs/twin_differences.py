@@ -34,7 +34,7 @@ EXCEPTED_CHOICES = (
 )
 
 
-def excepted(stage: Stage) -> list[str]:
+def allowed_differences(stage: Stage) -> list[str]:
     """Return in words what may differ between twins, and why."""
     private, choices = _kinds(stage)
     return [EXCEPTED_ALWAYS, *[EXCEPTED_KEYS] * private, *[EXCEPTED_CHOICES] * choices]

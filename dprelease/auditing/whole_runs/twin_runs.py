@@ -17,7 +17,11 @@ from dprelease.auditing.neighbours.stored_values import AS_DECLARED, TEXTS, TURN
 from dprelease.auditing.pairs import Pair, Tables
 from dprelease.auditing.stage import Stage, Unanswered
 from dprelease.auditing.whole_runs.replayed_run import Ran, failed_run, ran, refuse_unrun
-from dprelease.auditing.whole_runs.twin_differences import COMPARED, excepted, twin_differences
+from dprelease.auditing.whole_runs.twin_differences import (
+    COMPARED,
+    allowed_differences,
+    twin_differences,
+)
 from dprelease.documents.audits.audit_record import Found, Twins
 from dprelease.schema.table import Source
 
@@ -63,7 +67,7 @@ def twins(
         place = folder / f"twin-{number}"
         sides = []
         for name, tables in zip(("one", "other"), twin.pair.sides, strict=True):
-            sources = _written(tables, twin.by, place / f"source-{name}")
+            sources = _write_sources(tables, twin.by, place / f"source-{name}")
             sides.append(ran(stage, tables, place / name, f"twin {number}", files=sources))
         refuse_unrun(*sides)
         runs, silent = runs + 2, silent + 2 * twin.silent
@@ -82,7 +86,8 @@ def twins(
             for what in twin_differences(stage, sides[0], sides[1], silent=twin.silent)
         ]  # fmt: skip
     told = Twins(
-        runs=runs, silent=silent, files=files, compared=COMPARED, excepted=excepted(stage),
+        runs=runs, silent=silent, files=files, compared=COMPARED,
+        excepted=allowed_differences(stage),
         holds=not findings,
     )  # fmt: skip
     return told, findings, left_out
@@ -91,7 +96,7 @@ def twins(
 def failure_of(sides: Sequence[Ran]) -> str:
     """Return by which error all of several runs ended, other than by one that read no row."""
     codes = {run.code for run in sides}
-    refused = any(run.failure is not None and run.refused for run in sides)
+    refused = any(run.failure is not None and run.is_refused for run in sides)
     return codes.pop() if len(codes) == 1 and not refused else ""
 
 
@@ -105,12 +110,12 @@ def _twins(
     base: dict[str, pa.Table] = {}
     for group in groups:
         base |= {**group.public}
-        base |= lone(group.tables, _crowded(group, Situation("", NOBODY)), {}).other
+        base |= lone(group.tables, _add_crowd(group, Situation("", NOBODY)), {}).other
     for group in groups:
         if not group.queries:  # every record is published: one more is no neighbour
             continue
         for ways in ((AS_DECLARED, AS_DECLARED), (TEXTS, AS_DECLARED)):
-            nobody = _crowded(group, Situation("a unit that counts nowhere", _nowhere(group)))
+            nobody = _add_crowd(group, Situation("a unit that counts nowhere", _nowhere(group)))
             pair = _whole(group, nobody, base, ways)
             silent = _moves_nothing(stage, group, pair)
             if silent is not False:
@@ -118,13 +123,13 @@ def _twins(
     for group, situation in worst[:1]:
         # The noise of single records, and of keys that are not public, follows the engine's order.
         silent = bool(group.queries) and all(query.private is None for query in group.queries)
-        yield Twin(_turned(group, _crowded(group, situation), base), silent=silent)
+        yield Twin(_reorder_pair(group, _add_crowd(group, situation), base), silent=silent)
         yield Twin(_whole(group, replace(situation, crowd=()), base))
     for by, (group, situation) in zip((FRAMES, PARQUET, CSV), worst, strict=False):
-        yield Twin(_whole(group, _crowded(group, situation), base), by)
+        yield Twin(_whole(group, _add_crowd(group, situation), base), by)
 
 
-def _turned(group: Group, situation: Situation, base: Mapping[str, pa.Table]) -> Pair:
+def _reorder_pair(group: Group, situation: Situation, base: Mapping[str, pa.Table]) -> Pair:
     """Return the same tables twice, once with all rows in another order."""
     pair = _whole(group, replace(situation, other=situation.one), base)
     other = _whole(group, situation, base, (TURNED, AS_DECLARED)).one
@@ -142,14 +147,14 @@ def _whole(
     return replace(pair, one={**base, **pair.one}, other={**base, **pair.other})
 
 
-def _crowded(group: Group, situation: Situation) -> Situation:
+def _add_crowd(group: Group, situation: Situation) -> Situation:
     """Return a situation among as many others as a pair has ids for; all of usual values."""
     usual = [
         {
             table: [{name: _usual(group, table, name, value) for name, value in row.items()}]
             for table, (row,) in unit.items()
         }
-        for unit in group.invented(OTHERS)
+        for unit in group.invent_units(OTHERS)
     ]
     return replace(situation, crowd=tuple(usual))
 
@@ -177,7 +182,7 @@ def _moves_nothing(stage: Stage, group: Group, pair: Pair) -> bool | None:
     )
 
 
-def _written(tables: Tables, by: str, folder: Path) -> dict[str, Source] | None:
+def _write_sources(tables: Tables, by: str, folder: Path) -> dict[str, Source] | None:
     """Write tables as files, and return their sources; None for frames."""
     if by == FRAMES:
         return None

@@ -54,16 +54,16 @@ def audit(
     """Put a release to the test on invented neighbouring tables; opens no declared source."""
     with reporting(as_json):
         from dprelease.auditing.reproduced import refuse_folder, write_outcome
-        from dprelease.auditing.whole_audit import audited
+        from dprelease.auditing.whole_audit import run_audit
         from dprelease.errors import Findings
-        from dprelease.planning.declaration_findings import declared
+        from dprelease.planning.declaration_findings import load_declaration
         from dprelease.schema.release_parts.variables import assignments
 
-        declaration = declared(release, assignments(variables))
+        declaration = load_declaration(release, assignments(variables))
         if output is not None:
             refuse_folder(output)
         with progress_bar(4) as progress:
-            outcome = audited(
+            outcome = run_audit(
                 declaration, engine=engine, names=query or (), time_limit=time_limit,
                 draws=draws, progress=progress,
             )  # fmt: skip
@@ -91,13 +91,13 @@ def audit_words(told: Audit, *, wide: bool) -> list[str]:
     if told.twins is not None:
         words.append(
             f"Twin runs: {told.twins.runs} whole runs, {told.twins.silent} of them equal to the "
-            f"byte; {_held(told.twins.holds)}."
+            f"byte; {_verdict(told.twins.holds)}."
         )
         words += [f"Excepted: {one_line(what)}." for what in told.twins.excepted]
     if told.canaries is not None:
         words.append(
             f"Canaries: of {told.canaries.columns} columns, in {told.canaries.searched} files and "
-            f"{told.canaries.failures} failures; {_held(told.canaries.holds)}."
+            f"{told.canaries.failures} failures; {_verdict(told.canaries.holds)}."
         )
     if told.black_box or told.not_tried:
         words.append(_bounded_words(told, wide=wide))
@@ -111,7 +111,7 @@ def audit_words(told: Audit, *, wide: bool) -> list[str]:
     return words
 
 
-def _held(holds: bool) -> str:
+def _verdict(holds: bool) -> str:
     return "all held" if holds else "something did not hold"
 
 

@@ -18,7 +18,9 @@ def certificate_words(certificate: Certificate) -> str:
     claims: list[tuple[str, ...]] = [("claim", "at least", "at most", "claimed", "verdict")]
     claims += [_claim_row(certified) for certified in certificate.claims]
     parts = [("noise", "columns", "cells of a unit")]
-    parts += [(part.noise, _named(part.columns), f"{part.touched:,}") for part in certificate.parts]
+    parts += [
+        (part.noise, _column_names(part.columns), f"{part.touched:,}") for part in certificate.parts
+    ]
     lines = [table(claims), "", table(parts), ""]
     by = {certified.by: None for certified in certificate.claims if certified.by}
     of = {part.theorem: None for part in certificate.parts}
@@ -30,14 +32,14 @@ def certificate_words(certificate: Certificate) -> str:
 
 
 def _claim_row(certified: CertifiedClaim) -> tuple[str, ...]:
-    least, most = (_shown(price) for price in (certified.at_least, certified.at_most))
-    claimed = _shown(float(certified.claim.claimed))
+    least, most = (_cost_text(price) for price in (certified.at_least, certified.at_most))
+    claimed = _cost_text(float(certified.claim.claimed))
     return (certified.claim.words, least, most, claimed, certified.verdict.value)
 
 
-def _shown(price: float | None) -> str:
+def _cost_text(price: float | None) -> str:
     return "" if price is None else f"{price:.9g}"
 
 
-def _named(columns: tuple[str, ...]) -> str:
+def _column_names(columns: tuple[str, ...]) -> str:
     return ", ".join(columns) if len(columns) <= FEW else f"{len(columns):,} columns"

@@ -9,7 +9,7 @@ MOST_NAMED = 12
 """Files of a release that are told by name."""
 
 
-def listed(files: Sequence[str]) -> str:
+def file_list(files: Sequence[str]) -> str:
     """Return files by name, or how many each folder has where they are too many to read."""
     if len(files) <= MOST_NAMED:
         return ", ".join(files)

@@ -73,7 +73,7 @@ def _cut(widths: Sequence[int], least: Sequence[int], limit: int) -> list[int]:
 
 def _lines(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> list[str]:
     """Return a row as lines; what follows the first line of a cell is below it."""
-    parts = [_wrapped(text, width) for text, width in zip(row, widths, strict=True)]
+    parts = [_wrap_text(text, width) for text, width in zip(row, widths, strict=True)]
     lines = []
     for i in range(max(map(len, parts))):
         padded = []
@@ -85,7 +85,7 @@ def _lines(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> 
     return lines
 
 
-def _wrapped(text: str, width: int) -> list[str]:
+def _wrap_text(text: str, width: int) -> list[str]:
     """Return a text as lines of at most a width."""
     if _width(text) <= width:
         return [text]

@@ -36,4 +36,6 @@ def _ground(report: Report) -> str:
     """Return how sure the guarantee is; a claim that can't be proved is a finding."""
     if report.certificate is None:
         return ", as its noise was priced again; --certify proves it or fails"
-    return ", which is proved" if report.certificate.proved else ", proved but for what it rests on"
+    return (
+        ", which is proved" if report.certificate.is_proved else ", proved but for what it rests on"
+    )

@@ -40,7 +40,9 @@ class Rows(Protocol):
         """Return (rows,)."""
         ...
 
-    def curved(self, w: Floats) -> tuple[Floats, Floats, Callable[[Floats], Floats]]:
+    def values_and_derivatives(
+        self, w: Floats
+    ) -> tuple[Floats, Floats, Callable[[Floats], Floats]]:
         """Return values, slopes (rows, items), and what bends a sum of rows: (items, items)."""
         ...
 
@@ -81,7 +83,7 @@ def minimise(program: Program, start: Floats, accuracy: float) -> Optimum:
     tau = constraints / _objective(program, program.rows.values(w), t)
     while True:
         last = constraints / tau <= accuracy
-        w, t = _centred(program, w, t, tau, _AT if last else _NEAR)
+        w, t = _find_center(program, w, t, tau, _AT if last else _NEAR)
         if last:  # multipliers are as good as the centre is
             break
         tau = min(tau * _FASTER, constraints / accuracy * (1 + 1e-9))
@@ -106,7 +108,7 @@ def _potential(program: Program, w: Floats, t: float, tau: float) -> float:
     return tau * _objective(program, values, t) - float(logs)
 
 
-def _centred(
+def _find_center(
     program: Program, w: Floats, t: float, tau: float, near: float
 ) -> tuple[Floats, float]:
     """Return the centre for a weight of the objective, near enough."""
@@ -131,7 +133,7 @@ def _centred(
 
 def _derivatives(program: Program, w: Floats, t: float, tau: float) -> tuple[Floats, Floats]:
     """Return first and second derivatives of the potential by (w, t)."""
-    values, slopes, bent = program.rows.curved(w)
+    values, slopes, bent = program.rows.values_and_derivatives(w)
     items = len(w)
     pressed = np.where(program.limited, 1 / np.where(program.limited, values - 1, 1.0), 0.0)
     rest = program.budget + t - w.sum()

@@ -94,7 +94,7 @@ class Jet:
             None if self.bend is None else self.bend[nodes],
         )
 
-    def summed(self, starts: Whole) -> Jet:
+    def segment_sums(self, starts: Whole) -> Jet:
         """Return sums over nodes that stand side by side; each sum starts where `starts` says."""
         return Jet(
             np.add.reduceat(self.value, starts, axis=0),
@@ -104,7 +104,7 @@ class Jet:
 
     def all_summed(self) -> Jet:
         """Return the sum over all nodes: a jet of one node."""
-        return self.summed(np.zeros(1, np.int64))
+        return self.segment_sums(np.zeros(1, np.int64))
 
     def spread(self, nodes: int, places: Whole) -> Jet:
         """Return f at `places` among more nodes, 0 at all others."""
@@ -116,12 +116,12 @@ class Jet:
         """Return f where the mask (nodes, spaces) holds, elsewhere another jet."""
         return Jet(
             np.where(mask, self.value, other.value),
-            _chosen(mask[..., None], self.slope, other.slope),
-            _chosen(mask[..., None, None], self.bend, other.bend),
+            _where(mask[..., None], self.slope, other.slope),
+            _where(mask[..., None, None], self.bend, other.bend),
         )
 
 
-def _chosen(mask: NDArray[np.bool_], one: Floats | None, other: Floats | None) -> Floats | None:
+def _where(mask: NDArray[np.bool_], one: Floats | None, other: Floats | None) -> Floats | None:
     return None if one is None or other is None else np.where(mask, one, other)
 
 

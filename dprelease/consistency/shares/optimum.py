@@ -81,7 +81,7 @@ class Judged:
         return max(self.parts.values(), default=0.0)
 
 
-def judged(design: Design, aim: Aim, shares: Floats) -> Judged:
+def evaluate_shares(design: Design, aim: Aim, shares: Floats) -> Judged:
     """Return what shares reach, infinite where a table becomes unknown; they may hold zeros."""
     on_tree = ShareFunctions(design, design.shape, [])
     means = on_tree.means(shares, list(aim.weights))
@@ -111,7 +111,7 @@ class Search:
 
     def __init__(self, design: Design, aim: Aim, penalty: float = 1e3) -> None:
         self.design, self.aim, self.penalty = design, aim, penalty
-        self.model = averaged(design)
+        self.model = simplify_shape(design)
         self.rows = [Row(placed, MEAN) for placed in aim.weights]
         self.likes = list(self.rows)  # the rows' classes in the model
         self.bound = 0.0
@@ -187,7 +187,7 @@ class Search:
         self.rows += [Row(placed, node) for placed, (node, _) in new.items()]
         self.likes += [Row(placed, likes[placed]) for placed in new]
 
-    def _limited(self) -> Mask:
+    def _limit_mask(self) -> Mask:
         return np.array([row.node != MEAN for row in self.rows], bool)
 
     def _raise_bound(self, found: Found, multipliers: Floats) -> None:
@@ -198,7 +198,7 @@ class Search:
         factors, weights = self._factors(), self._weights()
         pressed = np.zeros(len(self.rows))
         pressed[: len(multipliers)] = multipliers
-        pressed = np.where(self._limited(), pressed / (factors * found.values) ** 2, 0.0)
+        pressed = np.where(self._limit_mask(), pressed / (factors * found.values) ** 2, 0.0)
         if not self.aim.weights:
             if not pressed.any():
                 return
@@ -210,7 +210,7 @@ class Search:
 
     def _next(self, shares: Floats, here: Judged, found: Found) -> tuple[Floats, Floats]:
         """Return the model's best shares and multipliers."""
-        factors, limited = self._factors(), self._limited()
+        factors, limited = self._factors(), self._limit_mask()
         model = ShareFunctions(self.design, self.model, self.likes)
         if self.aim.weights:
             scale, budget, penalty = here.total, 1.0, self.penalty
@@ -263,7 +263,9 @@ class Corrected:
         turned: Floats = np.where(self.limited, 1 / found, found) + self.linear @ w
         return turned
 
-    def curved(self, w: Floats) -> tuple[Floats, Floats, Callable[[Floats], Floats]]:
+    def values_and_derivatives(
+        self, w: Floats
+    ) -> tuple[Floats, Floats, Callable[[Floats], Floats]]:
         """Return values, slopes and what bends a sum of rows."""
         found = self.model.at(w, BENDS)
         plain = self.scale * found.values
@@ -281,7 +283,7 @@ class Corrected:
         return values, turned, bent
 
 
-def averaged(design: Design) -> Shape:
+def simplify_shape(design: Design) -> Shape:
     """Return a shape of few classes: that of the design where it is small enough."""
     shape = design.shape
     if shape.size <= CLASSES:
@@ -293,10 +295,10 @@ def averaged(design: Design) -> Shape:
         for level in range(shape.levels)
     ]
     for parts in (8, 6, 5, 4, 3, 2):
-        found = shape.averaged(kinds, parts)
+        found = shape.merge_siblings(kinds, parts)
         if found.size <= CLASSES:
             return found
-    return shape.averaged(kinds, 1)
+    return shape.merge_siblings(kinds, 1)
 
 
 def _kinds(shape: Shape, level: int, below: Mask, children: Floats) -> Whole:

@@ -126,7 +126,7 @@ def _upward(
         if level < levels - 1:
             inner = shape.inner(level)
             child = best[-1].where(~lost.below[level + 1], zero).times(shape.copies[level + 1])
-            total = child.summed(shape.starts[level][inner]).spread(nodes, inner)
+            total = child.segment_sums(shape.starts[level][inner]).spread(nodes, inner)
             sums.append(total)
             none = total.value <= 0  # exact below, or childless
             sure = Jet(np.where(none, 1.0, total.value), total.slope, total.bend)

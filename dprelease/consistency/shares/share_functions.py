@@ -90,7 +90,7 @@ class ShareFunctions:
         """Return the rows at some shares, none of them 0, and so many derivatives."""
         if not self.rows:
             return Found(np.empty(0), np.empty((0, len(shares))), np.empty(0))
-        sited = self._sited(shares, order)
+        sited = self._variances_at_rows(shares, order)
         factors = np.array([self._factors[row.placed[1]] for row in self.rows])
         seen = factors > 0
         values = (factors * np.where(seen, sited.value, 0.0)).sum(axis=1)
@@ -149,7 +149,7 @@ class ShareFunctions:
         found: Floats = (final[:, seen] * factors[seen]).sum(axis=1)
         return found
 
-    def _sited(self, shares: Floats, order: int) -> Sited:
+    def _variances_at_rows(self, shares: Floats, order: int) -> Sited:
         """Return F where the rows look: space after space where one array would be large."""
         precisions = self.design.precision @ shares
         levels, spaces = precisions.shape
@@ -157,20 +157,20 @@ class ShareFunctions:
             if self._lost is None:
                 self._lost = unknown(self.shape, self._sources)
             final = final_variances(self.shape, self._sources, self._lost, precisions, order)
-            found = self._picked(final)
+            found = self._select_rows(final)
             return Sited(found.value, found.slope, found.bend)
         parts = []
         for start in range(spaces):
             one = self._sources.of(slice(start, start + 1))
             lost, part = unknown(self.shape, one), precisions[:, start : start + 1]
-            parts.append(self._picked(final_variances(self.shape, one, lost, part, order)))
+            parts.append(self._select_rows(final_variances(self.shape, one, lost, part, order)))
         return Sited(
             np.concatenate([part.value for part in parts], axis=1),
-            _joined([part.slope for part in parts]) if order >= SLOPES else None,
-            _joined([part.bend for part in parts]) if order >= BENDS else None,
+            _concatenate_columns([part.slope for part in parts]) if order >= SLOPES else None,
+            _concatenate_columns([part.bend for part in parts]) if order >= BENDS else None,
         )
 
-    def _picked(self, final: list[Jet]) -> Jet:
+    def _select_rows(self, final: list[Jet]) -> Jet:
         """Return F of the rows' classes: a jet of (rows, spaces)."""
         means: dict[int, Jet] = {}
         found = []
@@ -184,15 +184,15 @@ class ShareFunctions:
                 found.append(final[level].take(np.array([row.node])))
         return Jet(
             np.concatenate([jet.value for jet in found]),
-            _stacked([jet.slope for jet in found]),
-            _stacked([jet.bend for jet in found]),
+            _concatenate_rows([jet.slope for jet in found]),
+            _concatenate_rows([jet.bend for jet in found]),
         )
 
 
-def _joined(parts: Sequence[Floats | None]) -> Floats:
+def _concatenate_columns(parts: Sequence[Floats | None]) -> Floats:
     return np.concatenate([part for part in parts if part is not None], axis=1)
 
 
-def _stacked(parts: Sequence[Floats | None]) -> Floats | None:
+def _concatenate_rows(parts: Sequence[Floats | None]) -> Floats | None:
     known = [part for part in parts if part is not None]
     return np.concatenate(known) if known else None

@@ -28,7 +28,7 @@ import numpy as np
 from dprelease.consistency.algebra import Table
 from dprelease.consistency.fixed_point import Floats
 from dprelease.consistency.shares.design import Design, Placed
-from dprelease.consistency.shares.optimum import Aim, Judged, Search, judged
+from dprelease.consistency.shares.optimum import Aim, Judged, Search, evaluate_shares
 from dprelease.consistency.shares.share_functions import ShareFunctions
 
 CLOSE = 1e-4
@@ -148,16 +148,16 @@ def least_mean(
     if not weights:
         raise ValueError("a mean needs weights")
     if not limits:
-        return _found(design, aim)
+        return _best_allocation(design, aim)
     nearest = least_greatest(design, limits)
     if nearest.value > 1:
         raise UnreachableTargetsError(nearest)
     for penalty in _PENALTIES:
-        found = _found(design, aim, penalty)
+        found = _best_allocation(design, aim, penalty)
         if max(found.parts.values()) <= 1:
             return found
     shares = _floats(design, nearest.shares)  # hardly within reach: no other shares to speak of
-    return replace(nearest, value=judged(design, aim, shares).total, bound=found.bound)
+    return replace(nearest, value=evaluate_shares(design, aim, shares).total, bound=found.bound)
 
 
 def least_greatest(design: Design, limits: Mapping[Placed, float]) -> Allocation:
@@ -181,7 +181,7 @@ def least_greatest(design: Design, limits: Mapping[Placed, float]) -> Allocation
     """
     if not limits:
         raise ValueError("a greatest variance needs limits")
-    return _found(design, Aim({}, limits))
+    return _best_allocation(design, Aim({}, limits))
 
 
 def least_budget(
@@ -220,7 +220,7 @@ def least_budget(
     return factor, least_mean(replace(design, prices=prices), weights, limits)
 
 
-def _found(design: Design, aim: Aim, penalty: float = _PENALTIES[0]) -> Allocation:
+def _best_allocation(design: Design, aim: Aim, penalty: float = _PENALTIES[0]) -> Allocation:
     """Return the rounded shares of an aim."""
     numbers = [*aim.weights.values(), *aim.limits.values()]
     if not all(0 < number < math.inf for number in numbers):
@@ -232,7 +232,7 @@ def _found(design: Design, aim: Aim, penalty: float = _PENALTIES[0]) -> Allocati
         return _allocation(design, aim, _binary(equal, _DIGITS[-1]), 0.0)
     search = Search(design, doubtful, penalty)
     best = search.run(equal)
-    shares = _rounded(design, doubtful, search, best)
+    shares = _round_shares(design, doubtful, search, best)
     return _allocation(design, aim, shares, search.bound)
 
 
@@ -246,12 +246,12 @@ def _doubtful(design: Design, aim: Aim, shares: Floats) -> Aim:
     )
 
 
-def _rounded(design: Design, aim: Aim, search: Search, best: Judged) -> Floats:
+def _round_shares(design: Design, aim: Aim, search: Search, best: Judged) -> Floats:
     """Return shares of as few binary digits as the certificate and the limits allow."""
     shares = best.shares
     for digits in _DIGITS:
         shares = _binary(best.shares, digits)
-        here = judged(design, aim, shares)
+        here = evaluate_shares(design, aim, shares)
         kept = here.greatest <= 1 or not aim.weights
         if kept and search.merit(here) <= search.bound * (1 + CLOSE):
             break
@@ -270,7 +270,7 @@ def _binary(shares: Floats, digits: int) -> Floats:
 
 def _allocation(design: Design, aim: Aim, shares: Floats, bound: float) -> Allocation:
     """Return rounded shares as fractions, with what they reach on the tree."""
-    here = judged(design, aim, shares)
+    here = evaluate_shares(design, aim, shares)
     by_level: list[dict[Table, Fraction]] = [{} for _ in design.prices]
     for (level, table), share in zip(design.items, shares.tolist(), strict=True):
         if share:

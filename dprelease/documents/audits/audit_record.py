@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError
 from dprelease.documents.encoding import digest_of, is_canonical, pieces
 from dprelease.documents.schema_part import Part
 from dprelease.schema.load import Declaration
-from dprelease.system.json_text import parsed
+from dprelease.system.json_text import parse_json
 from dprelease.version import __version__
 
 FORMAT = "dprelease-audit/1"
@@ -170,7 +170,7 @@ def parsed_audit(raw: bytes) -> Audit:
     """
     problem = ""
     try:
-        record = parsed(raw)
+        record = parse_json(raw)
         if not isinstance(record, dict) or record.get("format") != FORMAT:
             problem = f"its format is not {FORMAT}"
         elif not is_canonical(record, raw):
@@ -189,7 +189,7 @@ def parsed_audit(raw: bytes) -> Audit:
     raise ValueError(problem)
 
 
-def sealed(declaration: Declaration, told: Mapping[str, Any]) -> Audit:
+def seal_audit(declaration: Declaration, told: Mapping[str, Any]) -> Audit:
     """Return the outcome with what it is of, and with its digest."""
     record = {
         "format": FORMAT,
@@ -208,6 +208,6 @@ def plain(audit: Audit) -> dict[str, Any]:
     return told
 
 
-def rendered(audit: Audit) -> bytes:
+def encode_audit(audit: Audit) -> bytes:
     """Return the one encoding of an outcome."""
     return b"".join(pieces(plain(audit)))

@@ -17,14 +17,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dprelease.exact.arrow_numbers import numbers_of
-from dprelease.exact.bounding.kept import Bounds, NoRoomError, Rows, hashed, keep
-from dprelease.exact.bounding.numbers_of_ids import hashes_between, is_text, numbered
+from dprelease.exact.bounding.kept import Bounds, NoRoomError, Rows, extend_hash, keep
+from dprelease.exact.bounding.numbers_of_ids import hashes_between, is_text, number_ids
 from dprelease.exact.engine_memory import memory_limit, threads_of
 from dprelease.exact.results.true_table import Integers
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.statements.bounding import number
 from dprelease.statements.compiler import KEPT
-from dprelease.system.answered import answered
+from dprelease.system.answered import reraise_handler_errors
 
 BATCH = 2**18
 """Rows that come from the engine at a time: what is known of ids drops rows of later ones."""
@@ -51,7 +51,9 @@ NUMBERED, PART, UNBOUNDED = "dp_numbered", "dp_part", "dp_unbounded"
 """Temporary tables: a number for each id; kept rows of a part of the ids; all rows."""
 
 
-def bounded(link: duckdb.DuckDBPyConnection, sql: str, unit: PrivacyUnit, cells: int) -> bool:
+def limit_contributions(
+    link: duckdb.DuckDBPyConnection, sql: str, unit: PrivacyUnit, cells: int
+) -> bool:
     """Make a table `KEPT` of the kept rows of a SELECT of `id`, `cell` and values.
 
     Each id is in at most `max_groups` cells, with at most `max_rows_per_group` rows in each, of
@@ -65,7 +67,7 @@ def bounded(link: duckdb.DuckDBPyConnection, sql: str, unit: PrivacyUnit, cells:
         If the engine fails.
     """
     room = most_held(link)
-    narrow = narrowed(link, sql)
+    narrow = narrow_ids(link, sql)
     if narrow is None or room < 1:
         return False
     sql, kind = narrow
@@ -77,12 +79,12 @@ def bounded(link: duckdb.DuckDBPyConnection, sql: str, unit: PrivacyUnit, cells:
             try:
                 for part in range(parts):
                     mine = f"SELECT * FROM ({sql}) WHERE hash(id) % {parts} = {part}"
-                    kept, ids = _kept(link, mine if parts > 1 else sql, kind, bounds)
+                    kept, ids = _select_rows(link, mine if parts > 1 else sql, kind, bounds)
                     _append(link, kept, before, alone=parts == 1)
                     before += ids
             except NoRoomError as error:
                 if parts == 1:
-                    sql = _stored(link, sql)
+                    sql = _materialize(link, sql)
                 parts *= error.parts
             else:
                 return True
@@ -91,17 +93,17 @@ def bounded(link: duckdb.DuckDBPyConnection, sql: str, unit: PrivacyUnit, cells:
         link.execute(f"DROP TABLE IF EXISTS {UNBOUNDED}")
 
 
-def _stored(link: duckdb.DuckDBPyConnection, sql: str) -> str:
+def _materialize(link: duckdb.DuckDBPyConnection, sql: str) -> str:
     """Return SQL of the same rows in a table of the engine: a source is read once for all parts."""
     try:
-        with answered():
+        with reraise_handler_errors():
             link.execute(f"CREATE OR REPLACE TEMP TABLE {UNBOUNDED} AS {sql}")
     except duckdb.Error:  # there may be no room for it; whatever else is wrong shows again
         return sql
     return f"SELECT * FROM {UNBOUNDED}"
 
 
-def narrowed(link: duckdb.DuckDBPyConnection, sql: str) -> tuple[str, pa.DataType] | None:
+def narrow_ids(link: duckdb.DuckDBPyConnection, sql: str) -> tuple[str, pa.DataType] | None:
     """Return SQL whose ids are texts or have at most 64 bits, and their type; None if they don't.
 
     Unsigned integers, and integers that are read from texts, come as numbers of 128 bits.
@@ -140,18 +142,18 @@ def most_held(link: duckdb.DuckDBPyConnection, row: int = ROW_BYTES, taken: int 
     return most if limit is None else min(most, max(0, (limit - taken) // row))
 
 
-def _kept(
+def _select_rows(
     link: duckdb.DuckDBPyConnection, sql: str, kind: pa.DataType, bounds: Bounds
 ) -> tuple[pa.Table, int]:
     """Return the kept rows and how many numbers of ids there are; raise NoRoomError."""
     batches = read_all(link, sql, bounds.room, bounds.threads)
     if batches is not None:
         ids = pa.chunked_array([batch.column(0) for batch in batches], type=kind)
-        known = numbered(link, ids)
+        known = number_ids(link, ids)
         blocks = (_rows(*block, known.low) for block in zip(batches, known.ids, strict=True))
         return keep(blocks, len(ids), known.hashes, bounds), len(known.hashes)
     try:
-        with answered():
+        with reraise_handler_errors():
             return _as_they_come(link, sql, kind, bounds)
     except duckdb.Error:
         # To number ids may take more memory than the engine has; parts that are read whole need
@@ -163,7 +165,7 @@ def _kept(
 def _as_they_come(
     link: duckdb.DuckDBPyConnection, sql: str, kind: pa.DataType, bounds: Bounds
 ) -> tuple[pa.Table, int]:
-    """Return what `_kept` does, of rows that are not held together."""
+    """Return what `_select_rows` does, of rows that are not held together."""
     try:
         asked, total, low, hashes = _numbered_before(link, sql, kind, bounds.room)
         # Closed before anything else is asked: a connection has one open result at a time.
@@ -261,4 +263,4 @@ def _numbered_before(
     part = number("id", text=is_text(kind))
     parts = link.sql(f"SELECT {part} AS part FROM {NUMBERED} ORDER BY number").fetchnumpy()["part"]
     asked = f"SELECT number AS id, * EXCLUDE (id, number) FROM ({sql}) JOIN {NUMBERED} USING (id)"
-    return asked, total, 0, hashed(None, np.asarray(parts))
+    return asked, total, 0, extend_hash(None, np.asarray(parts))

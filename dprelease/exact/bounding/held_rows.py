@@ -11,7 +11,7 @@ import pyarrow as pa
 from dprelease.exact.arrow_numbers import numbers_of, places_of
 from dprelease.exact.bounding import bounding_in_memory as bounding
 from dprelease.exact.bounding.kept import Bounds, Rows, keep
-from dprelease.exact.bounding.numbers_of_ids import Numbered, numbered
+from dprelease.exact.bounding.numbers_of_ids import Numbered, number_ids
 from dprelease.exact.engine_memory import threads_of
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query.resolve import Query
@@ -47,16 +47,16 @@ class HeldRows:
         """
         row = bounding.ROW_BYTES + COLUMN_BYTES * max(0, compiled.wide - FEW_COLUMNS)
         room = bounding.most_held(link, row, taken)
-        narrow = bounding.narrowed(link, compiled.sql)
+        narrow = bounding.narrow_ids(link, compiled.sql)
         if narrow is None or room < 1:
             return None
         batches = bounding.read_all(link, narrow[0], room, threads_of(link), row)
         if batches is None:
             return None
         ids = pa.chunked_array([batch.column(0) for batch in batches], type=narrow[1])
-        return cls(batches, numbered(link, ids), room=len(ids) * row)
+        return cls(batches, number_ids(link, ids), room=len(ids) * row)
 
-    def kept(
+    def select_rows(
         self, link: duckdb.DuckDBPyConnection, columns: Columns, unit: PrivacyUnit, cells: int
     ) -> pa.Table:
         """Return the rows of one table that count, as `bounding_in_memory` does."""

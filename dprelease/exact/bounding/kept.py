@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dprelease.exact.arrow_numbers import array_of, filled
+from dprelease.exact.arrow_numbers import array_of, mask_and_numbers
 from dprelease.exact.bounding.id_ranges import Range, ranges, within
 from dprelease.exact.results.true_table import Integers
 from dprelease.privacy.unit import PrivacyUnit
@@ -95,7 +95,7 @@ def keep(blocks: Iterable[Rows], total: int, hashes: Integers, bounds: Bounds) -
 
         for block in blocks:
             seen += len(block.ids)
-            coming.append(pool.submit(held.keyed, block))
+            coming.append(pool.submit(held.candidate_rows, block))
             settle(bounds.threads)
             if held.is_due:
                 settle(0)
@@ -148,7 +148,7 @@ class _Held:
             self.bounds.chooses_cells and new > max(FEWEST, self.settled)
         )
 
-    def keyed(self, rows: Rows) -> _Keyed:
+    def candidate_rows(self, rows: Rows) -> _Keyed:
         """Return those rows of a block that may be kept; several threads may ask at a time."""
         parts: list[tuple[Integers, Integers, Integers]] = []
         for start in range(0, max(len(rows.ids), 1), BLOCK):
@@ -171,7 +171,7 @@ class _Held:
         """Return the hashes of ids, of which so much is known, and cells."""
         # Cell numbers are not negative; most tables have fewer of them than the modulus.
         part = cells if self.bounds.cells <= MODULUS else residues(cells)
-        return hashed(known & LOW, part)
+        return extend_hash(known & LOW, part)
 
     def add(self, block: _Keyed) -> None:
         """Hold a block of rows."""
@@ -194,7 +194,7 @@ class _Held:
         """
         enough = self.bounds.room * 3 // 4
         if self.size > enough and self.blocks[0].values is None:
-            self.blocks = [self._chosen(each)]
+            self.blocks = [self._select(each)]
             self.size = self.settled = len(self.blocks[0].keys)
         return self.size <= enough
 
@@ -209,19 +209,21 @@ class _Held:
         limits = self.known[block.keys >> HASH_BITS] >> HASH_BITS
         return block.take(np.flatnonzero(block.keys & LOW <= limits))
 
-    def _joined(self) -> _Keyed:
+    def _take_blocks(self) -> _Keyed:
         blocks, self.blocks = self.blocks, []
-        return _joined(blocks)
+        return _concatenate_blocks(blocks)
 
-    def _chosen(self, each: Each) -> _Keyed:
+    def _select(self, each: Each) -> _Keyed:
         """Return the kept rows, by id and cell; none is held any more."""
-        rows = self._joined()
+        rows = self._take_blocks()
 
-        def chosen(span: Range) -> _Keyed:
+        def select_range(span: Range) -> _Keyed:
             own = rows.take(within(rows.keys, span))
             return own.take(self._places(own))
 
-        return _joined(list(each(chosen, ranges([rows.keys], HASH_BITS, self.bounds.threads))))
+        return _concatenate_blocks(
+            list(each(select_range, ranges([rows.keys], HASH_BITS, self.bounds.threads)))
+        )
 
     def _places(self, rows: _Keyed) -> Integers:
         """Return the places of the kept ones among rows of whole ids, by id and cell."""
@@ -250,7 +252,7 @@ class _Held:
     def table(self, each: Each) -> pa.Table:
         """Return what is kept of all rows that were added."""
         self.drop(each)
-        rows = self._chosen(each)
+        rows = self._select(each)
         if rows.values is not None:
             columns = [array_of(rows.keys >> HASH_BITS), array_of(rows.cells), *rows.values.columns]
             return pa.table(columns, names=["id", "cell", *rows.values.schema.names])
@@ -260,7 +262,7 @@ class _Held:
         return pa.table([array_of(column) for column in columns], names=["id", "cell", "n"])
 
 
-def _joined(blocks: Sequence[_Keyed]) -> _Keyed:
+def _concatenate_blocks(blocks: Sequence[_Keyed]) -> _Keyed:
     if not blocks:
         return _Keyed(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), None)
     values = [block.values for block in blocks if block.values is not None]
@@ -287,7 +289,7 @@ def residues(values: NDArray[np.integer[Any]]) -> Integers:
     return parts
 
 
-def hashed(start: Integers | None, part: Integers) -> Integers:
+def extend_hash(start: Integers | None, part: Integers) -> Integers:
     """Return the hash of `statements.bounding`, continued by one part."""
     hashes = part.copy() if start is None else start + part
     for constant, factor in ROUNDS:
@@ -360,11 +362,11 @@ def _sample(values: pa.RecordBatch, group: Integers, hashes: Integers, most: int
     """
     columns = [group]
     for column in values.columns:
-        known, whole = filled(column)
+        known, whole = mask_and_numbers(column)
         columns += [known, whole] if column.null_count else [whole]  # missing ones first
     by_value = np.lexsort(columns[::-1])  # the last key decides first
     place = np.arange(len(group))
     number = place - np.maximum.accumulate(np.where(_changes(group), place, 0))
     # Rows of a group are at the same places as before, and the hashes of their cell as well.
-    by_hash = np.argsort(group << HASH_BITS | hashed(hashes, number), kind="stable")
+    by_hash = np.argsort(group << HASH_BITS | extend_hash(hashes, number), kind="stable")
     return by_value[by_hash[_among_first(group, most)]]

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dprelease.exact.arrow_numbers import numbers_of
-from dprelease.exact.bounding.kept import hashed, residues
+from dprelease.exact.bounding.kept import extend_hash, residues
 from dprelease.exact.results.true_table import Integers
 from dprelease.statements.bounding import number
 
@@ -37,7 +37,7 @@ class Numbered:
         return sum(map(len, self.ids))
 
 
-def numbered(link: duckdb.DuckDBPyConnection, ids: pa.ChunkedArray) -> Numbered:
+def number_ids(link: duckdb.DuckDBPyConnection, ids: pa.ChunkedArray) -> Numbered:
     """Return numbers for the ids of rows, which come in chunks."""
     if not len(ids):
         none = np.zeros(0, dtype=np.int64)
@@ -52,12 +52,12 @@ def numbered(link: duckdb.DuckDBPyConnection, ids: pa.ChunkedArray) -> Numbered:
     joined = np.concatenate([numbers_of(chunk.indices) for chunk in chunks])
     codes = np.split(joined, np.cumsum([len(chunk) for chunk in ids.chunks])[:-1])
     if not is_text(ids.type):
-        return Numbered(codes, 0, hashed(None, residues(numbers_of(last))))
+        return Numbered(codes, 0, extend_hash(None, residues(numbers_of(last))))
     link.register(DISTINCT, pa.table({"id": last}))
     asked = f"SELECT {number('id', text=True)} AS part FROM {DISTINCT}"
     part = link.sql(asked).fetchnumpy()["part"]  # in order, as all that has no ORDER BY here
     link.unregister(DISTINCT)
-    return Numbered(codes, 0, hashed(None, np.asarray(part)))
+    return Numbered(codes, 0, extend_hash(None, np.asarray(part)))
 
 
 def _own_numbers(chunks: list[NDArray[np.integer[Any]]]) -> Numbered | None:
@@ -75,7 +75,7 @@ def _own_numbers(chunks: list[NDArray[np.integer[Any]]]) -> Numbered | None:
 def hashes_between(low: int, high: int, kind: Any) -> Integers:
     """Return the hashes of all ids from the least to the largest one."""
     wide = np.dtype(np.uint64 if kind == np.uint64 else np.int64)
-    return hashed(None, residues(np.arange(high - low + 1).astype(wide) + wide.type(low)))
+    return extend_hash(None, residues(np.arange(high - low + 1).astype(wide) + wide.type(low)))
 
 
 def is_text(kind: pa.DataType) -> bool:

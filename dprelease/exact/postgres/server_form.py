@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from dprelease.errors import DataError
 from dprelease.exact.postgres.server_link import KIND, Link, ServerError, servers_of
-from dprelease.exact.postgres.server_rows import described
+from dprelease.exact.postgres.server_rows import describe_table
 from dprelease.exact.postgres.server_types import ENUM, StoredColumn, is_read
-from dprelease.exact.reading.sources import named
+from dprelease.exact.reading.sources import source_fields
 from dprelease.schema.load import Declared, table_from_mapping
 
 ValueT = TypeVar("ValueT")
@@ -145,21 +145,21 @@ def server_form(address: str, table: str) -> ServerForm:
     SchemaError
         DP-SCHEMA-020 or 021 for an address that may not stand in a schema.
     """
-    declared = _declared(address, table, {"n": "integer"})
+    declared = _declare_table(address, table, {"n": "integer"})
     held: _Held | None = None
     with servers_of([declared]) as servers:
         link = servers.link(declared)
         try:
-            held = _held(link, declared)
+            held = _read_catalogue(link, declared)
         except ServerError:
             held = None
     if held is None:
-        raise DataError("DP-DATA-001", **named(declared), format=KIND)
+        raise DataError("DP-DATA-001", **source_fields(declared), format=KIND)
     kinds = {column.name: _kind(column, held.labels) for column in held.columns}
     digits = {name: _digits(text) for name, text in held.written.items()}
     usable = {name: kind for name, kind in kinds.items() if " " not in kind}
     return ServerForm(
-        _declared(address, table, {n: "text" if k == ENUM else k for n, k in usable.items()}),
+        _declare_table(address, table, {n: "text" if k == ENUM else k for n, k in usable.items()}),
         {name: "text" if kind == ENUM else kind for name, kind in kinds.items()},
         {name: tuple(held.labels[name]) for name, kind in kinds.items() if kind == ENUM},
         {name: found for name, found in digits.items() if found is not None},
@@ -169,8 +169,8 @@ def server_form(address: str, table: str) -> ServerForm:
     )
 
 
-def _held(link: Link, declared: Declared) -> _Held | None:
-    found = described(link, declared)
+def _read_catalogue(link: Link, declared: Declared) -> _Held | None:
+    found = describe_table(link, declared)
     if found is None:
         return None
 
@@ -214,7 +214,7 @@ def _digits(written: str) -> tuple[Fraction, Fraction] | None:
     return step, (10**whole - 1) * step
 
 
-def _declared(address: str, table: str, columns: Mapping[str, str]) -> Declared:
+def _declare_table(address: str, table: str, columns: Mapping[str, str]) -> Declared:
     """Return a table of a server with columns of these types."""
     source = {"path": address, "table": table}
     kinds: dict[str, object] = {name: {"type": kind} for name, kind in columns.items()}

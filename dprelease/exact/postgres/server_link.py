@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import DataError
-from dprelease.exact.reading.sources import named, unreadable
+from dprelease.exact.reading.sources import source_fields, unreadable
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
-from dprelease.system.answered import answered
+from dprelease.system.answered import reraise_handler_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,7 +73,7 @@ class Link:
     """
 
     def __init__(self, declared: Declared) -> None:
-        self._link: Any = _connected(declared)
+        self._link: Any = _connect(declared)
         _OPEN[id(self)] = self
 
     def begin(self, tables: Iterable[Declared]) -> None:
@@ -134,7 +134,7 @@ class Link:
             raise unreadable(declared, *REFUSED_LOCKS[state])
         if state == NOT_A_TABLE:
             raise DataError("DP-DATA-014", table=declared.table.name)
-        raise DataError("DP-DATA-001", **named(declared), format=KIND)
+        raise DataError("DP-DATA-001", **source_fields(declared), format=KIND)
 
     def run(self, sql: str) -> None:
         """Run a statement that has no rows.
@@ -153,7 +153,7 @@ class Link:
 
     def _done(self, sql: str, get: Any) -> Any:
         state: str | None = None
-        with answered():
+        with reraise_handler_errors():
             try:
                 with self._link.cursor() as cursor:
                     cursor.execute(sql)
@@ -252,14 +252,14 @@ def unreachable(declared: Declared) -> DataError:
     )
 
 
-def _connected(declared: Declared) -> Any:
+def _connect(declared: Declared) -> Any:
     if importlib.util.find_spec(DRIVER) is None:
         raise DataError("DP-DATA-025", table=declared.table.name, package=DRIVER, extra=EXTRA)
     from adbc_driver_postgresql import dbapi
 
     source = declared.table.source
     link: Any = None
-    with answered():
+    with reraise_handler_errors():
         try:
             link = dbapi.connect("" if source is None else source.path or "", autocommit=True)
         except _failures():

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from dprelease.errors import DataError
 from dprelease.exact.postgres.server_link import KIND, Link, ServerError, Servers, address_of
-from dprelease.exact.postgres.server_types import Asked, StoredColumn, asked, selection
+from dprelease.exact.postgres.server_types import Asked, StoredColumn, column_request, selection
 from dprelease.exact.reading.arrow import readable
 from dprelease.exact.reading.cell_rows import wanted_columns
-from dprelease.exact.reading.sources import named, unreadable
+from dprelease.exact.reading.sources import source_fields, unreadable
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
 
@@ -119,16 +119,16 @@ def server_rows(declared: Declared, servers: Servers) -> ServerRows:
     link = servers.link(declared)
     found: Described | None = None
     try:
-        found = described(link, declared)
+        found = describe_table(link, declared)
     except ServerError:
         found = None
     if found is None:
-        raise DataError("DP-DATA-001", **named(declared), format=KIND)
+        raise DataError("DP-DATA-001", **source_fields(declared), format=KIND)
     stored = {column.name: column for column in found.columns}
     wanted = wanted_columns(declared, list(stored))
     if any(stored[name].is_computed for name in wanted):
         raise DataError("DP-DATA-014", table=declared.table.name)
-    columns = [asked(name, stored[name], declared.table.columns[name]) for name in wanted]
+    columns = [column_request(name, stored[name], declared.table.columns[name]) for name in wanted]
     fields = [(name, column.arrow) for name, column in zip(wanted, columns, strict=True)]
     sql = selection(columns, *address_of(declared))
     schema = pa.schema(fields or [("dp_row", pa.null())])
@@ -144,7 +144,7 @@ class Described:
     columns: list[StoredColumn]
 
 
-def described(link: Link, declared: Declared) -> Described | None:
+def describe_table(link: Link, declared: Declared) -> Described | None:
     """Return what the catalogue says of a table; None if it is not there.
 
     Raises

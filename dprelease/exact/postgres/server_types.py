@@ -99,7 +99,7 @@ def _instant(column: str) -> str:
     return _within(f"{column}::pg_catalog.timestamp", "timestamp", first, last)
 
 
-def _zoned(column: str) -> str:
+def _timestamptz_sql(column: str) -> str:
     first, last = f"{FIRST} 00:00:00+00", f"{LAST} 23:59:59.999999+00"
     return _within(f"{column}::pg_catalog.timestamptz", "timestamptz", first, last)
 
@@ -120,14 +120,14 @@ WAYS: dict[str, Way] = {
     **dict.fromkeys(("text", "varchar", "bpchar", "char", "name", "uuid"), TEXT),
     "date": (_day, "date32"),
     "timestamp": (_instant, "timestamp[us]"),
-    "timestamptz": (_zoned, "timestamp[us, tz=UTC]"),
+    "timestamptz": (_timestamptz_sql, "timestamp[us, tz=UTC]"),
 }
 """By the catalogue's name of a type."""
 
 DECIMAL = "DECIMAL"
 
 
-def asked(name: str, stored: StoredColumn, column: Column) -> Asked:
+def column_request(name: str, stored: StoredColumn, column: Column) -> Asked:
     """Return how a declared column is asked for; nothing of it, where its type has lost what it is.
 
     Raises

@@ -34,7 +34,7 @@ def readable(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray |
     if isinstance(kind, pa.BaseExtensionType):
         return _extension(column)
     if pa.types.is_dictionary(kind) and not _is_text(kind.value_type):
-        return readable(decoded(column))
+        return readable(decode_dictionary(column))
     for applies, change in _changes():
         if applies(kind):
             return change(column)
@@ -50,12 +50,12 @@ def _changes() -> tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...]
     return (
         (types.is_null, lambda column: pa.nulls(len(column), pa.string())),
         (types.is_run_end_encoded, lambda column: readable(pc.run_end_decode(column))),
-        (types.is_float16, _widened),
+        (types.is_float16, _widen_halves),
         (is_odd_decimal, _written_out),
         (types.is_date64, lambda column: column.cast(pa.int64()).cast(pa.timestamp("ms"))),
         (_is_coarse_instant, _in_microseconds),
-        (_is_text, lambda column: _copied(_unicode(column))),
-        (types.is_dictionary, lambda column: _copied(_unicode(column))),
+        (_is_text, lambda column: _copy_views(_unicode(column))),
+        (types.is_dictionary, lambda column: _copy_views(_unicode(column))),
     )
 
 
@@ -82,7 +82,7 @@ def _is_known(kind: pa.DataType) -> bool:
     return any(is_it(kind) for is_it in known)
 
 
-def _widened(halves: pa.Array | pa.ChunkedArray) -> pa.Array:
+def _widen_halves(halves: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Return 16-bit floats as the 32-bit floats that the same decimals are stored as."""
     import pyarrow as pa
 
@@ -150,7 +150,7 @@ def _extension(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray
     return readable(pa.chunked_array(storage, type=column.type.storage_type))
 
 
-def decoded(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+def decode_dictionary(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a dictionary column as its values."""
     import pyarrow as pa
 
@@ -167,14 +167,14 @@ def _unicode(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     if all(map(_is_unicode, chunks)):
         return texts
     if pa.types.is_dictionary(texts.type):
-        return _unicode(decoded(texts))
+        return _unicode(decode_dictionary(texts))
     views = pa.types.is_string_view(texts.type)
     wide = pa.large_binary() if pa.types.is_large_string(texts.type) else pa.binary()
     held = texts.cast(pa.binary_view() if views else wide)
     return pa.array(map(_text, held.to_pylist()), type=texts.type)
 
 
-def _copied(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+def _copy_views(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Return texts that are held as views as texts of their own.
 
     The engine crashes on views that PyArrow hands it, before its version 25.

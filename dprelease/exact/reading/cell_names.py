@@ -50,7 +50,7 @@ class CellForm:
     collations: Mapping[str, str] = field(default_factory=dict)
     """Columns that the file compares otherwise than by their characters; see `RULES`."""
 
-    def declared(self, file: Path) -> Declared:
+    def declare_table(self, file: Path) -> Declared:
         """Return a table of all columns, which read as the texts that their cells are."""
         columns: Mapping[str, object] = {
             name: {"type": "number"} for name in self.columns if are_usable([name])
@@ -78,7 +78,7 @@ def _of_workbook(file: Path, name: str | None) -> CellForm:
     )
 
 
-def _chosen(name: str | None, known: Sequence[str]) -> str | None:
+def _choose_table(name: str | None, known: Sequence[str]) -> str | None:
     """Return which table is meant: the one that is named, or the only one."""
     if name is None and len(known) == 1:
         return known[0]
@@ -86,7 +86,7 @@ def _chosen(name: str | None, known: Sequence[str]) -> str | None:
 
 
 def _of_duckdb(file: Path, name: str | None) -> CellForm | None:
-    table = _chosen(name, duckdb_files.tables_of(file))
+    table = _choose_table(name, duckdb_files.tables_of(file))
     if table is None:
         return None
     columns = {
@@ -104,16 +104,16 @@ def _of_engine(kind: str) -> str:
 
 
 def _of_sqlite(file: Path, name: str | None) -> CellForm | None:
-    table = _chosen(name, tables_of(file))
+    table = _choose_table(name, tables_of(file))
     if table is None:
         return None
-    columns = {column: _proposed(kind) for column, kind in columns_of(file, table).items()}
+    columns = {column: _propose_type(kind) for column, kind in columns_of(file, table).items()}
     # A name that is not UTF-8 can't be declared, nor asked about.
     usable = [column for column in columns if are_usable([column])]
     collations = collations_in(file, table, usable)
     return CellForm({"table": table}, columns, collations=collations)
 
 
-def _proposed(declared: str) -> str:
+def _propose_type(declared: str) -> str:
     upper = declared.upper()
     return next((kind for parts, kind in KINDS if any(p in upper for p in parts)), EITHER)

@@ -166,10 +166,10 @@ def _instant(value: datetime.datetime, reading: Reading) -> str | None:
         value.year, value.month, value.day, value.hour, value.minute, value.second,
         value.microsecond,
     )  # fmt: skip
-    return _plain(plain, reading) if offset is None else _zoned(plain - offset, reading)
+    return _plain(plain, reading) if offset is None else _local_text(plain - offset, reading)
 
 
-def _zoned(instant: datetime.datetime, reading: Reading) -> str:
+def _local_text(instant: datetime.datetime, reading: Reading) -> str:
     """Return an instant of Greenwich, as one that is local where the column's instants are."""
     if reading.zone == UTC:
         return _plain(instant, reading)

@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
-from dprelease.exact.reading.plain import MARK, Packing, opened
+from dprelease.exact.reading.plain import MARK, Packing, open_file
 from dprelease.schema.source_texts import SPACES, UTF_8, Compression
 from dprelease.schema.table import Source
 from dprelease.statements.values.spelling import ISO_TEXT
@@ -110,12 +110,12 @@ def first_text(file: Path, kind: Literal["csv", "json_lines"]) -> tuple[dict[str
     compression = _compression(file)
     data, is_whole = _first_bytes(file, compression)
     encoding = _encoding(data, is_whole=is_whole)
-    text = _decoded(data, encoding)
+    text = _decode(data, encoding)
     if not is_whole:
         text = text[: text.rfind("\n") + 1]
     told = Source(path=file.name, format=kind)
     packing: dict[str, Told] = {
-        "compression": compression if compression != told.compressed else "",
+        "compression": compression if compression != told.effective_compression else "",
         "encoding": encoding if encoding != UTF_8 else "",
     }
     return packing, text, encoding == UTF_8 and not is_whole and data.isascii()
@@ -125,9 +125,9 @@ def form_of_cells(
     written: dict[str, list[str]], *, semicolons: bool
 ) -> tuple[dict[str, Told], dict[str, Kind]]:
     """Return what `source` says of numbers and days, and what columns look like."""
-    cells = {name: _known(values) for name, values in written.items()}
+    cells = {name: _nonmissing_values(values) for name, values in written.items()}
     marks = _marks(cells, COMMAS if semicolons else POINTS)
-    decimal, thousands = _used(cells, marks)
+    decimal, thousands = _marks_in_numbers(cells, marks)
     columns = {name: _kind(values, *marks) for name, values in cells.items()}
     common = {kind: _common(columns, kind) for kind in ("date", "timestamp")}
     source: dict[str, Told] = {"decimal": decimal, "thousands": thousands}
@@ -165,7 +165,7 @@ def _compression(file: Path) -> Compression:
 
 def _first_bytes(file: Path, compression: Compression) -> tuple[bytes, bool]:
     data = b""
-    with opened(file) as raw:
+    with open_file(file) as raw:
         for chunk in Packing(UTF_8, compression).chunks(raw):
             data += chunk
             if len(data) > FIRST_BYTES:
@@ -187,7 +187,7 @@ def _encoding(data: bytes, *, is_whole: bool) -> str:
     return UTF_8
 
 
-def _decoded(data: bytes, encoding: str) -> str:
+def _decode(data: bytes, encoding: str) -> str:
     return data.decode(encoding, "replace").removeprefix(MARK)
 
 
@@ -219,7 +219,7 @@ def _rows(text: str, delimiter: str, quote: str) -> list[list[str]]:
     return rows
 
 
-def _known(cells: Iterable[str]) -> list[str]:
+def _nonmissing_values(cells: Iterable[str]) -> list[str]:
     values = [cell.strip() for cell in cells]
     return [value for value in values if value.lower() not in NO_VALUES]
 
@@ -242,7 +242,9 @@ def _marks(
     return max(forms, key=columns)
 
 
-def _used(cells: dict[str, list[str]], marks: tuple[str, str | None]) -> tuple[str, str]:
+def _marks_in_numbers(
+    cells: dict[str, list[str]], marks: tuple[str, str | None]
+) -> tuple[str, str]:
     """Return the marks that a source has to declare, because a number has them."""
     decimal, thousands = marks
     numbers = "".join(

@@ -17,7 +17,7 @@ from dprelease.exact.reading.sources import stored_columns
 from dprelease.exact.reading.stored_types import Ask, refuse_computed
 from dprelease.query import quoting
 from dprelease.statements.values.source_equality import EXACT, engine_collations
-from dprelease.system.answered import answered
+from dprelease.system.answered import reraise_handler_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,7 +64,7 @@ def _binds(relation: str, ask: Ask, expression: str) -> bool:
 
 
 @contextmanager
-def _asked(file: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+def _read_only_connection(file: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """Yield a connection to a file that is only read.
 
     Raises
@@ -73,7 +73,7 @@ def _asked(file: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         If the engine can't open it, or what is asked of it fails; its own words may quote a value.
     """
     try:
-        with answered(), duckdb.connect(config=PRIVATE) as link:
+        with reraise_handler_errors(), duckdb.connect(config=PRIVATE) as link:
             path = quoting.text(str(file.absolute()))
             link.execute(f"ATTACH {path} AS {ATTACHED} (READ_ONLY, TYPE duckdb)")
             yield link
@@ -81,30 +81,30 @@ def _asked(file: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         raise OSError("no DuckDB file that can be opened") from None
 
 
-def _named(table: str) -> str:
+def _table_identifier(table: str) -> str:
     return ".".join(quoting.identifier(part) for part in (ATTACHED, *table.split(".")))
 
 
 def tables_of(file: Path) -> list[str]:
     """Return the names of the tables that a file stores; raise OSError if it can't be opened."""
-    with _asked(file) as link:
+    with _read_only_connection(file) as link:
         return [str(name) for (name,) in link.execute(TABLES).fetchall()]
 
 
 def columns_of(file: Path, table: str) -> dict[str, str]:
     """Return the columns of a table with the engine's types; raise OSError as `tables_of`."""
-    with _asked(file) as link:
-        rows = link.execute(f"DESCRIBE {_named(table)}").fetchall()
+    with _read_only_connection(file) as link:
+        rows = link.execute(f"DESCRIBE {_table_identifier(table)}").fetchall()
         return {str(row[0]): str(row[1]) for row in rows}
 
 
 def collations_in(file: Path, table: str, names: Sequence[str]) -> dict[str, str]:
     """Return what `RULES` say of columns of a table; raise OSError if it can't be read."""
-    with _asked(file) as link:
+    with _read_only_connection(file) as link:
 
         def binds(expression: str) -> bool:
             try:
-                link.execute(f"SELECT {expression} FROM {_named(table)} LIMIT 0")
+                link.execute(f"SELECT {expression} FROM {_table_identifier(table)} LIMIT 0")
             except duckdb.BinderException:
                 return False
             return True
@@ -114,5 +114,5 @@ def collations_in(file: Path, table: str, names: Sequence[str]) -> dict[str, str
 
 def rows_of(file: Path, table: str) -> pa.Table:
     """Return all rows of a table; raise OSError if they can't be read."""
-    with _asked(file) as link:
-        return link.sql(f"FROM {_named(table)}").to_arrow_table()
+    with _read_only_connection(file) as link:
+        return link.sql(f"FROM {_table_identifier(table)}").to_arrow_table()

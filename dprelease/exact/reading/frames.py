@@ -17,11 +17,11 @@ from dprelease.errors import DataError, DpReleaseError, FrameError, State
 from dprelease.errors.words.data_words import CONVERT
 from dprelease.exact.reading.arrow import is_odd_decimal, readable
 from dprelease.exact.reading.cell_texts import Reading, texts_of
-from dprelease.exact.reading.sources import named, stored_columns
+from dprelease.exact.reading.sources import source_fields, stored_columns
 from dprelease.schema.load import Declared
 from dprelease.statements.meanings import loses
 from dprelease.statements.values.physical import OBJECTS, OF_OBJECTS
-from dprelease.system.answered import answered
+from dprelease.system.answered import reraise_handler_errors
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,13 +52,15 @@ def attempt(declared: Declared, work: Callable[[], Made]) -> Made:
     neither does its exception: a traceback would print it.
     """
     failure: DataError | None = None
-    with answered():
+    with reraise_handler_errors():
         try:
             return work()
         except DpReleaseError:
             raise
         except Exception:  # noqa: BLE001 - pandas, Arrow and classes of the caller's own
-            failure = DataError("DP-DATA-006", state=State.NOTHING, **named(declared, False))
+            failure = DataError(
+                "DP-DATA-006", state=State.NOTHING, **source_fields(declared, False)
+            )
     raise failure
 
 
@@ -116,7 +118,7 @@ def _of_pandas(array: Any, name: str, declared: Declared) -> pa.Array | pa.Chunk
     column = declared.table.columns[name]
     cells = arrow_cells(array, Reading.of_objects(column, declared.table.time_zone))
     if cells is None:
-        raise _mistyped(name, type_name(array), declared)
+        raise _type_mismatch_error(name, type_name(array), declared)
     return read_as_declared(cells, name, declared)
 
 
@@ -261,10 +263,10 @@ def read_as_declared(
         return pa.nulls(len(given), pa.decimal128(38, 0))  # refused, as other decimals are
     column = readable(given)
     if column is None:
-        raise _mistyped(name, str(kind), declared)
+        raise _type_mismatch_error(name, str(kind), declared)
     return column
 
 
-def _mistyped(name: str, physical: str, declared: Declared) -> DataError:
+def _type_mismatch_error(name: str, physical: str, declared: Declared) -> DataError:
     kind = getattr(declared.table.columns[name], "type", "cut")
     return DataError("DP-DATA-004", column=name, physical=physical, declared=kind, way=CONVERT)

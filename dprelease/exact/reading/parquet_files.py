@@ -12,9 +12,9 @@ from dprelease.errors.words.data_words import CONVERT
 from dprelease.exact.inputs import Input
 from dprelease.exact.reading.frames import read_as_declared
 from dprelease.exact.reading.sources import (
-    listed,
     parquet,
     pattern,
+    pattern_list,
     stored_columns,
     told_file,
     unreadable,
@@ -81,7 +81,7 @@ def parquet_relation(given: Input, relation: str, ask: Ask, *, by_arrow: bool) -
     given.differs = bool(runs)
     stored = {name: {kinds[name] for kinds in files.values() if name in kinds} for name in names}
     if any("VARCHAR" in kinds for kinds in stored.values()):
-        noted = ask(NOTES.format(listed(given.files)))
+        noted = ask(NOTES.format(pattern_list(given.files)))
         given.collations = {n: c for (note,) in noted for n, c in spark_collations(note).items()}
     given.coarse = {
         name: COARSE if len(kinds) > 1 else max(kinds & IN_MILLISECONDS)
@@ -110,14 +110,14 @@ def parquet_relation(given: Input, relation: str, ask: Ask, *, by_arrow: bool) -
         if by_arrow and any(kinds.get(name) in BY_ARROW for name in names):
             name = f"{given.relation}_{i}"
             given.rows[name] = FileBatches(given.declared, tuple(run), kinds)
-            kinds = _arrived(kinds, given.declared)
+            kinds = _arrow_types(kinds, given.declared)
         else:
             name = parquet(run)
         parts.append((name, kinds, told_file(run[0], given.files)))
     return union(parts, given.declared) if runs else parts[0][0]
 
 
-def _arrived(types: Types, declared: Declared) -> Types:
+def _arrow_types(types: Types, declared: Declared) -> Types:
     """Return the types that columns have once Arrow has read them; see `read_as_declared`."""
     wide = {name for name in stored_columns(declared) if types.get(name) == WIDE_DECIMAL}
     columns = declared.table.columns
@@ -233,7 +233,7 @@ class FileBatches:
             if self.types[name] in IN_MILLISECONDS:
                 columns[name] = _in_milliseconds(table[name])
             else:
-                columns[name] = _uncoded(read_as_declared(table[name], name, self.declared))
+                columns[name] = _to_large_string(read_as_declared(table[name], name, self.declared))
         return pa.table(columns)
 
     def _common(self, name: str, kinds: Sequence[pa.DataType]) -> pa.DataType:
@@ -262,7 +262,7 @@ def _in_milliseconds(instants: pa.ChunkedArray) -> pa.ChunkedArray:
     return ticks.cast(pa.timestamp("ms"))
 
 
-def _uncoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _to_large_string(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return texts as one type, whatever the writer had them in."""
     import pyarrow as pa
 

@@ -22,7 +22,7 @@ from dprelease.exact.reading.cell_names import CellForm, cell_form
 from dprelease.exact.reading.dialect import form_of
 from dprelease.exact.reading.duckdb_files import rows_of
 from dprelease.exact.reading.json_lines_form import form_of_json_lines
-from dprelease.exact.reading.plain import Packing, opened
+from dprelease.exact.reading.plain import Packing, open_file
 from dprelease.exact.reading.sqlite_files import sqlite_rows
 from dprelease.exact.reading.workbooks import workbook_rows
 from dprelease.schema.table import Source
@@ -66,7 +66,7 @@ def peek(source: Path, table: str | None = None) -> dict[str, Peeked]:
         held = None  # the engine's own words may quote a value
     if held is None:
         raise DataError("DP-DATA-013", place=Place(file=source.name), state=State.READ)
-    return _shown(held)
+    return _column_summaries(held)
 
 
 def peek_server(form: ServerForm) -> dict[str, Peeked]:
@@ -80,7 +80,7 @@ def peek_server(form: ServerForm) -> dict[str, Peeked]:
         held = None
     if held is None:
         raise DataError("DP-DATA-013", place=Place(file=SERVER), state=State.READ)
-    return _shown(held)
+    return _column_summaries(held)
 
 
 def _read_server(form: ServerForm) -> pa.Table:
@@ -95,7 +95,7 @@ def _read_server(form: ServerForm) -> pa.Table:
     return held
 
 
-def _shown(held: pa.Table) -> dict[str, Peeked]:
+def _column_summaries(held: pa.Table) -> dict[str, Peeked]:
     by_name = {}
     for name, column in zip(held.column_names, held.columns, strict=True):
         shown = _column(column)
@@ -166,7 +166,7 @@ def _read_cells(source: Path, form: CellForm | None) -> pa.Table:
 
     if form is None:
         raise OSError("no columns")
-    declared = form.declared(source)
+    declared = form.declare_table(source)
     is_sqlite = "table" in form.source
     rows = (sqlite_rows if is_sqlite else workbook_rows)(declared, [source]).reader()
     written = pa.BufferOutputStream()
@@ -176,7 +176,7 @@ def _read_cells(source: Path, form: CellForm | None) -> pa.Table:
 
 def _plain(source: Path, told: Source) -> bytes:
     """Return the whole of a text file in UTF-8."""
-    with opened(source) as raw:
+    with open_file(source) as raw:
         return b"".join(Packing.of(told).chunks(raw))
 
 

@@ -49,7 +49,7 @@ class Packing:
     @classmethod
     def of(cls, source: Source) -> Packing:
         """Return that of a declared source."""
-        return cls(source.encoding, source.compressed, source.kind != "csv")
+        return cls(source.encoding, source.effective_compression, source.kind != "csv")
 
     @property
     def is_plain(self) -> bool:
@@ -64,9 +64,9 @@ class Packing:
         OSError
             If it is not whole, or not compressed as declared.
         """
-        parts = _unpacked(raw, self.compression)
+        parts = _decompress(raw, self.compression)
         utf_8 = self.encoding == UTF_8
-        parts = _unmarked(parts) if utf_8 else _in_utf_8(parts, self.encoding)
+        parts = _strip_byte_order_mark(parts) if utf_8 else _in_utf_8(parts, self.encoding)
         return parts if self.returns else _by_line_feeds(parts)
 
     def write(self, file: Path, target: Path) -> None:
@@ -84,15 +84,15 @@ class Packing:
             target.unlink(missing_ok=True)
             target.symlink_to(file)
             return
-        with opened(file) as raw, target.open("wb") as plain:
+        with open_file(file) as raw, target.open("wb") as plain:
             for chunk in self.chunks(raw):
                 plain.write(chunk)
 
     def _is_as_written(self, file: Path) -> bool:
         if self.returns or not Packing(self.encoding, self.compression).is_plain:
             return False
-        with opened(file) as raw:
-            return not any(b"\r" in part for part in _unpacked(raw, "none"))
+        with open_file(file) as raw:
+            return not any(b"\r" in part for part in _decompress(raw, "none"))
 
 
 def is_marked(file: Path) -> bool:
@@ -101,20 +101,20 @@ def is_marked(file: Path) -> bool:
     The engine skips it before CSV, and takes it for a part of the first of JSON lines.
     """
     try:
-        with opened(file) as raw:
+        with open_file(file) as raw:
             return bytes(raw.read(len(codecs.BOM_UTF8))) == codecs.BOM_UTF8
     except OSError:
         return False  # who reads the rest says so
 
 
-def opened(file: Path) -> pa.NativeFile:
+def open_file(file: Path) -> pa.NativeFile:
     """Return a file's bytes, opened for reading."""
     import pyarrow as pa
 
     return pa.OSFile(str(file.absolute()))
 
 
-def _unpacked(raw: Any, compression: Compression) -> Iterator[bytes]:
+def _decompress(raw: Any, compression: Compression) -> Iterator[bytes]:
     import pyarrow as pa
 
     if compression != "none":
@@ -123,7 +123,7 @@ def _unpacked(raw: Any, compression: Compression) -> Iterator[bytes]:
         yield chunk
 
 
-def _unmarked(parts: Iterator[bytes]) -> Iterator[bytes]:
+def _strip_byte_order_mark(parts: Iterator[bytes]) -> Iterator[bytes]:
     yield _first(parts, len(codecs.BOM_UTF8)).removeprefix(codecs.BOM_UTF8)
     yield from parts
 

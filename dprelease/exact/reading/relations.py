@@ -10,11 +10,11 @@ import duckdb
 
 from dprelease.errors import DataError
 from dprelease.exact.reading.frames import read_as_declared
-from dprelease.exact.reading.sources import named, stored_columns
+from dprelease.exact.reading.sources import source_fields, stored_columns
 from dprelease.exact.results.vectors import LARGE
 from dprelease.schema.load import Declared
 from dprelease.statements.values.source_equality import OTHER, engine_collations
-from dprelease.system.answered import answered
+from dprelease.system.answered import reraise_handler_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,7 +69,7 @@ def batches_of(frame: object, declared: Declared) -> Batches:
     empty: pa.Table | None = None
     names: list[str] = []
     collations: dict[str, str] = {}
-    with answered():
+    with reraise_handler_errors():
         try:
             names = list(frame.columns)  # Arrow has other names for those that differ by case
             empty = frame.limit(0).to_arrow_table()
@@ -77,7 +77,7 @@ def batches_of(frame: object, declared: Declared) -> Batches:
         except (duckdb.Error, MemoryError, OSError, ValueError):
             empty = None
     if empty is None:
-        raise DataError("DP-DATA-001", **named(declared, False), format="a relation")
+        raise DataError("DP-DATA-001", **source_fields(declared, False), format="a relation")
     folded = [name.casefold() for name in names]
     for name in stored_columns(declared):
         if folded.count(name.casefold()) > 1:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.errors import DataError
-from dprelease.exact.reading.plain import Packing, is_marked, opened
+from dprelease.exact.reading.plain import Packing, is_marked, open_file
 from dprelease.query import quoting
 from dprelease.schema.columns import IntegerColumn, NumberColumn, is_stored
 from dprelease.schema.load import Declared
@@ -50,7 +50,7 @@ class TextReader:
 
     def relation(self, files: Sequence[Path]) -> str:
         """Return the relation of plain files."""
-        read = f"{self.function}({listed(files)}, {self.options})"
+        read = f"{self.function}({pattern_list(files)}, {self.options})"
         selected, condition = self.rows
         read = f"(SELECT {selected} FROM {read} WHERE {condition})" if selected else read
         plain = [f"{value} AS {quoting.identifier(name)}" for name, value in self.numbers]
@@ -96,7 +96,7 @@ class Opened:
         return tuple(one[SIZE] for one in self.stamps if one)
 
 
-def named(
+def source_fields(
     declared: Declared,
     is_read: bool = True,
     file: Path | None = None,
@@ -108,7 +108,7 @@ def named(
     source that the message is about.
     """
     source = declared.table.source
-    told = _told(source) if source is not None and is_read else ""
+    told = _source_text(source) if source is not None and is_read else ""
     if (
         told
         and file is not None
@@ -123,7 +123,7 @@ def named(
     }
 
 
-def _told(source: Source) -> str:
+def _source_text(source: Source) -> str:
     if source.path and source.table:
         return f"the table '{source.table}' of '{source.path}'"
     name = source.path or source.table
@@ -134,7 +134,7 @@ def unreadable(declared: Declared, reason: str, way: str) -> DataError:
     """Return the error DP-DATA-024 of a source whose rows were not read."""
     source = declared.table.source
     kind = "" if source is None else source.kind or ""
-    fields = {**named(declared), "format": FORMATS.get(kind, kind)}
+    fields = {**source_fields(declared), "format": FORMATS.get(kind, kind)}
     return DataError("DP-DATA-024", **fields, reason=reason, way=way)
 
 
@@ -184,10 +184,10 @@ def parquet(files: Sequence[Path]) -> str:
     """Return the relation of Parquet files that store their columns alike."""
     by_name = "true" if len(files) > 1 else "false"
     options = f"union_by_name = {by_name}, hive_partitioning = false"
-    return f"read_parquet({listed(files)}, {options})"
+    return f"read_parquet({pattern_list(files)}, {options})"
 
 
-def listed(files: Sequence[Path]) -> str:
+def pattern_list(files: Sequence[Path]) -> str:
     """Return files as a list of patterns, for a function of the engine."""
     return f"[{', '.join(quoting.text(pattern(file)) for file in files)}]"
 
@@ -245,7 +245,7 @@ def _files(declared: Declared, source: Source) -> tuple[Path, ...]:
         way = "put the files into it, or give a pattern of those that are somewhere else"
         raise unreadable(declared, "the folder holds no Parquet file", way)
     if not files:
-        raise DataError("DP-DATA-001", **named(declared), format=source.kind)
+        raise DataError("DP-DATA-001", **source_fields(declared), format=source.kind)
     return files
 
 
@@ -311,7 +311,7 @@ def _csv(source: Source, header: Sequence[str], more: str) -> str:
 def _first_line(source: Source, file: Path) -> bytes:
     """Return the first line in UTF-8: what follows it is not decoded as text."""
     start = b""
-    with opened(file) as raw:
+    with open_file(file) as raw:
         for chunk in Packing.of(source).chunks(raw):
             start += chunk
             if b"\n" in chunk or len(start) >= HEADER_LIMIT:
@@ -320,7 +320,7 @@ def _first_line(source: Source, file: Path) -> bytes:
     return (line + end)[:HEADER_LIMIT]
 
 
-def _named(header: list[str]) -> list[str]:
+def _name_index_columns(header: list[str]) -> list[str]:
     """Return the names, with some for columns that have none, as the index that pandas writes.
 
     Not for those at the end: there rows may be shorter than such a header, and would all be lost.
@@ -338,15 +338,15 @@ def _header(declared: Declared, source: Source, file: Path, files: Sequence[Path
     try:
         first = _first_line(source, file).decode("utf-8-sig")
         rows = csv.reader([first], delimiter=source.separator, quotechar=source.quote, strict=True)
-        header = _named(next(rows, []))
+        header = _name_index_columns(next(rows, []))
     except (OSError, ValueError, csv.Error):
         failed = True
     folded = [name.casefold() for name in header]
     if failed or not header or any("\0" in name or not name for name in header):
-        raise DataError("DP-DATA-009", **named(declared, file=file, files=files))
+        raise DataError("DP-DATA-009", **source_fields(declared, file=file, files=files))
     if len(header) > MOST_COLUMNS:  # the engine takes much memory for each, read or not
         most = f"{MOST_COLUMNS:,}"
-        raise DataError("DP-DATA-022", **named(declared), most=most)
+        raise DataError("DP-DATA-022", **source_fields(declared), most=most)
     for name in stored_columns(declared):
         if folded.count(name.casefold()) > 1:
             fault = DataError("DP-DATA-003", table=declared.table.name, column=name)
@@ -354,5 +354,5 @@ def _header(declared: Declared, source: Source, file: Path, files: Sequence[Path
                 fault.found_in(told_file(file, files))
             raise fault
     if len(set(folded)) < len(folded):
-        raise DataError("DP-DATA-009", **named(declared, file=file, files=files))
+        raise DataError("DP-DATA-009", **source_fields(declared, file=file, files=files))
     return header

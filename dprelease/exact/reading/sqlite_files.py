@@ -22,7 +22,7 @@ from dprelease.exact.reading.cell_rows import (
     cell_rows,
     wanted_columns,
 )
-from dprelease.exact.reading.sources import named, unreadable
+from dprelease.exact.reading.sources import source_fields, unreadable
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
 from dprelease.statements.meanings import loses
@@ -75,10 +75,10 @@ def sqlite_rows(declared: Declared, files: Sequence[Path]) -> CellRows:
     """
     source = declared.table.source
     table = "" if source is None else source.table or ""
-    held = [_checked(declared, file, table) for file in files]
+    held = [_inspect_table(declared, file, table) for file in files]
     names = list(dict.fromkeys(name for stored in held for name in stored.types))
     wanted = wanted_columns(declared, names)
-    refused = _refused(declared, wanted, held)
+    refused = _lossy_columns(declared, wanted, held)
     collations = {name: words for stored in held for name, words in stored.collations.items()}
 
     def read() -> Iterator[Row]:
@@ -124,7 +124,7 @@ def collations_in(file: Path, table: str, names: Sequence[str]) -> dict[str, str
         return _collations(link, quoting.identifier(table), names)
 
 
-def _checked(declared: Declared, file: Path, table: str) -> Stored:
+def _inspect_table(declared: Declared, file: Path, table: str) -> Stored:
     """Return what a file says of the table, unless it can't be read as it is stored."""
     if _is_in_use(file):
         raise unreadable(
@@ -135,11 +135,11 @@ def _checked(declared: Declared, file: Path, table: str) -> Stored:
     stored: Stored | None = None
     try:
         with _reading(file) as link:
-            stored = _described(link, table, {*declared.table.columns})
+            stored = _describe_table(link, table, {*declared.table.columns})
     except OSError:
         stored = None  # its words may quote what a hostile file says
     if stored is None:
-        raise DataError("DP-DATA-001", **named(declared), format="SQLite")
+        raise DataError("DP-DATA-001", **source_fields(declared), format="SQLite")
     declares = {*declared.table.columns} & stored.computed
     if stored.is_computed or declares:
         raise DataError("DP-DATA-014", table=declared.table.name)
@@ -181,7 +181,7 @@ def _reading(file: Path) -> Iterator[sqlite3.Connection]:
     """
     failed = False
     try:
-        with closing(_connected(file)) as link:
+        with closing(_connect(file)) as link:
             yield link
     except (sqlite3.Error, UnicodeError, OverflowError):
         failed = True
@@ -189,7 +189,7 @@ def _reading(file: Path) -> Iterator[sqlite3.Connection]:
         raise OSError("no SQLite file, or not a whole one")
 
 
-def _connected(file: Path) -> sqlite3.Connection:
+def _connect(file: Path) -> sqlite3.Connection:
     """Return a connection that reads a file as it is: it writes, locks and computes nothing."""
     uri = f"{file.absolute().as_uri()}?mode=ro&immutable=1"
     link = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
@@ -198,14 +198,14 @@ def _connected(file: Path) -> sqlite3.Connection:
         link.execute("PRAGMA trusted_schema = OFF")
         link.execute("PRAGMA cell_size_check = ON")
         link.text_factory = _text
-        link.set_authorizer(_allowed)
+        link.set_authorizer(_authorize)
     except BaseException:
         link.close()
         raise
     return link
 
 
-def _allowed(action: int, *_: object) -> int:
+def _authorize(action: int, *_: object) -> int:
     """Say that a statement may read columns, and call no function, whoever wrote the file."""
     return sqlite3.SQLITE_OK if action in ALLOWED else sqlite3.SQLITE_DENY
 
@@ -218,7 +218,7 @@ def _text(held: bytes) -> str | None:
         return None
 
 
-def _described(link: sqlite3.Connection, table: str, names: Set[str]) -> Stored | None:
+def _describe_table(link: sqlite3.Connection, table: str, names: Set[str]) -> Stored | None:
     known = link.execute(
         "SELECT name, rootpage FROM sqlite_master "
         "WHERE type IN ('table', 'view') AND name = ? COLLATE NOCASE",
@@ -308,7 +308,7 @@ def _as_stored(kind: str) -> str:
     return "DECIMAL" if upper else "VARCHAR"
 
 
-def _refused(
+def _lossy_columns(
     declared: Declared, wanted: Sequence[str], held: Sequence[Stored]
 ) -> dict[str, pa.DataType]:
     """Return columns whose declared types may have lost what was said, and as what they count."""

@@ -113,7 +113,7 @@ def workbook_rows(declared: Declared, files: Sequence[Path]) -> CellRows:
     source = declared.table.source
     if source is None:
         raise TypeError("not a file")
-    sheets = [_opened(declared, file, source.sheet, source.header) for file in files]
+    sheets = [_open_sheet(declared, file, source.sheet, source.header) for file in files]
     names = [list(columns) for _, columns in sheets]
     wanted = wanted_columns(declared, names[0])
     if any(set(others) != set(names[0]) for others in names):
@@ -194,7 +194,7 @@ def columns_in(file: Path, name: str | None, header: int) -> tuple[Sheet, dict[s
     return sheet, dict(named)
 
 
-def _opened(
+def _open_sheet(
     declared: Declared, file: Path, name: str | None, header: int
 ) -> tuple[Sheet, dict[str, int]]:
     problem: Unreadable | None = None

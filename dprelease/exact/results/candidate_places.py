@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dprelease.exact.arrow_numbers import known, numbers_of, with_any
+from dprelease.exact.arrow_numbers import numbers_of, validity_mask, with_any
 from dprelease.statements.compiled import ProfileSql
 from dprelease.statements.values.stored_candidates import Clamped, Rounded
 
@@ -27,7 +27,7 @@ def places_of(batch: Any, asked: ProfileSql, outside: int) -> NDArray[Any]:
     # Whatever an engine gives for a float, a row counts for a candidate of its own cell.
     places += np.clip(_candidates(with_any(values), asked.stored), 0, asked.candidates - 1)
     for column in (cells, values):
-        there = known(column)
+        there = validity_mask(column)
         if there is not None:  # five times as fast as to write where none is
             places *= there
             places += (1 - there) * np.int32(outside)
@@ -35,17 +35,17 @@ def places_of(batch: Any, asked: ProfileSql, outside: int) -> NDArray[Any]:
 
 
 def _candidates(stored: NDArray[Any], by: Clamped | Rounded) -> NDArray[np.int32]:
-    return _clamped(stored, by) if isinstance(by, Clamped) else _rounded(stored, by)
+    return _clamp(stored, by) if isinstance(by, Clamped) else _round(stored, by)
 
 
-def _clamped(stored: NDArray[Any], by: Clamped) -> NDArray[np.int32]:
+def _clamp(stored: NDArray[Any], by: Clamped) -> NDArray[np.int32]:
     if max(map(abs, (by.least, by.most, by.first))) >= NARROW:
         stored = stored.astype(np.int64, copy=False)
     candidates: NDArray[Any] = np.clip(stored, by.least, by.most) - by.first
     return candidates.astype(np.int32, copy=False)
 
 
-def _rounded(stored: NDArray[np.float64], by: Rounded) -> NDArray[np.int32]:
+def _round(stored: NDArray[np.float64], by: Rounded) -> NDArray[np.int32]:
     with np.errstate(invalid="ignore"):  # what is missing may be any float, also none that is quiet
         scaled = np.clip(stored, by.least, by.most)
         if by.times != 1:

@@ -148,7 +148,7 @@ class _Runs:
 
     def add(self, cells: Integers, added: Sequence[Integers | None]) -> None:
         """Write a run."""
-        cells, sums = _summed(cells, added)
+        cells, sums = _sum_by_cell(cells, added)
         bounds = np.searchsorted(cells, self.edges)
         self._starts.append(self._length + bounds)
         inside = slice(int(bounds[-1]))
@@ -178,7 +178,9 @@ class _Runs:
         return found.done()
 
 
-def _summed(cells: Integers, added: Sequence[Integers | None]) -> tuple[Integers, list[Integers]]:
+def _sum_by_cell(
+    cells: Integers, added: Sequence[Integers | None]
+) -> tuple[Integers, list[Integers]]:
     """Return the cells of some rows in rising order, each once, and the sums there."""
     rising = len(cells) < 2 or bool((cells[1:] >= cells[:-1]).all())
     order: Integers | slice = slice(None)
@@ -189,13 +191,15 @@ def _summed(cells: Integers, added: Sequence[Integers | None]) -> tuple[Integers
         cells = np.sort(cells)
     starts = np.flatnonzero(np.diff(cells, prepend=-1))
     sums = [
-        np.diff(starts, append=len(cells)) if values is None else _added(values[order], starts)
+        np.diff(starts, append=len(cells))
+        if values is None
+        else _segment_sums(values[order], starts)
         for values in added
     ]
     return cells[starts], sums
 
 
-def _added(values: Integers, starts: Integers) -> Integers:
+def _segment_sums(values: Integers, starts: Integers) -> Integers:
     found: Integers = np.add.reduceat(values, starts) if len(starts) else values
     return found
 

@@ -46,7 +46,7 @@ def most_added(measurement: Measurement) -> int:
     return measurement.aggregate.most_added(measurement.sensitivity)
 
 
-def summed(
+def sum_rows(
     link: duckdb.DuckDBPyConnection, sql: str, most: Mapping[str, int], size: int, scratch: Path
 ) -> dict[str, Vector] | None:
     """Return vectors added up row by row, for more cells than the engine groups well.
@@ -63,7 +63,7 @@ def summed(
     return dict(zip(most, vectors, strict=True))
 
 
-def grouped(
+def read_vectors(
     link: duckdb.DuckDBPyConnection, sql: str, names: Sequence[str], size: int, scratch: Path
 ) -> dict[str, Vector]:
     """Return vectors of which the engine gives whole cells, a row each."""
@@ -71,7 +71,7 @@ def grouped(
     return dict(zip(names, vectors, strict=True))
 
 
-def counted(
+def count_places(
     link: duckdb.DuckDBPyConnection, asked: ProfileSql, size: int
 ) -> NDArray[np.int32 | np.int64]:
     """Return how often each place occurs; rows come in batches, so memory does not grow.

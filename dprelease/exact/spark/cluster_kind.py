@@ -27,11 +27,11 @@ class ClusterKind(EngineKind):
             sources.declared, sources.frame, sources.joined, sources.joined_frame, _settings(spec)
         )
 
-    def kept(self, spec: ReleaseSpec) -> AbstractContextManager[None]:
-        """See `EngineKind.kept`: one application, which takes many seconds to start."""
-        from dprelease.exact.spark.sessions.spark_session import kept
+    def keep_alive(self, spec: ReleaseSpec) -> AbstractContextManager[None]:
+        """See `EngineKind.keep_alive`: one application, which takes many seconds to start."""
+        from dprelease.exact.spark.sessions.spark_session import keep_application
 
-        return kept(_settings(spec))
+        return keep_application(_settings(spec))
 
     def left_open(self, spec: ReleaseSpec) -> list[str]:
         """See `EngineKind.left_open`."""

@@ -38,7 +38,7 @@ class Sums:
     many: bool
     tasks: int
 
-    def gathered(self) -> dict[int, list[pa.Table]]:
+    def collect(self) -> dict[int, list[pa.Table]]:
         """Return all sums by table, to be added up."""
         frame = self.frame()
         if self.many:
@@ -46,7 +46,7 @@ class Sums:
         return by_table(frame.toArrow().to_batches())
 
 
-def counted(
+def sums_of_statement(
     spark: SparkSession,
     at: Located,
     public: Public,
@@ -63,7 +63,9 @@ def counted(
     return Sums(lambda: at.frame().mapInArrow(task.run, SUMS), many, _adding(spark, numbers))
 
 
-def filled(spark: SparkSession, at: Located, public: Public, scan: CompiledScan) -> Sums:
+def sums_of_joint_tables(
+    spark: SparkSession, at: Located, public: Public, scan: CompiledScan
+) -> Sums:
     """Return the numbers of joint tables."""
     numbers = sum(joint.size * max(1, len(joint.joint.vectors)) for joint in scan.filled)
     many = numbers * at.tasks > AT_DRIVER
@@ -106,7 +108,7 @@ class Meeting:
     text: bool
 
     def sums(self, spark: SparkSession, numbers: int, block: int | None = None) -> Sums:
-        """Return the sums of all tables, so many at most; `block` as in `counted`."""
+        """Return the sums of all tables, so many at most; `block` as in `sums_of_statement`."""
         cores = cores_of(spark)
         buckets = buckets_of(sum(one.at.number for one in self.sent), cores)
         many = numbers * buckets > AT_DRIVER
@@ -114,10 +116,12 @@ class Meeting:
         kinds = tuple(dict(one.at.rows.physical) for one in self.sent if not one.coded)
         bound = Bound(self.public, kinds, self.tables, self.held, self.text, size)
         return Sums(
-            lambda: self._met(buckets).mapInArrow(bound.run, SUMS), many, _adding(spark, numbers)
+            lambda: self._partition_by_unit(buckets).mapInArrow(bound.run, SUMS),
+            many,
+            _adding(spark, numbers),
         )
 
-    def _met(self, buckets: int) -> DataFrame:
+    def _partition_by_unit(self, buckets: int) -> DataFrame:
         """Return rows of `SPREAD`, those of a unit in one partition."""
         packed = []
         for place, one in enumerate(self.sent):

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import DataError
 from dprelease.exact.inputs import Input
-from dprelease.exact.reading.sources import named, text_reader
+from dprelease.exact.reading.sources import source_fields, text_reader
 from dprelease.exact.spark.executors.link import Access
 from dprelease.exact.spark.executors.task_files import ParquetRows, TextRows
-from dprelease.exact.spark.executors.task_rows import PackedRows, Rows, SparkRows, packed
+from dprelease.exact.spark.executors.task_rows import PackedRows, Rows, SparkRows, to_ipc_bytes
 from dprelease.exact.spark.pieces import (
     BYTES_A_ROW,
     MOST_ROWS,
@@ -29,7 +29,7 @@ from dprelease.exact.spark.pieces import (
 )
 from dprelease.exact.spark.sessions.attempts import attempt
 from dprelease.exact.spark.spark_reader import Reader
-from dprelease.exact.spark.spark_tables import Stored, quoted
+from dprelease.exact.spark.spark_tables import Stored, quote_identifier
 from dprelease.query.unread import beyond_spark
 from dprelease.schema.table import Source
 from dprelease.statements.values.physical import FLOATS, base_type
@@ -81,7 +81,7 @@ class Located:
     access: Access = field(default_factory=Access)
 
 
-def located(
+def locate_rows(
     spark: SparkSession, reader: Reader, place: int, names: Sequence[str], stored: Stored | None
 ) -> Located:
     """Return where the columns of an input are.
@@ -98,7 +98,7 @@ def located(
     cores = cores_of(spark)
     if stored is not None:
         many = max(cores, stored.number // MOST_ROWS)
-        chosen = _chosen(stored.frame, names)
+        chosen = _select_columns(stored.frame, names)
         return Located(lambda: chosen, SparkRows(physical), stored.number, many)
     if given.arrow is not None:
         return _frame(spark, given.arrow, physical)
@@ -137,10 +137,10 @@ def _texts(spark: SparkSession, given: Input, source: Source, physical: Types) -
 def _tasks(spark: SparkSession, rows: Rows, pieces: int, number: int, access: Access) -> Located:
     """Return rows of files: Spark hands each task the number of its piece."""
 
-    def made() -> DataFrame:
+    def task_frame() -> DataFrame:
         return spark.range(0, pieces, 1, max(1, pieces))
 
-    return Located(made, rows, number, pieces, access)
+    return Located(task_frame, rows, number, pieces, access)
 
 
 def _frame(spark: SparkSession, arrow: Any, physical: Types) -> Located:
@@ -150,13 +150,13 @@ def _frame(spark: SparkSession, arrow: Any, physical: Types) -> Located:
     size = size_of(len(arrow), cores_of(spark))
     starts = range(0, max(len(arrow), 1), size)
 
-    def made() -> DataFrame:
+    def content_frame() -> DataFrame:
         read = {name: arrow[name] for name in physical} or {"one": pa.nulls(len(arrow))}
         table = pa.table(read)
-        contents = [packed(table.slice(start, size)) for start in starts]
+        contents = [to_ipc_bytes(table.slice(start, size)) for start in starts]
         return spark.createDataFrame(pa.table({"content": pa.array(contents, pa.binary())}))
 
-    return Located(made, PackedRows(physical), len(arrow), len(starts))
+    return Located(content_frame, PackedRows(physical), len(arrow), len(starts))
 
 
 def _uri(file: Path, given: Input) -> str:
@@ -174,20 +174,20 @@ def _parquet(spark: SparkSession, given: Input, physical: Types, number: int) ->
     from pyspark.sql.types import StructType
 
     paths = [_uri(file, given) for file in given.files]
-    types = {name: _asked(name, kind) for name, kind in physical.items()}
+    types = {name: _spark_type(name, kind) for name, kind in physical.items()}
     schema = StructType()
     for name, kind in types.items():
         schema.add(name, kind)
     read = spark.read.schema(schema).options(
         recursiveFileLookup="true", datetimeRebaseMode="CORRECTED", int96RebaseMode="CORRECTED"
     )
-    failure = DataError("DP-DATA-001", **named(given.declared), format="parquet")
-    chosen = _chosen(attempt(lambda: read.parquet(*paths), failure), list(types))
+    failure = DataError("DP-DATA-001", **source_fields(given.declared), format="parquet")
+    chosen = _select_columns(attempt(lambda: read.parquet(*paths), failure), list(types))
     many = max(cores_of(spark), number // MOST_ROWS)
     return Located(lambda: chosen, SparkRows(physical), number, many)
 
 
-def _asked(name: str, physical: str) -> str:
+def _spark_type(name: str, physical: str) -> str:
     """Return the type to ask Spark for; refuse one that it does not have."""
     if base_type(physical) == "DECIMAL":
         return physical.lower()
@@ -196,8 +196,8 @@ def _asked(name: str, physical: str) -> str:
     return ASKED[physical]
 
 
-def _chosen(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+def _select_columns(frame: DataFrame, names: Sequence[str]) -> DataFrame:
     from pyspark.sql import functions
 
-    columns = [functions.col(quoted(name)).alias(f"c{i}") for i, name in enumerate(names)]
+    columns = [functions.col(quote_identifier(name)).alias(f"c{i}") for i, name in enumerate(names)]
     return frame.select(*columns) if columns else frame.select(functions.lit(1).alias("c0"))

@@ -25,8 +25,8 @@ from dprelease.exact.results.true_table import ExactTable, Integers
 from dprelease.exact.spark.executors.link import Access, task_link
 from dprelease.exact.spark.executors.seal import Seal
 from dprelease.exact.spark.executors.sums import added_up
-from dprelease.exact.spark.executors.task_rows import packed, unpacked
-from dprelease.exact.spark.executors.tasks import silenced
+from dprelease.exact.spark.executors.task_rows import from_ipc_bytes, to_ipc_bytes
+from dprelease.exact.spark.executors.tasks import redact_failures
 from dprelease.exact.spark.merge import exact_table
 from dprelease.exact.spark.pieces import cores_of, tasks_of
 from dprelease.statements.partial import Partial
@@ -55,9 +55,9 @@ class Noised:
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield rows (block, content): the noised vectors of its cells, packed and sealed."""
-        yield from silenced(lambda: self._noised(batches))
+        yield from redact_failures(lambda: self._add_noise(batches))
 
-    def _noised(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _add_noise(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         found: dict[int, list[pa.Buffer]] = {}
         for batch in batches:
             numbers = batch.column("place").to_pylist()
@@ -67,21 +67,21 @@ class Noised:
                     held.append(content.as_buffer())
         with task_link(Access()) as (link, _):
             for number, packs in sorted(found.items()):
-                tables = map(unpacked, packs)
+                tables = map(from_ipc_bytes, packs)
                 merged = added_up(link, tables, final=True) if packs else None
-                yield self._drawn(number, merged)
+                yield self._draw_block(number, merged)
 
-    def _drawn(self, number: int, merged: pa.Table | None) -> pa.RecordBatch:
+    def _draw_block(self, number: int, merged: pa.Table | None) -> pa.RecordBatch:
         first = number * self.block
         size = min(self.block, self.size - first)
         true = exact_table("block", self.partial, merged, size, first)
         answers = {name: pa.array(vector) for name, vector in self.noise(true).items()}
-        content = self.seal.closed(number, packed(pa.table(answers)))
+        content = self.seal.encrypt_block(number, to_ipc_bytes(pa.table(answers)))
         columns = [pa.array([number], pa.int64()), pa.array([content], pa.binary())]
         return pa.RecordBatch.from_arrays(columns, names=["block", "content"])
 
 
-def staged(spark: SparkSession, sums: DataFrame, task: Noised, folder: str) -> None:
+def write_noisy_blocks(spark: SparkSession, sums: DataFrame, task: Noised, folder: str) -> None:
     """Draw all noise, once for each cell, and leave what is noised in a folder.
 
     `sums`: of the table 0, in blocks: the place of a block is its number.
@@ -115,14 +115,16 @@ def read_back(spark: SparkSession, task: Noised, folder: str) -> Iterator[dict[s
     written = spark.read.schema(STAGED).parquet(folder).withColumn("together", group)
     ordered = written.repartitionById(-(-blocks // TOGETHER), "together").drop("together")
     rows = ordered.sortWithinPartitions("block").toLocalIterator()
-    return _opened(((row["block"], bytes(row["content"])) for row in rows), blocks, task.seal)
+    return _decrypt_blocks(
+        ((row["block"], bytes(row["content"])) for row in rows), blocks, task.seal
+    )
 
 
 def _blocks(task: Noised) -> int:
     return -(-task.size // task.block)
 
 
-def _opened(
+def _decrypt_blocks(
     rows: Iterable[tuple[int, bytes]], blocks: int, seal: Seal
 ) -> Iterator[dict[str, Integers]]:
     expected = 0
@@ -130,7 +132,7 @@ def _opened(
         if block != expected:
             raise LookupError("a block of cells is missing, or there twice")
         expected += 1
-        table = unpacked(seal.opened(block, content))
+        table = from_ipc_bytes(seal.decrypt_block(block, content))
         yield {name: np.array(table[name], dtype=np.int64) for name in table.column_names}
     if expected != blocks:
         raise LookupError("a block of cells is missing")
@@ -141,7 +143,7 @@ def folder_of(staging: str, seal: Seal) -> str:
     return f"{staging.rstrip('/')}/dprelease-{seal.name}"
 
 
-def removed(spark: Any, folder: str) -> None:
+def remove_folder(spark: Any, folder: str) -> None:
     """Remove what the executors wrote; what stays is sealed, and fails no release."""
     with contextlib.suppress(Exception):
         _remove(spark, folder)

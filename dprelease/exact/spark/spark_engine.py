@@ -22,10 +22,17 @@ from dprelease.exact.spark.executors.link import Access, task_link
 from dprelease.exact.spark.executors.seal import Seal
 from dprelease.exact.spark.executors.sums import BLOCK, added_up
 from dprelease.exact.spark.executors.unit_tasks import Bounded
-from dprelease.exact.spark.jobs import Sums, counted, filled
+from dprelease.exact.spark.jobs import Sums, sums_of_joint_tables, sums_of_statement
 from dprelease.exact.spark.merge import added_to, exact_table
-from dprelease.exact.spark.noise import Noise, Noised, folder_of, read_back, removed, staged
-from dprelease.exact.spark.sessions.attempts import attempt, unquoted, unreadable
+from dprelease.exact.spark.noise import (
+    Noise,
+    Noised,
+    folder_of,
+    read_back,
+    remove_folder,
+    write_noisy_blocks,
+)
+from dprelease.exact.spark.sessions.attempts import attempt, attempt_in_thread, unreadable
 from dprelease.exact.spark.sessions.spark_session import Settings, is_classic, is_kept, session
 from dprelease.exact.spark.sessions.workers import refuse_other_versions
 from dprelease.exact.spark.shared import SharedTables, numbers_of
@@ -94,8 +101,8 @@ class SparkEngine(Answering):
         with session(settings) as spark:
             if not is_kept():
                 refuse_other_versions(spark)
-            own = _stored(spark, declared, frame)
-            other = None if joined is None else _stored(spark, joined, joined_frame)
+            own = _find_spark_table(spark, declared, frame)
+            other = None if joined is None else _find_spark_table(spark, joined, joined_frame)
             frame = frame if own is None else own.empty
             if other is not None:
                 public = other.declared.table.public
@@ -114,7 +121,7 @@ class SparkEngine(Answering):
             As the engine duckdb; DP-SPARK-001 or 002 for what Spark could read differently.
         """
         self._reader.compile(query)
-        at = self._sources.located(query)
+        at = self._sources.locate_inputs(query)
         if query.private is not None and not query.keys.keys:
             return None
         bounded = query.unit.id is not None
@@ -124,7 +131,7 @@ class SparkEngine(Answering):
         """Plan which of the queries that are to come are answered by one job."""
         here = [query for query in queries if not self._is_for_executors(query)]
         self._scanned = ScannedTables(here, self._read, self._scan)
-        self._shared = SharedTables(here, self._bounded)
+        self._shared = SharedTables(here, self._tables_by_unit)
 
     def run(self, query: Query) -> ExactTable:
         """Return the true aggregates of every cell, zero where there is no row.
@@ -137,7 +144,7 @@ class SparkEngine(Answering):
         self._reader.compile(query)
         return self._scanned.table(query)
 
-    def noised(self, query: Query, noise: Noise) -> Iterator[dict[str, Integers]] | None:
+    def noisy_vectors(self, query: Query, noise: Noise) -> Iterator[dict[str, Integers]] | None:
         """Return vectors, block after block, noised by executors; None where it is not for them.
 
         It is for many cells, where a folder for it was named, and the driver of Spark is here: who
@@ -155,8 +162,8 @@ class SparkEngine(Answering):
         partial, sums = self._sums(query, BLOCK)
         task = Noised(partial, query.keys.size, noise, BLOCK, Seal.fresh())
         folder = folder_of(staging, task.seal)
-        self._closing.callback(removed, self._spark, folder)
-        self._attempt(lambda: staged(self._spark, sums.frame(), task, folder))
+        self._closing.callback(remove_folder, self._spark, folder)
+        self._attempt(lambda: write_noisy_blocks(self._spark, sums.frame(), task, folder))
         return self._read_back(task, folder)
 
     def spread(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
@@ -169,7 +176,7 @@ class SparkEngine(Answering):
         """
         failure = unreadable(self.declared.table.name, self._reader.inputs[0].kind)
         waves = Waves(self._spark, work, tasks)
-        following = iter(lambda: unquoted(waves.following, failure), [])
+        following = iter(lambda: attempt_in_thread(waves.following, failure), [])
         with ahead(following, "dprelease-waves") as made:
             for results in made:
                 yield from results
@@ -177,10 +184,10 @@ class SparkEngine(Answering):
     def _read_back(self, task: Noised, folder: str) -> Iterator[dict[str, Integers]]:
         """Yield what executors noised, to be read once; raises DP-DATA-006."""
         failure = unreadable(self.declared.table.name, self._reader.inputs[0].kind)
-        blocks = unquoted(lambda: read_back(self._spark, task, folder), failure)
-        while (block := unquoted(lambda: next(blocks, None), failure)) is not None:
+        blocks = attempt_in_thread(lambda: read_back(self._spark, task, folder), failure)
+        while (block := attempt_in_thread(lambda: next(blocks, None), failure)) is not None:
             yield block
-        removed(self._spark, folder)
+        remove_folder(self._spark, folder)
 
     def partitions(self, query: Query) -> Partitions:
         """Return the partitions of a query whose keys are not public, and their units.
@@ -191,14 +198,14 @@ class SparkEngine(Answering):
             As `run`.
         """
         self._reader.compile(query)
-        at = self._sources.located(query)
+        at = self._sources.locate_inputs(query)
         sql = compile_partial_partitions(query, *self._sources.types(at))
         if query.unit.id is None:
-            sums = counted(self._spark, at[0], self._sources.public(query, ()), sql, 0)
+            sums = sums_of_statement(self._spark, at[0], self._sources.public(query, ()), sql, 0)
         else:
             whole = Bounded(0, query.unit, 0, (), "", sql)
             sums = units.as_they_meet(self._sources, query, at, [whole]).sums(self._spark, 0)
-        found = self._gathered(sums).get(0)
+        found = self._collect_sums(sums).get(0)
         if found is None:
             return Partitions([], np.zeros(0, dtype=np.int64))
         names = [name.decode() for name in found["name"].to_pylist()]
@@ -214,24 +221,26 @@ class SparkEngine(Answering):
         if query.unit.id is not None and query.private is None:
             return self._shared.table(query)
         partial, sums = self._sums(query)
-        found = self._gathered(sums).get(0) if partial.sql else None
+        found = self._collect_sums(sums).get(0) if partial.sql else None
         return exact_table(query.name, partial, found, query.keys.size)
 
     def _sums(self, query: Query, block: int | None = None) -> tuple[Partial, Sums]:
         """Return the statement of one query, and what finds its sums; see `counted` for `block`."""
         sources, numbers = self._sources, numbers_of([query])
         if query.unit.id is None:
-            at = sources.located(query)
+            at = sources.locate_inputs(query)
             partial = compile_partial(query, *sources.types(at))
             public = sources.public(query, partial.key_tables)
-            return partial, counted(self._spark, at[0], public, partial.sql, numbers, block)
-        (partial,), meeting = units.met(sources, [query])
+            return partial, sums_of_statement(
+                self._spark, at[0], public, partial.sql, numbers, block
+            )
+        (partial,), meeting = units.plan_unit_job(sources, [query])
         return partial, meeting.sums(self._spark, numbers, block)
 
-    def _bounded(self, group: Sequence[Query]) -> dict[str, ExactTable]:
+    def _tables_by_unit(self, group: Sequence[Query]) -> dict[str, ExactTable]:
         """Return the tables of queries whose rows meet by their unit."""
-        partials, meeting = units.met(self._sources, group)
-        found = self._gathered(meeting.sums(self._spark, numbers_of(group)))
+        partials, meeting = units.plan_unit_job(self._sources, group)
+        found = self._collect_sums(meeting.sums(self._spark, numbers_of(group)))
         return {
             query.name: exact_table(query.name, partial, found.get(number), query.keys.size)
             for number, (query, partial) in enumerate(zip(group, partials, strict=True))
@@ -241,17 +250,17 @@ class SparkEngine(Answering):
         """Return the joint tables of a scan; None where they, or sums, might not fit."""
         if scan.numbers > IN_A_TASK:
             return None
-        at = self._sources.located(scan.query)
+        at = self._sources.locate_inputs(scan.query)
         compiled = compile_scan(scan, *self._sources.types(at))
         public = self._sources.public(scan.query, compiled.key_tables)
-        sums = filled(self._spark, at[0], public, compiled)
-        return self._attempt(lambda: added_to(compiled.filled, sums.gathered()))
+        sums = sums_of_joint_tables(self._spark, at[0], public, compiled)
+        return self._attempt(lambda: added_to(compiled.filled, sums.collect()))
 
-    def _gathered(self, sums: Sums) -> dict[int, pa.Table]:
+    def _collect_sums(self, sums: Sums) -> dict[int, pa.Table]:
         """Return the sums over all rows, by the number of their table."""
 
         def gather() -> dict[int, pa.Table]:
-            found = sums.gathered()
+            found = sums.collect()
             with task_link(Access()) as (link, _):
                 return {n: added_up(link, tables, final=True) for n, tables in found.items()}
 
@@ -268,7 +277,9 @@ class SparkEngine(Answering):
         return found
 
 
-def _stored(spark: SparkSession, declared: Declared, frame: object | None) -> Stored | None:
+def _find_spark_table(
+    spark: SparkSession, declared: Declared, frame: object | None
+) -> Stored | None:
     """Return the table that is read, if Spark alone can read it."""
     source = declared.table.source
     if frame is not None or source is None or not source.is_sparks:

@@ -17,7 +17,7 @@ from dprelease.exact.duckdb import Engine
 from dprelease.exact.inputs import Input
 from dprelease.exact.reading.sources import pattern
 from dprelease.exact.spark.executors.task_files import ROW_NUMBER
-from dprelease.exact.spark.executors.task_rows import packed
+from dprelease.exact.spark.executors.task_rows import to_ipc_bytes
 from dprelease.query import quoting
 
 
@@ -49,7 +49,7 @@ class Reader(Engine):
         table = self._attempt(
             "DP-DATA-006", State.READ, lambda link: link.sql(sql).to_arrow_table(), given
         )
-        return packed(table)
+        return to_ipc_bytes(table)
 
     def lengths(self, place: int) -> tuple[list[int], bool]:
         """Return how many rows each Parquet file of an input has, and whether they must stay whole.

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dprelease.exact.spark.executors.tasks import Public
-from dprelease.exact.spark.located import Located, located
+from dprelease.exact.spark.located import Located, locate_rows
 from dprelease.exact.spark.spark_reader import Reader
 from dprelease.exact.spark.spark_tables import Stored
 from dprelease.query.resolve import Query
 from dprelease.statements.compiled import KeyTable
 from dprelease.statements.layers import needed_columns, needed_joined
-from dprelease.statements.meanings import typed
+from dprelease.statements.meanings import typed_value
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,7 +29,7 @@ class Sources:
     reader: Reader
     stored: Sequence[Stored | None]
 
-    def located(self, query: Query) -> list[Located]:
+    def locate_inputs(self, query: Query) -> list[Located]:
         """Return where the rows are of the tables about people that a query reads.
 
         Raises
@@ -41,14 +41,14 @@ class Sources:
         if query.join is not None and query.join.by_unit:
             needed.append(needed_joined(query))
         return [
-            located(self.spark, self.reader, place, names, stored)
+            locate_rows(self.spark, self.reader, place, names, stored)
             for place, (names, stored) in enumerate(zip(needed, self.stored, strict=False))
         ]
 
     def types(self, at: Sequence[Located]) -> tuple[Types, Types]:
         """Return the types of stored columns, of the asked table and of the joined one."""
         own, *others = (dict(one.rows.physical) for one in at)
-        return own, others[0] if others else self.reader.joined
+        return own, others[0] if others else self.reader.joined_types
 
     def public(self, query: Query, key_tables: Sequence[KeyTable]) -> Public:
         """Return what the statements of a query read beside rows about people.
@@ -71,4 +71,4 @@ class Sources:
         if place and query.join is not None:
             name = next(right for left, right in query.join.on if left == name)
             table = query.join.declared.table
-        return typed(name, table.columns[name], types[name], table.time_zone)
+        return typed_value(name, table.columns[name], types[name], table.time_zone)

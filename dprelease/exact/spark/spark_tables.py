@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from dprelease.errors import DataError, State
 from dprelease.exact.inputs import format_of
-from dprelease.exact.reading.sources import named, stored_columns, unreadable
+from dprelease.exact.reading.sources import source_fields, stored_columns, unreadable
 from dprelease.exact.spark.sessions.attempts import attempt
 from dprelease.schema.load import Declared
 from dprelease.system.lake_tables import AGAIN, RUNNING, lake_reason
@@ -106,7 +106,7 @@ class Stored:
 
         empty = self.empty
         failure = DataError("DP-DATA-006", table=self.declared.table.name, format=self.format)
-        columns = [functions.col(quoted(name)) for name in empty.column_names]
+        columns = [functions.col(quote_identifier(name)) for name in empty.column_names]
         read = self.frame.select(*columns) if columns else self.frame.select(functions.lit(1))
         table: pa.Table = attempt(read.toArrow, failure)
         return table.cast(empty.schema) if columns else table
@@ -126,11 +126,11 @@ def find_stored(spark: SparkSession, declared: Declared) -> Stored:
         DP-DATA-001 if it is not there, 024 for files that may not all count, DP-SPARK-001 if it is
         a view or of another format.
     """
-    failure = DataError("DP-DATA-001", **named(declared), format=format_of(declared))
+    failure = DataError("DP-DATA-001", **source_fields(declared), format=format_of(declared))
     first = stamp(spark, declared)  # before: a change in between is found by the next one
     if _is_listed(declared):
         _refuse_lakes(spark, declared, [str(path) for path, *_ in first])
-    frame = attempt(lambda: _opened(spark, declared), failure)
+    frame = attempt(lambda: _open_table(spark, declared), failure)
     if _is_listed(declared):
         number = attempt(frame.count, failure)  # of the ends of files
     else:
@@ -159,17 +159,17 @@ def stamp(spark: SparkSession, declared: Declared) -> list[Any]:
     """
     from pyspark.sql import functions
 
-    def told() -> DataFrame:
+    def files_frame() -> DataFrame:
         if _is_listed(declared):
-            return _listed(spark, declared)
-        frame = _opened(spark, declared)
+            return _files_of_folder(spark, declared)
+        frame = _open_table(spark, declared)
         return frame.groupBy(*_file(frame)).agg(functions.count(functions.lit(1)).alias("n"))
 
-    def asked() -> list[Any]:
-        return sorted(tuple(map(str, row.values())) for row in told().toArrow().to_pylist())
+    def read_stamp() -> list[Any]:
+        return sorted(tuple(map(str, row.values())) for row in files_frame().toArrow().to_pylist())
 
-    failure = DataError("DP-DATA-001", **named(declared), format=format_of(declared))
-    return attempt(asked, failure)
+    failure = DataError("DP-DATA-001", **source_fields(declared), format=format_of(declared))
+    return attempt(read_stamp, failure)
 
 
 def _is_listed(declared: Declared) -> bool:
@@ -177,7 +177,7 @@ def _is_listed(declared: Declared) -> bool:
     return declared.table.source is not None and declared.table.source.path is not None
 
 
-def _listed(spark: SparkSession, declared: Declared) -> DataFrame:
+def _files_of_folder(spark: SparkSession, declared: Declared) -> DataFrame:
     """Return the files of a path, as a list of their folder tells them: none of them is opened."""
     source = declared.table.source
     read = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
@@ -197,7 +197,7 @@ def _refuse_lakes(spark: SparkSession, declared: Declared, files: Sequence[str])
     above = ["/".join(parts[:i]) for i in range(1, len(parts))]
     job = above[-1:] if set(last) & set("=.*?") else []  # of a file, a pattern or a partition
     places = {name: [*above, *inside] for name in LAKES} | {RUNNING: [*job, *inside]}
-    failure = DataError("DP-DATA-001", **named(declared), format=format_of(declared))
+    failure = DataError("DP-DATA-001", **source_fields(declared), format=format_of(declared))
     for some in (list(places), *([name] for name in places)):
         names = ",".join(f"{folder}/{name}" for name in some for folder in places[name])
         pattern = f"{scheme}://{authority}/{{{names}}}"
@@ -226,7 +226,7 @@ def _is_there(spark: SparkSession, pattern: str) -> bool:
     return True
 
 
-def quoted(name: str) -> str:
+def quote_identifier(name: str) -> str:
     """Return a name as Spark reads it back."""
     return f"`{name.replace('`', '``')}`"
 
@@ -244,14 +244,14 @@ def _file(frame: DataFrame) -> list[Column]:
     return columns
 
 
-def _opened(spark: SparkSession, declared: Declared) -> DataFrame:
+def _open_table(spark: SparkSession, declared: Declared) -> DataFrame:
     """Return all rows, as they are now: Spark remembers which files a table had."""
     source = declared.table.source
     if source is None:
         raise TypeError("the table has no source")
     if source.path is not None:
         return _parquet(spark, source.path)
-    name = ".".join(quoted(part) for part in (source.table or "").split("."))
+    name = ".".join(quote_identifier(part) for part in (source.table or "").split("."))
     spark.catalog.refreshTable(name)
     told = [tuple(row) for row in spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()]
     known: dict[str, str] = {}

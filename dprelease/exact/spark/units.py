@@ -22,7 +22,7 @@ from dprelease.statements.partial import Partial, compile_partial
 from dprelease.statements.rows_of_ids import CompiledRows, compile_rows
 
 
-def met(sources: Sources, queries: Sequence[Query]) -> tuple[list[Partial], Meeting]:
+def plan_unit_job(sources: Sources, queries: Sequence[Query]) -> tuple[list[Partial], Meeting]:
     """Return the statements of queries that share their rows, and the job that finds all sums.
 
     The numbers of their tables are their places among the queries.
@@ -33,13 +33,13 @@ def met(sources: Sources, queries: Sequence[Query]) -> tuple[list[Partial], Meet
     for query in queries:
         group.add(query)
     asked = group.query(m for query in group.queries for m in query.measurements)
-    at = sources.located(asked)
+    at = sources.locate_inputs(asked)
     types = sources.types(at)
     partials = [compile_partial(query, *types, bounded=True) for query in group.queries]
     compiled = compile_rows(group, *types)
     public = sources.public(asked, compiled.key_tables)
     if len(at) > 1:
-        held, sent = compiled, _stored(sources, asked, at)
+        held, sent = compiled, _stored_inputs(sources, asked, at)
     else:
         held = replace(compiled, sql=f"SELECT * FROM {ROWS}", key_tables=())
         sent = (Sent(at[0], compiled.sql, "id", public, coded=True),)
@@ -56,7 +56,7 @@ def as_stored(sources: Sources, queries: Sequence[Query]) -> tuple[list[Partial]
 
     Each table of a family bounds the same rows, by the finest cells.
     """
-    at = sources.located(queries[0])
+    at = sources.locate_inputs(queries[0])
     types = sources.types(at)
     partials = [compile_partial(query, *types, bounded=True) for query in queries]
     tables = [
@@ -77,7 +77,7 @@ def as_they_meet(
 ) -> Meeting:
     """Return the job of tables over the rows of units as they are stored."""
     public = sources.public(query, ())
-    return Meeting(_stored(sources, query, at), tuple(tables), None, public, is_text(query))
+    return Meeting(_stored_inputs(sources, query, at), tuple(tables), None, public, is_text(query))
 
 
 def _values(query: Query) -> tuple[str, ...]:
@@ -90,7 +90,7 @@ def is_text(query: Query) -> bool:
     return unit is not None and not isinstance(query.table.columns[unit], IntegerColumn)
 
 
-def _stored(sources: Sources, query: Query, at: Sequence[Located]) -> tuple[Sent, ...]:
+def _stored_inputs(sources: Sources, query: Query, at: Sequence[Located]) -> tuple[Sent, ...]:
     return tuple(
         Sent(one, "", sources.unit(query, place, dict(one.rows.physical)))
         for place, one in enumerate(at)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from dprelease.exact.spark.executors.seal import Seal
-from dprelease.exact.spark.executors.tasks import silenced
+from dprelease.exact.spark.executors.tasks import redact_failures
 from dprelease.exact.spark.pieces import cores_of
 
 if TYPE_CHECKING:
@@ -53,14 +53,14 @@ class Doing:
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield rows of `SENT`, a result for each task."""
-        yield from silenced(lambda: self._done(batches))
+        yield from redact_failures(lambda: self._done(batches))
 
     def _done(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             numbers = batch.column("number").to_pylist()
             for number, content in zip(numbers, batch.column("content"), strict=True):
-                task = opened(self.given, number, content.as_buffer().to_pybytes())
-                yield _row(number, closed(self.made, number, self.work(task)))
+                task = decrypt_object(self.given, number, content.as_buffer().to_pybytes())
+                yield _row(number, encrypt_object(self.made, number, self.work(task)))
 
 
 class Waves:
@@ -94,7 +94,7 @@ class Waves:
         sent = list(itertools.islice(self._tasks, self._most))
         if not sent:
             return []
-        content = [closed(self._doing.given, number, task) for number, task in sent]
+        content = [encrypt_object(self._doing.given, number, task) for number, task in sent]
         rows = pa.Table.from_batches(
             [_row(number, one) for (number, _), one in zip(sent, content, strict=True)]
         )
@@ -109,7 +109,7 @@ class Waves:
                     raise LookupError("a result is there twice")
                 found[number] = held.as_buffer().to_pybytes()
         self._widen(max(map(len, found.values()), default=0))
-        return [opened(self._doing.made, number, found[number]) for number, _ in sent]
+        return [decrypt_object(self._doing.made, number, found[number]) for number, _ in sent]
 
     def _widen(self, largest: int) -> None:
         """Let the next wave have as many tasks as there is room for results of that size."""
@@ -117,16 +117,16 @@ class Waves:
         self._most = max(1, min(cores, ROOM // max(1, largest)))
 
 
-def closed(seal: Seal, number: int, thing: object) -> bytes:
+def encrypt_object(seal: Seal, number: int, thing: object) -> bytes:
     """Return what is sent, sealed for its number."""
     plain = pickle.dumps(thing, protocol=pickle.HIGHEST_PROTOCOL)
     packed: bytes = pa.compress(plain, CODEC, asbytes=True)
-    return seal.closed(number, len(plain).to_bytes(SIZE, "little") + packed)
+    return seal.encrypt_block(number, len(plain).to_bytes(SIZE, "little") + packed)
 
 
-def opened(seal: Seal, number: int, content: bytes) -> Any:
+def decrypt_object(seal: Seal, number: int, content: bytes) -> Any:
     """Return what was sent; ValueError if it was sealed in another run or for another number."""
-    plain = seal.opened(number, content)
+    plain = seal.decrypt_block(number, content)
     size = int.from_bytes(plain[:SIZE], "little")
     return pickle.loads(pa.decompress(plain[SIZE:], size, CODEC))
 

@@ -47,23 +47,23 @@ class Told:
     words: str
 
 
-def told(events: Sequence[Event]) -> list[Told]:
+def accountant_events(events: Sequence[Event]) -> list[Told]:
     """Return what dp-accounting is told of each noisy vector of a release.
 
     Its accountant by loss distributions takes no `ZCDpEvent`, that by Rényi divergences no discrete
     Laplace noise: where a release has both, the second is told by its rho, so that one of them
     takes the whole.
     """
-    found = [_told(event) for event in events]
+    found = [_accountant_event(event) for event in events]
     if not any(one.kind == CONCENTRATED for one in found):
         return found
     return [
-        _concentrated(vectors_of([event])[0]) if one.kind == DISCRETE_LAPLACE else one
+        _zcdp_event(vectors_of([event])[0]) if one.kind == DISCRETE_LAPLACE else one
         for event, one in zip(events, found, strict=True)
     ]
 
 
-def _told(event: Event) -> Told:
+def _accountant_event(event: Event) -> Told:
     sensitivity = event.sensitivity
     scale = Fraction(float(dict(event.parameters)["scale"]))  # the very float that was sampled
     if event.mechanism == "gaussian":
@@ -80,7 +80,7 @@ def _told(event: Event) -> Told:
             "sensitivity": sensitivity.l1,
         }
         return Told(DISCRETE_LAPLACE, held, "The law itself.")
-    return _bounded(vectors_of([event])[0])
+    return _upper_bound_event(vectors_of([event])[0])
 
 
 def _root_below(square: Fraction) -> float:
@@ -91,7 +91,7 @@ def _root_below(square: Fraction) -> float:
     return root
 
 
-def _bounded(vector: Priced) -> Told:
+def _upper_bound_event(vector: Priced) -> Told:
     """Return an event that costs at least what a vector does."""
     pure = pure_epsilon([vector])
     if pure is not None:
@@ -99,11 +99,11 @@ def _bounded(vector: Priced) -> Told:
         words = f"Randomized response of epsilon {epsilon!r}, the dearest of all such laws."
         return Told(DISCRETE_LAPLACE, {"noise_parameter": epsilon, "sensitivity": 1}, words)
     if has_rho(vector):
-        return _concentrated(vector)
+        return _zcdp_event(vector)
     return Told("UnsupportedDpEvent", {}, "dp-accounting has no class for such a law.")
 
 
-def _concentrated(vector: Priced) -> Told:
+def _zcdp_event(vector: Priced) -> Told:
     words = "The zero-concentrated guarantee of the law, rounded up."
     return Told(CONCENTRATED, {"rho": rho_of([vector]), "xi": 0.0}, words)
 

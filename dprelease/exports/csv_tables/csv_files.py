@@ -12,10 +12,10 @@ from dprelease.documents.metadata import (
     Metadata,
     Role,
     TableMetadata,
-    written,
+    code_text,
 )
-from dprelease.exports.csv_tables.csv_text import csv_lines, quoted
-from dprelease.exports.csv_tables.csvw import ENDING, code_table, described, label_heads
+from dprelease.exports.csv_tables.csv_text import csv_lines, quote_field
+from dprelease.exports.csv_tables.csvw import ENDING, code_table, csvw_metadata, label_heads
 from dprelease.exports.export import Problem, PublishedRelease
 from dprelease.exports.layout import Laid, laid_out
 from dprelease.exports.names import parent, safe_names, write_json
@@ -50,7 +50,7 @@ class CsvFiles:
                 code_table(lists[key], label_languages(key, metadata), key.column)
                 for key in listed_keys(laid)
             ]
-            write_json(folder / (file + ENDING), described(laid, metadata, file, mine, codes))
+            write_json(folder / (file + ENDING), csvw_metadata(laid, metadata, file, mine, codes))
             files += [file, file + ENDING]
         return files
 
@@ -109,8 +109,8 @@ def _write_codes(key: ListedKey, path: Path, metadata: Metadata) -> None:
     tags = label_languages(key, metadata)
     lines = [["code", *label_heads(tags)]]
     for value in key.codes.values:
-        lines.append([written(value), *(key.codes.label(value, tag) for tag in tags)])
-    text = "".join(",".join(map(quoted, line)) + "\r\n" for line in lines)
+        lines.append([code_text(value), *(key.codes.label(value, tag) for tag in tags)])
+    text = "".join(",".join(map(quote_field, line)) + "\r\n" for line in lines)
     parent(path).write_bytes(text.encode())
 
 

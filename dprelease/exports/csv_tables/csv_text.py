@@ -25,14 +25,14 @@ def csv_lines(names: Iterable[str], batches: Iterable[pa.RecordBatch]) -> Iterat
     A missing value is an empty field, as missing as the last one of a line can be: where it is the
     only one, it is quoted, for readers pass over empty lines.
     """
-    yield (",".join(map(quoted, names)) + END).encode()
+    yield (",".join(map(quote_field, names)) + END).encode()
     for batch in batches:
         size = max(1, CELLS // max(1, batch.num_columns))
         for first in range(0, batch.num_rows, size):
             yield _lines(batch.slice(first, size))
 
 
-def quoted(text: str) -> str:
+def quote_field(text: str) -> str:
     """Return a text as a field."""
     plain = text and text == text.strip() and not set('",\r\n') & set(text)
     return text if plain else '"' + text.replace('"', '""') + '"'

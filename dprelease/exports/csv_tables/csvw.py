@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from dprelease.documents.metadata import ColumnMetadata, Metadata, Role, Texts, written
+from dprelease.documents.metadata import ColumnMetadata, Metadata, Role, Texts, code_text
 from dprelease.exports.layout import Laid, LaidColumn
 from dprelease.exports.names import is_address
 
@@ -25,7 +25,7 @@ PROPERTIES = {Role.KEY: "DimensionProperty", Role.VALUE: "MeasureProperty"}
 DATATYPES = {"int64": "long", "double": "double", "bool": "boolean", "date32[day]": "date"}
 
 
-def described(
+def csvw_metadata(
     laid: Laid, metadata: Metadata, file: str, lists: Mapping[str, str], code_tables: list[Any]
 ) -> dict[str, Any]:
     """Return the description of a table's file, which stands beside it.
@@ -75,7 +75,7 @@ def datatype(column: ColumnMetadata) -> Any:
     codes = column.codes.values if column.codes else ()
     if base in ("long", "date") and codes and column.role == Role.KEY:
         ends = min(codes), max(codes)
-        return {"base": base, "minimum": written(ends[0]), "maximum": written(ends[1])}
+        return {"base": base, "minimum": code_text(ends[0]), "maximum": code_text(ends[1])}
     return base
 
 

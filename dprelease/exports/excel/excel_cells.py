@@ -18,7 +18,7 @@ LONGEST = 32_767
 ESCAPED = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
 
 
-def escaped(text: str) -> str:
+def escape_text(text: str) -> str:
     """Return a text as a cell holds it: some characters as `_xHHHH_` (ECMA-376, ST_Xstring).
 
     One that is cut off says so by its last character.
@@ -33,7 +33,7 @@ def text_cell(sheet: Any, text: str, style: str = "") -> Cell | None:
 
     if not text:
         return None
-    cell = WriteOnlyCell(sheet, value=escaped(text))
+    cell = WriteOnlyCell(sheet, value=escape_text(text))
     cell.data_type = "s"
     if style:
         cell.style = style

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dprelease.documents.metadata import Code, ColumnMetadata, Role, TableMetadata, written
+from dprelease.documents.metadata import Code, ColumnMetadata, Role, TableMetadata, code_text
 from dprelease.exports.csv_tables.csv_text import plain_texts
-from dprelease.exports.cubes import NOT_FINITE, emptied
-from dprelease.exports.excel.excel_cells import escaped, number_cell, text_cell
+from dprelease.exports.cubes import NOT_FINITE, suppressed_columns
+from dprelease.exports.excel.excel_cells import escape_text, number_cell, text_cell
 from dprelease.exports.export import PublishedRelease
 from dprelease.exports.layout import Laid
 from dprelease.exports.names import in_first
@@ -101,7 +101,7 @@ class Book:
         table = Table(displayName=f"Table_{self._tables}", ref=ref)
         table._initialise_columns()
         for column, head in zip(table.tableColumns, heads, strict=True):
-            column.name = escaped(head)
+            column.name = escape_text(head)
         table.autoFilter = None
         sheet.tables.add(table)  # `add_table` warns that columns have no names
 
@@ -135,12 +135,12 @@ def write_table(book: Book, titled: Titled, release: PublishedRelease) -> None:
     laid, metadata = titled.laid, release.metadata
     heads = heads_of(laid, metadata.language)
     sheet = book.sheet(titled.sheet, [len(head) for head in heads])
-    lines = ["This worksheet contains one table.", *_told(titled, release)]
+    lines = ["This worksheet contains one table.", *_header_lines(titled, release)]
     sheet.append([text_cell(sheet, f"{titled.sheet}: {titled.title}", "title")])
     for line in lines:
         sheet.append([text_cell(sheet, line)])
     sheet.append([text_cell(sheet, head, "head") for head in heads])
-    empty = emptied(release, laid.table)
+    empty = suppressed_columns(release, laid.table)
     told = [column.told for column in laid.columns]
     named = [values_named(column, metadata.language) for column in told]
     rows = 0
@@ -155,7 +155,7 @@ def write_table(book: Book, titled: Titled, release: PublishedRelease) -> None:
     book.mark_up(sheet, heads, len(lines) + 2, rows)
 
 
-def _told(titled: Titled, release: PublishedRelease) -> Iterator[str]:
+def _header_lines(titled: Titled, release: PublishedRelease) -> Iterator[str]:
     """Yield what stands above a table."""
     laid = titled.laid
     text = in_first(laid.table.description, release.metadata)
@@ -177,7 +177,7 @@ def values_named(column: ColumnMetadata, language: str) -> dict[Code, str]:
     labels = {code: column.codes.label(code, language) for code in column.codes.values}
     often = Counter(labels.values())
     return {
-        code: label if often[label] == 1 else f"{label} ({written(code)})"
+        code: label if often[label] == 1 else f"{label} ({code_text(code)})"
         for code, label in labels.items()
     }
 

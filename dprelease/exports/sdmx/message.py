@@ -45,22 +45,22 @@ def _header(root: Element, structures: Structures) -> None:
 def _structures(parent: Element, structures: Structures) -> None:
     agencies = SubElement(parent, "str:AgencySchemes")
     scheme = SubElement(agencies, "str:AgencyScheme", id="AGENCIES", agencyID="SDMX")
-    _named(scheme, Item("", {"en": "Agencies"}))
+    _add_names(scheme, Item("", {"en": "Agencies"}))
     agency = SubElement(scheme, "str:Agency", id=structures.agency)
-    _named(agency, Item("", {structures.languages[0]: structures.agency_name}))
+    _add_names(agency, Item("", {structures.languages[0]: structures.agency_name}))
     lists = SubElement(parent, "str:Codelists")
     for own, (item, codes) in structures.code_lists.items():
-        code_list = _maintained(lists, "str:Codelist", own, structures, item)
+        code_list = _add_maintainable(lists, "str:Codelist", own, structures, item)
         for code in codes:
-            _named(SubElement(code_list, "str:Code", id=code.id), code)
+            _add_names(SubElement(code_list, "str:Code", id=code.id), code)
     schemes = SubElement(parent, "str:ConceptSchemes")
     title = Item("", {structures.languages[0]: structures.title})
-    concepts = _maintained(schemes, "str:ConceptScheme", CONCEPTS, structures, title)
+    concepts = _add_maintainable(schemes, "str:ConceptScheme", CONCEPTS, structures, title)
     for own, concept in structures.concepts.items():
-        _named(SubElement(concepts, "str:Concept", id=own), concept)
+        _add_names(SubElement(concepts, "str:Concept", id=own), concept)
     flows = SubElement(parent, "str:Dataflows")
     for cube in structures.cubes:
-        flow = _maintained(flows, "str:Dataflow", cube.item.id, structures, cube.item)
+        flow = _add_maintainable(flows, "str:Dataflow", cube.item.id, structures, cube.item)
         urn = _urn(structures, "datastructure.DataStructure", cube.item.id)
         _text(flow, "str:Structure", urn)
     definitions = SubElement(parent, "str:DataStructures")
@@ -69,7 +69,7 @@ def _structures(parent: Element, structures: Structures) -> None:
 
 
 def _definition(parent: Element, structures: Structures, cube: Structure) -> None:
-    named = _maintained(parent, "str:DataStructure", cube.item.id, structures, cube.item)
+    named = _add_maintainable(parent, "str:DataStructure", cube.item.id, structures, cube.item)
     parts = SubElement(named, "str:DataStructureComponents")
     dimensions = SubElement(parts, "str:DimensionList", id="DimensionDescriptor")
     for place, dimension in enumerate(cube.dimensions, start=1):
@@ -104,14 +104,16 @@ def _component(
     return made
 
 
-def _maintained(parent: Element, tag: str, own: str, structures: Structures, item: Item) -> Element:
+def _add_maintainable(
+    parent: Element, tag: str, own: str, structures: Structures, item: Item
+) -> Element:
     attributes = {"id": own, "agencyID": structures.agency, "version": structures.version}
     made = SubElement(parent, tag, attributes)
-    _named(made, item)
+    _add_names(made, item)
     return made
 
 
-def _named(element: Element, item: Item) -> None:
+def _add_names(element: Element, item: Item) -> None:
     """Add annotations, names and descriptions, in this order, each in every language it has."""
     notes: list[tuple[str, str, Texts]] = [("FOOTNOTE", "", note) for note in item.footnotes]
     if item.value:

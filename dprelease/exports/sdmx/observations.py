@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dprelease.documents.metadata import ColumnMetadata, written
+from dprelease.documents.metadata import ColumnMetadata, code_text
 from dprelease.exports.export import PublishedRelease
 from dprelease.exports.sdmx.identifiers import code_id, component_id
 from dprelease.exports.sdmx.sdmx_cubes import Cube
@@ -94,12 +94,14 @@ class _Rows:
             for key, texts in zip(self._cube.table.keys, self._key_texts, strict=True)
         ]
         cells = [list(cell) for cell in zip(*keys, strict=True)] or [[]] * batch.num_rows
-        measured = [self._measured(batch, value) for value in self._cube.values]
+        measured = [self._measure_fields(batch, value) for value in self._cube.values]
         for cell, *several in zip(cells, *measured, strict=True):
             for observed in several:
                 yield _line([*cell, *observed])
 
-    def _measured(self, batch: pa.RecordBatch, value: ColumnMetadata) -> Iterator[list[str | None]]:
+    def _measure_fields(
+        self, batch: pa.RecordBatch, value: ColumnMetadata
+    ) -> Iterator[list[str | None]]:
         """Yield what follows the keys, cell by cell, for one measure."""
         cube = self._cube
         first = [component_id(value.name), *([] if cube.time is None else [cube.time])]
@@ -127,21 +129,21 @@ def texts_of(array: pa.Array) -> Cells:
     if kind == "double":
         write = repr
     elif kind == "bool":
-        write = written  # type: ignore[assignment]
+        write = code_text  # type: ignore[assignment]
     elif kind.startswith("decimal"):
         write = "{:f}".format
     return [None if value is None else write(value) for value in array.to_pylist()]
 
 
 def _texts_of_key(key: ColumnMetadata) -> Callable[[pa.Array], Cells]:
-    return _coded if is_coded(key) else texts_of
+    return _code_ids if is_coded(key) else texts_of
 
 
 def _texts_of_value(value: ColumnMetadata) -> Callable[[pa.Array], Cells]:
-    return texts_of if value.codes is None else _coded
+    return texts_of if value.codes is None else _code_ids
 
 
-def _coded(array: pa.Array) -> Cells:
+def _code_ids(array: pa.Array) -> Cells:
     texts = texts_of(array)
     codes = {text: code_id(text) for text in set(texts) if text is not None}
     return [None if text is None else codes[text] for text in texts]

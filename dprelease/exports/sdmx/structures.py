@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TypeVar
 
-from dprelease.documents.metadata import ColumnMetadata, Metadata, Texts, written
+from dprelease.documents.metadata import ColumnMetadata, Metadata, Texts, code_text
 from dprelease.exports.sdmx.identifiers import (
     agency_id,
     code_id,
@@ -97,7 +97,7 @@ class Structures:
     def concept(self, column: ColumnMetadata) -> str:
         """Return the concept of a column: one for all tables that say the same of it."""
         item = _item(component_id(column.name), column, self.languages[0])
-        return _shared(self.concepts, item.id, item)
+        return _identifier_of_content(self.concepts, item.id, item)
 
     def code_list(self, column: ColumnMetadata) -> str:
         """Return the list of a column's codes: one for all tables in which it has the same."""
@@ -106,14 +106,14 @@ class Structures:
         own = component_id(column.name)
         codes = tuple(
             Item(
-                code_id(text := written(value)),
+                code_id(text := code_text(value)),
                 column.codes.labels.get(value) or {self.languages[0]: text or '""'},
                 value="" if code_id(text) == text else text,
             )
             for value in column.codes.values
         )
         name = column.label or {self.languages[0]: column.name}
-        return _shared(self.code_lists, f"CL_{own}", (Item("", name), codes))
+        return _identifier_of_content(self.code_lists, f"CL_{own}", (Item("", name), codes))
 
 
 def structures_of(metadata: Metadata) -> Structures:
@@ -142,7 +142,7 @@ def _structure(made: Structures, cube: Cube) -> Structure:
     language = made.languages[0]
     codes = tuple(_item(component_id(value.name), value, language) for value in cube.values)
     several = (Item("", {"en": f"Measures of {table.name}"}), codes)
-    measures = _shared(made.code_lists, f"CL_{cube.id}-MEASURE", several)
+    measures = _identifier_of_content(made.code_lists, f"CL_{cube.id}-MEASURE", several)
     dimensions.append(Component("MEASURE", "MEASURE", codes=measures))
     if cube.time is not None:
         dimensions.append(
@@ -212,7 +212,7 @@ def _item(own: str, column: ColumnMetadata, language: str) -> Item:
     return Item(own, name, column.description, column.footnotes)
 
 
-def _shared(held: dict[str, Content], own: str, content: Content) -> str:
+def _identifier_of_content(held: dict[str, Content], own: str, content: Content) -> str:
     """Return an identifier of some content: its own, or with a number if that is another's."""
     if held.setdefault(own, content) == content:
         return own

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.documents.metadata import Code, ColumnMetadata, Metadata, Role, TableMetadata
-from dprelease.exports.cubes import emptied
+from dprelease.exports.cubes import suppressed_columns
 from dprelease.exports.export import PublishedRelease
 from dprelease.schema.release_parts.format_names import PARQUET
 from dprelease.tables.formats import write_table
@@ -64,7 +64,7 @@ def blank_release(record: Mapping[str, Any], metadata: Metadata, folder: Path) -
     most = max(LEAST, min(ROWS, ALL_ROWS // max(1, len(metadata.tables))))
     tables, rows = [], {}
     for table in metadata.tables:
-        written = _blank_table(table, emptied(asked, table), most)
+        written = _blank_table(table, suppressed_columns(asked, table), most)
         (folder / table.file).parent.mkdir(parents=True, exist_ok=True)
         rows[table.file] = write_table(written, folder / table.file)
         known = None if table.rows is None else rows[table.file]

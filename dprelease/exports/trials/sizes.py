@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from dprelease.documents.metadata import ColumnMetadata, Metadata, Role, TableMetadata, written
+from dprelease.documents.metadata import ColumnMetadata, Metadata, Role, TableMetadata, code_text
 from dprelease.exports.layout import most_rows
 
 NUMBER = {"bool": 5, "date32[day]": 10, "double": 25, "int64": 20, "int32": 11}
@@ -55,7 +55,7 @@ ROWS: dict[str, Callable[[_Size], int]] = {
 def most_bytes(names: Iterable[str], metadata: Metadata) -> int:
     """Return how many bytes formats have at most; rows of unknown number left out."""
     tables = [_size(table) for table in metadata.tables]
-    told = ONCE + len(metadata.languages) * sum(map(_described, metadata.tables))
+    told = ONCE + len(metadata.languages) * sum(map(_metadata_size, metadata.tables))
     total = 0
     for name in names:
         bytes_of = ROWS.get(name)
@@ -67,11 +67,15 @@ def most_bytes(names: Iterable[str], metadata: Metadata) -> int:
 
 def _size(table: TableMetadata) -> _Size:
     others = [column for column in table.columns if column.role != Role.KEY]
-    row, keys, values = sum(map(_width, table.columns)), _escaped(table.keys), _escaped(others)
+    row, keys, values = (
+        sum(map(_width, table.columns)),
+        _escaped_width(table.keys),
+        _escaped_width(others),
+    )
     return _Size(most_rows(table) or 0, len(others), row, keys, values)
 
 
-def _escaped(columns: Iterable[ColumnMetadata]) -> int:
+def _escaped_width(columns: Iterable[ColumnMetadata]) -> int:
     return sum(_width(column) * (ESCAPED if column.kind == "string" else 1) for column in columns)
 
 
@@ -81,11 +85,11 @@ def _width(column: ColumnMetadata) -> int:
         values = column.codes.values
         if isinstance(values, range):
             return 22
-        return 4 + max((2 * len(written(value).encode()) for value in values), default=0)
+        return 4 + max((2 * len(code_text(value).encode()) for value in values), default=0)
     return 2 + NUMBER.get(column.kind, 41)
 
 
-def _described(table: TableMetadata) -> int:
+def _metadata_size(table: TableMetadata) -> int:
     """Return the bytes of what is said of a table: of its columns, and of each code of its keys."""
     said = DESCRIBED * (1 + len(table.columns))
     for column in table.columns:

@@ -40,7 +40,7 @@ class Exponential(Selection):
         """Return True: both normalizing constants are the same for all candidates."""
         return True
 
-    def _chosen(self, scores: tuple[int, ...], bits: BitSource) -> int:
+    def _choose(self, scores: tuple[int, ...], bits: BitSource) -> int:
         return LazyUniform(bits).place(lambda: list(accumulate(self.weights(scores))))
 
     def _law(self, scores: tuple[int, ...]) -> tuple[arb, ...]:
@@ -58,9 +58,9 @@ class Exponential(Selection):
         chosen = np.empty(runs.cells, dtype=np.int64)
         for cell, (scores, lengths) in enumerate(runs):
             word = int(words[cell])
-            candidate = self.decided(scores, lengths, word)
+            candidate = self.choose_by_word(scores, lengths, word)
             if candidate is None:
-                candidate = self.settled(scores, lengths, LazyUniform(bits, word))
+                candidate = self.choose_exactly(scores, lengths, LazyUniform(bits, word))
             chosen[cell] = candidate
         return chosen
 
@@ -72,12 +72,12 @@ class Exponential(Selection):
         runs = single(scores)
         lengths: Integers = allowed.ravel().astype(np.int64)
         # Numbers of candidates count those of empty runs as none.
-        ranks = self.choose_each(Runs(runs.starts, runs.scores, lengths).held(), bits)
+        ranks = self.choose_each(Runs(runs.starts, runs.scores, lengths).nonempty_runs(), bits)
         places: Integers = np.cumsum(allowed, axis=1) - 1
         chosen: Integers = np.argmax(allowed & (places == ranks[:, None]), axis=1)
         return chosen
 
-    def decided(
+    def choose_by_word(
         self, scores: Integers, lengths: Integers, word: int, outside: int = 0
     ) -> int | None:
         """Return the candidate that a word decides, or None if floats can't tell.
@@ -107,7 +107,7 @@ class Exponential(Selection):
         place: int = min(int(first), int(lengths[near[i]]) - 1)
         return int(lengths[: near[i]].sum()) + place
 
-    def settled(self, scores: Integers, lengths: Integers, uniform: LazyUniform) -> int:
+    def choose_exactly(self, scores: Integers, lengths: Integers, uniform: LazyUniform) -> int:
         """Return the candidate by balls: first its run, then its place there."""
         best = int(scores.max())
         points, counts = scores.tolist(), lengths.tolist()

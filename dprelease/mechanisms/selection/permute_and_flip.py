@@ -38,7 +38,7 @@ class PermuteAndFlip(Selection):
         """Return False: that is not known of it."""
         return False
 
-    def _chosen(self, scores: tuple[int, ...], bits: BitSource) -> int:
+    def _choose(self, scores: tuple[int, ...], bits: BitSource) -> int:
         best = max(scores)
         heads = [i for i, score in enumerate(scores) if self._flip(score, best, bits)]
         return heads[_place(LazyUniform(bits), len(heads))]

@@ -27,7 +27,7 @@ class Runs:
         """Return the number of cells."""
         return len(self.starts) - 1
 
-    def held(self) -> Runs:
+    def nonempty_runs(self) -> Runs:
         """Return the runs that have a candidate."""
         some = self.lengths > 0
         places = np.concatenate(([0], np.cumsum(some)))

@@ -85,13 +85,13 @@ class Selection(Randomizer):
         BudgetError
             DP-MECH-005 for no candidate, more than 2^20, or scores that are no whole numbers.
         """
-        return self._chosen(self._checked(scores), bits)
+        return self._choose(self._check_scores(scores), bits)
 
     def law(self, scores: Sequence[int]) -> tuple[arb, ...]:
         """Return balls around the probabilities, at the precision of the flint context."""
-        return self._law(self._checked(scores))
+        return self._law(self._check_scores(scores))
 
-    def _checked(self, scores: Sequence[int]) -> tuple[int, ...]:
+    def _check_scores(self, scores: Sequence[int]) -> tuple[int, ...]:
         try:
             whole = tuple(index(score) for score in scores)
         except TypeError:
@@ -107,7 +107,7 @@ class Selection(Randomizer):
         return [ball(self.rate * (score - best)).exp() for score in scores]
 
     @abstractmethod
-    def _chosen(self, scores: tuple[int, ...], bits: BitSource) -> int:
+    def _choose(self, scores: tuple[int, ...], bits: BitSource) -> int:
         """Return an index."""
 
     @abstractmethod

@@ -21,7 +21,7 @@ def pdf_ball(alpha: float, x: arb) -> arb:
         return 1 / (arb.pi() * (1 + x * x))
     if alpha == 2.0:
         return (-x * x / 4).exp() / (2 * arb.pi().sqrt())
-    return _refined(alpha, x, 0, _density)
+    return _evaluate_precisely(alpha, x, 0, _density)
 
 
 def sf_ball(alpha: float, x: arb) -> arb:
@@ -30,10 +30,12 @@ def sf_ball(alpha: float, x: arb) -> arb:
         return _arctangent(x)
     if alpha == 2.0:
         return (x / 2).erfc() / 2
-    return _refined(alpha, x, 1, _tail)
+    return _evaluate_precisely(alpha, x, 1, _tail)
 
 
-def _refined(alpha: float, x: arb, place: int, integral: Callable[[arb, arb], arb]) -> arb:
+def _evaluate_precisely(
+    alpha: float, x: arb, place: int, integral: Callable[[arb, arb], arb]
+) -> arb:
     """Return the series or the integral, with as many more bits as cancellation takes."""
     wanted = ctx.prec
     near = float(x)

@@ -12,7 +12,7 @@ from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.planning.auto.candidates import Candidate
 from dprelease.planning.auto.ledger_cost import Charged
 from dprelease.planning.budget_shares import Share, spend
-from dprelease.planning.calibration import Factors, UnscaledNoise, priced
+from dprelease.planning.calibration import Factors, UnscaledNoise, make_accounting_input
 from dprelease.planning.noise_requests import NoiseRequest, Options
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.unit import Move
@@ -100,7 +100,10 @@ class Pricing:
         Where a ledger counts, times the length of the charge; the price alone where all columns
         settle themselves by an accuracy.
         """
-        vectors = [priced(law, noise.sensitivity) for law, noise in zip(laws, noises, strict=True)]
+        vectors = [
+            make_accounting_input(law, noise.sensitivity)
+            for law, noise in zip(laws, noises, strict=True)
+        ]
         size = 1.0 if self.charged is None else self.charged.size(vectors, rough=rough)
         total, counted = 0.0, False
         known: dict[tuple[Options, Randomizer], float] = {}

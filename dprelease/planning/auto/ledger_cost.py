@@ -54,8 +54,8 @@ def counted_by(ledger: Path, queries: Sequence[Query], *, pure: bool) -> Charged
         accounts = Ledger(ledger).state().accounts
     except LedgerError:
         accounts = {}
-    names = {table.identity for query in queries for table in query.charged}
-    counted = {accounts[name].counted for name in names & accounts.keys()}
+    names = {table.identity for query in queries for table in query.charged_tables}
+    counted = {accounts[name].privacy_measure for name in names & accounts.keys()}
     if not counted:
         return None if pure else Charged.RHO
     return Charged.RHO if Charged.RHO in counted else Charged.EPSILON

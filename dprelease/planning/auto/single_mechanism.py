@@ -43,7 +43,7 @@ def calibrate(
         DP-BUDGET-001 or 002 for a budget out of range, DP-BUDGET-003 for noise without a pure
         guarantee at delta 0, DP-BUDGET-004 if nothing fits, DP-MECH-001 to 005 for the shape.
     """
-    budget = requested(epsilon, delta)
+    budget = parse_budget(epsilon, delta)
     kind = registry.get(mechanism, Place())
     moves = Sensitivity(1, (Move(sensitivity, answers),))
     if budget.needs_pure_noise and not kind.pure:
@@ -52,15 +52,15 @@ def calibrate(
             "DP-BUDGET-003", place=Place(), column="this answer", mechanism=kind.name, pure=pure
         )
     if kind.needed:
-        return solved(kind, shape, budget, moves)
+        return solve_mechanism(kind, shape, budget, moves)
     pair = best(kind, budget, moves, shape)
     if pair:
         return pair[0]
     first = next(shapes_of(kind, budget.delta, moves))
-    return solved(kind, {**first, **shape}, budget, moves)  # which says why there is none
+    return solve_mechanism(kind, {**first, **shape}, budget, moves)  # which says why there is none
 
 
-def requested(epsilon: Number, delta: Number) -> Budget:
+def parse_budget(epsilon: Number, delta: Number) -> Budget:
     """Return the budget that two numbers ask for.
 
     Raises
@@ -71,7 +71,7 @@ def requested(epsilon: Number, delta: Number) -> Budget:
     return budget_of(release_budget(Place(), epsilon=epsilon, delta=delta))
 
 
-def solved(
+def solve_mechanism(
     kind: type[Mechanism], shape: Shape, budget: Budget, sensitivity: Sensitivity
 ) -> Mechanism:
     """Return the mechanism of one shape that spends the budget; raises as `solve`."""
@@ -96,7 +96,7 @@ def best(
 
     def error(shape: Shape) -> float:
         try:
-            law = solved(kind, shape, budget, sensitivity)
+            law = solve_mechanism(kind, shape, budget, sensitivity)
         except BudgetError:
             return math.inf
         laws[tuple(shape.items())] = law

@@ -15,7 +15,7 @@ from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.plan import Plan
 from dprelease.postprocess.consistent.family_columns import Agreed, agreed_columns
 from dprelease.postprocess.consistent.family_shape import Shape
-from dprelease.postprocess.consistent.outputs import estimated
+from dprelease.postprocess.consistent.outputs import tables_with_estimates
 from dprelease.postprocess.consistent.step import Consistent
 from dprelease.schema.release import ReleaseSpec
 
@@ -68,7 +68,9 @@ def agreed_errors(spec: ReleaseSpec, plan: Plan) -> Iterator[AgreedErrors]:
         if not isinstance(family.step, Consistent):
             continue
         shape = Shape.of(family.tables)
-        shown = {(one.level, one.attributes) for one in estimated(shape, family.step.spec)}
+        shown = {
+            (one.level, one.attributes) for one in tables_with_estimates(shape, family.step.spec)
+        }
         for agreed in agreed_columns(shape):
             published = [
                 [one.attributes for one in shape.at(level) if (level, one.attributes) in shown]

@@ -80,7 +80,7 @@ def _targets(agreed: Agreed, spec: ConsistentSpec) -> dict[Placed, tuple[int, Ta
     return {aim: (i, target) for aim, i, target in aims if aim is not None}
 
 
-def _noised(agreed: Agreed) -> list[Tabled]:
+def _noisy_tables(agreed: Agreed) -> list[Tabled]:
     """Return the tables that noise is shared among: all but those that are published exactly."""
     return [one for one in agreed.shape.placed if not agreed.is_exact(one)]
 
@@ -89,7 +89,7 @@ TRIES = 4
 """Plans that are made for margins: how many standard errors one has depends a little on its law."""
 
 
-def aimed(declaration: Declaration, plan: Plan, again: Callable[[Weights], Plan]) -> Plan:
+def optimize_shares(declaration: Declaration, plan: Plan, again: Callable[[Weights], Plan]) -> Plan:
     """Return the plan of a release whose tables that agree have the best shares.
 
     Parameters
@@ -111,9 +111,9 @@ def aimed(declaration: Declaration, plan: Plan, again: Callable[[Weights], Plan]
         if not weights:
             break
         plan = replace(again(weights), shared=words)
-        if not unreached(declaration, plan):
+        if not check_targets(declaration, plan):
             return plan
-    raise_all(unreached(declaration, plan))
+    raise_all(check_targets(declaration, plan))
     return plan
 
 
@@ -157,7 +157,7 @@ def _certificate(shared: Shared, allocation: Allocation) -> str:
     )
 
 
-def unreached(declaration: Declaration, plan: Plan) -> list[DpReleaseError]:
+def check_targets(declaration: Declaration, plan: Plan) -> list[DpReleaseError]:
     """Return the findings of targets that the laws of a plan don't reach; opens no data."""
     findings: list[DpReleaseError] = []
     for family in families_of(declaration.spec, plan.columns):
@@ -188,7 +188,7 @@ def shared_columns(declaration: Declaration, plan: Plan) -> Iterator[Shared]:
         asked = declaration.spec.queries[first_query(declaration.spec, family.name)]
         for agreed in agreed_columns(Shape.of(family.tables)):
             settled = is_settled(asked.columns[agreed.measurement.asked_by])
-            if not settled and len(_noised(agreed)) > 1:
+            if not settled and len(_noisy_tables(agreed)) > 1:
                 yield Shared(family.name, agreed, family.step.spec)
 
 
@@ -214,7 +214,7 @@ def program_of(shared: Shared, before: Weights, *, every: bool = False) -> Progr
     agreed, shape = shared.agreed, shared.agreed.shape
     squares = {
         one.name: float(before.get((one.name, agreed.measurement.name), 1)) ** 2
-        for one in _noised(agreed)
+        for one in _noisy_tables(agreed)
     }
     prices: list[dict[Table, float]] = [{} for _ in shape.levels]
     exact: list[list[Table]] = [[] for _ in shape.levels]
@@ -250,12 +250,12 @@ def _margin(agreed: Agreed, moe: Fraction) -> Fraction:
 
 def _floor(agreed: Agreed) -> Fraction:
     """Return the share of a table that is hardly worth measuring."""
-    return LEAST / len(_noised(agreed))
+    return LEAST / len(_noisy_tables(agreed))
 
 
 def weights_of(shared: Shared, allocation: Allocation) -> dict[tuple[str, str], Fraction]:
     """Return the factors that give each table its share; with equal shares they are 1."""
-    placed = _noised(shared.agreed)
+    placed = _noisy_tables(shared.agreed)
     number, floor = len(placed), _floor(shared.agreed)
     weights = {}
     for one in placed:

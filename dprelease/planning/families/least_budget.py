@@ -77,14 +77,14 @@ def least(declaration: Declaration, plan: Plan, plan_at: PlanAt) -> Plan:
     weights = _least_weights(columns)
     most = _amount(declaration.spec)
 
-    def tried(amount: Fraction) -> _Tried:
+    def try_amount(amount: Fraction) -> _Tried:
         made = plan_at(_with_amount(declaration, amount), weights)
-        return max(_tried(declaration, amount, made), key=lambda one: one.part)
+        return max(_target_trials(declaration, amount, made), key=lambda one: one.part)
 
-    first = tried(most)
+    first = try_amount(most)
     if first.part > 1:
         raise _beyond(declaration, first)
-    found = _searched(tried, first)
+    found = _search_amount(try_amount, first)
     kind = "rho" if declaration.spec.budget.rho is not None else "epsilon"
     words = (
         f"the {kind} {plain_text(found.amount)} is the least that reaches all targets, to 1 %; "
@@ -93,7 +93,7 @@ def least(declaration: Declaration, plan: Plan, plan_at: PlanAt) -> Plan:
     return replace(found.plan, shared=(words,))
 
 
-def _searched(tried: Callable[[Fraction], _Tried], first: _Tried) -> _Tried:
+def _search_amount(tried: Callable[[Fraction], _Tried], first: _Tried) -> _Tried:
     """Return what reaches all targets with nearly the least amount; the first does."""
     best, last, below = first, first, Fraction(0)
     slope = -2.0
@@ -102,10 +102,10 @@ def _searched(tried: Callable[[Fraction], _Tried], first: _Tried) -> _Tried:
         if near:
             break
         step = (math.log(1 - NEAR / 2) - math.log(last.part)) / slope
-        amount = _rounded(last.amount * Fraction(math.exp(max(-30.0, min(step, 30.0)))))
+        amount = _round_up(last.amount * Fraction(math.exp(max(-30.0, min(step, 30.0)))))
         if not below < amount < best.amount:
             middle = best.amount / 2 if not below else (best.amount + below) / 2
-            amount = _rounded(middle)
+            amount = _round_up(middle)
         if not below < amount < best.amount:
             break
         try:
@@ -175,14 +175,14 @@ def _least_weights(columns: Sequence[Shared]) -> Weights:
     return weights
 
 
-def _tried(declaration: Declaration, amount: Fraction, plan: Plan) -> Iterator[_Tried]:
-    for agreed, spec in _limited(declaration.spec, plan):
+def _target_trials(declaration: Declaration, amount: Fraction, plan: Plan) -> Iterator[_Tried]:
+    for agreed, spec in _consistent_columns(declaration.spec, plan):
         for _, margin, moe in margins_of(agreed, spec):
             part = float((Fraction(margin) / moe) ** 2) if margin else 0.0
             yield _Tried(amount, plan, max(part, 1e-300), agreed.name, margin)
 
 
-def _limited(spec: ReleaseSpec, plan: Plan) -> Iterator[tuple[Agreed, ConsistentSpec]]:
+def _consistent_columns(spec: ReleaseSpec, plan: Plan) -> Iterator[tuple[Agreed, ConsistentSpec]]:
     for family in families_of(spec, plan.columns):
         if isinstance(family.step, Consistent):
             for agreed in agreed_columns(Shape.of(family.tables)):
@@ -203,7 +203,7 @@ def _with_amount(declaration: Declaration, amount: Fraction) -> Declaration:
     return replace(declaration, spec=declaration.spec.model_copy(update={"budget": changed}))
 
 
-def _rounded(amount: Fraction) -> Fraction:
+def _round_up(amount: Fraction) -> Fraction:
     """Return the next number of four digits."""
     unit = Fraction(10) ** (math.floor(math.log10(float(amount))) - 3)
     return math.ceil(amount / unit) * unit

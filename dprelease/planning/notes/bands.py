@@ -24,11 +24,11 @@ def told_bands(queries: Sequence[Query]) -> list[str]:
         for key in query.keys.keys:
             column = columns.get(key.column)
             if isinstance(column, CutColumn):
-                found |= dict.fromkeys(_told(key.column, column, columns))
+                found |= dict.fromkeys(_band_notes(key.column, column, columns))
     return list(found)
 
 
-def _told(name: str, column: CutColumn, columns: Mapping[str, Column]) -> Iterator[str]:
+def _band_notes(name: str, column: CutColumn, columns: Mapping[str, Column]) -> Iterator[str]:
     cut = columns.get(column.cut)
     whole = column.labels is None and all(edge.denominator == 1 for edge in column.edges)
     if isinstance(cut, NumberColumn) and whole:

@@ -33,10 +33,10 @@ def compared_cells(queries: Sequence[Query]) -> list[str]:
     found: dict[str, None] = {}
     for query in queries:
         if query.predicate is not None:
-            tree = _parsed(query.predicate.sql)
+            tree = _parse_sql(query.predicate.sql)
             for case, _ in _codes_read(tree, query.table.columns):
                 case.replace(exp.Null())
-            found |= dict.fromkeys(_compared(tree, query.table.columns))
+            found |= dict.fromkeys(_codes_in_comparisons(tree, query.table.columns))
     return list(found)
 
 
@@ -48,12 +48,12 @@ def codes_read(queries: Sequence[Query]) -> list[str]:
         if query.predicate is not None:
             places["`where`"] = query.predicate.sql
         for place, sql in places.items():
-            names = [name for _, name in _codes_read(_parsed(sql), query.table.columns)]
+            names = [name for _, name in _codes_read(_parse_sql(sql), query.table.columns)]
             found |= dict.fromkeys(f"{name} in {place}" for name in names)
     return list(found)
 
 
-def _parsed(sql: str) -> exp.Expr:
+def _parse_sql(sql: str) -> exp.Expr:
     # In a SELECT, so that the whole of it can be replaced, too.
     return sqlglot.parse_one(f"SELECT {sql}", dialect="duckdb")
 
@@ -71,7 +71,7 @@ def _codes_read(tree: exp.Expr, columns: Mapping[str, Column]) -> list[tuple[exp
     return found
 
 
-def _compared(tree: exp.Expr, columns: Mapping[str, Column]) -> Iterator[str]:
+def _codes_in_comparisons(tree: exp.Expr, columns: Mapping[str, Column]) -> Iterator[str]:
     for node in tree.find_all(*COMPARISONS):
         texts = {item.name for item in node.find_all(exp.Literal) if item.is_string}
         for name in dict.fromkeys(item.name for item in node.find_all(exp.Column)):

@@ -28,11 +28,11 @@ def unequal_sums(shape: Shape, tables: Sequence[Placed], read: Read) -> Iterator
     """
     for level in range(len(shape.levels)):
         here = [one for one in tables if one.level == level]
-        for fine, coarse in _grouped(here, _finer(here)):
+        for fine, coarse in _tables_by_finer(here, _finer(here)):
             for wrong in _no_margins(shape, fine, coarse, read):
                 yield f"'{wrong.name}' is not the sum of '{fine.name}'"
         above = [one for one in tables if one.level == level - 1]
-        for parts, wholes in _grouped(above, _having(here)):
+        for parts, wholes in _tables_by_finer(above, _having(here)):
             for wrong in _no_sums(shape, parts, wholes, read):
                 yield f"'{wrong.name}' is not the sum of '{parts.name}'"
 
@@ -40,7 +40,7 @@ def unequal_sums(shape: Shape, tables: Sequence[Placed], read: Read) -> Iterator
 Of = Callable[[Placed], Placed | None]
 
 
-def _grouped(tables: Sequence[Placed], of: Of) -> list[tuple[Placed, list[Placed]]]:
+def _tables_by_finer(tables: Sequence[Placed], of: Of) -> list[tuple[Placed, list[Placed]]]:
     """Return tables by the one that they are sums of, which is read once for all of them."""
     found: dict[str, tuple[Placed, list[Placed]]] = {}
     for one in tables:
@@ -71,7 +71,7 @@ def spans(shape: Shape, placed: Placed) -> Iterator[tuple[int, int]]:
         yield start, min(start + per, stop)
 
 
-def _left(fine: Placed, coarse: Placed) -> tuple[int, ...]:
+def _axes_to_sum(fine: Placed, coarse: Placed) -> tuple[int, ...]:
     """Return the axes of a table that are summed over for another one."""
     return tuple(1 + i for i, a in enumerate(fine.attributes) if a not in coarse.attributes)
 
@@ -84,7 +84,7 @@ def _no_margins(
     for span in spans(shape, fine):
         held = read(fine, *span)
         for one in tables:
-            if not np.array_equal(held.sum(axis=_left(fine, one)), read(one, *span)):
+            if not np.array_equal(held.sum(axis=_axes_to_sum(fine, one)), read(one, *span)):
                 wrong.add(one.name)
     yield from (one for one in tables if one.name in wrong)
 
@@ -101,7 +101,9 @@ def _no_sums(shape: Shape, parts: Placed, tables: Sequence[Placed], read: Read) 
         last = min(max(last, first + 1), first + per, areas)
         summed = _sums_of_parts(shape, parts, read, first, last, per)
         for one in tables:
-            if not np.array_equal(summed.sum(axis=_left(parts, one)), read(one, first, last)):
+            if not np.array_equal(
+                summed.sum(axis=_axes_to_sum(parts, one)), read(one, first, last)
+            ):
                 wrong.add(one.name)
         first = last
     yield from (one for one in tables if one.name in wrong)

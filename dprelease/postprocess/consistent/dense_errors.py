@@ -18,7 +18,7 @@ from dprelease.consistency.tree import Tree
 from dprelease.consistency.variances import SpaceVariances, Variances
 from dprelease.numerics.lattice import Floats, Integers
 from dprelease.postprocess.consistent.family_shape import Placed, Shape
-from dprelease.postprocess.consistent.outputs import estimated
+from dprelease.postprocess.consistent.outputs import tables_with_estimates
 from dprelease.postprocess.consistent.published import PublishedColumn
 from dprelease.schema.release_parts.consistent import ConsistentSpec
 
@@ -39,7 +39,7 @@ def wrong_errors(
     """Yield tables whose published standard errors are not those of a dense solve."""
     shape, name = published.shape, published.column.name
     small = shape.tree.counts[-1] * math.prod(shape.sizes) <= MOST_UNKNOWNS
-    found = _whole(published, spec) if small else _sampled(variances, published, spec)
+    found = _whole(published, spec) if small else _sample_errors(variances, published, spec)
     laws = [law for level in published.column.laws for _, law in level]
     widest = math.sqrt(max(law.variance for law in laws))
     for placed, start, errors in found:
@@ -77,7 +77,7 @@ def _whole(published: PublishedColumn, spec: ConsistentSpec) -> Expected:
             else:
                 known += np.kron(together, same[table])
     covariance = _covariance(information, known)
-    for placed in estimated(shape, spec):
+    for placed in tables_with_estimates(shape, spec):
         first = same[placed.attributes][:1]  # whose cells make the table's first one
         errors = []
         for area in range(shape.tree.counts[placed.level]):
@@ -108,7 +108,9 @@ def _same(table: Table, sizes: tuple[int, ...]) -> Floats:
     return found
 
 
-def _sampled(variances: Variances, published: PublishedColumn, spec: ConsistentSpec) -> Expected:
+def _sample_errors(
+    variances: Variances, published: PublishedColumn, spec: ConsistentSpec
+) -> Expected:
     """Yield errors of the upper levels, and of one family of leaves."""
     shape = published.shape
     tree = shape.tree
@@ -120,7 +122,7 @@ def _sampled(variances: Variances, published: PublishedColumn, spec: ConsistentS
     upper = {space: _upper(one, cut) for space, one in of.items()}
     parent = _parent_of_few(tree)
     lower = {} if parent is None else {space: _lower(one, parent) for space, one in of.items()}
-    for placed in estimated(shape, spec):
+    for placed in tables_with_estimates(shape, spec):
         if placed.level <= cut:
             by_space = {space: one[placed.level] for space, one in upper.items()}
             yield placed, 0, _errors(shape.sizes, placed.attributes, by_space)

@@ -23,7 +23,7 @@ import numpy as np
 from dprelease.numerics.lattice import Floats
 from dprelease.postprocess.consistent.family_columns import DERIVED, Agreed, Vector, agreed_columns
 from dprelease.postprocess.consistent.family_shape import Shape
-from dprelease.query.aggregates.aggregate import narrowed
+from dprelease.query.aggregates.aggregate import narrow_aggregate
 from dprelease.query.aggregates.sum import Sum
 from dprelease.query.forms.centred_moments import MEAN, SUM
 from dprelease.query.measurement import Published
@@ -105,7 +105,7 @@ class Derived:
     def _sum(
         self, over: tuple[Floats, Floats], under: tuple[Floats, Floats]
     ) -> tuple[Floats, Floats, Floats]:
-        total = narrowed(self.parts[0].measurement.aggregate, Sum)
+        total = narrow_aggregate(self.parts[0].measurement.aggregate, Sum)
         center = float(total.center * total.step)
         value = over[0] + center * under[0]
         error = np.sqrt(over[1] * over[1] + (center * under[1]) * (center * under[1])) * _ROUNDED
@@ -125,13 +125,13 @@ class Derived:
         left = 1.0 - part
         root = np.sqrt(over[1] * over[1] * left + passed * passed)
         width = (quantile * root / np.abs(divisor) + np.abs(ratio) * part) / left
-        return self._placed(ratio), error, width
+        return self._clip_to_bounds(ratio), error, width
 
-    def _placed(self, ratio: Floats) -> Floats:
+    def _clip_to_bounds(self, ratio: Floats) -> Floats:
         """Return a mean around the middle of its bounds, and within them; a ratio as it is."""
         if self.column.form != MEAN:
             return ratio
-        total = narrowed(self.parts[0].measurement.aggregate, Sum)
+        total = narrow_aggregate(self.parts[0].measurement.aggregate, Sum)
         ends = float(total.lower * total.step), float(total.upper * total.step)
         placed: Floats = np.clip(ratio + float(total.center * total.step), *ends)
         return placed
@@ -141,12 +141,12 @@ def derived_columns(shape: Shape) -> tuple[Derived, ...]:
     """Return the columns of a family that are computed from others, in declared order."""
     of = {one.measurement.name: one for one in agreed_columns(shape)}
     return tuple(
-        _derived(column, of[column.parts[0].name], of[column.parts[1].name])
+        _make_quotient(column, of[column.parts[0].name], of[column.parts[1].name])
         for column in shape.placed[0].table.query.columns
         if column.form in DERIVED
     )
 
 
-def _derived(column: Published, over: Agreed, under: Agreed) -> Derived:
+def _make_quotient(column: Published, over: Agreed, under: Agreed) -> Derived:
     quantile = max(part.at(column.margin).quantile for part in (over, under))
     return Derived(column, (over.vector, under.vector), quantile)

@@ -38,7 +38,7 @@ class Order:
         shaped = values.reshape(-1, *(sizes[i] for i in order))
         return shaped.transpose(0, *(1 + self.axes.index(i) for i in range(len(self.axes))))
 
-    def filed(self, values: NDArray[Kind]) -> NDArray[Kind]:
+    def flatten_for_file(self, values: NDArray[Kind]) -> NDArray[Kind]:
         """Return (areas, n_i for the rising attributes) as they stand in a file, one dimension."""
         return values.transpose(0, *(1 + place for place in self.axes)).reshape(-1)
 

@@ -46,7 +46,10 @@ def wrong_invariants(
         exact = exact_places(agreed)
         if exact and agreed.measurement.aggregate.lattice is not None:
             reason = "an exact sum tells the value of whoever alone is not known; counts can be had"
-            yield ("invariants", _named(agreed.name, spec)), f"'{agreed.name}' is a sum: {reason}"
+            yield (
+                ("invariants", _invariant_index(agreed.name, spec)),
+                f"'{agreed.name}' is a sum: {reason}",
+            )
         for table in dict.fromkeys(one.attributes for one in exact):
             if never.all(axis=_others(shape, table)).any():
                 keys = ", ".join(shape.attributes[i].column for i in table)
@@ -66,11 +69,11 @@ def crossing_invariants(columns: Sequence[Agreed], spec: ConsistentSpec) -> Iter
                     f"whole tables can't keep several exact tables of level '{name}', none of them "
                     "a sum of another: publish one by the keys of all, or estimates alone"
                 )
-                yield ("invariants", _named(agreed.name, spec)), reason
+                yield ("invariants", _invariant_index(agreed.name, spec)), reason
                 break
 
 
-def _named(column: str, spec: ConsistentSpec) -> int:
+def _invariant_index(column: str, spec: ConsistentSpec) -> int:
     """Return the place of the first invariant of a column."""
     named = (i for i, one in enumerate(spec.invariants) if one.column in (None, column))
     return next(named, 0)
@@ -105,14 +108,14 @@ def _meet(shape: Shape, one: Placed, other: Placed, read: ReadTable) -> bool:
         return True  # one is a sum of the other, which is looked at as such
     for span in spans(shape, max(one, other, key=shape.cells)):
         first, second = (
-            _summed(read(table, *span), table.attributes, common) for table in (one, other)
+            _sum_over_others(read(table, *span), table.attributes, common) for table in (one, other)
         )
         if not np.array_equal(first, second):
             return False
     return True
 
 
-def _summed(values: Integers, table: Table, common: set[int]) -> Integers:
+def _sum_over_others(values: Integers, table: Table, common: set[int]) -> Integers:
     axes = tuple(1 + place for place, i in enumerate(table) if i not in common)
     summed: Integers = values.sum(axis=axes)
     return summed

@@ -50,7 +50,7 @@ def lowest(shape: Shape, spec: ConsistentSpec) -> int:
     return levels.index(down_to, 1) if down_to in levels[1:] else len(levels) - 1
 
 
-def estimated(shape: Shape, spec: ConsistentSpec) -> list[Placed]:
+def tables_with_estimates(shape: Shape, spec: ConsistentSpec) -> list[Placed]:
     """Return the tables of which estimates are published."""
     return [one for one in shape.placed if one.level <= lowest(shape, spec)]
 
@@ -66,14 +66,14 @@ def all_outputs(
 
     `is_dense`: whether a whole table has a row for every cell.
     """
-    for placed in estimated(shape, spec):
-        types, words = _merged(list(all_estimates(shape, columns)))
+    for placed in tables_with_estimates(shape, spec):
+        types, words = _merge_columns(list(all_estimates(shape, columns)))
         keys = placed.table.query.keys
         named: list[Agreed | Derived] = [*columns, *derived_columns(shape)]
         yield Output(estimates_of(placed.name), keys, types, words, roles=beside(named, types))
     if spec.non_negative:
         for placed in shape.placed:
-            types, words = _merged([whole_columns(one) for one in columns if one.is_shown])
+            types, words = _merge_columns([whole_columns(one) for one in columns if one.is_shown])
             keys = placed.table.query.keys
             listed: Rows = "cells" if is_dense(placed) else "some cells"
             roles = beside(columns, types)
@@ -168,7 +168,7 @@ def _near(column: Agreed, placed: Placed) -> Iterator[tuple[str, NearCounts]]:
             yield name, near
 
 
-def _merged(told: Sequence[Told]) -> tuple[Columns, Mapping[str, str]]:
+def _merge_columns(told: Sequence[Told]) -> tuple[Columns, Mapping[str, str]]:
     together = {name: kind for one in told for name, kind in one.items()}
     return (
         {name: kind for name, (kind, _) in together.items()},

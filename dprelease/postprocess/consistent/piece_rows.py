@@ -170,7 +170,7 @@ class RowMaker:
             known: dict[str, tuple[Floats, Floats]] = {}
             for part in parts:
                 vector = part.column.vector
-                made = _estimated(filed, part, areas, each)
+                made = _estimate_columns(filed, part, areas, each)
                 known[vector.measurement.name] = made[vector.name], made[f"{vector.name}_se"]
                 values |= made if vector.is_shown else {}
             for derived in self.derived:
@@ -190,7 +190,9 @@ class RowMaker:
     def _whole(self, filed: Filed, part: _Part) -> Integers:
         """Return the cells of a whole table as they stand in its file."""
         left = tuple(1 + i for i in range(len(self.sizes)) if i not in filed.attributes)
-        whole: Integers = filed.order.filed(part.whole.sum(axis=left) if left else part.whole)
+        whole: Integers = filed.order.flatten_for_file(
+            part.whole.sum(axis=left) if left else part.whole
+        )
         return whole
 
     def _with_interval(
@@ -199,12 +201,12 @@ class RowMaker:
         """Return some rows of a whole table, each with its interval."""
         name, each = part.column.vector.name, cells(self.sizes, filed.attributes)
         widths = np.repeat(part.widths(filed.attributes, areas), each)[rows]
-        estimates = filed.order.filed(part.tables[filed.attributes])[rows]
+        estimates = filed.order.flatten_for_file(part.tables[filed.attributes])[rows]
         found = intervals(estimates, widths, whole[rows], part.variances.structure.bits)
         if part.column.is_cut:
             found.lower[:], found.upper[:], found.moe[:], found.adjusted[:] = 0, LIMIT, LIMIT, False
         left = tuple(i for i in range(len(self.sizes)) if i not in filed.attributes)
-        possible = filed.order.filed((~self.never).sum(axis=left)[np.newaxis] > 0)
+        possible = filed.order.flatten_for_file((~self.never).sum(axis=left)[np.newaxis] > 0)
         never = ~np.tile(possible, areas)[rows]
         found.lower[never] = found.upper[never] = found.moe[never] = 0
         found.adjusted[never] = False
@@ -235,12 +237,12 @@ def in_unit(units: Integers, bits: int, step: Fraction) -> Floats:
     return found
 
 
-def _estimated(filed: Filed, part: _Part, areas: int, each: int) -> dict[str, Floats]:
+def _estimate_columns(filed: Filed, part: _Part, areas: int, each: int) -> dict[str, Floats]:
     vector, name = part.column.vector, part.column.vector.name
     bits, step = part.variances.structure.bits, vector.step
     errors = part.errors(filed.attributes, areas)
     values = {
-        name: in_unit(filed.order.filed(part.tables[filed.attributes]), bits, step),
+        name: in_unit(filed.order.flatten_for_file(part.tables[filed.attributes]), bits, step),
         f"{name}_se": np.repeat(errors * float(step), each),
     }
     if vector.has_margin:

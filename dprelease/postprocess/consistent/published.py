@@ -103,10 +103,10 @@ class PublishedColumn:
         held = (
             (cells_of(b), steps_of(b.column(self.column.name), self.column.step)) for b in batches
         )
-        yield from _filled(held, keys.size)
+        yield from _dense_cells(held, keys.size)
 
 
-def _filled(held: Iterator[tuple[Integers, Integers]], size: int) -> Iterator[Integers]:
+def _dense_cells(held: Iterator[tuple[Integers, Integers]], size: int) -> Iterator[Integers]:
     """Yield all cells of a table that lists those that are not 0."""
     cells, values = np.empty(0, np.int64), np.empty(0, np.int64)
     for start in range(0, size, AT_ONCE):
@@ -178,12 +178,12 @@ class _Places:
         if len(self._known) <= AT_ONCE_KNOWN or not len(column):
             return _among(self._known, column)
         coded = column.dictionary_encode()
-        listed = self._found(self._known, coded.dictionary)
+        listed = self._find_places(self._known, coded.dictionary)
         self._from = int(listed[-1])
         places: Integers = listed[coded.indices.to_numpy(zero_copy_only=False)]
         return places
 
-    def _found(self, known: pa.Array, values: pa.Array) -> Integers:
+    def _find_places(self, known: pa.Array, values: pa.Array) -> Integers:
         """Return the places of different values: in the first window that has all of them."""
         size = max(AT_ONCE_KNOWN, 2 * len(values))
         while self._from + size < len(known):

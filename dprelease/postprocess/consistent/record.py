@@ -14,7 +14,7 @@ from dprelease.numerics.rounding import finite, plain_text
 from dprelease.postprocess.consistent.derived import derived_columns
 from dprelease.postprocess.consistent.family_columns import Agreed
 from dprelease.postprocess.consistent.family_shape import Placed, Shape
-from dprelease.postprocess.consistent.outputs import estimated, records_of
+from dprelease.postprocess.consistent.outputs import records_of, tables_with_estimates
 from dprelease.postprocess.consistent.reading import FINEST
 from dprelease.postprocess.consistent.values import MOST_RECORDS, is_dense, refinement_of
 from dprelease.schema.release_parts.consistent import ConsistentSpec
@@ -38,7 +38,7 @@ def family_record(
         ],
         "attributes": [{"name": key.column, "values": key.size} for key in shape.attributes],
         "columns": [_column(agreed, spec) for agreed in columns],
-        "estimates": [one.name for one in estimated(shape, spec)],
+        "estimates": [one.name for one in tables_with_estimates(shape, spec)],
         "whole_tables": [],
         "zeros": [{name: list(values) for name, values in entry.items()} for entry in spec.zeros],
         "records": None,
@@ -108,8 +108,8 @@ def _column(agreed: Agreed, spec: ConsistentSpec) -> dict[str, Any]:
         "step": plain_text(agreed.step),
         "confidence": plain_text(agreed.confidence),
         "standard_errors_in_a_margin": agreed.quantile,
-        "measured": [_measured(agreed, one) for one in shape.placed],
-        "standard_errors": [_errors(agreed, one) for one in estimated(shape, spec)],
+        "measured": [_measurement_record(agreed, one) for one in shape.placed],
+        "standard_errors": [_errors(agreed, one) for one in tables_with_estimates(shape, spec)],
         "refinement": [],
     }
     if spec.non_negative and agreed.is_shown:
@@ -129,7 +129,7 @@ def _keys(shape: Shape, table: Table) -> list[str]:
     return [shape.attributes[i].column for i in table]
 
 
-def _measured(agreed: Agreed, placed: Placed) -> dict[str, Any]:
+def _measurement_record(agreed: Agreed, placed: Placed) -> dict[str, Any]:
     law = dict(agreed.laws[placed.level])[placed.attributes]
     return {
         "table": placed.name,

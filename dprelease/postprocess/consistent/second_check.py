@@ -12,7 +12,7 @@ from dprelease.postprocess.consistent.exchanges import gainful_exchanges, imposs
 from dprelease.postprocess.consistent.family_columns import Agreed
 from dprelease.postprocess.consistent.invariants import contradictions, exact_places
 from dprelease.postprocess.consistent.normal_equations import wrong_equations
-from dprelease.postprocess.consistent.outputs import estimated, lowest, records_of
+from dprelease.postprocess.consistent.outputs import lowest, records_of, tables_with_estimates
 from dprelease.postprocess.consistent.published import Cells, Files, PublishedColumn
 from dprelease.postprocess.consistent.reading import Measured, on_lattice
 from dprelease.postprocess.consistent.values import (
@@ -42,7 +42,7 @@ def second_check(
         yield from wrong
         variances = on_lattice(measured, wanted, sound=not wrong)
         published = PublishedColumn(column, variances.structure.bits, files)
-        yield from unequal_sums(shape, estimated(shape, spec), published.estimates)
+        yield from unequal_sums(shape, tables_with_estimates(shape, spec), published.estimates)
         yield from _other_invariants(published, measured, spec)
         if not measured.is_cut and lowest(shape, spec) == len(shape.levels) - 1:
             yield from wrong_equations(variances, measured, published)

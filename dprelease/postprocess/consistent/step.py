@@ -69,6 +69,6 @@ class Consistent:
         yield from second_check(self.query, agreed_columns(shape), self.spec, noised, published)
 
 
-def asked(name: str, spec: QuerySpec) -> FamilyStep | None:
+def make_step(name: str, spec: QuerySpec) -> FamilyStep | None:
     """Return the step for a query whose tables have to agree."""
     return None if spec.consistent is None else Consistent(name, spec.consistent)

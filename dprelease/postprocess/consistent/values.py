@@ -86,7 +86,7 @@ def family_values(
     maker = RowMaker(
         shape.sizes,
         tuple(
-            tuple(_filed(placed, shape, spec) for placed in shape.at(level))
+            tuple(_table_layout(placed, shape, spec) for placed in shape.at(level))
             for level in range(len(shape.levels))
         ),
         tuple(one.column for one in begun),
@@ -104,7 +104,7 @@ def family_values(
         yield from rows
 
 
-def _filed(placed: Placed, shape: Shape, spec: ConsistentSpec) -> Filed:
+def _table_layout(placed: Placed, shape: Shape, spec: ConsistentSpec) -> Filed:
     estimates = estimates_of(placed.name) if placed.level <= lowest(shape, spec) else None
     whole = whole_of(placed.name) if spec.non_negative else None
     return Filed(placed.level, placed.order, estimates, whole, is_dense(placed))
@@ -148,4 +148,4 @@ class _Begun:
     def subtrees(self) -> Iterator[PlacedSubtree]:
         """Yield what lies below the top, in order."""
         whole = None if self.column.how is None else self.highest.whole[-1]
-        return self.top.placed(self.variances, self.measured.read, self.first, whole)
+        return self.top.subtrees_below(self.variances, self.measured.read, self.first, whole)

@@ -17,7 +17,7 @@ SHOWN = 8
 Zeros = Sequence[Mapping[str, Sequence[str]]]
 
 
-def written(key: Key) -> list[str]:
+def key_texts(key: Key) -> list[str]:
     """Return the values of a key as a release file writes them."""
     if key.kind == "boolean":
         return ["false", "true"]
@@ -32,7 +32,7 @@ def wrong_zeros(shape: Shape, zeros: Zeros) -> Iterator[tuple[int, str, str]]:
             if name not in keys:
                 yield i, name, f"'{name}' is no key beside areas of these tables"
                 continue
-            known = written(keys[name])
+            known = key_texts(keys[name])
             some = ", ".join(known[:SHOWN]) + (", ..." if len(known) > SHOWN else "")
             for value in dict.fromkeys(value for value in values if value not in known):
                 yield i, name, f"'{value}' is no value of '{name}', which are {some}"
@@ -45,7 +45,7 @@ def zeros_of(shape: Shape, zeros: Zeros) -> Flags:
         meets = np.ones(shape.sizes, bool)
         for i, key in enumerate(shape.attributes):
             if key.column in entry:
-                named = np.isin(written(key), list(entry[key.column]))
+                named = np.isin(key_texts(key), list(entry[key.column]))
                 meets &= named.reshape([-1 if j == i else 1 for j in range(len(shape.sizes))])
         found |= meets
     return found

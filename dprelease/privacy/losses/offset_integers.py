@@ -116,7 +116,7 @@ class OffsetIntegerLoss(MonotoneLoss):
         k, p, q = self._atoms()
         loss = self.continuous.at(k / self.scale)
         place, bins = np.searchsorted(edges, loss), len(edges) + 1
-        return _added(place, p, bins), _added(place, q, bins)
+        return _sum_by_bin(place, p, bins), _sum_by_bin(place, q, bins)
 
     def _atoms(self) -> tuple[Floats, Floats, Floats]:
         """Return the integers where either law has a mass that counts, and both masses."""
@@ -155,5 +155,5 @@ class OffsetIntegerLoss(MonotoneLoss):
         return terms
 
 
-def _added(place: Integers, mass: Floats, bins: int) -> Floats:
+def _sum_by_bin(place: Integers, mass: Floats, bins: int) -> Floats:
     return np.bincount(place, mass, bins).astype(np.float64)

@@ -99,7 +99,7 @@ class ApproximateLoss(MonotoneLoss):
         return round_up(self.epsilon)
 
     @property
-    def told(self) -> float:
+    def infinity_mass(self) -> float:
         """Return the chance that everything is told, rounded up."""
         return round_up(self.chance)
 

@@ -29,13 +29,13 @@ class Ends:
         return math.expm1(min(epsilon, 700.0)) / float(self.delta)
 
 
-def balanced(ends: Ends) -> float:
+def symmetric_length(ends: Ends) -> float:
     """Return the length of both sides of the symmetric law, a little beyond the exact one.
 
     scale ln(1 + (e^epsilon - 1) / (2 delta)): Geng et al. 2018, arXiv 1810.00877v3, Theorem 1.
     """
     length = float(ends.scale) * math.log1p(ends.growth / 2)
-    return _certified(ends, length, None)
+    return _certify_length(ends, length, None)
 
 
 def bounds(ends: Ends) -> tuple[float, float]:
@@ -56,7 +56,7 @@ def other_end(ends: Ends, length: float) -> float:
     ValueError
         If no other side gives this delta, or one side is shorter than the shift.
     """
-    return _certified(ends, near_other_end(ends, length), length)
+    return _certify_length(ends, near_other_end(ends, length), length)
 
 
 def near_other_end(ends: Ends, length: float) -> float:
@@ -83,7 +83,7 @@ def near_other_end(ends: Ends, length: float) -> float:
     return other
 
 
-def _certified(ends: Ends, length: float, fixed: float | None) -> float:
+def _certify_length(ends: Ends, length: float, fixed: float | None) -> float:
     """Return `length`, moved outward until balls say that delta is at most the declared one."""
     for i in range(24):
         # Where the exact length is the logarithm of a small difference, more than a bit is lost.
@@ -91,7 +91,7 @@ def _certified(ends: Ends, length: float, fixed: float | None) -> float:
         sides = (Fraction(length), Fraction(length if fixed is None else fixed))
         loss = TruncatedLoss(ends.scale, *sides, ends.shift)
         mirrored = TruncatedLoss(ends.scale, *sides[::-1], ends.shift)
-        if max(loss.told, mirrored.told) <= ends.delta:
+        if max(loss.infinity_mass, mirrored.infinity_mass) <= ends.delta:
             return length
     raise ValueError("no length near the exact one can be certified")
 
@@ -119,7 +119,7 @@ class TruncatedLoss(MonotoneLoss):
         return round_up(self.shift / self.scale)
 
     @property
-    def told(self) -> float:
+    def infinity_mass(self) -> float:
         """Return the probability of an infinite loss, rounded up."""
         return self.delta(self.shift / self.scale)
 

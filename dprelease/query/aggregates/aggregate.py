@@ -140,7 +140,7 @@ class Aggregate(ABC):
         return sensitivity.largest_shift
 
 
-def narrowed(aggregate: Aggregate, kind: type[Kind]) -> Kind:
+def narrow_aggregate(aggregate: Aggregate, kind: type[Kind]) -> Kind:
     """Return an aggregate as one of the class that a form or a mechanism is made for.
 
     Raises

@@ -63,7 +63,7 @@ def _frequent(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts
     if values is None:
         return None
     if ranks > values:
-        columns.refused("DP-QUERY-012", declared, asked=ranks, values=values)
+        columns.refuse_column("DP-QUERY-012", declared, asked=ranks, values=values)
         return None
     chosen = [Frequent(declared.column, values, rank) for rank in range(1, ranks + 1)]
     return ColumnParts(LABEL, [(str(one.rank) if ranks > 1 else "", one) for one in chosen])

@@ -35,7 +35,7 @@ class Sum(Aggregate):
         return cls(column, lattice.lower, lattice.upper, lattice.step)
 
     @property
-    def centred(self) -> Self:
+    def centered_sum(self) -> Self:
         """Return the sum around the middle of the bounds, which has the least sensitivity.
 
         Around the only value that there is, nothing could ever be added up: one step beside it.

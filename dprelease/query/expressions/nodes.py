@@ -105,7 +105,7 @@ def _some(words: Sequence[str]) -> str:
     return ", ".join(words[:NAMED]) + (", ..." if len(words) > NAMED else "")
 
 
-def seen(node: exp.Column, column: Column) -> str:
+def column_sql(node: exp.Column, column: Column) -> str:
     """Return the value of a column as a condition or an expression sees it.
 
     How an undeclared code of a category is spelled depends on what its column is stored as, so all
@@ -136,7 +136,7 @@ def _is_beside_constants(node: exp.Column) -> bool:
     return False
 
 
-def unwrapped(node: exp.Expression) -> exp.Expression:
+def strip_date_cast(node: exp.Expression) -> exp.Expression:
     """Return what sqlglot wrapped into a date conversion of its own, as in year(x)."""
     return node.this if isinstance(node, exp.TsOrDsToDate) else node
 

@@ -22,11 +22,11 @@ from dprelease.query.expressions.nodes import (
     SHOWN,
     check_declared,
     check_never_true,
+    column_sql,
     flat,
     near,
     no_function,
-    seen,
-    unwrapped,
+    strip_date_cast,
 )
 from dprelease.query.expressions.scalar import (
     ALLOWED,
@@ -45,7 +45,7 @@ from dprelease.query.expressions.scalar import (
     kind_of,
 )
 from dprelease.query.expressions.used_columns import Formula, Predicate, unknown_column
-from dprelease.query.expressions.whole import dropped, unread
+from dprelease.query.expressions.whole import dropped_word, unread
 from dprelease.schema.table import Table
 
 LENGTH_LIMIT, DEPTH_LIMIT = 10_000, 60
@@ -60,7 +60,7 @@ def parse_predicate(where: str, table: Table, place: Place) -> Predicate:
     QueryError
         DP-WHERE-001 to 009: why it is not a row-wise, total condition on declared columns.
     """
-    term, columns = _parsed(where, table, place)
+    term, columns = _parse_term(where, table, place)
     if term.kind is not Kind.BOOLEAN:
         raise QueryError("DP-WHERE-008", place=place, kind=term.kind)
     return Predicate(term.sql, columns)
@@ -74,12 +74,12 @@ def parse_expression(text: str, table: Table, place: Place) -> tuple[Formula, Ki
     QueryError
         DP-WHERE-001 to 009: why it is not a row-wise, total expression over declared columns.
     """
-    term, columns = _parsed(text, table, place)
+    term, columns = _parse_term(text, table, place)
     sql = f"CAST({term.sql} AS DOUBLE)" if term.kind is Kind.NUMBER else term.sql
     return Formula(sql, columns, PHYSICAL.get(term.kind, "VARCHAR")), term.kind
 
 
-def _parsed(text: str, table: Table, place: Place) -> tuple[Term, tuple[str, ...]]:
+def _parse_term(text: str, table: Table, place: Place) -> tuple[Term, tuple[str, ...]]:
     """Return the one checked term that a text is, and the columns that it reads."""
     if len(text) > LENGTH_LIMIT:
         raise QueryError("DP-WHERE-009", place=place, limit=LENGTH_LIMIT)
@@ -91,7 +91,7 @@ def _parsed(text: str, table: Table, place: Place) -> tuple[Term, tuple[str, ...
         raise QueryError("DP-WHERE-001", place=place, near="")
     checker = _Checker(table, place)
     term = checker.term(trees[0], 0)
-    what = unread(trees[0]) or dropped(trees[0], text)
+    what = unread(trees[0]) or dropped_word(trees[0], text)
     if what is not None:
         raise QueryError("DP-WHERE-006", place=place, what=what)
     return term, tuple(sorted(checker.columns))
@@ -126,7 +126,7 @@ class _Checker:
             (exp.DateDiff, self._days_between),
             (exp.StartsWith, self._starts_with),
             (exp.Trim, self._trim),
-            (exp.Cast, self._dated),
+            (exp.Cast, self._time_literal),
         ]
 
     def term(self, node: exp.Expression, depth: int) -> Term:
@@ -226,7 +226,7 @@ class _Checker:
         self.columns.add(name)
         column = self.table.columns[name]
         kind = KIND_OF_TYPE[getattr(column, "type", "cut")]
-        return Term(seen(node, column), kind)
+        return Term(column_sql(node, column), kind)
 
     def _literal(self, node: exp.Literal, depth: int) -> Term:
         if node.is_string:
@@ -351,7 +351,7 @@ class _Checker:
     def _function(self, node: exp.Expression, depth: int) -> Term:
         self._known_args(node, "this")
         name, wants, gives = FUNCTIONS[type(node)]
-        inner = self._of_kind(unwrapped(node.this), wants, depth)
+        inner = self._of_kind(strip_date_cast(node.this), wants, depth)
         if wants is Kind.NUMBER:
             inner = f"CAST({inner} AS DOUBLE)"
         return Term(f"{name}({inner})", gives)
@@ -374,7 +374,7 @@ class _Checker:
         self._known_args(node, "this", "expression", "unit", "date_part_boundary")
         if node.args.get("unit") is None or node.args["unit"].name.upper() != "DAY":
             raise QueryError("DP-WHERE-006", place=self.place, what="date_diff but of days")
-        last, first = (unwrapped(side) for side in (node.this, node.expression))
+        last, first = (strip_date_cast(side) for side in (node.this, node.expression))
         days = [self._day(side, depth) for side in (first, last)]
         return Term(f"date_diff('day', {', '.join(days)})", Kind.NUMBER)
 
@@ -391,7 +391,7 @@ class _Checker:
         self._known_args(node, "this")
         return Term(f"trim({self._of_kind(node.this, Kind.TEXT, depth)})", Kind.TEXT)
 
-    def _dated(self, node: exp.Cast, depth: int) -> Term:
+    def _time_literal(self, node: exp.Cast, depth: int) -> Term:
         """Allow DATE '...' and TIMESTAMP '...': literals, which sqlglot reads as casts."""
         wanted = TIMELY.get(node.to.this.value if node.to.this else "")
         if wanted is None or not (isinstance(node.this, exp.Literal) and node.this.is_string):

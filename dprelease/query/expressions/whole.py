@@ -117,7 +117,7 @@ def _words(node: Any, name: str, value: object) -> str:
     return f"{name.rstrip('_').replace('_', ' ')} of {type(node).__name__.upper()}"
 
 
-def dropped(tree: exp.Expression, text: str) -> str | None:
+def dropped_word(tree: exp.Expression, text: str) -> str | None:
     """Return a name or a constant of the text that its tree does not hold, in words."""
     tokens = list(DuckDB().tokenize(text))
     counts = Counter(_key(text) for text in _plain(tokens))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dprelease.numerics.rounding import plain_text
-from dprelease.query.aggregates.aggregate import narrowed
+from dprelease.query.aggregates.aggregate import narrow_aggregate
 from dprelease.query.aggregates.count import Count
 from dprelease.query.aggregates.square_sum import SquareSum
 from dprelease.query.aggregates.sum import Sum
@@ -28,7 +28,7 @@ class CentredSum(Form):
     def largest_shift(self, column: Published) -> int:
         """Return how far one unit moves the sum, of which the centred one is a part."""
         total, count = (part.sensitivity.largest_shift for part in column.parts)
-        return total + abs(narrowed(column.parts[0].aggregate, Sum).center) * count
+        return total + abs(narrow_aggregate(column.parts[0].aggregate, Sum).center) * count
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ VARIANCE, STDDEV = Variance(), StandardDeviation()
 
 
 def _center(column: Published) -> str:
-    total = narrowed(column.parts[0].aggregate, Sum)
+    total = narrow_aggregate(column.parts[0].aggregate, Sum)
     return plain_text(total.center * total.step)
 
 
@@ -101,7 +101,7 @@ def _sum(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | No
     shared = declared.column in columns.once(columns_with_moments)
     own = declared.has_own_noise or declared.spec.margin_wanted is not None
     always_zero = total.least == total.most == 0
-    if own or not shared or always_zero or total.centred.least == total.least:
+    if own or not shared or always_zero or total.centered_sum.least == total.least:
         return ColumnParts(MEASURED, [("", total)])
     return ColumnParts(SUM, _parts(columns, total))
 
@@ -119,7 +119,9 @@ def _spread(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts |
         return None
     total = Sum.of(declared.column, lattice)
     form = {"variance": VARIANCE, "stddev": STDDEV}[declared.kind]
-    return ColumnParts(form, [("squares", SquareSum.of(total.centred)), *_parts(columns, total)])
+    return ColumnParts(
+        form, [("squares", SquareSum.of(total.centered_sum)), *_parts(columns, total)]
+    )
 
 
 def _parts(columns: DeclaredColumns, total: Sum) -> list[Part]:
@@ -128,7 +130,7 @@ def _parts(columns: DeclaredColumns, total: Sum) -> list[Part]:
     These are all, if something stands in for missing values.
     """
     counted = Count(total.column) if columns.drops(total.column) else Count()
-    return [("sum", total.centred), ("count", counted)]
+    return [("sum", total.centered_sum), ("count", counted)]
 
 
 def columns_with_moments(columns: DeclaredColumns) -> frozenset[str]:

@@ -51,7 +51,7 @@ class PrivateKeys:
         (composite,) = space.keys
         rows = [self.values(str(text)) for text in composite.values]
         return [
-            Key(name, kind, _typed(kind, [row[i] for row in rows]))
+            Key(name, kind, _parse_keys(kind, [row[i] for row in rows]))
             for i, (name, kind) in enumerate(self.columns)
         ]
 
@@ -60,7 +60,9 @@ def _rank(kind: KeyKind, text: str) -> tuple[int, str]:
     return (int(text), "") if kind == "integer" else (0, text)
 
 
-def _typed(kind: KeyKind, texts: Sequence[str]) -> Sequence[str] | Sequence[int] | Sequence[date]:
+def _parse_keys(
+    kind: KeyKind, texts: Sequence[str]
+) -> Sequence[str] | Sequence[int] | Sequence[date]:
     match kind:
         case "integer":
             return [int(text) for text in texts]

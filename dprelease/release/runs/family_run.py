@@ -20,7 +20,7 @@ from dprelease.release.runs.table_writers import TableWriters, table_writers
 from dprelease.release.runs.written_tables import write_pieces
 from dprelease.system.ahead import ahead
 from dprelease.tables.family_tables import MeasuredTables, Piece, published_table, step_tables
-from dprelease.tables.field_notes import Notes, noted, noted_tables
+from dprelease.tables.field_notes import Notes, noted_tables, with_field_notes
 from dprelease.tables.formats import ROW_GROUP
 from dprelease.tables.parted import in_parts
 from dprelease.tables.published_tables import Tables
@@ -50,7 +50,7 @@ def publish_families(
         run = _Run(plan, engines, bits, release, notes, progress, writers)
         for family in families:
             run.publish(family)
-        return writers.settled()
+        return writers.finish()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class _Run:
             self.progress(table.query.name)
             self._measure(family, table)
         if family.step is not None:
-            self.writers.settled()
+            self.writers.finish()
             self._take(family, family.step)
 
     def _measure(self, family: Family, table: FamilyTable) -> None:
@@ -84,7 +84,7 @@ class _Run:
         name, query = table.query.name, table.query
         folder = self.release.folder  # only its maker gets it: a forked child comes no further
         shown = Tables if family.step is None else partial(MeasuredTables, coded=True)
-        named = name if family.step is None else table.measured
+        named = name if family.step is None else table.measurements_name
         planned = self.plan.of_query(name)
         engine = self.engines[name]
         with streaming(engine, planned, self.bits, shown=shown) as tables:
@@ -103,7 +103,9 @@ class _Run:
         noised = [published_table(table, self.release.folder) for table in family.tables]
         values = step.values(noised, engines[0].spread)
         made = step_tables(family.outputs, values, family.parts)
-        noticed = (replace(one, rows=noted(one.rows, self.notes[one.name])) for one in made)
+        noticed = (
+            replace(one, rows=with_field_notes(one.rows, self.notes[one.name])) for one in made
+        )
         with ahead(noticed, "dprelease-step") as made_ahead:
             self._write(self.release.folder, made_ahead, family, at_once=True)
 

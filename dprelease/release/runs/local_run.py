@@ -24,7 +24,7 @@ from dprelease.query.local_records import Records
 from dprelease.release.execute import publishing
 from dprelease.release.exporting import exports_of, local_draft, try_exports
 from dprelease.schema.load import Declaration
-from dprelease.tables.field_notes import noted
+from dprelease.tables.field_notes import with_field_notes
 from dprelease.tables.formats import write_table
 from dprelease.tables.record_table import records_to_arrow
 
@@ -58,7 +58,7 @@ def run_local(
         digests: dict[str, str] = {}
         sizes: dict[str, int] = {}
         with ExitStack() as stack:
-            engines = _opened(declaration, plan, frames, stack)
+            engines = _open_engines(declaration, plan, frames, stack)
             release.read()
             for part in plan.records:
                 progress(part.name)
@@ -69,13 +69,13 @@ def run_local(
         charged = release.charged.to_json()
         record = manifest.build(declaration, plan, digests, sizes, charged)
         if exports is not None:
-            record = exports.written(record, release.folder, progress)
+            record = exports.write_all(record, release.folder, progress)
         progress("manifest")
         release.publish(record)
     return release.claim.target
 
 
-def _opened(
+def _open_engines(
     declaration: Declaration, plan: LocalPlan, frames: Mapping[str, object], stack: ExitStack
 ) -> dict[str, Recording]:
     """Return the engine of each table, whose columns serve all that is asked of it."""
@@ -104,5 +104,5 @@ def _publish_records(
     exact = engine.records(part)
     noisy = perturb_records(exact, plan.of_records(part.name), bits)
     path = folder / told.file
-    write_table(noted(records_to_arrow(noisy, part.columns), field_notes(told)), path)
+    write_table(with_field_notes(records_to_arrow(noisy, part.columns), field_notes(told)), path)
     return sha256(path.read_bytes()), exact.size

@@ -18,7 +18,7 @@ from dprelease.planning.federated_plan import prepare_federated, resolve_federat
 from dprelease.release.execute import publishing
 from dprelease.release.party import party_of
 from dprelease.schema.load import Declaration
-from dprelease.tables.field_notes import noted
+from dprelease.tables.field_notes import with_field_notes
 from dprelease.tables.formats import write_table
 from dprelease.tables.summed_messages import messages_to_arrow
 
@@ -52,7 +52,9 @@ def run_federated(
                 vectors = messages(engines[query.name].run(query), columns, plan.parties, source)
                 told = described.messages(query)
                 path = release.folder / told.file
-                write_table(noted(messages_to_arrow(query, vectors), field_notes(told)), path)
+                write_table(
+                    with_field_notes(messages_to_arrow(query, vectors), field_notes(told)), path
+                )
                 digests[query.name] = sha256(path.read_bytes())
         progress("manifest")
         release.publish(manifest.build(declaration, queries, plan, digests, party))

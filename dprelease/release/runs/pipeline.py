@@ -78,9 +78,9 @@ def run(
             release.read()
             written = publish_families(families, plan, engines, source, release, metadata, progress)
             charged = release.charged.to_json()
-            record = manifest.filled(draft, families, metadata, written, charged)
+            record = manifest.fill_draft(draft, families, metadata, written, charged)
             if exports is not None:
-                record = exports.written(record, release.folder, progress)
+                record = exports.write_all(record, release.folder, progress)
             progress("manifest")
             release.publish(record)
     return release.claim.target

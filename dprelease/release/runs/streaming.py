@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from dprelease.exact.answering import Answering
-from dprelease.noise.noised_answers import answered, noised
+from dprelease.noise.noised_answers import answer_query, noisy_batches
 from dprelease.noise.noised_vectors import NoisyTable
 from dprelease.numerics.entropy import BitSource
 from dprelease.planning.plan import PlannedColumn
@@ -56,10 +56,10 @@ def streaming(
     """
     query = columns[0].query
     if query.private is not None:
-        answer = answered(engine, columns, bits)
+        answer = answer_query(engine, columns, bits)
         yield iter([shown(answer.columns).of(answer.noisy)])
         return
-    batches = noised(engine, query, columns, bits, most)
+    batches = noisy_batches(engine, query, columns, bits, most)
     tables = shown(columns)
     chunks = (tables.of(noisy) for noisy in batches)
     with ahead(chunks, "dprelease-noise", few=query.keys.size <= most) as made:

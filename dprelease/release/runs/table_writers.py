@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from dprelease.documents.file_records import Written
-from dprelease.system.undisturbed import undisturbed
+from dprelease.system.undisturbed import defer_signals
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -31,13 +31,13 @@ class TableWriters:
     def write(self, work: Work, *, at_once: bool = False) -> None:
         """Have some tables written, `at_once` or later; raises what writing earlier ones raised."""
         self._settle(0 if at_once else MOST_WAITING - 1)
-        coming = None if at_once else self._submitted(work)
+        coming = None if at_once else self._submit(work)
         if coming is None:
             self._written |= work()
         else:
             self._coming.append(coming)
 
-    def settled(self) -> dict[str, Written]:
+    def finish(self) -> dict[str, Written]:
         """Return all that was written, in the order in which it came; raises as `write`."""
         self._settle(0)
         return self._written
@@ -46,12 +46,12 @@ class TableWriters:
         while len(self._coming) > left:
             self._written |= self._coming.popleft().result()
 
-    def _submitted(self, work: Work) -> Future[dict[str, Written]] | None:
+    def _submit(self, work: Work) -> Future[dict[str, Written]] | None:
         """Give work to the thread; None where there is none, or none is to be had."""
         if self._pool is None:
             return None
         try:
-            with undisturbed():  # a thread that has started is one that the pool knows
+            with defer_signals():  # a thread that has started is one that the pool knows
                 return self._pool.submit(work)
         except RuntimeError:  # the first work of all started no thread, so nobody else will do it
             self._pool = None
@@ -74,5 +74,5 @@ def table_writers(tables: int) -> Iterator[TableWriters]:
     try:
         yield TableWriters(pool)
     finally:
-        with undisturbed():
+        with defer_signals():
             pool.shutdown(cancel_futures=True)

@@ -45,7 +45,7 @@ def write_pieces(
                 tables[piece.name] = one
                 files.callback(one.close)
             tables[piece.name].write(piece)
-    return {name: one.written() for name, one in tables.items()}
+    return {name: one.record_of_files() for name, one in tables.items()}
 
 
 @dataclass
@@ -61,7 +61,7 @@ class _Table:
 
     def write(self, piece: Piece) -> None:
         """Add rows, to the file that they belong to."""
-        rows, at = _marked(piece.rows, self.notes), piece.part or 0
+        rows, at = _with_metadata(piece.rows, self.notes), piece.part or 0
         if self._writer is None or at >= len(self._rows):
             self.close()
             path = self._files[at]
@@ -75,7 +75,7 @@ class _Table:
         """Finish the file that is open, if one is."""
         self._open.close()
 
-    def written(self) -> Written:
+    def record_of_files(self) -> Written:
         """Return what was written, now that all is."""
         digests = [sha256_of(path) for path in self._files]
         if self.parts is None:
@@ -90,7 +90,7 @@ class _Table:
         return [self.path / name for name in files_of_parts(self.parts)]
 
 
-def _marked(table: pa.Table, notes: Notes) -> pa.Table:
+def _with_metadata(table: pa.Table, notes: Notes) -> pa.Table:
     """Return a table that says something of itself beside its rows."""
     if not notes:
         return table

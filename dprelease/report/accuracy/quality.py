@@ -125,7 +125,7 @@ class ColumnQuality:
         return (counted.flagged if flagged else counted.above) / counted.cells
 
     @property
-    def adjusted(self) -> float | None:
+    def adjusted_share(self) -> float | None:
         """Return the part of cells of a whole table that left their interval; None elsewhere."""
         counted = self.counted
         if self.limit is not None or self._flag is None or not counted.cells:
@@ -167,7 +167,7 @@ class ColumnQuality:
         return self.table.beside(self.column.name, Role.STANDARD_ERROR)
 
     @property
-    def needed(self) -> list[str]:
+    def source_columns(self) -> list[str]:
         """Return the names of the columns that it is counted from."""
         beside = (self._margin, self._error, self._flag)
         return [self.column.name, *(one.name for one in beside if one is not None)]
@@ -226,7 +226,7 @@ def quality_of(release: Published, facts: Facts) -> Iterator[ColumnQuality]:
         found = [column_quality(facts, table, column) for column in table.values]
         found = [one for one in found if is_number(one.column) and facts.query_of(table)]
         if found:
-            for batch in release.batches(table, _needed(found)):
+            for batch in release.batches(table, _all_source_columns(found)):
                 for one in found:
                     one.count(batch)
         yield from found
@@ -234,8 +234,8 @@ def quality_of(release: Published, facts: Facts) -> Iterator[ColumnQuality]:
 
 def column_quality(facts: Facts, table: TableMetadata, column: ColumnMetadata) -> ColumnQuality:
     """Return what is expected of a column, before its cells are counted."""
-    one = ColumnQuality(table, column, facts.expected(table, column))
-    asked = facts.published(table, column)
+    one = ColumnQuality(table, column, facts.expected_error_of(table, column))
+    asked = facts.query_column(table, column)
     if asked is None:
         return one
     measured, flag_above = asked.parts[0], asked.post.flag_above
@@ -251,5 +251,5 @@ def column_quality(facts: Facts, table: TableMetadata, column: ColumnMetadata) -
     )
 
 
-def _needed(columns: Sequence[ColumnQuality]) -> list[str]:
-    return list(dict.fromkeys(name for one in columns for name in one.needed))
+def _all_source_columns(columns: Sequence[ColumnQuality]) -> list[str]:
+    return list(dict.fromkeys(name for one in columns for name in one.source_columns))

@@ -20,7 +20,7 @@ from dprelease.report.accuracy.true_errors import Simulated
 from dprelease.report.facts import Facts
 from dprelease.report.named import Names
 from dprelease.report.pictures import Gallery, Picture
-from dprelease.report.safe import shown
+from dprelease.report.safe import printable_text
 from dprelease.report.spoken import Words, three, three_up
 
 SimulatedErrors = Mapping[tuple[str, str], Simulated]
@@ -67,7 +67,8 @@ class Told:
     def cells(self, *texts: object) -> list[Markup]:
         """Return a row of a table."""
         return [
-            text if isinstance(text, Markup) else Markup.escape(shown(str(text))) for text in texts
+            text if isinstance(text, Markup) else Markup.escape(printable_text(str(text)))
+            for text in texts
         ]
 
 
@@ -79,7 +80,7 @@ def quality_part(
 ) -> Quality:
     """Return what is said of quality."""
     found, left = disagreements
-    lifted = _lifted(told, columns)
+    lifted = _bias_tables(told, columns)
     return Quality(
         tables=_tables(told, columns),
         notes=_notes(told, columns),
@@ -91,7 +92,7 @@ def quality_part(
         bias=_bias(told, columns, is_told=bool(lifted)),
         lifted=lifted,
         simulated=[told.words.say(f"quality.simulated.{'none' if simulated is None else 'lead'}")],
-        compared=None if simulated is None else _compared(told, columns, simulated),
+        compared=None if simulated is None else _error_rows(told, columns, simulated),
         simulated_pictures=[]
         if simulated is None
         else simulated_pictures(told, columns, simulated),
@@ -139,13 +140,13 @@ def _tables(told: Told, columns: Sequence[ColumnQuality]) -> list[Rows]:
                 "quality.head.wide",
                 "quality.head.negative",
             ),
-            [_group_row(told, group) for group in grouped(columns)[: told.most]],
+            [_group_row(told, group) for group in group_columns(columns)[: told.most]],
         ),
         Rows(part, heads, [_column_row(told, one) for one in widest]),
     ]
 
 
-def grouped(columns: Sequence[ColumnQuality]) -> list[list[ColumnQuality]]:
+def group_columns(columns: Sequence[ColumnQuality]) -> list[list[ColumnQuality]]:
     """Return columns of one name that one query asks for, of what was made of them alike."""
     groups: dict[tuple[str, str, str], list[ColumnQuality]] = {}
     for one in columns:
@@ -246,8 +247,8 @@ def _impossible(told: Told, columns: Sequence[ColumnQuality]) -> list[Markup]:
         said = [words.many("quality.impossible.some", negative, part=part, cells=cells_words)]
     if fractional:
         said.append(words.many("quality.impossible.fractional", fractional))
-    said += _emptied(words, columns)
-    whole = [one for one in columns if one.adjusted is not None]
+    said += _empty_cell_texts(words, columns)
+    whole = [one for one in columns if one.adjusted_share is not None]
     adjusted = sum(one.counted.flagged for one in whole)
     if adjusted:
         part = words.percent(adjusted / sum(one.counted.cells for one in whole))
@@ -255,7 +256,7 @@ def _impossible(told: Told, columns: Sequence[ColumnQuality]) -> list[Markup]:
     return said
 
 
-def _emptied(words: Words, columns: Sequence[ColumnQuality]) -> Iterator[Markup]:
+def _empty_cell_texts(words: Words, columns: Sequence[ColumnQuality]) -> Iterator[Markup]:
     """Yield how many cells have no value, by why they have none."""
     for why in Emptied:
         empty = sum(one.counted.empty for one in columns if one.emptied is why)
@@ -319,7 +320,7 @@ def _disagreeing(told: Told, found: Sequence[Disagreement]) -> Rows | None:
 def _changed_by_clipping(told: Told, columns: Sequence[ColumnQuality]) -> list[ColumnQuality]:
     found = []
     for one in columns:
-        asked = told.facts.published(one.table, one.column)
+        asked = told.facts.query_column(one.table, one.column)
         if asked is not None and asked.post.non_negative:
             found.append(one)
     return found
@@ -343,13 +344,13 @@ def _bias(told: Told, columns: Sequence[ColumnQuality], *, is_told: bool) -> lis
     return said or [told.words.say("quality.bias.none")]
 
 
-def _lifted(told: Told, columns: Sequence[ColumnQuality]) -> list[Rows]:
+def _bias_tables(told: Told, columns: Sequence[ColumnQuality]) -> list[Rows]:
     """Return how far each kind of noise lifts small numbers that are not published below 0."""
     words, names = told.words, told.names
     tables: dict[object, Rows] = {}
     for one in _changed_by_clipping(told, columns):
         law = told.facts.noise_of(one.table, one.column)
-        asked = told.facts.published(one.table, one.column)
+        asked = told.facts.query_column(one.table, one.column)
         if law is None or asked is None or (law, asked.step) in tables:
             continue
         step, unit = float(asked.step or 1), one.column.unit
@@ -367,7 +368,7 @@ def _lifted(told: Told, columns: Sequence[ColumnQuality]) -> list[Rows]:
     return list(tables.values())
 
 
-def _compared(told: Told, columns: Sequence[ColumnQuality], simulated: SimulatedErrors) -> Rows:
+def _error_rows(told: Told, columns: Sequence[ColumnQuality], simulated: SimulatedErrors) -> Rows:
     """Return expected and simulated errors side by side; those that are farthest apart first."""
     words, names = told.words, told.names
     heads = _heads(

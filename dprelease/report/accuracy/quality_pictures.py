@@ -10,7 +10,7 @@ import numpy as np
 from dprelease.report.accuracy.quality import CLASSES, ColumnQuality, ends_of
 from dprelease.report.dots import Row, Scale, is_drawn
 from dprelease.report.pictures import Picture
-from dprelease.report.safe import shown
+from dprelease.report.safe import printable_text
 from dprelease.report.sheet import ticks_between
 from dprelease.report.spoken import three, three_up
 
@@ -60,14 +60,14 @@ def error_pictures(told: Told, columns: Sequence[ColumnQuality]) -> list[Picture
 
 def _rows_of_margins(told: Told, columns: Sequence[ColumnQuality]) -> Mapping[str, list[Row]]:
     """Return rows of one picture or several: tables where there are few, else their queries."""
-    from dprelease.report.accuracy.quality_part import group_name, grouped
+    from dprelease.report.accuracy.quality_part import group_columns, group_name
 
-    groups = grouped(columns)
+    groups = group_columns(columns)
     if len(columns) <= MOST_ROWS:
         return {"": [_row_of_margins(told, _title(told, one), [one]) for one in columns]}
     if len(groups) <= MOST_UNITS and all(len(group) <= MOST_ROWS for group in groups):
         return {
-            shown(f"{group_name(group)}: {group[0].column.name}", 60): [
+            printable_text(f"{group_name(group)}: {group[0].column.name}", 60): [
                 _row_of_margins(told, _table_title(told, one), [one]) for one in group
             ]
             for group in groups

@@ -66,7 +66,7 @@ def disagreements(release: Published, facts: Facts) -> tuple[list[Disagreement],
         if (fine.rows or 0) <= MOST_ROWS and (coarse.rows or 0) <= MOST_TOTALS
     ]
     compared = small[:MOST_PAIRS]
-    found = [one for pair in compared for one in _compared(release, facts, pair)]
+    found = [one for pair in compared for one in _find_disagreements(release, facts, pair)]
     return found, len(pairs) - len(compared)
 
 
@@ -89,7 +89,7 @@ def _next_to_each_other(tables: Sequence[TableMetadata]) -> Iterator[Pair]:
             yield fine, coarse
 
 
-def _compared(release: Published, facts: Facts, pair: Pair) -> Iterator[Disagreement]:
+def _find_disagreements(release: Published, facts: Facts, pair: Pair) -> Iterator[Disagreement]:
     fine, coarse = pair
     there = {column.name for column in fine.values}
     columns = [
@@ -119,7 +119,7 @@ def _compared(release: Published, facts: Facts, pair: Pair) -> Iterator[Disagree
             differing=int((apart > limit).sum()),
             root_mean_square=math.sqrt(float(np.mean(apart**2))),
             largest=float(apart.max()),
-            expected=_expected(facts, pair, column),
+            expected=_expected_difference(facts, pair, column),
             changed=not known.all() or any(_is_changed(facts, one, column) for one in pair),
         )
 
@@ -145,14 +145,14 @@ def _added_up(
     return sums
 
 
-def _expected(facts: Facts, pair: Pair, column: ColumnMetadata) -> float | None:
+def _expected_difference(facts: Facts, pair: Pair, column: ColumnMetadata) -> float | None:
     """Return the root mean square difference that noise alone makes."""
     fine, coarse = pair
     if facts.is_agreed(fine):
         return 0.0
     own = [next(one for one in table.values if one.name == column.name) for table in pair]
     laws = [facts.noise_of(table, one) for table, one in zip(pair, own, strict=True)]
-    steps = [facts.published(table, one) for table, one in zip(pair, own, strict=True)]
+    steps = [facts.query_column(table, one) for table, one in zip(pair, own, strict=True)]
     if None in laws or None in steps or not fine.rows or not coarse.rows:
         return None
     spreads = [
@@ -166,5 +166,5 @@ def _expected(facts: Facts, pair: Pair, column: ColumnMetadata) -> float | None:
 
 
 def _is_changed(facts: Facts, table: TableMetadata, column: ColumnMetadata) -> bool:
-    asked = facts.published(table, column)
+    asked = facts.query_column(table, column)
     return asked is not None and asked.post != PostProcessing()

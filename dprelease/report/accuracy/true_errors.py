@@ -87,7 +87,7 @@ class Simulated:
         return 2.0 * math.sqrt(max(spread, 0.0) / (cells - 1.0))
 
 
-def simulated(
+def simulated_errors(
     release: Published, truth: Truth, columns: Sequence[ColumnQuality]
 ) -> Mapping[tuple[str, str], Simulated]:
     """Return the errors of every column whose truth a rehearsal knows, by table and name."""
@@ -97,7 +97,7 @@ def simulated(
         true = truth.batches(table, [one.column.name for one in of_table])
         if true is None:
             continue
-        needed = list(dict.fromkeys(name for one in of_table for name in one.needed))
+        needed = list(dict.fromkeys(name for one in of_table for name in one.source_columns))
         sums = {one.column.name: Simulated() for one in of_table}
         for noised, known in _side_by_side(release.batches(table, needed), true):
             for one in of_table:

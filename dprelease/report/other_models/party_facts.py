@@ -36,7 +36,7 @@ class PartyFacts(Facts):
     def shares(self) -> tuple[ShareColumn, ...]:
         """Return each column of messages with the noise that one party adds."""
         found = []
-        for (query, name), held in self.measured.items():
+        for (query, name), held in self.measurement_records.items():
             law = registry.law_of(Event.from_json(held))
             asked = self.queries[query]
             measurement = next(one for one in asked.measurements if one.name == name)
@@ -46,7 +46,7 @@ class PartyFacts(Facts):
         return tuple(found)
 
     @cached_property
-    def counted(self) -> Trust:
+    def assumed_trust(self) -> Trust:
         """Return what holds with as many honest parties as the release counts on."""
         spec = self.declaration.spec.federated
         if spec is None:
@@ -57,16 +57,16 @@ class PartyFacts(Facts):
     @cached_property
     def as_label(self) -> dict[str, Any]:
         """Return what a label is made of, which a manifest of messages tells by trust alone."""
-        guarantee = self.counted.guarantee
+        guarantee = self.assumed_trust.guarantee
         told = {**guarantee.to_json(), "neighbours": guarantee.neighbours.value}
         return {**self.record, "guarantee": told, "reading": reading(guarantee), "ledger": None}
 
     @property
     def protects_values_alone(self) -> bool:
         """Return whether it is known who is in the data, and how many there are."""
-        return self.counted.guarantee.neighbours is Neighbours.REPLACE
+        return self.assumed_trust.guarantee.neighbours is Neighbours.REPLACE
 
-    def planned(self) -> Iterator[PlannedColumn]:
+    def planned_columns(self) -> Iterator[PlannedColumn]:
         """Yield every column with the noise that one party adds to it."""
         for share in self.shares:
             yield PlannedColumn(share.query, share.measurement, share.law, share.chosen_by)

@@ -47,7 +47,7 @@ def page_of_messages(
     """
     facts = PartyFacts(release.record)
 
-    def filled(words: Words, names: Names, most: int) -> Mapping[str, Any]:
+    def fill_page(words: Words, names: Names, most: int) -> Mapping[str, Any]:
         told = Told(facts, words, names, Gallery(words), most)
         record, gallery = facts.as_label, told.gallery
         label = label_of(facts, words, names, gallery, record=record, is_curved=False)
@@ -55,13 +55,13 @@ def page_of_messages(
             **with_errors(PARTS, told, errors, "simulated.lead.sums"),
             "label": label,
             "sums": SumsPart(_margins(told, facts), _trusts(told, facts), list(_words(told))),
-            "made": _made(told, facts, checks),
+            "made": _provenance(told, facts, checks),
             "warning": "" if errors is not None else _warning(words, facts),
             "tables": words.number(len(facts.queries)),
             "shortened": len(facts.shares) > most,
         }
 
-    return page(release, language, filled)
+    return page(release, language, fill_page)
 
 
 def _warning(words: Words, facts: PartyFacts) -> Markup:
@@ -76,7 +76,7 @@ def _warning(words: Words, facts: PartyFacts) -> Markup:
 def _margins(told: Told, facts: PartyFacts) -> Rows:
     """Return the margins of the sums: of each column, the same in every cell."""
     words, names, rows = told.words, told.names, []
-    for (query, column), held in list(facts.measured.items())[: told.most]:
+    for (query, column), held in list(facts.measurement_records.items())[: told.most]:
         margin = three_up(float(exact_of(held["sum_margin_95"])))
         rows.append(
             told.cells(
@@ -114,7 +114,7 @@ def _words(told: Told) -> Iterator[Markup]:
         yield told.names.sentence(text, LONGEST)
 
 
-def _made(told: Told, facts: PartyFacts, checks: Checks | None) -> Made:
+def _provenance(told: Told, facts: PartyFacts, checks: Checks | None) -> Made:
     """Return how it was made, with the shares of noise in place of noise by itself."""
     words, names, rows = told.words, told.names, []
     for share in facts.shares[: told.most]:

@@ -36,7 +36,7 @@ class RecordFacts(Facts):
         """Return the noise of each column."""
         return {
             name: registry.record_law_of(Event.from_json(held))
-            for name, held in self.measured.items()
+            for name, held in self.measurement_records.items()
         }
 
     @property
@@ -45,10 +45,10 @@ class RecordFacts(Facts):
         tables = dict.fromkeys(part.declared.table.name for part in self.parts)
         return [{"table": table, "id": None, "words": ""} for table in tables]
 
-    def planned(self) -> Iterator[PlannedColumn]:
+    def planned_columns(self) -> Iterator[PlannedColumn]:
         """Yield every column with its noise."""
         for part in self.parts:
             for column in part.columns:
                 name = part.name, column.name
-                chosen = self.measured[name]["chosen_by"]
+                chosen = self.measurement_records[name]["chosen_by"]
                 yield LocalColumn(part.query, column.measurement, self.laws[name], chosen, column)

@@ -68,18 +68,18 @@ def page_of_records(
     facts = RecordFacts(release.record)
     columns = list(_columns(release, facts))
 
-    def filled(words: Words, names: Names, most: int) -> Mapping[str, Any]:
+    def fill_page(words: Words, names: Names, most: int) -> Mapping[str, Any]:
         told = Told(facts, words, names, Gallery(words), most)
         label = label_of(facts, words, names, told.gallery, units=facts.units)
         return {
             **with_errors(PARTS, told, errors, "simulated.lead.records"),
             "label": label,
             "records": _part(told, facts, columns),
-            "made": _made(told, facts, checks),
+            "made": _provenance(told, facts, checks),
             "shortened": any(len(one.found) > _values(told) for one in columns),
         }
 
-    return page(release, language, filled)
+    return page(release, language, fill_page)
 
 
 def _columns(release: Published, facts: RecordFacts) -> Iterator[_Column]:
@@ -127,7 +127,7 @@ def _part(told: Told, facts: RecordFacts, columns: list[_Column]) -> RecordsPart
 def _singles(told: Told, facts: RecordFacts) -> Rows:
     """Return what the noise does to one record, column by column."""
     words, names, rows = told.words, told.names, []
-    for (query, name), held in list(facts.measured.items())[: told.most]:
+    for (query, name), held in list(facts.measurement_records.items())[: told.most]:
         one = held["one_record"]
         if "keep" in one:
             says = words.say(
@@ -149,11 +149,11 @@ def _values(told: Told) -> int:
     return min(told.most, MOST_VALUES)
 
 
-def _made(told: Told, facts: RecordFacts, checks: Checks | None) -> Made:
+def _provenance(told: Told, facts: RecordFacts, checks: Checks | None) -> Made:
     """Return how it was made: bounds of numbers alone, and noise by the law of one record."""
     words, names = told.words, told.names
     bounds, noise = [], []
-    for (query, name), held in list(facts.measured.items())[: told.most]:
+    for (query, name), held in list(facts.measurement_records.items())[: told.most]:
         shown = names.name(f"{query}.{name}")
         shape = ", ".join(f"{key} {short(text, told)}" for key, text in held["parameters"].items())
         noise.append(told.cells(shown, names.name(held["mechanism"]), names.name(shape, LONGEST)))
@@ -177,7 +177,7 @@ def _table(told: Told, one: _Column) -> Rows:
     words, names = told.words, told.names
     shown = sorted(one.found, key=lambda each: -each.estimate)[: _values(told)]
     rows = [
-        told.cells(_named(told, one, each), *_figures(told, one, each))
+        told.cells(_value_label(told, one, each), *_figures(told, one, each))
         for each in one.found
         if each in shown
     ]
@@ -194,7 +194,7 @@ def _table(told: Told, one: _Column) -> Rows:
     return Rows(caption, heads, rows)
 
 
-def _named(told: Told, one: _Column, each: Estimate) -> Markup:
+def _value_label(told: Told, one: _Column, each: Estimate) -> Markup:
     if each.value is None:
         return told.words.say("records.mean")
     codes: Any = each.value
@@ -224,7 +224,7 @@ def _example(told: Told, one: _Column) -> tuple[list[Markup], list[Picture]]:
         return words.number(float(f"{value:.6g}"), decimals)
 
     low, high = (Markup("<strong>{}</strong>").format(number(end)) for end in ends)
-    what, column = _named(told, one, each), names.column(one.told)
+    what, column = _value_label(told, one, each), names.column(one.told)
     which = "mean" if each.value is None else "part"
     confidence = words.percent(CONFIDENCE)
     sentences = [

@@ -14,8 +14,8 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from dprelease.errors import DpReleaseError
-from dprelease.schema.model import Files, Model, findings_of, shortened
-from dprelease.schema.yaml_text.reader import Document, KeyPath, Plain, dotted
+from dprelease.schema.model import Files, Model, findings_of, shorten
+from dprelease.schema.yaml_text.reader import Document, KeyPath, Plain, dotted_path
 
 ModelT = TypeVar("ModelT", bound=Model)
 
@@ -47,7 +47,7 @@ def in_rounds(
             return model.model_validate(values, context=files), dropped, told
         except ValidationError as error:
             problems = error.errors(include_url=False, include_input=False)
-        refused = list(_refused(model, document, values, problems))
+        refused = list(_rejections(model, document, values, problems))
         if i > 0:
             told += [e for _, e, problem in refused if not _follows(document, e, problem, without)]
         paths = {path for path, *_ in refused}
@@ -61,7 +61,7 @@ def in_rounds(
     return None, dropped, told
 
 
-def _refused(
+def _rejections(
     model: type[Model],
     document: Document,
     values: dict[str, Plain],
@@ -70,7 +70,7 @@ def _refused(
     """Yield what a round refused; findings of a whole table are those of what they name."""
     for problem in problems:
         (error,) = findings_of(model, document, [problem])
-        path = _known(values, problem["loc"])
+        path = _key_path(values, problem["loc"])
         if path == () and "columns" in values and error.code not in OF_ALL:
             spot = _keys(document, error)
             inner = {"columns": 2, "privacy_unit": 1}.get(str(spot[0]) if spot else "", len(spot))
@@ -80,7 +80,7 @@ def _refused(
 
 def _keys(document: Document, error: DpReleaseError) -> KeyPath:
     """Return the keys of the place of a finding."""
-    return next((keys for keys in document.lines if dotted(keys) == error.place.key), ())
+    return next((keys for keys in document.lines if dotted_path(keys) == error.place.key), ())
 
 
 def _follows(
@@ -93,7 +93,7 @@ def _follows(
         size = min(len(path), len(own))
         if path[:1] == ("columns",):
             size = min(size, 2)  # all of a column, and all that names it
-            name = shortened(str(path[1])) if len(path) > 1 else ""
+            name = shorten(str(path[1])) if len(path) > 1 else ""
             if any(text == name or f"'{name}'" in text for text in said):
                 return True
         if path[:size] == own[:size]:
@@ -117,7 +117,7 @@ def _leave_out(values: dict[str, Plain], path: KeyPath, dropped: list[KeyPath]) 
     dropped.append(path)
 
 
-def _known(values: Plain, location: tuple[str | int, ...]) -> KeyPath:
+def _key_path(values: Plain, location: tuple[str | int, ...]) -> KeyPath:
     """Return the keys in a location."""
     keys: list[str | int] = []
     for part in location:  # which also holds names of the arms of unions

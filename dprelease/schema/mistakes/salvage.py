@@ -17,19 +17,25 @@ from pydantic import ValidationError
 
 from dprelease.errors import DeclarationError, DpReleaseError, Findings
 from dprelease.schema.columns import TextColumn
-from dprelease.schema.load import Declaration, Declared, prepared, table_files, unknown_tables
+from dprelease.schema.load import (
+    Declaration,
+    Declared,
+    prepare_document,
+    table_files,
+    unknown_tables,
+)
 from dprelease.schema.mistakes.nearest import nearest
 from dprelease.schema.mistakes.rounds import dropped_from, in_rounds
 from dprelease.schema.model import Files, read_beside
 from dprelease.schema.public_values.large_files import find_beside
 from dprelease.schema.release import BudgetSpec, QuerySpec, ReleaseSpec
-from dprelease.schema.release_parts.variables import TABLES, Variables, filled
+from dprelease.schema.release_parts.variables import TABLES, Variables, fill_variables
 from dprelease.schema.table import Table
 from dprelease.schema.yaml_text.reader import (
     Document,
     KeyPath,
     Plain,
-    dotted,
+    dotted_path,
     parse,
     read_document,
 )
@@ -62,7 +68,7 @@ def what_is_left(path: Path, variables: Mapping[str, str] | None = None) -> Left
     """
     read = read_beside(path.parent)
     try:
-        document, known = prepared(read_document(path), read, {}, variables or {})
+        document, known = prepare_document(read_document(path), read, {}, variables or {})
     except (DeclarationError, Findings):
         return Left()
     findings: list[DpReleaseError] = []
@@ -161,7 +167,7 @@ def _table(
     files = Files(read_beside(beside), find_beside(beside))
     try:
         text = read_beside(folder)(name)
-        document = filled(parse(text, folder / name), known, TABLES)
+        document = fill_variables(parse(text, folder / name), known, TABLES)
     except (OSError, ValueError, DeclarationError):
         return None
     table, dropped, hidden = in_rounds(Table, document, _values(document), files, {})
@@ -207,7 +213,7 @@ def _leaning(document: Document, lost: set[str]) -> set[str]:
 def faulty_columns(declared: Declared, errors: Iterable[DpReleaseError]) -> set[str]:
     """Return the columns of a table whose schema some findings stand in."""
     keys = {e.place.key for e in errors if e.place.file == declared.document.path.name}
-    spots = {name: dotted(("columns", name)) for name in declared.table.columns}
+    spots = {name: dotted_path(("columns", name)) for name in declared.table.columns}
     return {
         name
         for name, spot in spots.items()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 from pydantic import ValidatorFunctionWrapHandler, WrapValidator
 
 from dprelease.schema.field_types import LONGEST_TEXT, UNUSABLE, LocalPath, Text, refuse
-from dprelease.schema.model import Files, Model, not_read, same_name, shortened
+from dprelease.schema.model import Files, Model, not_read, same_name, shorten
 from dprelease.schema.public_values.large_files import LARGEST
 from dprelease.schema.said import Prose
 from dprelease.schema.yaml_text.reader import not_utf8
@@ -108,7 +108,7 @@ def values_of(spec: ValuesFrom, files: Files, within: str | None) -> Columns:
             return _large(large.content(), large.is_parquet, spec, within)
         text = files.text(spec.file)
     except UnicodeDecodeError as problem:
-        _refuse(f"'{shortened(spec.file)}' is {not_utf8(problem)}")
+        _refuse(f"'{shorten(spec.file)}' is {not_utf8(problem)}")
     except (OSError, KeyError) as problem:
         _refuse(not_read(spec.file, problem))
     try:
@@ -137,20 +137,20 @@ class Lines(Protocol):
 
 def _columns_of(rows: Lines, spec: ValuesFrom, within: str | None) -> Columns:
     header = next(rows, [])
-    wanted = _wanted(header, spec, within)
+    wanted = _columns_to_read(header, spec, within)
     places = [header.index(name) for name in wanted]
     found: list[list[str]] = [[] for _ in wanted]
     for row in rows:
         if len(row) not in (0, len(header)):
-            _refuse(_ragged(rows, row, header))
+            _refuse(_row_length_problem(rows, row, header))
         if row:
             for values, place in zip(found, places, strict=True):
                 values.append(row[place])
         _refuse_many(len(found[0]))
-    return _listed(found)
+    return _check_values(found)
 
 
-def _ragged(rows: Lines, row: Sequence[str], header: Sequence[str]) -> str:
+def _row_length_problem(rows: Lines, row: Sequence[str], header: Sequence[str]) -> str:
     """Return where a line is longer or shorter than the first; what it holds is not told."""
     has = f"has {len(row):,} cell{'' if len(row) == 1 else 's'}"
     return f"its line {rows.line_num:,} {has}, and its first line {len(header):,}"
@@ -164,10 +164,10 @@ def _first_ragged(content: bytes) -> str | None:
         odd = next((row for row in rows if len(row) not in (0, len(header))), None)
     except (UnicodeDecodeError, csv.Error):
         return None
-    return None if odd is None else _ragged(rows, odd, header)
+    return None if odd is None else _row_length_problem(rows, odd, header)
 
 
-def _wanted(header: Sequence[str], spec: ValuesFrom, within: str | None) -> list[str]:
+def _columns_to_read(header: Sequence[str], spec: ValuesFrom, within: str | None) -> list[str]:
     """Return the columns to read: that of the values, maybe that of their areas, and of labels."""
     named, labels = spec.column, spec.columns_of_labels
     if not header:
@@ -180,7 +180,7 @@ def _wanted(header: Sequence[str], spec: ValuesFrom, within: str | None) -> list
         _refuse(_lacks(header, within))
     for name in labels:  # of others' names nothing is told
         if name not in header:
-            _refuse(f"it has no column '{shortened(name)}' of labels")
+            _refuse(f"it has no column '{shorten(name)}' of labels")
     others = [name for name in header if name != within and name not in labels]
     own = _only(others, within) if named is None else named
     wanted = [own, *([] if within is None else [within]), *labels]
@@ -188,7 +188,7 @@ def _wanted(header: Sequence[str], spec: ValuesFrom, within: str | None) -> list
         if name not in header:
             _refuse(_lacks(header, name))
         if header.count(name) > 1:
-            _refuse(f"it has the column '{shortened(name)}' twice")
+            _refuse(f"it has the column '{shorten(name)}' twice")
     return wanted
 
 
@@ -198,7 +198,7 @@ def _lacks(header: Sequence[str], name: str) -> str:
     So nothing else of it is told.
     """
     like = next((other for other in header if same_name(other) == same_name(name)), None)
-    reason = f"it has no column '{shortened(name)}'"
+    reason = f"it has no column '{shorten(name)}'"
     return reason if like is None else f"{reason}, but '{like}'"
 
 
@@ -219,7 +219,7 @@ def _refuse_many(number: int) -> None:
         _refuse(f"it has more than {MOST_VALUES:,} values")
 
 
-def _listed(found: Columns) -> Columns:
+def _check_values(found: Columns) -> Columns:
     if not found[0]:
         _refuse("it lists no value")
     empty = [i for i, value in enumerate(found[0]) if not value.strip()] if len(found) > 1 else []
@@ -254,7 +254,7 @@ def _large(content: bytes, is_parquet: bool, spec: ValuesFrom, within: str | Non
     except (OSError, UnicodeDecodeError, csv.Error, pa.ArrowException):
         ragged = None if is_parquet else _first_ragged(content)
         _refuse(ragged or ("it is not a Parquet file" if is_parquet else _NO_CSV))
-    values, *beside = _listed(found or [[]])
+    values, *beside = _check_values(found or [[]])
     return [KeyValues(values), *beside]
 
 
@@ -280,7 +280,7 @@ def _csv(content: bytes, spec: ValuesFrom, within: str | None) -> Iterator[list[
     from pyarrow import csv as arrow_csv
 
     first = io.StringIO(content[: content.find(b"\n") + 1].decode("utf-8-sig"))
-    wanted = _wanted(next(csv.reader(first, strict=True), []), spec, within)
+    wanted = _columns_to_read(next(csv.reader(first, strict=True), []), spec, within)
     kinds = dict.fromkeys(wanted, pa.string())
     reader = arrow_csv.open_csv(
         pa.BufferReader(content),
@@ -296,6 +296,6 @@ def _parquet(content: bytes, spec: ValuesFrom, within: str | None) -> Iterator[l
 
     file = pq.ParquetFile(pa.BufferReader(content))
     _refuse_many(file.metadata.num_rows)
-    wanted = _wanted(file.schema_arrow.names, spec, within)
+    wanted = _columns_to_read(file.schema_arrow.names, spec, within)
     for batch in file.iter_batches(batch_size=1 << 16, columns=wanted):
         yield [batch.column(name) for name in wanted]

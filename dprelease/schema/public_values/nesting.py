@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 from pydantic_core import PydanticCustomError
 
 from dprelease.schema.field_types import refuse, to_text
-from dprelease.schema.model import shortened
+from dprelease.schema.model import shorten
 from dprelease.schema.public_values.value_labels import are_apart
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ OF_ONE_QUERY = "columns of one query alone are no level of areas"
 
 def cannot_lie(column: str, above: str, reason: str) -> NoReturn:
     """Raise DP-SCHEMA-016 for a column that can't lie within another."""
-    refuse("DP-SCHEMA-016", column=column, above=shortened(above), reason=reason)
+    refuse("DP-SCHEMA-016", column=column, above=shorten(above), reason=reason)
 
 
 def parts_of_areas(values: object, within: str) -> tuple[list[str], list[str]]:
@@ -60,11 +60,11 @@ def once(values: Sequence[str], areas: Sequence[str]) -> None:
     lies: dict[str, str] = {}
     for value, area in zip(values, areas, strict=True):
         if lies.setdefault(value, area) != area:
-            fields = {"value": shortened(value), "one": shortened(lies[value])}
-            refuse("DP-SCHEMA-017", column="this column", other=shortened(area), **fields)
+            fields = {"value": shorten(value), "one": shorten(lies[value])}
+            refuse("DP-SCHEMA-017", column="this column", other=shorten(area), **fields)
 
 
-def nested(columns: Mapping[str, ColumnT]) -> Iterator[tuple[str, CategoryColumn]]:
+def nested_columns(columns: Mapping[str, ColumnT]) -> Iterator[tuple[str, CategoryColumn]]:
     """Yield the columns that lie within others, their values in the order of the areas above.
 
     So the parts of an area stand side by side, in the order in which they were declared; that of
@@ -116,11 +116,11 @@ def _in_order(
     values, lies = column.values or (), column.above
     for value, area in zip(values, lies, strict=True):
         if area not in position:
-            told = f"in '{shortened(area)}', which is no value of '{above}'" if area else "nowhere"
-            refuse("DP-SCHEMA-018", column=name, value=shortened(value), told=told)
+            told = f"in '{shorten(area)}', which is no value of '{above}'" if area else "nowhere"
+            refuse("DP-SCHEMA-018", column=name, value=shorten(value), told=told)
     empty = position.keys() - set(lies)
     if empty:
-        area = shortened(min(empty, key=position.__getitem__))
+        area = shorten(min(empty, key=position.__getitem__))
         refuse("DP-SCHEMA-019", column=name, area=area, above=above)
     places = [position[area] for area in lies]
     if all(one <= other for one, other in pairwise(places)):  # as most files have them

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from dprelease.schema.field_types import refuse, to_text
-from dprelease.schema.model import shortened
+from dprelease.schema.model import shorten
 from dprelease.schema.said import EVERY, Label, Said, labels_of_values, problem_of
 from dprelease.schema.said import LONGEST_LABEL as LONGEST
 
@@ -34,7 +34,7 @@ def refuse_twice(values: Sequence[str], **key: str) -> None:
     """Refuse values of which there are none, or of which one stands there twice: DP-SCHEMA-003."""
     if values and are_apart(values):
         return
-    again = [f"'{shortened(value)}'" for value, number in Counter(values).items() if number > 1]
+    again = [f"'{shorten(value)}'" for value, number in Counter(values).items() if number > 1]
     if values and not again:
         return
     named = ", ".join(again[:NAMED]) + f" and {len(again) - NAMED} more" * (len(again) > NAMED)
@@ -105,10 +105,10 @@ def _check(value: str, tag: str, text: str, tags: Sequence[str]) -> None:
     problem = problem_of(text, LONGEST)
     if problem is None:
         return
-    of_value = f"of the label of '{shortened(value)}'"
+    of_value = f"of the label of '{shorten(value)}'"
     if text or tag == EVERY:
         refuse("DP-LABEL-001", key="values_from", problem=f"{of_value}, {problem}")
-    problem = f"'{shortened(value)}' has no label in '{tag}'"
+    problem = f"'{shorten(value)}' has no label in '{tag}'"
     refuse("DP-LABEL-002", key="values_from", problem=problem, known=", ".join(tags))
 
 
@@ -116,5 +116,5 @@ def refuse_unknown(labels: Iterable[str], is_known: Callable[[str], bool], known
     """Raise DP-LABEL-003 for a label of a value that there is not."""
     for value in labels:
         if not is_known(value):
-            shown = shortened(value)
+            shown = shorten(value)
             refuse("DP-LABEL-003", spot=("labels", value), value=shown, known=known)

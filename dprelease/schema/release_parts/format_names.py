@@ -54,6 +54,6 @@ def refuse_formats(names: Sequence[str], wide: Sequence[str], known: Sequence[st
         refuse("DP-EXPORT-004", what=what, format=asked, known=had, key=key)
 
 
-def meant(name: object) -> str:
+def suggest_format(name: object) -> str:
     """Return "; did you mean '...'" for what is the name of no format; nothing if none is near."""
     return nearest(name, known_formats()) if isinstance(name, str) else ""

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, WithJsonSchema
 
 from dprelease.schema.field_types import refuse
 from dprelease.schema.release_parts.engine_names import ENGINES, not_an_engine
-from dprelease.schema.release_parts.format_names import known_formats, meant
+from dprelease.schema.release_parts.format_names import known_formats, suggest_format
 
 
 def _engine(value: object) -> object:
@@ -24,7 +24,12 @@ EngineName = Annotated[
 
 def _format(value: object) -> object:
     if not (isinstance(value, str) and value in known_formats()):
-        refuse("DP-EXPORT-001", name=value, nearest=meant(value), known=", ".join(known_formats()))
+        refuse(
+            "DP-EXPORT-001",
+            name=value,
+            nearest=suggest_format(value),
+            known=", ".join(known_formats()),
+        )
     return value
 
 

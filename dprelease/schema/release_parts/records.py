@@ -29,7 +29,7 @@ class RecordColumnSpec(Told):
         return self
 
 
-def _named(value: object) -> object:
+def _columns_from_list(value: object) -> object:
     if isinstance(value, list):
         if len({str(name) for name in value}) < len(value):
             refuse("DP-DECL-003", problem="the same column stands there twice")
@@ -43,7 +43,7 @@ class RecordsSpec(Told):
     source: Text = Field(alias="from")
     columns: Annotated[
         dict[Text, RecordColumnSpec],
-        BeforeValidator(_named),
+        BeforeValidator(_columns_from_list),
         Field(min_length=1),
         ShortForm({"type": "array", "items": TEXT_SCHEMA}),
     ]

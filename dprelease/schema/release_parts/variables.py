@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 
 from dprelease.errors import DeclarationError, DpReleaseError, raise_all
 from dprelease.schema.mistakes.nearest import nearest
-from dprelease.schema.model import shortened
+from dprelease.schema.model import shorten
 from dprelease.schema.yaml_text.reader import Document, KeyPath, Plain
 
 Kind = Literal["integer", "number", "date", "text"]
@@ -90,11 +90,11 @@ class Variables:
     values: Mapping[str, str] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
 
-    def unused(self, document: Document) -> Iterator[DpReleaseError]:
+    def find_unused(self, document: Document) -> Iterator[DpReleaseError]:
         """Yield a finding for every variable that stands in no file of the release."""
         for name in self.kinds:
             if name not in self.used:
-                yield _told("DP-VAR-003", document, name)
+                yield _variable_error("DP-VAR-003", document, name)
 
 
 def variables_of(document: Document, given: Mapping[str, str]) -> Variables:
@@ -121,7 +121,7 @@ def variables_of(document: Document, given: Mapping[str, str]) -> Variables:
     return Variables(known, {name: given[name] for name in known})
 
 
-def _told(code: str, document: Document, name: str, **more: str) -> DeclarationError:
+def _variable_error(code: str, document: Document, name: str, **more: str) -> DeclarationError:
     place = document.place("variables", name)
     fields: dict[str, Any] = {"name": name, **more}
     return DeclarationError(code, place=place, **fields)
@@ -132,7 +132,7 @@ def _unknown(
 ) -> Iterator[DpReleaseError]:
     names = ", ".join(known) or "none"
     for name in given.keys() - known.keys():
-        shown = shortened(name)
+        shown = shorten(name)
         close = nearest(name[:100], known)
         place = document.place("variables")
         yield DeclarationError("DP-VAR-001", place=place, name=shown, nearest=close, known=names)
@@ -143,12 +143,12 @@ def _unfit(
 ) -> Iterator[DpReleaseError]:
     for name, kind in known.items():
         if name not in given:
-            yield _told("DP-VAR-002", document, name)
+            yield _variable_error("DP-VAR-002", document, name)
             continue
         problem = _problem_of(given[name], kind)
         if problem is not None:
-            found = shortened(given[name])
-            yield _told("DP-VAR-004", document, name, found=found, problem=problem)
+            found = shorten(given[name])
+            yield _variable_error("DP-VAR-004", document, name, found=found, problem=problem)
 
 
 def _problem_of(value: str, kind: str) -> str | None:
@@ -170,7 +170,9 @@ def _problem_of(value: str, kind: str) -> str | None:
 _DAY = "a day is needed, written YYYY-MM-DD"
 
 
-def filled(document: Document, variables: Variables, places: Mapping[KeyPath, str]) -> Document:
+def fill_variables(
+    document: Document, variables: Variables, places: Mapping[KeyPath, str]
+) -> Document:
     """Return a document whose variables are filled in; its findings tell of those that can't be."""
     if not document.borrowed and "${" not in document.text:
         return document
@@ -184,7 +186,7 @@ def filled(document: Document, variables: Variables, places: Mapping[KeyPath, st
         if value is None or MARK.search(value) is None:
             return value
         told = findings.pop(keys, None)
-        text, error = _filled(value, keys, document, variables, places)
+        text, error = _fill_text(value, keys, document, variables, places)
         if error is not None:
             findings[keys] = told if told is not None and error.code == "DP-YAML-008" else error
         elif told is not None and told.code != "DP-YAML-008":
@@ -195,7 +197,7 @@ def filled(document: Document, variables: Variables, places: Mapping[KeyPath, st
     return replace(document, values=values, findings=findings)
 
 
-def _filled(
+def _fill_text(
     text: str,
     keys: KeyPath,
     document: Document,
@@ -218,7 +220,7 @@ def _filled(
             return text, DeclarationError("DP-VAR-006", place=place, name=name, problem=problem)
         value = variables.values[name]
         if kind == PATH and not _is_part_of_a_name(value):
-            found = shortened(value)
+            found = shorten(value)
             return text, DeclarationError("DP-VAR-007", place=place, name=name, found=found)
     made, spots = _put_in(text, variables, as_literals=kind == SQL)
     if names and kind == SQL and not _are_whole(made, spots):
@@ -316,6 +318,6 @@ def assignments(words: Mapping[str, object] | list[str] | None) -> dict[str, str
         problem = "" if equals and re.fullmatch(NAME, name) else "a name, = and a value are needed"
         problem = problem or ("it is set twice" if name in found else "")
         if problem:
-            raise DeclarationError("DP-VAR-008", found=shortened(word), problem=problem)
+            raise DeclarationError("DP-VAR-008", found=shorten(word), problem=problem)
         found[name] = value
     return found

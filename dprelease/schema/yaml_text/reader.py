@@ -60,11 +60,11 @@ class Document:
         for length in range(len(keys), -1, -1):
             if keys[:length] in self.lines:
                 line = self.lines[keys[:length]]
-                return Place(file, line, dotted(keys))
-        return Place(file, None, dotted(keys))
+                return Place(file, line, dotted_path(keys))
+        return Place(file, None, dotted_path(keys))
 
 
-def dotted(keys: KeyPath) -> str:
+def dotted_path(keys: KeyPath) -> str:
     """Return a key path as text, such as queries.by_state.group_by[0]."""
     text = ""
     for key in keys:
@@ -199,9 +199,9 @@ class _Building:
             name = self._name(key, keys)
             inner = (*keys, name)
             if name in values:  # the first one stands
-                place = Place(self.here.file, _starts(key), dotted(inner))
+                place = Place(self.here.file, _starts(key), dotted_path(inner))
                 again = DeclarationError("DP-YAML-005", place=place, name=name)
-                self._found((*inner, len(self.findings)), again)
+                self._add_finding((*inner, len(self.findings)), again)
                 self._skip(next(self.events))
                 continue
             self.lines[inner] = _starts(key)
@@ -215,7 +215,7 @@ class _Building:
         return items
 
     def _name(self, key: yaml.Event, keys: KeyPath) -> str:
-        place = Place(self.here.file, _starts(key), dotted(keys))
+        place = Place(self.here.file, _starts(key), dotted_path(keys))
         if not isinstance(key, yaml.ScalarEvent):
             raise DeclarationError("DP-YAML-007", place=place)
         if len(key.value) > LONGEST_KEY:
@@ -231,20 +231,20 @@ class _Building:
         if event.style or value not in EMPTY:
             return value
         if value == "" and keys:
-            place = Place(self.here.file, self.lines[keys], dotted(keys))
+            place = Place(self.here.file, self.lines[keys], dotted_path(keys))
             problem, mend = _unwritten(keys[-1], flow=flow)
             told = DeclarationError("DP-YAML-010", place=place, problem=problem, mend=mend)
-            self._found(keys, told)
+            self._add_finding(keys, told)
         return None
 
     def _find_placeholder(self, event: yaml.ScalarEvent, keys: KeyPath) -> None:
         placeholder = PLACEHOLDER.search(event.value)
         if placeholder is not None:
-            place = Place(self.here.file, _starts(event), dotted(keys))
+            place = Place(self.here.file, _starts(event), dotted_path(keys))
             told = DeclarationError("DP-YAML-008", place=place, found=placeholder.group())
-            self._found(keys, told)
+            self._add_finding(keys, told)
 
-    def _found(self, keys: KeyPath, told: DeclarationError) -> None:
+    def _add_finding(self, keys: KeyPath, told: DeclarationError) -> None:
         if len(self.findings) < MOST_FINDINGS:
             self.findings[keys] = told
 

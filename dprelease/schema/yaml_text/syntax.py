@@ -180,7 +180,7 @@ def _no_key(stop: _Stop) -> Flaw | None:
     return Flaw(stop.start, NO_KEY, A_KEY)
 
 
-def _indented(stop: _Stop) -> Flaw | None:
+def _indentation_flaw(stop: _Stop) -> Flaw | None:
     text = stop.here
     if "'-' indicator" in stop.problem:
         words = "a key stands among the items of a list, which start with a dash"
@@ -198,6 +198,6 @@ def _indented(stop: _Stop) -> Flaw | None:
 
 RULES: tuple[Callable[[_Stop], Flaw | None], ...] = (
     _odd_space, _open_quote, _after_quote, _bare_variable, _open_bracket, _dash, _start, _no_space,
-    _second_colon, _no_key, _indented,
+    _second_colon, _no_key, _indentation_flaw,
 )  # fmt: skip
 """In this order: what is surely the mistake before what may follow from it."""

@@ -89,15 +89,15 @@ def category(source: str, stored: str, values: tuple[str, ...], known: str = "")
     `known`: a SELECT of the declared values, where a table of them is at hand.
     """
     shown = _some(values)
-    said = {value: _said(value) for value in shown}
+    said = {value: _canonical_text(value) for value in shown}
     text = text_of(source, stored)
     is_text = FAMILY_OF[stored] == "texts"
     if not is_text and twins(values) is not None:
         return None
     # Decimals of other tables become texts, or floats: 0.10 and 1e-1 are one number in all of them.
     if is_text or FAMILY_OF[stored] == "decimals":
-        return _found(text, said, known, few=len(values) <= FEW)
-    return _spelled(text, said)
+        return _match_declared(text, said, known, few=len(values) <= FEW)
+    return _declared_spelling(text, said)
 
 
 @lru_cache(CACHED)
@@ -105,7 +105,7 @@ def twins(values: tuple[str, ...]) -> tuple[str, str] | None:
     """Return the first two declared values that say the same, if any do."""
     first: dict[str, str] = {}
     for value in () if _are_codes(values) else values:
-        before = first.setdefault(_said(value), value)
+        before = first.setdefault(_canonical_text(value), value)
         if before != value:
             return before, value
     return None
@@ -119,7 +119,7 @@ def is_beyond_floats(values: tuple[str, ...], stored: str) -> bool:
     return most is not None and any(most <= abs(number) < float("inf") for number in numbers)
 
 
-def _said(value: str) -> str:
+def _canonical_text(value: str) -> str:
     """Return what a declared value says, spelled as `text_of` spells it."""
     if IS_WHOLE.fullmatch(value):
         return str(int(value.strip().split(".")[0]))
@@ -153,7 +153,7 @@ def _are_codes(values: tuple[str, ...]) -> bool:
     return together.isascii() and together.isdigit()
 
 
-def _found(text: str, said: dict[str, str], known: str, *, few: bool) -> str:
+def _match_declared(text: str, said: dict[str, str], known: str, *, few: bool) -> str:
     """Return the declared value that a text says, or the text.
 
     An empty one is missing unless it is declared: as such readers leave what is missing, once odd
@@ -167,14 +167,14 @@ def _found(text: str, said: dict[str, str], known: str, *, few: bool) -> str:
     if number:
         whole = f"CAST(TRY_CAST(trim({text}) AS HUGEINT) AS VARCHAR)"
         real = text_of(f"TRY_CAST(trim({text}) AS DOUBLE)", "DOUBLE")
-        arms.append(f"WHEN {matches(text, WHOLE_TEXT)} THEN {_spelled(whole, said)}")
-        arms.append(f"WHEN {matches(text, NUMBER_TEXT)} THEN {_spelled(real, said)}")
+        arms.append(f"WHEN {matches(text, WHOLE_TEXT)} THEN {_declared_spelling(whole, said)}")
+        arms.append(f"WHEN {matches(text, NUMBER_TEXT)} THEN {_declared_spelling(real, said)}")
     if {"true", "false"} & set(said.values()):
         word = f"lower(trim({text}))"
-        arms.append(f"WHEN {word} IN ('true', 'false') THEN {_spelled(word, said)}")
+        arms.append(f"WHEN {word} IN ('true', 'false') THEN {_declared_spelling(word, said)}")
     if any(re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", day) for day in said.values()):
         day = f"left(trim({text}), 10)"
-        arms.append(f"WHEN {matches(text, MIDNIGHT_TEXT)} THEN {_spelled(day, said)}")
+        arms.append(f"WHEN {matches(text, MIDNIGHT_TEXT)} THEN {_declared_spelling(day, said)}")
     if not arms:
         return other
     if known or few:  # most texts are declared values, spelled as they are declared
@@ -183,7 +183,7 @@ def _found(text: str, said: dict[str, str], known: str, *, few: bool) -> str:
     return f"CASE {' '.join(arms)} ELSE {other} END"
 
 
-def _spelled(text: str, said: dict[str, str]) -> str:
+def _declared_spelling(text: str, said: dict[str, str]) -> str:
     """Return the declared value that says what a text of `text_of` says, or the text."""
     others = {value: form for value, form in said.items() if value != form}
     if not others:

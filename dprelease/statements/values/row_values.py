@@ -30,10 +30,10 @@ NARROW = 2**31
 class Row(Protocol):
     """The typed row that a value is read from."""
 
-    def known(self, column: str) -> str:
+    def null_if_missing(self, column: str) -> str:
         """Return what is NULL where a column is missing."""
 
-    def replaced(self, column: str) -> bool:
+    def has_null_value(self, column: str) -> bool:
         """Return whether something stands in for a missing number."""
 
     def steps(self, aggregate: Aggregate) -> str:
@@ -49,7 +49,7 @@ Writer = Callable[[Row, Any], str]
 def _count(row: Row, count: Count) -> str:
     if count.column is None:
         return "1::BIGINT"
-    return f"CASE WHEN {row.known(count.column)} IS NOT NULL THEN 1::BIGINT END"
+    return f"CASE WHEN {row.null_if_missing(count.column)} IS NOT NULL THEN 1::BIGINT END"
 
 
 def _sum(row: Row, total: Sum) -> str:
@@ -57,7 +57,7 @@ def _sum(row: Row, total: Sum) -> str:
     centered = f"({steps}) - {quoting.integer(total.center)}" if total.center else steps
     if total.beside is None:
         return centered
-    return f"CASE WHEN {row.known(total.beside)} IS NOT NULL THEN {centered} END"
+    return f"CASE WHEN {row.null_if_missing(total.beside)} IS NOT NULL THEN {centered} END"
 
 
 def _square(row: Row, squares: SquareSum) -> str:
@@ -82,7 +82,7 @@ def _distinct(row: Row, count: CountDistinct) -> str:
     return "NULL::BIGINT" if count.values is None else row.place(count.column)
 
 
-def _declared(row: Row, chosen: Frequent) -> str:
+def _value_index(row: Row, chosen: Frequent) -> str:
     return row.place(chosen.column)
 
 
@@ -93,7 +93,7 @@ WRITERS: dict[type[Aggregate], Writer] = {
     CountDistinct: _distinct,
     Quantile: _on_lattice,
     Tree: _on_lattice,
-    Frequent: _declared,
+    Frequent: _value_index,
 }
 """By aggregate; two with one writer and one column have the same values."""
 
@@ -108,14 +108,17 @@ Totals = list[tuple[str, int]]
 
 
 def _count_in(row: Row, count: Count) -> Totals:
-    return [(f"count({row.known(count.column)})" if count.column else "count(*)", 1)]
+    return [(f"count({row.null_if_missing(count.column)})" if count.column else "count(*)", 1)]
 
 
 def _sum_in(row: Row, total: Sum) -> Totals:
-    if not total.center or total.beside is not None or row.replaced(total.column):
+    if not total.center or total.beside is not None or row.has_null_value(total.column):
         return [(f"sum({_sum(row, total)})", 1)]
     # Sums around several centers are one sum; the number of values is mostly asked for anyway.
-    return [(f"sum({row.steps(total)})", 1), (f"count({row.known(total.column)})", -total.center)]
+    return [
+        (f"sum({row.steps(total)})", 1),
+        (f"count({row.null_if_missing(total.column)})", -total.center),
+    ]
 
 
 GROUPED: dict[type[Aggregate], Callable[[Row, Any], Totals]] = {Count: _count_in, Sum: _sum_in}

@@ -152,24 +152,24 @@ def engine_collations(names: Iterable[str], binds: Binds) -> dict[str, str]:
     names = list(names)
     if binds(CONTROL):  # no engine whose answers are known
         return dict.fromkeys(names, OTHER)
-    if all(binds(_compared(names, collation)) for collation in EXACT[:2]):
+    if all(binds(_collation_check(names, collation)) for collation in EXACT[:2]):
         return {}
-    collated = [n for n in names if not all(binds(_compared([n], c)) for c in EXACT[:2])]
+    collated = [n for n in names if not all(binds(_collation_check([n], c)) for c in EXACT[:2])]
     return {name: _collation(name, binds) for name in collated}
 
 
 def _collation(name: str, binds: Binds) -> str:
-    if any(binds(_compared([name], collation)) for collation in EXACT):
+    if any(binds(_collation_check([name], collation)) for collation in EXACT):
         return ""
     for words in RULES["duckdb"]:
         collation = words.removeprefix("COLLATE ")
         spellings = () if words is OTHER else (collation, collation.lower())
-        if any(binds(_compared([name], spelling)) for spelling in spellings):
+        if any(binds(_collation_check([name], spelling)) for spelling in spellings):
             return words
     return OTHER
 
 
-def _compared(names: Iterable[str], collation: str) -> str:
+def _collation_check(names: Iterable[str], collation: str) -> str:
     """Return an expression that binds if no column has another collation than this one."""
     texts = (f"CAST({quoting.identifier(name)} AS VARCHAR)" for name in names)
     return " AND ".join(f"{text} = ('' COLLATE {collation})" for text in texts) or "true"

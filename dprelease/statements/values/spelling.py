@@ -153,7 +153,7 @@ def instant_of_text(text: str, layout: str, zone: str = UTC) -> str:
     """
     width = _digits(layout)
     if width is not None:
-        text = _padded(text, width)
+        text = _pad_zeros(text, width)
     declared = (
         f"CASE WHEN NOT {matches(text, WORDS_FOR_DAYS)} "
         f"THEN try_strptime({text}, {quoting.text(layout)}) END"
@@ -191,7 +191,7 @@ def _digits(layout: str) -> int | None:
     return sum(DIGITS[part] for part in layout[1::2])
 
 
-def _padded(text: str, width: int) -> str:
+def _pad_zeros(text: str, width: int) -> str:
     """Return the digits of a whole number with the zeros in front that a number has lost."""
     number = f"CASE {_whole_arms(text)} END"
     inside = f"{number} BETWEEN 0 AND {10**width - 1}"

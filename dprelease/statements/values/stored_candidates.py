@@ -76,11 +76,11 @@ def as_stored(
     if column.null_value is not None:
         return None
     if is_whole(column, lattice.step, physical):
-        return _clamped(value, lattice, column, base_type(physical))
-    return _rounded(value, lattice, column) if isinstance(column, NumberColumn) else None
+        return _clamped_candidate(value, lattice, column, base_type(physical))
+    return _rounded_candidate(value, lattice, column) if isinstance(column, NumberColumn) else None
 
 
-def _clamped(
+def _clamped_candidate(
     value: str, lattice: Lattice, column: IntegerColumn | NumberColumn, kind: str
 ) -> Clamped | None:
     is_float = isinstance(column, NumberColumn) and kind == "BIGINT"  # once it is typed
@@ -93,7 +93,7 @@ def _clamped(
     return Clamped(f"CAST({value} AS {wide})", least, most, lattice.lower)
 
 
-def _rounded(value: str, lattice: Lattice, column: NumberColumn) -> Rounded | None:
+def _rounded_candidate(value: str, lattice: Lattice, column: NumberColumn) -> Rounded | None:
     low, high, step = lattice.lower, lattice.upper, lattice.step
     ends = float_ends(column)
     if max(abs(low), abs(high)) > EXACT or not stay_inside(ends, low, high, step):

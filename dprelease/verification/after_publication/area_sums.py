@@ -16,9 +16,9 @@ from dprelease.numerics.lattice import Floats
 from dprelease.postprocess.consistent.derived import derived_columns
 from dprelease.postprocess.consistent.family_columns import agreed_columns
 from dprelease.postprocess.consistent.family_shape import Placed, Shape
-from dprelease.postprocess.consistent.outputs import estimated, lowest
+from dprelease.postprocess.consistent.outputs import lowest, tables_with_estimates
 from dprelease.postprocess.consistent.step import Consistent
-from dprelease.postprocess.consistent.zeros import written
+from dprelease.postprocess.consistent.zeros import key_texts
 from dprelease.postprocess.families import Family
 from dprelease.query.resolve import resolve
 from dprelease.tables import formats
@@ -71,9 +71,11 @@ def areas(path: str | Path, districts: object, *, query: str | None = None) -> p
         reason = "it has no hierarchy" if not shape.areas else "its leaves have no estimates"
         _refuse(f"'{family.name}' can't be cut: {reason}")
     drawn = drawn_areas(districts, shape.areas[-1])
-    tables = [one for one in estimated(shape, step.spec) if one.level == len(shape.areas)]
+    tables = [
+        one for one in tables_with_estimates(shape, step.spec) if one.level == len(shape.areas)
+    ]
     summed = {
-        column.agreed.measurement.name: column.summed(tables, drawn)
+        column.agreed.measurement.name: column.sums_of_areas(tables, drawn)
         for column in Column.all(folder, family, step, shape)
     }
     rows = [
@@ -94,8 +96,8 @@ def _rows(
     shape: Shape, placed: Placed, area: DrawnArea, summed: Mapping[str, AreaSum]
 ) -> Iterator[Row]:
     """Yield a row for each cell of an area in a table; `summed`: of each measurement."""
-    called, keys = _called(shape), [shape.attributes[i] for i in placed.attributes]
-    values = [written(key) if key.kind == "boolean" else list(key.values) for key in keys]
+    called, keys = _area_column_name(shape), [shape.attributes[i] for i in placed.attributes]
+    values = [key_texts(key) if key.kind == "boolean" else list(key.values) for key in keys]
     columns = _columns(shape, summed)
     for at in np.ndindex(next(iter(summed.values())).values.shape):
         row: Row = {called: area.name} | {key.column: None for key in shape.attributes}
@@ -117,7 +119,7 @@ def _columns(shape: Shape, summed: Mapping[str, AreaSum]) -> dict[str, Floats]:
     return {name: cells for one in declared for name, cells in shown[one.name].items()}
 
 
-def _called(shape: Shape) -> str:
+def _area_column_name(shape: Shape) -> str:
     """Return the name of the column of areas, which is no other's, whatever letters' case."""
     columns = [column.name for column in shape.placed[0].table.query.columns]
     published = [f"{name}{ending}" for name in columns for ending in ("", "_se", "_moe")]
@@ -164,7 +166,7 @@ def _family(folder: Path, query: str | None) -> tuple[Family, Consistent]:
 
 def _check_files(report: Report, record: dict[str, Any], family: Family) -> None:
     """Raise DP-VERIFY-004 for a file of the family that is another one than was published."""
-    of_family = {formats.file_of(name) for name in family.published}
+    of_family = {formats.file_of(name) for name in family.published_names}
     for file in record["files"]:
         if file["name"] not in of_family:
             continue
@@ -175,5 +177,5 @@ def _check_files(report: Report, record: dict[str, Any], family: Family) -> None
             except OSError:
                 same = False
             if not same:
-                report.found("DP-VERIFY-004", name=name)
+                report.add_finding("DP-VERIFY-004", name=name)
                 raise report.findings[0]

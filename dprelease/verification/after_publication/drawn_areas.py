@@ -16,7 +16,7 @@ from dprelease.errors import Place, QueryError
 from dprelease.errors.printable import one_line
 from dprelease.numerics.lattice import Floats, Integers
 from dprelease.numerics.rounding import exact
-from dprelease.postprocess.consistent.zeros import written
+from dprelease.postprocess.consistent.zeros import key_texts
 from dprelease.query.grouping.group_keys import Key
 from dprelease.schema.mistakes.nearest import nearest
 from dprelease.system.files import TooLarge, read_file
@@ -61,7 +61,7 @@ def drawn_areas(given: object, key: Key) -> list[DrawnArea]:
     """
     name = one_line(Path(given).name) if isinstance(given, str | Path) else "areas"
     rows = _file(Path(given), name, key) if isinstance(given, str | Path) else _frame(given, key)
-    places = {value: place for place, value in enumerate(written(key))}
+    places = {value: place for place, value in enumerate(key_texts(key))}
     left: dict[int, Fraction] = {}
     found: dict[str, dict[int, Fraction]] = {}
     for row in rows:
@@ -125,12 +125,12 @@ def _file(path: Path, name: str, key: Key) -> Iterator[_Row]:
                         "DP-AREA-001", place=Place(name, line), reason="the line is too short"
                     )
                 held = [row[place].strip() for place in columns]
-                yield _named(line, name, held)
+                yield _area_row(line, name, held)
     except csv.Error:
         raise QueryError("DP-AREA-001", place=Place(name), reason="it is no CSV file") from None
 
 
-def _named(line: int | None, name: str, held: Sequence[str]) -> _Row:
+def _area_row(line: int | None, name: str, held: Sequence[str]) -> _Row:
     if not held[1]:
         raise QueryError("DP-AREA-001", place=Place(name, line), reason="an area has no name")
     return _Row(line, held[0], held[1], held[2] if len(held) > 2 else "")
@@ -161,7 +161,7 @@ def _frame(given: Any, key: Key) -> Iterator[_Row]:
         reason = "the columns are not equally long"
         raise QueryError("DP-AREA-001", place=Place("areas"), reason=reason)
     for row in zip(*columns, strict=True):
-        yield _named(None, "areas", row)
+        yield _area_row(None, "areas", row)
 
 
 def _text(value: object) -> str:

@@ -28,7 +28,7 @@ from dprelease.exports.told import told_metadata, told_records
 from dprelease.exports.written import write_formats
 from dprelease.query.local_records import resolve_records
 from dprelease.query.resolve import resolve
-from dprelease.release.folder import claimed
+from dprelease.release.folder import claim_target
 from dprelease.schema.release_parts.format_names import OF_RECORDS, in_order
 from dprelease.verification.after_publication.written_beside import beside
 from dprelease.verification.central import recorded_columns, recorded_families
@@ -67,7 +67,7 @@ def export(
     state = RunState() if state is None else state
     target = beside(folder, ENDING) if output is None else output
     _refuse_target(folder, target)
-    record, metadata = _told(folder)
+    record, metadata = _manifest_and_metadata(folder)
     if wide is not None:
         metadata = replace(metadata, wide=tuple(wide))
     ordered = in_order(names)
@@ -75,7 +75,7 @@ def export(
         _refuse_others(ordered, metadata)
     raise_all(findings(ordered, metadata, Place(), Place()))
     told = {name: part for name, part in record.items() if name not in (KEY, "digest")}
-    with claimed(target, False, state) as claim:
+    with claim_target(target, False, state) as claim:
         release = PublishedRelease(folder, told, metadata)
         written = write_formats(ordered, release, claim.folder)
         _refuse_change(folder, record)
@@ -101,7 +101,7 @@ def _refuse_target(folder: Path, target: Path) -> None:
         raise OutputError("DP-EXPORT-006", name=target.name or target)
 
 
-def _told(folder: Path) -> tuple[dict[str, Any], Metadata]:
+def _manifest_and_metadata(folder: Path) -> tuple[dict[str, Any], Metadata]:
     """Return a release's manifest, whose digests hold, and what is said of its tables."""
     record = _record(folder)
     report = Report(folder)

@@ -78,7 +78,7 @@ class Column:
             published = PublishedColumn(agreed, variances.structure.bits, files)
             yield cls(agreed, measured, variances, wanted, first, published)
 
-    def summed(
+    def sums_of_areas(
         self, tables: Sequence[Placed], drawn: Sequence[DrawnArea]
     ) -> dict[str, list[AreaSum]]:
         """Return the sums of every area in some tables of leaves, by the tables' names."""

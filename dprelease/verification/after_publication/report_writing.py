@@ -143,7 +143,7 @@ def _other_page(format_: str) -> Callable[..., bytes] | None:
     return None
 
 
-def _said(record: Mapping[str, Any], folder: Path) -> Metadata:
+def _release_metadata(record: Mapping[str, Any], folder: Path) -> Metadata:
     """Return what is said of a verified release, of whichever kind."""
     if record["format"] in (LOCAL, OF_RECORDS):
         declaration = declared_again(record, folder)
@@ -160,7 +160,7 @@ def _said(record: Mapping[str, Any], folder: Path) -> Metadata:
 
 def _metadata(record: Mapping[str, Any], folder: Path) -> Metadata:
     """Return what is said of a verified release's tables, with their numbers of rows."""
-    said = _said(record, folder)
+    said = _release_metadata(record, folder)
     rows = {file["name"]: file["rows"] for file in record["files"]}
     tables = [replace(table, rows=rows.get(table.file, table.rows)) for table in said.tables]
     return replace(said, tables=tuple(tables))

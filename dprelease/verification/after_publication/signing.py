@@ -47,7 +47,7 @@ def sign(folder: str | Path, key: SigningKey, *, overwrite: bool = False) -> Sig
     signature = key.sign(manifest, MANIFESTS)
     if not signature.holds(manifest):
         raise VerificationError("DP-VERIFY-016", by="this key", what="release", signed="manifest")
-    _write(path, signature.armored())
+    _write(path, signature.to_armor())
     return signature
 
 
@@ -72,7 +72,7 @@ def sign_audit(path: str | Path, key: SigningKey, *, overwrite: bool = False) ->
         raise VerificationError(
             "DP-VERIFY-016", by="this key", what="audit", signed="outcome of an audit"
         )
-    _write(target, signature.armored(), place)
+    _write(target, signature.to_armor(), place)
     return signature
 
 

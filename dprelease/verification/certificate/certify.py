@@ -100,7 +100,7 @@ def certify(
     with ctx.workprec(_bits_of_deltas(claims) + _bits_of_scales(events)):
         proof = _Proof(kinds_of(events))
         return Certificate(
-            tuple(proof.certified(claim, opinion) for claim in claims),
+            tuple(proof.certify_claim(claim, opinion) for claim in claims),
             tuple(_part(kind) for kind in proof.kinds),
         )
 
@@ -123,7 +123,7 @@ class _Proof:
     kinds: list[VectorKind]
     rho: Fraction | None = None
 
-    def certified(self, claim: Claim, opinion: Opinion | None) -> CertifiedClaim:
+    def certify_claim(self, claim: Claim, opinion: Opinion | None) -> CertifiedClaim:
         """Return what is proved of a claim."""
         best = _first_within(self._bounds(claim), claim.claimed)
         verdict, rests = self._verdict(claim, best)
@@ -186,7 +186,7 @@ def _part(kind: VectorKind) -> CertifiedPart:
     )
     meets = "; where parts of a change meet, " + MEETING if kind.meets else ""
     return CertifiedPart(
-        f"{kind.law.name} ({shown})", kind.columns, kind.touched, kind.losses.theorem + meets
+        f"{kind.law.name} ({shown})", kind.columns, kind.cells_of_unit, kind.losses.theorem + meets
     )
 
 

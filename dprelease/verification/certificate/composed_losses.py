@@ -76,7 +76,7 @@ class LossGrids:
     def __init__(self, kinds: Sequence[VectorKind], delta: Fraction, effort: Effort) -> None:
         self.kinds = kinds
         self.delta = delta
-        self.cells = sum(kind.touched for kind in kinds)
+        self.cells = sum(kind.cells_of_unit for kind in kinds)
         self.bits = _bits(1 / delta) + _bits(Fraction(self.cells)) + UNIT_BITS
         self.effort = effort
         least = float(delta) / self.cells / 2.0**effort.raised or LEAST_FLOAT
@@ -113,7 +113,9 @@ class LossGrids:
         variance of a cell's loss. Where a kind has a loss that much of its mass has, the grid meets
         it.
         """
-        squares = [(_mean_square(self._alternatives(k, rough)) * k.touched, k) for k in self.kinds]
+        squares = [
+            (_mean_square(self._alternatives(k, rough)) * k.cells_of_unit, k) for k in self.kinds
+        ]
         total = sum(square for square, _ in squares)
         fine = math.sqrt(total / self.cells) / self.effort.parts or 1e-3
         width = Fraction(fine / self.effort.grid)
@@ -167,11 +169,11 @@ def composed_losses(kinds: Sequence[VectorKind], delta: Fraction, effort: Effort
     grids = LossGrids(kinds, delta, effort)
     allowance = int(delta * 2**grids.bits / (grids.cells * 2 ** (effort.raised + 2)))
     composer = Composer(allowance, effort.longest)
-    laws = [_composed(kind, grids, composer) for kind in kinds]
+    laws = [_compose_kind(kind, grids, composer) for kind in kinds]
     return ComposedLosses(composer.every(laws), grids.cells * grids.slack)
 
 
-def _composed(kind: VectorKind, grids: LossGrids, composer: Composer) -> LossMasses:
+def _compose_kind(kind: VectorKind, grids: LossGrids, composer: Composer) -> LossMasses:
     """Return the composition of all parts of all vectors of one kind."""
     if kind.meets:
         whole = grids.on_grid(bit(_largest_of_one(kind)))
@@ -205,7 +207,7 @@ def _power(law: LossMasses, times: int) -> LossMasses:
     """Return the composition of a few copies, on the same grid."""
     product = law
     for _ in range(times - 1):
-        product = product.composed(law)
+        product = product.compose(law)
     return product
 
 

@@ -85,7 +85,7 @@ def epsilon_bounds(
     if close is not None and close.others:
         yield from _beside_normals(close, delta, aim)
     if not curves:
-        yield from _composed(kinds, delta, aim)
+        yield from _composition_bounds(kinds, delta, aim)
 
 
 def _by_normals(normals: NormalVectors, delta: Fraction) -> Iterator[Bound]:
@@ -99,7 +99,7 @@ def _by_normals(normals: NormalVectors, delta: Fraction) -> Iterator[Bound]:
 def _beside_normals(normals: NormalVectors, delta: Fraction, aim: Fraction) -> Iterator[Bound]:
     """Yield bounds where all normal vectors are composed as one, and what smooths them is added."""
     smooth = normals.smoothing
-    for bound in _composed(normals.every, delta / smooth.raised, aim - smooth.slack):
+    for bound in _composition_bounds(normals.every, delta / smooth.raised, aim - smooth.slack):
         near = None if bound.delta is None else bound.delta * smooth.raised
         yield Bound(bound.at_most + smooth.slack, f"{COMPOSED}; {JOINED}", near)
 
@@ -122,7 +122,7 @@ def _by_curves(
     for part in PARTS if others else ():
         of_few = concentrated_epsilon(alone, delta * part)
         if of_few is not None:
-            for bound in _composed(others, delta * (1 - part), aim - of_few):
+            for bound in _composition_bounds(others, delta * (1 - part), aim - of_few):
                 yield Bound(bound.at_most + of_few, f"{DIVERGENCES}: {APART}")
 
 
@@ -137,7 +137,9 @@ def _is_vain(found: Fraction, aim: Fraction, effort: Effort) -> bool:
     return found * Fraction(1 - effort.gains) > aim
 
 
-def _composed(kinds: Sequence[VectorKind], delta: Fraction, aim: Fraction) -> Iterator[Bound]:
+def _composition_bounds(
+    kinds: Sequence[VectorKind], delta: Fraction, aim: Fraction
+) -> Iterator[Bound]:
     for effort in efforts(len(kinds)):
         try:
             with ctx.workprec(64):  # every step asks for the bits that it takes

@@ -42,7 +42,7 @@ class VectorKind:
         return self.sensitivity.meeting > 1
 
     @property
-    def touched(self) -> int:
+    def cells_of_unit(self) -> int:
         """Return how many cells of all vectors one unit can touch."""
         most = max(move.cells for move in self.sensitivity.moves)
         return self.vectors * self.sensitivity.slots * most
@@ -50,7 +50,7 @@ class VectorKind:
     @property
     def largest(self) -> Fraction | None:
         """Return a bound of the loss of all vectors together; None if none is known."""
-        return self._summed(self.losses.largest, 1)
+        return self._worst_sum(self.losses.largest, 1)
 
     @property
     def largest_of_one(self) -> Fraction | None:
@@ -61,11 +61,13 @@ class VectorKind:
     @property
     def mu_squared(self) -> Fraction | None:
         """Return the square of mu of all vectors together, if their losses are at most normal."""
-        return self._summed(self.losses.mu_squared, self.sensitivity.meeting)
+        return self._worst_sum(self.losses.mu_squared, self.sensitivity.meeting)
 
     def by_squares(self, variance: Fraction) -> Fraction | None:
         """Return that of normal noise of a variance in the place of theirs."""
-        return self._summed(lambda shift: Fraction(shift**2) / variance, self.sensitivity.meeting)
+        return self._worst_sum(
+            lambda shift: Fraction(shift**2) / variance, self.sensitivity.meeting
+        )
 
     @property
     def rho(self) -> Fraction | None:
@@ -75,10 +77,10 @@ class VectorKind:
         and Steinke 2016, arXiv 1605.02065v1, Proposition 1.4).
         """
         if not self.meets:
-            known = self._summed(self.losses.rho, 1)
-            return known if known is not None else self._summed(self._half_square, 1)
+            known = self._worst_sum(self.losses.rho, 1)
+            return known if known is not None else self._worst_sum(self._half_square, 1)
         if self.losses.by_squares:
-            return self._summed(self.losses.rho, self.sensitivity.meeting)
+            return self._worst_sum(self.losses.rho, self.sensitivity.meeting)
         largest = self.largest_of_one
         return None if largest is None else self.vectors * largest**2 / 2
 
@@ -86,13 +88,13 @@ class VectorKind:
     def by_moments(self) -> bool:
         """Return whether D_a / a is bounded by moments of losses, and not in closed form."""
         known = self.losses.moments is not None or self.largest is not None
-        return known and not self.meets and self._summed(self.losses.rho, 1) is None
+        return known and not self.meets and self._worst_sum(self.losses.rho, 1) is None
 
     def _half_square(self, shift: int) -> Fraction | None:
         largest = self.losses.largest(shift)
         return None if largest is None else largest**2 / 2
 
-    def _summed(self, known: Callable[[int], Fraction | None], times: int) -> Fraction | None:
+    def _worst_sum(self, known: Callable[[int], Fraction | None], times: int) -> Fraction | None:
         """Return what the worst moves of all parts add up to."""
         worst = Fraction(0)
         for move in self.sensitivity.moves:

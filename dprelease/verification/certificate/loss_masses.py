@@ -36,7 +36,7 @@ class LossMasses:
         """Return the sum of all masses: 2**bits, and what rounding up has added."""
         return int(sum(self.masses)) + self.infinite
 
-    def composed(self, other: LossMasses) -> LossMasses:
+    def compose(self, other: LossMasses) -> LossMasses:
         """Return the law of the sum of two independent losses on the same grid."""
         product = fmpz_poly(list(self.masses)) * fmpz_poly(list(other.masses))
         infinite = self.total * other.total - int(sum(self.masses)) * int(sum(other.masses))
@@ -65,7 +65,7 @@ class LossMasses:
             kept[i + 1] += -(-int(mass) * up >> self.bits)
         return replace(self, width=2 * self.width, first=first // 2, masses=kept)
 
-    def trimmed(self, allowance: int) -> LossMasses:
+    def trim(self, allowance: int) -> LossMasses:
         """Return a law that dominates this one, with ends of at most `allowance` units raised.
 
         The far end to infinity, the near end to the first loss that is kept.
@@ -172,11 +172,11 @@ class Composer:
             one = one.coarser()
         while other.width < one.width:
             other = other.coarser()
-        return self.short(one.composed(other))
+        return self.short(one.compose(other))
 
     def short(self, law: LossMasses) -> LossMasses:
         """Return a law that dominates this one, and is not too long."""
-        law = law.trimmed(self.allowance)
+        law = law.trim(self.allowance)
         while len(law.masses) > self.longest:
             law = law.coarser()
         return law

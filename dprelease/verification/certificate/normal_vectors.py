@@ -48,7 +48,7 @@ def normal_vectors(kinds: Sequence[VectorKind], least: int) -> NormalVectors | N
     `least`: how wide, in variances of what smooths. Where parts of a change meet, `ANY` is.
     """
     on_integers = [kind for kind in kinds if kind.losses.variance is not None]
-    smooth = smoothing(sum(kind.touched for kind in on_integers))
+    smooth = smoothing(sum(kind.cells_of_unit for kind in on_integers))
     total, found, others = Fraction(0), [], []
     for kind in kinds:
         mu_squared = kind.mu_squared

@@ -183,7 +183,7 @@ def _gaussian(law: Any) -> ProvenLosses:
     return _falling(law, mu_squared=_squared_over(variance), rho=_squared_over(2 * variance))
 
 
-def _truncated(law: Any) -> ProvenLosses:
+def _truncated_laplace(law: Any) -> ProvenLosses:
     """Of truncated Laplace noise: losses beyond shift / scale are infinite."""
     return _falling(law, usual=_over(Fraction(law.scale)))
 
@@ -308,10 +308,10 @@ def _randomized_response(law: Any) -> ProvenLosses:
             ]
         ]
 
-    def known(_shift: int) -> Fraction:
+    def loss_bound(_shift: int) -> Fraction:
         return epsilon
 
-    return ProvenLosses(cells, TOLD, known, known)
+    return ProvenLosses(cells, TOLD, loss_bound, loss_bound)
 
 
 def _of_choice(law: Any) -> ProvenLosses:
@@ -355,5 +355,5 @@ KNOWN: dict[str, Callable[[Any], ProvenLosses]] = {
     "randomized_response": _randomized_response,
     "staircase": _staircase,
     "symmetric_alpha_stable": _stable,
-    "truncated_laplace": _truncated,
+    "truncated_laplace": _truncated_laplace,
 }

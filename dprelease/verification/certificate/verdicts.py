@@ -63,7 +63,7 @@ class CertifiedClaim:
         return {
             "counted": self.claim.counted,
             "delta": None if self.claim.counted == "rho" else float(self.claim.delta),
-            "claimed": _rounded(self.claim.claimed),
+            "claimed": _round_up_or_none(self.claim.claimed),
             "at_least": self.at_least,
             "at_most": self.at_most,
             "delta_at_most": self.delta_at_most,
@@ -102,14 +102,14 @@ class Certificate:
     """What else the release claims, of which nothing is said here."""
 
     @property
-    def proved(self) -> bool:
+    def is_proved(self) -> bool:
         """Return whether all claims are proved, and rest on nothing else."""
         return not self.beside and all(c.verdict is Verdict.PROVED for c in self.claims)
 
     def to_json(self) -> dict[str, Any]:
         """Return the certificate as JSON values."""
         return {
-            "proved": self.proved,
+            "proved": self.is_proved,
             "claims": [claim.to_json() for claim in self.claims],
             "parts": [part.to_json() for part in self.parts],
             "beside": list(self.beside),
@@ -118,10 +118,10 @@ class Certificate:
 
 def rounded_price(price: Fraction | None) -> float | None:
     """Return a float that is no less; None for nothing, or more than any float."""
-    return None if price is None else _rounded(price)
+    return None if price is None else _round_up_or_none(price)
 
 
-def _rounded(price: Fraction) -> float | None:
+def _round_up_or_none(price: Fraction) -> float | None:
     try:
         found = round_up(price)
     except OverflowError:

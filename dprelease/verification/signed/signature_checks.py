@@ -52,7 +52,7 @@ def check_signed(report: Report, signed: Signed, trusted: Trusted | None) -> Non
         report.notes += [UNCHECKED.format(name=signed.name)] * is_there
         return
     if not is_there:
-        report.found("DP-VERIFY-014", what=report.what, name=signed.name)
+        report.add_finding("DP-VERIFY-014", what=report.what, name=signed.name)
         return
     signature = _read(report, path)
     if signature is not None:
@@ -66,7 +66,7 @@ def signers_of_ledger(path: Path, record: dict[str, Any]) -> Trusted | None:
     """
     from dprelease.ledger.ledger import Ledger
     from dprelease.ledger.periods import moment_of
-    from dprelease.ledger.signed_entries import listed
+    from dprelease.ledger.signed_entries import signers_of_entry
     from dprelease.ledger.steps import RESERVE, SIGNERS
 
     name = (record.get("ledger") or {}).get("reservation")
@@ -74,7 +74,7 @@ def signers_of_ledger(path: Path, record: dict[str, Any]) -> Trusted | None:
     with suppress(LedgerError, SignatureError, ValueError):
         for entry in Ledger(path).history():
             if entry.kind == SIGNERS:
-                signers = listed(entry)
+                signers = signers_of_entry(entry)
             elif entry.kind == RESERVE and entry.body["id"] == name and signers is not None:
                 return Trusted(signers, moment_of(str(entry.body["time"])))
     return None
@@ -83,12 +83,12 @@ def signers_of_ledger(path: Path, record: dict[str, Any]) -> Trusted | None:
 def _read(report: Report, path: Path) -> Signature | None:
     problem = ""
     try:
-        return Signature.parsed(read_file(path, MOST_BYTES))
+        return Signature.from_armor(read_file(path, MOST_BYTES))
     except OSError as refused:
         problem = reason_of(refused)
     except ValueError as refused:
         problem = str(refused)
-    report.found("DP-VERIFY-015", what=report.what, problem=problem)
+    report.add_finding("DP-VERIFY-015", what=report.what, problem=problem)
     return None
 
 
@@ -97,17 +97,17 @@ def _judge(report: Report, signature: Signature, signed: Signed, trusted: Truste
     if signature.namespace != signed.namespace:
         other = signature.namespace[:60]
         problem = f"it was made for the namespace {other}, not {signed.namespace}"
-        report.found("DP-VERIFY-018", by=key, problem=problem)
+        report.add_finding("DP-VERIFY-018", by=key, problem=problem)
         return
     if not signature.holds(signed.message):
-        report.found("DP-VERIFY-016", by=key, what=report.what, signed=signed.what)
+        report.add_finding("DP-VERIFY-016", by=key, what=report.what, signed=signed.what)
         return
     at = trusted.at or datetime.now(UTC)
     verdict = trusted.signers.judge(signature.public, signed.namespace, at)
     if not verdict.known:
-        report.found("DP-VERIFY-017", by=key, what=report.what)
-    elif not verdict.allowed:
-        report.found("DP-VERIFY-018", by=key, problem=verdict.refusal)
+        report.add_finding("DP-VERIFY-017", by=key, what=report.what)
+    elif not verdict.is_accepted:
+        report.add_finding("DP-VERIFY-018", by=key, problem=verdict.refusal)
     else:
         report.signature = {"key": key, "principals": verdict.principals}
         report.checked.append(f"the {signed.what} is signed by {verdict.principals} ({key})")

@@ -39,7 +39,7 @@ def verify_audit(path: Path, signers: str | Path | None = None) -> Report:
     except ValueError as refused:
         problem = str(refused)
     if problem:
-        report.found("DP-AUDIT-009", name=path.name, problem=problem)
+        report.add_finding("DP-AUDIT-009", name=path.name, problem=problem)
     else:
         told = amount(len(audit.sensitivities), "measurement", "measurements")
         held = "all held" if audit.holds else "not all held"

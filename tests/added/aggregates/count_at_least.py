@@ -39,7 +39,7 @@ def _at_least(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts
     lattice = columns.lattice(declared)
     if lattice is None:
         return None
-    _, asked = declared.spec.declared
+    _, asked = declared.spec.aggregate_and_options
     least = -(-asked.value // lattice.step)
     count = CountAtLeast(declared.column, lattice.lower, lattice.upper, lattice.step, int(least))
     return ColumnParts(MEASURED, [("", count)])

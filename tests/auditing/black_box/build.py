@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from dprelease.auditing.black_box.asked_of_noise import NUMBERS, Claim, asked
+from dprelease.auditing.black_box.asked_of_noise import NUMBERS, Claim, make_question
 from dprelease.auditing.black_box.drawn_answers import Bits, NoisedCells, Source
-from dprelease.auditing.black_box.proven_bounds import Group, Shown, shown
+from dprelease.auditing.black_box.proven_bounds import Group, Shown, prove_bounds
 from dprelease.numerics.entropy import BitSource
 from dprelease.planning.plan import PlannedColumn, make_plan
 from dprelease.privacy.unit import Neighbours
@@ -76,10 +76,10 @@ def told(
     epsilon: float | None = None,
 ) -> list[Shown]:
     """Return what all of a source's numbers show beside what is claimed of these columns."""
-    claim = Claim.of([column.priced for column in columns], Fraction(delta), epsilon)
-    question = asked(source.features, None, claim, ("q", "n", "law"), style)
+    claim = Claim.of([column.accounting_input for column in columns], Fraction(delta), epsilon)
+    question = make_question(source.features, None, claim, ("q", "n", "law"), style)
     assert question is not None
-    return list(shown([Group(source, (question,), draws)], FAR, streams(key)))
+    return list(prove_bounds([Group(source, (question,), draws)], FAR, streams(key)))
 
 
 def cells(

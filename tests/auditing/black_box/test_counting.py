@@ -13,7 +13,7 @@ import pytest
 from dprelease.auditing.black_box import proven_bounds
 from dprelease.auditing.black_box.asked_of_noise import Claim, Question
 from dprelease.auditing.black_box.drawn_answers import Feature
-from dprelease.auditing.black_box.proven_bounds import MISS, Group, shown
+from dprelease.auditing.black_box.proven_bounds import MISS, Group, prove_bounds
 from dprelease.auditing.black_box.trained_scores import Single, additive, linear
 from dprelease.auditing.black_box.tried_events import View, hopefuls
 from dprelease.numerics.entropy import BitSource
@@ -56,9 +56,9 @@ def no_pilot(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_chose_an_event_does_not_count_for_it() -> None:
     """By the quarter that chooses the tables could not be farther apart; afterwards they are equal."""
     apart, turned = Turning(10**9), Turning(2000)
-    (one, *_) = shown([Group(apart, (question(),), 8000)], math.inf, streams("a"))
+    (one, *_) = prove_bounds([Group(apart, (question(),), 8000)], math.inf, streams("a"))
     assert one.epsilon > 3
-    found = list(shown([Group(turned, (question(),), 8000)], math.inf, streams("a")))
+    found = list(prove_bounds([Group(turned, (question(),), 8000)], math.inf, streams("a")))
     assert turned.drawn == [8000, 8000]
     assert all(one.epsilon == 0.0 for one in found)
     assert all((one.draws, one.tested) == (8000, 6000) for one in found)
@@ -89,7 +89,7 @@ def test_all_limits_share_one_miss(monkeypatch: pytest.MonkeyPatch) -> None:
         Group(Turning(10**9), (question(), question("1e-9")), 2000),
         Group(Turning(10**9), (question("1e-5"),), 2000),
     ]
-    found = list(shown(groups, math.inf, streams("b")))
+    found = list(prove_bounds(groups, math.inf, streams("b")))
     assert {one.question for one in found} == {q for group in groups for q in group.questions}
     (each,) = misses
     assert sum(events) == 12

@@ -101,7 +101,7 @@ def test_noise_that_depends_on_the_data_is_found(monkeypatch: pytest.MonkeyPatch
             + np.where(tables[:, 1:2] > 0, drawn.reshape(-1, 4) // 2, drawn.reshape(-1, 4)).ravel()
         )
 
-    monkeypatch.setattr(noised_vectors, "_noised", noised)
+    monkeypatch.setattr(noised_vectors, "_add_noise", noised)
     monkeypatch.setattr(noised_vectors, "CHUNK", 4 * DRAWS)
     column, source = vector()
     assert broken(told(source, [column], "0", DRAWS, "depends"))

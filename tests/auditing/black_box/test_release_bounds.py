@@ -142,7 +142,7 @@ def put(folder: Path, release: str, unit: str = UNIT) -> Put:
     if stage.records:
         rows, others = ONE[:1], OTHERS["replace"][:1]
     pair = Pair("a unit", {"people": table(rows)}, {"people": table(others)}, "people")
-    return Put(stage, {(c.query.name, c.measurement.name): pair for c in stage.plan.noised})
+    return Put(stage, {(c.query.name, c.measurement.name): pair for c in stage.plan.noisy_columns})
 
 
 @pytest.fixture(autouse=True)
@@ -186,13 +186,13 @@ def test_what_the_time_does_not_reach_is_named(
     release = put(tmp_path, TABLES)
     clock = mock.Mock(wraps=time, monotonic=mock.Mock(return_value=0.0 if reached else 10.0))
     monkeypatch.setattr(proven_bounds, "time", clock)
-    draw = proven_bounds._Trial.shown
+    draw = proven_bounds._Trial.epsilon_bounds
 
     def late(trial: Any, *more: Any) -> Iterator[Any]:
         yield from draw(trial, *more)
         clock.monotonic.return_value = 10.0
 
-    monkeypatch.setattr(proven_bounds._Trial, "shown", late)
+    monkeypatch.setattr(proven_bounds._Trial, "epsilon_bounds", late)
     found, left, _ = lower_bounds(release.stage, release.worst, 5.0, bits=streams("late"))
     told = {(one.query, one.column, one.mechanism) for one in found}
     untried = [(one.query, one.column, one.mechanism) for one in left]
@@ -216,13 +216,17 @@ def test_columns_with_too_little_noise_are_named(tmp_path: Path) -> None:
 
 def released_by(promised: Put, drawn: Put) -> list[Bounded]:
     """Return the bounds of a release whose answers are drawn by another plan."""
-    claims = {(c.query.name, c.measurement.name): c.priced for c in promised.stage.plan.columns}
-    kept = PlannedColumn.priced
+    claims = {
+        (c.query.name, c.measurement.name): c.accounting_input for c in promised.stage.plan.columns
+    }
+    kept = PlannedColumn.accounting_input
     try:
-        PlannedColumn.priced = property(lambda c: claims[c.query.name, c.measurement.name])  # type: ignore[assignment, method-assign]
+        PlannedColumn.accounting_input = property(
+            lambda c: claims[c.query.name, c.measurement.name]
+        )  # type: ignore[assignment, method-assign]
         return drawn.bounds("drawn")
     finally:
-        PlannedColumn.priced = kept  # type: ignore[method-assign]
+        PlannedColumn.accounting_input = kept  # type: ignore[method-assign]
 
 
 def test_units_that_give_way_to_others(tmp_path: Path) -> None:
@@ -248,11 +252,11 @@ def test_tables_that_differ_in_an_invariant_are_not_asked(tmp_path: Path) -> Non
     for other in (inside, elsewhere):
         sides = [{"people": pa.Table.from_pylist([one, *crowd])} for one in (person, other)]
         pair = Pair("a person", sides[0], sides[1], "people")
-        worst = {(c.query.name, c.measurement.name): pair for c in stage.plan.noised}
+        worst = {(c.query.name, c.measurement.name): pair for c in stage.plan.noisy_columns}
         found.append(Put(stage, worst).outcome("invariants"))
     (bounds, left), (none, untried) = found
     assert all(one.holds for one in bounds)
-    noised = {(c.query.name, c.measurement.name) for c in stage.plan.noised}
+    noised = {(c.query.name, c.measurement.name) for c in stage.plan.noisy_columns}
     assert noised == names(bounds) - {("", "")} | names(left)  # nothing passes in silence
     assert names(bounds)
     assert (none, names(untried)) == ([], noised)

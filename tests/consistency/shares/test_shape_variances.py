@@ -151,7 +151,7 @@ def test_planted_faults_are_found(fault, monkeypatch):
 def test_an_averaged_shape_has_the_same_areas_and_nearly_the_same_means(parts):
     shape = Shape.of_tree(skewed_tree(np.random.default_rng(0), [1, 20, 300, 4000, 30000]))
     kinds = [np.zeros(count, np.int64) for count in shape.counts]
-    small = shape.averaged(kinds, parts)
+    small = shape.merge_siblings(kinds, parts)
     assert small.size <= sum(parts**level for level in range(5))
     for level in range(5):
         assert small.weights[level].sum() == pytest.approx(shape.weights[level].sum())
@@ -167,7 +167,7 @@ def test_an_averaged_shape_has_the_same_areas_and_nearly_the_same_means(parts):
 def test_areas_of_different_kinds_stay_apart():
     shape = Shape.of_tree(skewed_tree(np.random.default_rng(1), [1, 6, 40, 200]))
     kinds = [np.arange(count) % 2 for count in shape.counts]
-    small = shape.averaged(kinds, 1)
+    small = shape.merge_siblings(kinds, 1)
     assert small.counts[1] == 2
     assert small.counts[2] == 4
 

@@ -179,8 +179,10 @@ def test_the_mean_cell_of_a_cube():
     aim = optimum.Aim(weights)
     equal = np.full(8, 1 / 8)
     roots = np.sqrt([cells(design.sizes, table) for _level, table in design.items])
-    assert optimum.judged(design, aim, equal).total == pytest.approx(4.33, abs=0.005)
-    assert optimum.judged(design, aim, roots / roots.sum()).total == pytest.approx(2.42, abs=0.005)
+    assert optimum.evaluate_shares(design, aim, equal).total == pytest.approx(4.33, abs=0.005)
+    assert optimum.evaluate_shares(design, aim, roots / roots.sum()).total == pytest.approx(
+        2.42, abs=0.005
+    )
     found = least_mean(design, weights)
     assert found.value == pytest.approx(2.31, abs=0.005)
     assert found.value == pytest.approx(residual_optimum((6, 2, 18), weights), rel=CLOSE)
@@ -384,7 +386,7 @@ def large(counts):
 
 def test_a_large_tree_is_averaged_and_judged_whole():
     design = large([1, 10, 90, 360, 6000])
-    assert optimum.averaged(design).size < design.shape.size / 2
+    assert optimum.simplify_shape(design).size < design.shape.size / 2
     limits = {at: (1 + at[0]) * 2.0 ** len(at[1]) for at in design.items}
     for found in (
         least_mean(design, cell_weights(design, design.items)),

@@ -18,7 +18,7 @@ from dprelease.cli import app
 from dprelease.cli.shown.certificate_shown import certificate_words
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
-from dprelease.planning.calibration import priced
+from dprelease.planning.calibration import make_accounting_input
 from dprelease.planning.guarantees import guarantee_of
 from dprelease.privacy.event import Event
 from dprelease.privacy.unit import Move, Sensitivity
@@ -52,7 +52,7 @@ Claimed = tuple[list[Event], dict[str, Any]]
 
 def claimed(laws: Sequence[Mechanism], unit: Sensitivity, budget: str) -> Claimed | None:
     """Return events with what the planner says of them; None where it says nothing."""
-    vectors = [priced(law, unit) for law in laws]
+    vectors = [make_accounting_input(law, unit) for law in laws]
     guarantee = guarantee_of(vectors, BUDGETS[budget])
     prices = (guarantee.epsilon, guarantee.rho or 0.0)
     if not all(math.isfinite(price) and price < 60 for price in prices):
@@ -141,11 +141,13 @@ def test_mixed_kinds_and_choices_together() -> None:
     events, guarantee = claimed(laws, unit, "approximate") or ([], {})
     keys = registry.randomizer("partition_selection").of(scale=20.0, delta=1e-8)
     one = Sensitivity(2, (Move(1, 1),))
-    vectors = [priced(law, unit) for law in laws] + [priced(keys, one)]
+    vectors = [make_accounting_input(law, unit) for law in laws] + [
+        make_accounting_input(keys, one)
+    ]
     events.append(Event("q", "keys", keys.name, keys.parameters, one))
     guarantee = guarantee_of(vectors, BUDGETS["approximate"]).to_json()
     certificate = proof((events, guarantee))
-    assert certificate.proved, certificate
+    assert certificate.is_proved, certificate
     assert json.loads(json.dumps(certificate.to_json()))["proved"]
     assert "discrete_gaussian" in certificate_words(certificate)
 
@@ -154,14 +156,14 @@ def test_divergences_beside_losses() -> None:
     """Discrete Gaussian noise whose parts meet, and other noise: by a part of delta."""
     meeting, apart = UNITS["meeting"], UNITS["few cells"]
     few, many = law_of("discrete_gaussian", 4000.0), law_of("discrete_laplace", 60.0)
-    vectors = [priced(few, meeting), priced(many, apart)]
+    vectors = [make_accounting_input(few, meeting), make_accounting_input(many, apart)]
     events = [
         Event("q", "few", few.name, few.parameters, meeting),
         Event("q", "many", many.name, many.parameters, apart),
     ]
     guarantee = guarantee_of(vectors, BUDGETS["approximate"]).to_json()
     certificate = proof((events, guarantee))
-    assert certificate.proved, certificate
+    assert certificate.is_proved, certificate
     assert "at a part of delta" in certificate.claims[0].by
     low = replace(claims_of(guarantee)[0], claimed=Fraction(guarantee["epsilon"]) * Fraction(9, 10))
     assert certify(events, [low]).claims[0].verdict is Verdict.REFUSED
@@ -181,7 +183,7 @@ def test_what_nothing_is_proved_of_is_open() -> None:
         assert {c.verdict for c in certify([event], claims).claims} == {Verdict.OPEN}
     finally:
         KNOWN["discrete_laplace"] = kept
-    assert certify([], claims).proved  # where nothing was noised, nothing is lost
+    assert certify([], claims).is_proved  # where nothing was noised, nothing is lost
 
 
 @pytest.fixture(scope="module")
@@ -193,7 +195,7 @@ def test_a_release_is_certified(paid: Path) -> None:
     report = verify(paid, certify=True)
     assert report.ok
     assert report.certificate is not None
-    assert report.certificate.proved
+    assert report.certificate.is_proved
     (claim,) = report.to_json()["certificate"]["claims"]
     assert 0.99 * claim["claimed"] <= claim["at_least"] <= claim["at_most"] <= claim["claimed"]
     assert verify(paid).to_json()["certificate"] is None
@@ -319,5 +321,5 @@ def test_a_thousand_slots_take_less_than_a_minute(name: str, least: float, kinds
     scales = [least * (1 + i / kinds) for i in range(kinds)]
     found = claimed_of(name, scales, 1000 // kinds)
     start = time.process_time()
-    assert proof(found).proved
+    assert proof(found).is_proved
     assert time.process_time() - start < 60

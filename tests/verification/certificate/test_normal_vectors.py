@@ -146,7 +146,7 @@ def test_normal_losses_on_a_grid(mu: Fraction) -> None:
         found = normal_vectors([kind], ANY)
         assert found is not None
         (one,) = found.every
-        assert one.touched == 1
+        assert one.cells_of_unit == 1
         object.__setattr__(one, "losses", normal_losses(mu**2))
         proved = composed_losses([one], delta, EFFORTS[0]).epsilon_at(delta)
         exact = normal_epsilon(mu**2, delta)

@@ -34,12 +34,12 @@ class Seal:
         name, key = bits.words(2).tobytes().hex(), bits.words(KEY_WORDS).tobytes()
         return cls(name, key)
 
-    def closed(self, block: int, content: bytes) -> bytes:
+    def encrypt_block(self, block: int, content: bytes) -> bytes:
         """Return the content of a block, sealed; anew at every call."""
         nonce = Entropy().words(2).tobytes()[:NONCE]
         return nonce + AESGCM(self.key).encrypt(nonce, content, self._bound(block))
 
-    def opened(self, block: int, sealed: bytes) -> bytes:
+    def decrypt_block(self, block: int, sealed: bytes) -> bytes:
         """Return the content of a block.
 
         Raises

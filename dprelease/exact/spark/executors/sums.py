@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from dprelease.exact.arrow_numbers import array_of, numbers_of
-from dprelease.exact.spark.executors.task_rows import Link, packed, unpacked
+from dprelease.exact.spark.executors.task_rows import Link, from_ipc_bytes, to_ipc_bytes
 from dprelease.numerics.lattice import LIMIT
 
 SUMS = "number int, place int, content binary"
@@ -72,13 +72,13 @@ class Adding:
         """Return the sums of all parts; there has to be one."""
         return self._held[0] if len(self._held) == 1 else added_up(self._link, self._held)
 
-    def sent(self, number: int, block: int | None) -> Iterator[pa.RecordBatch]:
-        """Yield the sums of a table, if there was a part; see `sent`."""
+    def result_rows(self, number: int, block: int | None) -> Iterator[pa.RecordBatch]:
+        """Yield the sums of a table, if there was a part; see `result_rows`."""
         if self._held:
-            yield from sent(number, self.table(), block)
+            yield from rows_of_sums(number, self.table(), block)
 
 
-def sent(number: int, table: pa.Table, block: int | None) -> Iterator[pa.RecordBatch]:
+def rows_of_sums(number: int, table: pa.Table, block: int | None) -> Iterator[pa.RecordBatch]:
     """Yield rows of `SUMS`; one for all cells, or one for each block of so many."""
     if block is None:
         yield row_of(number, number, table)
@@ -96,7 +96,7 @@ def row_of(number: int, place: int, table: pa.Table) -> pa.RecordBatch:
     columns = [
         pa.array([number], pa.int32()),
         pa.array([place], pa.int32()),
-        pa.array([packed(table)], pa.binary()),
+        pa.array([to_ipc_bytes(table)], pa.binary()),
     ]
     return pa.RecordBatch.from_arrays(columns, names=["number", "place", "content"])
 
@@ -108,5 +108,5 @@ def by_table(sums: Iterable[pa.RecordBatch]) -> dict[int, list[pa.Table]]:
         numbers = numbers_of(batch.column("number")).tolist()
         for number, content in zip(numbers, batch.column("content"), strict=True):
             if len(content.as_buffer()):
-                found.setdefault(number, []).append(unpacked(content.as_buffer()))
+                found.setdefault(number, []).append(from_ipc_bytes(content.as_buffer()))
     return found

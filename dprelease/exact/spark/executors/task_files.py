@@ -45,7 +45,7 @@ class ParquetRows:
         for place in _places(batches):
             selects = [self._select(link, piece) for piece in self.pieces[place]]
             rows = " UNION ALL ".join(selects)
-            yield from _viewed(rows, self.physical, link, relation)
+            yield from _temporary_view(rows, self.physical, link, relation)
 
     def _select(self, link: Link, piece: Range) -> str:
         """Return the rows of a range, with the types that the columns have in all files."""
@@ -99,7 +99,7 @@ class TextRows:
             file = plain
         try:
             rows = f"SELECT {columns_of(self.physical)} FROM {self.reader.relation([file])}"
-            yield from _viewed(rows, self.physical, link, relation)
+            yield from _temporary_view(rows, self.physical, link, relation)
         finally:
             if copied:
                 file.unlink()
@@ -110,7 +110,9 @@ def _places(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
         yield from batch.column(0).to_pylist()
 
 
-def _viewed(rows: str, physical: Mapping[str, str], link: Link, relation: str) -> Iterator[None]:
+def _temporary_view(
+    rows: str, physical: Mapping[str, str], link: Link, relation: str
+) -> Iterator[None]:
     """Let a relation be the rows of a SELECT, for one turn."""
     link.execute(f"CREATE TEMP VIEW {relation} AS {rows}")
     check(physical, link, relation)

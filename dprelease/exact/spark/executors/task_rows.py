@@ -69,12 +69,12 @@ class SparkRows:
         self, batches: Iterable[pa.RecordBatch], link: Link, folder: Path, relation: str
     ) -> Iterator[None]:
         """See `Rows`."""
-        for table in _gathered(batches):
+        for table in _tables_from_batches(batches):
             if self.physical:
-                table = self._restored(table.rename_columns(list(self.physical)))
-            yield from registered(table, self.physical, link, relation)
+                table = self._restore_types(table.rename_columns(list(self.physical)))
+            yield from register_table(table, self.physical, link, relation)
 
-    def _restored(self, table: pa.Table) -> pa.Table:
+    def _restore_types(self, table: pa.Table) -> pa.Table:
         for place, (name, kind) in enumerate(self.physical.items()):
             if kind in ARROW:
                 table = table.set_column(place, name, table[name].cast(ARROW[kind]))
@@ -93,12 +93,12 @@ class PackedRows:
         """See `Rows`."""
         for batch in batches:
             for content in batch.column("content"):
-                table = unpacked(content.as_buffer())
+                table = from_ipc_bytes(content.as_buffer())
                 table = table.select(list(self.physical)) if self.physical else table
-                yield from registered(table, self.physical, link, relation)
+                yield from register_table(table, self.physical, link, relation)
 
 
-def registered(
+def register_table(
     table: pa.Table, physical: Mapping[str, str], link: Link, relation: str
 ) -> Iterator[None]:
     """Let a relation be a table, for one turn; raises as `Rows.parts`."""
@@ -126,7 +126,7 @@ def columns_of(physical: Mapping[str, str]) -> str:
 PACKING = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
-def packed(table: pa.Table) -> bytes:
+def to_ipc_bytes(table: pa.Table) -> bytes:
     """Return an Arrow table as the bytes of a stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=PACKING) as stream:
@@ -134,12 +134,12 @@ def packed(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def unpacked(content: object) -> pa.Table:
+def from_ipc_bytes(content: object) -> pa.Table:
     """Return the Arrow table of the bytes of a stream."""
     return pa.ipc.open_stream(content).read_all()
 
 
-def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+def _tables_from_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Yield tables of about `CHUNK` rows: Spark's own batches are small."""
     held: list[pa.RecordBatch] = []
     rows = 0

@@ -23,8 +23,8 @@ from dprelease.exact.results.vectors import MOST_ROWS
 from dprelease.exact.results.vectors import batches as read
 from dprelease.exact.scanned import fill
 from dprelease.exact.spark.executors.link import Access, task_link
-from dprelease.exact.spark.executors.sums import Adding, added_up, by_table, row_of, sent
-from dprelease.exact.spark.executors.task_rows import Link, Rows, unpacked
+from dprelease.exact.spark.executors.sums import Adding, added_up, by_table, row_of, rows_of_sums
+from dprelease.exact.spark.executors.task_rows import Link, Rows, from_ipc_bytes
 from dprelease.statements.compiled import KeyTable
 from dprelease.statements.layers import JOINED, SOURCE
 from dprelease.statements.scan import CompiledScan
@@ -53,7 +53,7 @@ def report_versions(batches: Batches) -> Iterator[pa.RecordBatch]:
     yield pa.RecordBatch.from_pydict({"versions": [versions()]})
 
 
-def silenced(work: Callable[[], Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+def redact_failures(work: Callable[[], Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
     """Yield what work yields; its failures lose their words, which may quote a cell."""
     failed = False
     try:
@@ -79,7 +79,7 @@ class Public:
         for keys in self.key_tables:
             link.register(keys.name, arrow_of(keys))
         if self.joined is not None:
-            link.register(JOINED, unpacked(self.joined))
+            link.register(JOINED, from_ipc_bytes(self.joined))
 
 
 @dataclass(frozen=True)
@@ -108,14 +108,14 @@ class Count:
 
     def run(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Yield rows of `SUMS`, of the table 0."""
-        yield from silenced(lambda: self._count(batches))
+        yield from redact_failures(lambda: self._count(batches))
 
     def _count(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         with self.reading.parts(batches) as (link, parts):
             sums = Adding(link)
             for _ in parts:
                 sums.add(link.sql(self.sql).to_arrow_table())
-            yield from sums.sent(0, self.block)
+            yield from sums.result_rows(0, self.block)
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class FillJoint:
 
     def run(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Yield rows of `SUMS`, and how many rows were seen."""
-        yield from silenced(lambda: self._fill(batches))
+        yield from redact_failures(lambda: self._fill(batches))
 
     def _fill(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         with self.reading.parts(batches) as (link, parts):
@@ -146,10 +146,10 @@ class FillJoint:
                 seen = max(seen, MOST_ROWS + 1)
             yield row_of(ROWS_SEEN, 0, pa.table({"cell": [0], "m0": [seen]}))
             for place, (_, vectors) in enumerate(filled or ()):
-                yield from sent(place, _told(list(vectors.values())), self.block)
+                yield from rows_of_sums(place, _nonzero_cells(list(vectors.values())), self.block)
 
 
-def _told(vectors: list[Integers]) -> pa.Table:
+def _nonzero_cells(vectors: list[Integers]) -> pa.Table:
     """Return the cells in which a vector is not zero."""
     cells = np.flatnonzero(np.logical_or.reduce([vector != 0 for vector in vectors]))
     columns = {f"m{j}": array_of(vector[cells]) for j, vector in enumerate(vectors)}
@@ -162,7 +162,7 @@ class AddUp:
 
     def run(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Yield rows of `SUMS`."""
-        yield from silenced(lambda: self._add(batches))
+        yield from redact_failures(lambda: self._add(batches))
 
     def _add(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         with task_link(Access()) as (link, _):

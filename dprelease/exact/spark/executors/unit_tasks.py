@@ -17,9 +17,9 @@ from dprelease.exact.bounding import bounding_in_memory as bounding
 from dprelease.exact.bounding.held_rows import HeldRows
 from dprelease.exact.results.vectors import batches as read
 from dprelease.exact.spark.executors.link import Access, task_link
-from dprelease.exact.spark.executors.sums import sent
-from dprelease.exact.spark.executors.task_rows import Link, packed, unpacked
-from dprelease.exact.spark.executors.tasks import Batches, Public, Reading, silenced
+from dprelease.exact.spark.executors.sums import rows_of_sums
+from dprelease.exact.spark.executors.task_rows import Link, from_ipc_bytes, to_ipc_bytes
+from dprelease.exact.spark.executors.tasks import Batches, Public, Reading, redact_failures
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query import quoting
 from dprelease.statements.bounding import windows
@@ -55,7 +55,7 @@ class Spread:
 
     def run(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Yield rows of `SPREAD`."""
-        yield from silenced(lambda: self._spread(batches))
+        yield from redact_failures(lambda: self._spread(batches))
 
     def _spread(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         with self.reading.parts(batches) as (link, parts):
@@ -74,7 +74,7 @@ class Spread:
         ends = np.searchsorted(buckets[order], np.arange(self.buckets + 1))
         ordered = pa.Table.from_batches([batch]).remove_column(0).take(array_of(order))
         found = [
-            (bucket, packed(ordered.slice(start, end - start)))
+            (bucket, to_ipc_bytes(ordered.slice(start, end - start)))
             for bucket, (start, end) in enumerate(itertools.pairwise(ends.tolist()))
             if end > start
         ]
@@ -136,7 +136,7 @@ class Bound:
 
     def run(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Yield rows of `SUMS`."""
-        yield from silenced(lambda: self._bound(batches))
+        yield from redact_failures(lambda: self._bound(batches))
 
     def _bound(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         with task_link(Access()) as (link, _):
@@ -146,7 +146,9 @@ class Bound:
             held = None if self.held is None else HeldRows.read(link, self.held)
             for table in self.tables:
                 self._keep(link, table, held)
-                yield from sent(table.number, link.sql(table.sql).to_arrow_table(), self.block)
+                yield from rows_of_sums(
+                    table.number, link.sql(table.sql).to_arrow_table(), self.block
+                )
                 link.unregister(KEPT)
                 link.execute(f"DROP TABLE IF EXISTS {KEPT}")
 
@@ -154,8 +156,10 @@ class Bound:
         """Make `dp_kept` the rows that count, in memory where there is room."""
         Public(table.key_tables).made_known(link)
         if held is not None and table.columns is not None:
-            link.register(KEPT, held.kept(link, table.columns, table.unit, table.cells))
-        elif table.rows and not bounding.bounded(link, table.rows, table.unit, table.cells):
+            link.register(KEPT, held.select_rows(link, table.columns, table.unit, table.cells))
+        elif table.rows and not bounding.limit_contributions(
+            link, table.rows, table.unit, table.cells
+        ):
             link.execute(f"CREATE TEMP TABLE {KEPT} AS {table.by_windows(text=self.text)}")
 
     def _gather(self, batches: Batches, link: Link) -> bool:
@@ -168,22 +172,22 @@ class Bound:
         for batch in batches:
             kinds = numbers_of(batch.column("kind")).tolist()
             for kind, content in zip(kinds, batch.column("content"), strict=True):
-                seen, table = True, unpacked(content.as_buffer())
+                seen, table = True, from_ipc_bytes(content.as_buffer())
                 if kind == CODED:
                     coded.append(table)
                     if sum(map(len, coded)) > MANY:
-                        coded, many = [self._stored(link, coded, many)], True
+                        coded, many = [self._store_rows(link, coded, many)], True
                 else:
                     _insert(link, RELATIONS[kind], table)
         if many:
-            self._stored(link, coded, many)
+            self._store_rows(link, coded, many)
         elif coded:
             link.register(PART, pa.concat_tables(coded))
         if coded:
-            self._known(link, coded[0].schema.field("id").type)
+            self._create_view(link, coded[0].schema.field("id").type)
         return seen
 
-    def _stored(self, link: Link, coded: list[pa.Table], more: bool) -> pa.Table:
+    def _store_rows(self, link: Link, coded: list[pa.Table], more: bool) -> pa.Table:
         """Keep coded rows in a table of the engine, which may use the disk; return no rows."""
         empty = coded[0].slice(0, 0)
         if not more:
@@ -193,7 +197,7 @@ class Bound:
         _insert(link, PART, pa.concat_tables(coded))
         return empty
 
-    def _known(self, link: Link, ids: pa.DataType) -> None:
+    def _create_view(self, link: Link, ids: pa.DataType) -> None:
         """Make a relation of the coded rows."""
         wide = not self.text and pa.types.is_string(ids)
         columns = f"* REPLACE (CAST(id AS {WIDE}) AS id)" if wide else "*"

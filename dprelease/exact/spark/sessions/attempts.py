@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from dprelease.errors import DataError, DpReleaseError, State
-from dprelease.system.answered import answered
+from dprelease.system.answered import reraise_handler_errors
 
 Result = TypeVar("Result")
 
@@ -22,10 +22,10 @@ def attempt(work: Callable[[], Result], failure: DpReleaseError) -> Result:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return unquoted(work, failure)
+        return attempt_in_thread(work, failure)
 
 
-def unquoted(work: Callable[[], Result], failure: DpReleaseError) -> Result:
+def attempt_in_thread(work: Callable[[], Result], failure: DpReleaseError) -> Result:
     """Return what `attempt` does, in any thread: nothing is done about Spark's warnings.
 
     Raises
@@ -41,7 +41,7 @@ def unquoted(work: Callable[[], Result], failure: DpReleaseError) -> Result:
         PySparkException, Py4JError, pa.ArrowException, MemoryError, OSError, RuntimeError,
         TypeError, ValueError, LookupError,
     )  # fmt: skip
-    with answered():
+    with reraise_handler_errors():
         try:
             return work()
         except failures as problem:

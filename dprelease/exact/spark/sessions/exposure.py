@@ -52,7 +52,7 @@ def left_open(master: str | None, config: Mapping[str, str]) -> list[str]:
     named = master or known.get("spark.remote") or known.get("spark.master") or "local[*]"
     if named.startswith("sc://"):
         return [SERVER]
-    open_doors = _opened(known)
+    open_doors = _exposures(known)
     if not is_local(named):
         open_doors += [*_network(known), FOLDERS]
     return open_doors
@@ -60,10 +60,10 @@ def left_open(master: str | None, config: Mapping[str, str]) -> list[str]:
 
 def left_open_by(spark: Any) -> list[str]:
     """Return what a Spark that somebody else configured leaves open, as it says itself."""
-    return _opened({name: str(spark.conf.get(name, own)) for name, own in SPARKS_OWN.items()})
+    return _exposures({name: str(spark.conf.get(name, own)) for name, own in SPARKS_OWN.items()})
 
 
-def _opened(known: Mapping[str, str]) -> list[str]:
+def _exposures(known: Mapping[str, str]) -> list[str]:
     words = [
         f"{what} ({name} is {value})"
         for name, (value, what) in OPEN.items()

@@ -29,7 +29,7 @@ def handler_kept() -> Iterator[None]:
 
 
 @contextmanager
-def unlogged() -> Iterator[None]:
+def silence_logging() -> Iterator[None]:
     """Let no log be printed in the block that nobody has asked for.
 
     Whoever is interrupted while Java answers finds a traceback on the screen otherwise, and log

@@ -20,7 +20,7 @@ from dprelease.exact.spark.sessions.private import (
     has_java,
     private_settings,
 )
-from dprelease.exact.spark.sessions.quiet import handler_kept, unlogged, without_tracebacks
+from dprelease.exact.spark.sessions.quiet import handler_kept, silence_logging, without_tracebacks
 from dprelease.exact.spark.sessions.workers import (
     name_python,
     refuse_missing_python,
@@ -106,9 +106,9 @@ def session(settings: Settings) -> Iterator[SparkSession]:
             refuse_missing_python(settings.master or config.get("spark.master"), os.environ)
             config = stack.enter_context(private_settings(settings.master, config))
             stack.enter_context(_java())
-        stack.enter_context(unlogged())
+        stack.enter_context(silence_logging())
         with handler_kept():
-            spark = attempt(lambda: _started(settings, config, running), _not_started())
+            spark = attempt(lambda: _start_session(settings, config, running), _not_started())
         if own:
             without_tracebacks(spark)
         try:
@@ -129,7 +129,7 @@ _KEPT: list[Maker] = []
 
 
 @contextmanager
-def kept(settings: Settings) -> Iterator[None]:
+def keep_application(settings: Settings) -> Iterator[None]:
     """Keep one application for all sessions of the block, whose executors are asked only once.
 
     To start one takes longer than to count what an audit invents.
@@ -192,7 +192,7 @@ def _not_started() -> DataError:
     return DataError("DP-SPARK-003", problem=problem, remedy=remedy)
 
 
-def _started(
+def _start_session(
     settings: Settings, config: Mapping[str, str], running: SparkSession | None
 ) -> SparkSession:
     if running is not None:

@@ -39,7 +39,7 @@ def refuse_missing_python(master: str | None, environment: Mapping[str, str]) ->
     """Raise DP-SPARK-004 if tasks are to run here, by a Python that is not; starts nothing."""
     named = environment.get(PYTHON)
     if named and is_local(master or "local") and shutil.which(named) is None:
-        raise _refused(f'Cannot run program "{named}"')
+        raise _worker_error(f'Cannot run program "{named}"')
 
 
 def name_python(environment: MutableMapping[str, str]) -> None:
@@ -51,7 +51,7 @@ def name_python(environment: MutableMapping[str, str]) -> None:
 def refuse_other_versions(spark: SparkSession) -> None:
     """Raise DP-SPARK-004 unless an executor has what the driver has; reads no data."""
 
-    def reported() -> tuple[str, str]:
+    def ask_versions() -> tuple[str, str]:
         ask = spark.range(1, numPartitions=1).mapInArrow(report_versions, "versions string")
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
@@ -61,26 +61,26 @@ def refuse_other_versions(spark: SparkSession) -> None:
         except (PySparkException, Py4JError) as problem:
             return "", str(problem)
 
-    there, failure = attempt(reported, _refused(""))
+    there, failure = attempt(ask_versions, _worker_error(""))
     if failure or not there:
-        raise _refused(failure)
+        raise _worker_error(failure)
     if there != versions():
         problem = f"they have {there}, the driver {versions()}"
         raise DataError("DP-SPARK-004", problem=problem, remedy=INSTALL)
 
 
-def _refused(said: str) -> DataError:
+def _worker_error(said: str) -> DataError:
     """Return the error for what Spark said: no row was read, so it quotes none."""
     for pattern, problem, remedy in CAUSES:
         found = re.search(pattern, said)
         if found is not None:
             told = problem.format(found=one_line(found[1]) if found.groups() else "")
-            return DataError("DP-SPARK-004", problem=told + _named(remedy), remedy=remedy)
+            return DataError("DP-SPARK-004", problem=told + _python_setting(remedy), remedy=remedy)
     problem = "Python, dprelease or duckdb is missing there"
     return DataError("DP-SPARK-004", problem=problem, remedy=INSTALL)
 
 
-def _named(remedy: str) -> str:
+def _python_setting(remedy: str) -> str:
     """Return which Python was named, where another has to be."""
     if remedy != NAMES:
         return ""
