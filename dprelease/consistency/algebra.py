@@ -13,7 +13,7 @@ since a difference doesn't see what is constant and a sum doesn't see what sums 
 linear and one to one: a table S is made of the contrasts of all T within S, one attribute after
 another, by
     n x_last = s - sum_j D_j,        n x_j = n D_j + n x_last        (s the sum over the attribute).
-What `table_from_contrasts` returns is therefore |S| x_S in whole numbers, |S| the number of the table's cells:
+What `table_from_contrasts` returns is |S| x_S in whole numbers, |S| the number of cells:
 no division, nothing rounded.
 
 **Precision.** One table S with noise of variance s2 in each cell measures D_T for every T within S

@@ -9,7 +9,7 @@
 2. **Repair.** What a row or column has too much is cut off, what is then missing is filled from the
    first row and column on (the north-west corner): a table of multiples of 2**-_FINE with exact
    margins, in which what was 0 because its row or column is 0 stays 0.
-3. **Controlled rounding** (`round_table`): bit by bit, from the last. Each row and column holds an even
+3. **Controlled rounding** (`round_table`): bit by bit, from the last. Rows and columns hold an even
    number of entries in which the bit is set, as its sum is whole. Paired along rows and along
    columns they form cycles of even length; going round, entries lose and gain the bit in turn,
    which leaves every sum as it is. After the last bit all entries are whole, and each has moved by

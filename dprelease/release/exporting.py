@@ -160,7 +160,7 @@ def prepare_release(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
 
 
 def prepare_with_trial(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
-    """Return what `prepare_release` does, of a declaration whose formats were tried on blank tables.
+    """Return what `prepare_release` does; formats of the declaration were tried on blank tables.
 
     Raises
     ------

@@ -93,7 +93,7 @@ class Claim:
         Raises
         ------
         OutputError
-            As `claim_target`, if something came into the folder that would be replaced; as `folder`.
+            As `claim_target`, if the folder got something that would be replaced; as `folder`.
         OSError
             If the system refuses; `state` tells whether the release is readable all the same.
         """

@@ -3,7 +3,7 @@
 A variance depends on where an area stands, not on who it is. A shape holds classes of areas: of
 each class its parent class, and how many areas of it every area of the parent has (`copies`, a
 fraction where areas of different kinds stand together). Leaves of the last level under one parent
-are always one class, so that 7.7 million blocks are 236 thousand numbers. `Shape.merge_siblings` goes
+are always one class, so that 7.7 million blocks are 236 thousand numbers. `merge_siblings` goes
 further and puts areas of about the same size together: what is found with it holds roughly, and is
 checked on the shape of the tree itself.
 """
