@@ -1,18 +1,20 @@
-"""The session: one table, one budget, charged before each answer is drawn."""
+"""The session: one table, one budget, charged before each answer is drawn.
+
+The engine that answers the questions of a session: opened with the first one, and kept.
+"""
 
 from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from dprelease.accessor.kept_engine import KeptEngine
 from dprelease.errors import (
     BudgetError,
     Charge,
@@ -22,7 +24,8 @@ from dprelease.errors import (
     UsageError,
 )
 from dprelease.errors.local_paths import check_paths
-from dprelease.exact.answering import Answering
+from dprelease.exact.answering import Answering, Recording
+from dprelease.exact.engines import open_engine
 from dprelease.exact.reading.frames import attempt, labels
 from dprelease.exact.reading.sources import stored_columns
 from dprelease.ledger.ledger import Ledger
@@ -31,7 +34,7 @@ from dprelease.numerics.rounding import Number
 from dprelease.planning.guarantees import budget_number
 from dprelease.privacy.unit import Neighbours
 from dprelease.release.key import key_of
-from dprelease.schema.load import read_table, table_from_mapping
+from dprelease.schema.load import Declared, read_table, table_from_mapping
 from dprelease.schema.table import Table
 from dprelease.system.forks import Maker
 
@@ -39,6 +42,53 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from dprelease.signatures.keys import SigningKey
+
+
+class KeptEngine:
+    """An engine over rows that never change, so what it has read of their types stays true.
+
+    One question has it at a time; another thread's question meanwhile gets one of its own. It ends
+    with the session, or where a question failed: what a failure leaves is nobody's.
+    """
+
+    def __init__(self, declared: Declared, frame: object) -> None:
+        self._declared, self._frame = declared, frame
+        self._lock = threading.Lock()
+        self._opened: tuple[Recording, weakref.finalize[[], KeptEngine]] | None = None
+
+    @contextmanager
+    def lent(self) -> Iterator[Recording]:
+        """Yield the engine for one question.
+
+        Raises
+        ------
+        DataError
+            If the rows can't be read as declared, or the engine can't be set up.
+        """
+        if not self._lock.acquire(blocking=False):
+            with open_engine(self._declared, self._frame) as engine:
+                yield engine
+            return
+        try:
+            yield self._engine()
+        except BaseException:
+            self._close()
+            raise
+        finally:
+            self._lock.release()
+
+    def _engine(self) -> Recording:
+        if self._opened is None:
+            stack = ExitStack()
+            engine = stack.enter_context(open_engine(self._declared, self._frame))
+            self._opened = engine, weakref.finalize(self, stack.close)
+        return self._opened[0]
+
+    def _close(self) -> None:
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            opened[1]()
+
 
 _LIVE: weakref.WeakValueDictionary[str, Session] = weakref.WeakValueDictionary()
 

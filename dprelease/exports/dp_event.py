@@ -1,16 +1,159 @@
-"""All noise of a release as one event of dp-accounting, for whoever wants to price it there."""
+"""All noise of a release as one event of dp-accounting, for whoever wants to price it there.
+
+Which event of dp-accounting a noisy vector is, and its tree as JSON.
+
+An event is the law itself where dp-accounting has a class for it. Where it has none, the event is
+one that costs at least as much, so that no accountant finds less than the truth:
+
+- A pure law of epsilon: randomized response between two answers, of which every such mechanism is
+  a post-processing (Kairouz, Oh and Viswanath 2015, arXiv 1311.0776v4, proof of Theorem 3.4). As
+  an event it is discrete Laplace noise of parameter epsilon on one step, whose loss is epsilon or
+  -epsilon at every output, with the same chances. (`RandomizedResponseDpEvent` is no such event
+  beside noise: for a record that is taken away its answer is drawn evenly, which costs less.)
+- A law with a zero-concentrated guarantee: `ZCDpEvent` with its rho, rounded up.
+- All others: `UnsupportedDpEvent`, which every accountant refuses.
+
+Parameters are rounded to the safe side: less noise than was drawn, if anything.
+"""
 
 from __future__ import annotations
 
+import importlib
 import json
-from collections.abc import Iterator, Mapping
+import math
+from collections import namedtuple
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dprelease.documents.metadata import Metadata
-from dprelease.exports.accountants.events import accountant_events, tree_of
 from dprelease.exports.export import Problem, PublishedRelease
+from dprelease.ledger.account import vectors_of
+from dprelease.numerics.rounding import round_down, round_up
+from dprelease.privacy.accounting import pure_epsilon
 from dprelease.privacy.event import Event
+from dprelease.privacy.priced import Priced
+from dprelease.privacy.renyi import has_rho, rho_of
+
+if TYPE_CHECKING:
+    from dp_accounting.dp_event import DpEvent
+
+
+MODULE = "dp_accounting.dp_event"
+DISCRETE_LAPLACE, CONCENTRATED = "DiscreteLaplaceDpEvent", "ZCDpEvent"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The event of one noisy vector: its class and fields, and how it stands to the law."""
+
+    kind: str
+    fields: Mapping[str, float]
+    words: str
+
+
+def accountant_events(events: Sequence[Event]) -> list[Told]:
+    """Return what dp-accounting is told of each noisy vector of a release.
+
+    Its accountant by loss distributions takes no `ZCDpEvent`, that by Rényi divergences no discrete
+    Laplace noise: where a release has both, the second is told by its rho, so that one of them
+    takes the whole.
+    """
+    found = [_accountant_event(event) for event in events]
+    if not any(one.kind == CONCENTRATED for one in found):
+        return found
+    return [
+        _zcdp_event(vectors_of([event])[0]) if one.kind == DISCRETE_LAPLACE else one
+        for event, one in zip(events, found, strict=True)
+    ]
+
+
+def _accountant_event(event: Event) -> Told:
+    sensitivity = event.sensitivity
+    scale = Fraction(float(dict(event.parameters)["scale"]))  # the very float that was sampled
+    if event.mechanism == "gaussian":
+        multiplier = _root_below(scale**2 / sensitivity.l2_squared)
+        words = "The law itself, then rounded to the lattice."
+        return Told("GaussianDpEvent", {"noise_multiplier": multiplier}, words)
+    if event.mechanism == "laplace":
+        multiplier = round_down(scale / sensitivity.l1)
+        words = "The law itself, then rounded to the lattice."
+        return Told("LaplaceDpEvent", {"noise_multiplier": multiplier}, words)
+    if event.mechanism == "discrete_laplace":
+        held = {
+            "noise_parameter": round_up(1 / scale),
+            "sensitivity": sensitivity.l1,
+        }
+        return Told(DISCRETE_LAPLACE, held, "The law itself.")
+    return _upper_bound_event(vectors_of([event])[0])
+
+
+def _root_below(square: Fraction) -> float:
+    """Return a float whose square is at most `square`, the largest but for some last digits."""
+    root = math.sqrt(round_down(square))
+    while Fraction(root) ** 2 > square:
+        root = math.nextafter(root, 0.0)
+    return root
+
+
+def _upper_bound_event(vector: Priced) -> Told:
+    """Return an event that costs at least what a vector does."""
+    pure = pure_epsilon([vector])
+    if pure is not None:
+        epsilon = round_up(pure)
+        words = f"Randomized response of epsilon {epsilon!r}, the dearest of all such laws."
+        return Told(DISCRETE_LAPLACE, {"noise_parameter": epsilon, "sensitivity": 1}, words)
+    if has_rho(vector):
+        return _zcdp_event(vector)
+    return Told("UnsupportedDpEvent", {}, "dp-accounting has no class for such a law.")
+
+
+def _zcdp_event(vector: Priced) -> Told:
+    words = "The zero-concentrated guarantee of the law, rounded up."
+    return Told(CONCENTRATED, {"rho": rho_of([vector]), "xi": 0.0}, words)
+
+
+def tree_of(several: Sequence[Told]) -> dict[str, Any]:
+    """Return all events composed, as JSON values.
+
+    They are the fields of dp-accounting's own `to_named_tuple`: names of module and class, and the
+    attributes of the class.
+    """
+    return _node("ComposedDpEvent", {"events": [_node(one.kind, one.fields) for one in several]})
+
+
+def _node(kind: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {"module_name": MODULE, "class_name": kind, **fields}
+
+
+def dp_event(tree: Mapping[str, Any]) -> DpEvent:
+    """Return the event of dp-accounting whose tree `tree_of` returned, maybe read from a file.
+
+    Raises
+    ------
+    ValueError
+        For a tree with a class of another module.
+    """
+    event: DpEvent = _events_module().DpEvent.from_named_tuple(_named_tuple(tree))
+    return event
+
+
+def _named_tuple(tree: Any) -> Any:
+    if isinstance(tree, Mapping):
+        if tree.get("module_name") != MODULE:
+            raise ValueError("a tree has events of dp-accounting alone")
+        values = {name: _named_tuple(value) for name, value in tree.items()}
+        return namedtuple("Event", list(values))(**values)
+    if isinstance(tree, list):
+        return [_named_tuple(value) for value in tree]
+    return tree
+
+
+def _events_module() -> Any:
+    return importlib.import_module(MODULE)
+
 
 FILE = "dp-event.json"
 FORMAT = "dprelease-dp-event/1"

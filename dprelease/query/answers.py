@@ -1,24 +1,60 @@
-"""Declared columns of one query as measurements, shared where they are the same."""
+"""Declared columns of one query as measurements, shared where they are the same.
+
+What a declared column asks for, by the word that it asks with.
+
+Any file of `query/aggregates` and `query/forms` may declare `BY_WORD`: words and what they become.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cache
 
 from dprelease.numerics.rounding import plain_text, round_down
 from dprelease.privacy.unit import Neighbours, Sensitivity
+from dprelease.query import aggregates, forms
 from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.query.aggregates.count import Count
 from dprelease.query.aggregates.count_distinct import CountDistinct
 from dprelease.query.aggregates.key_selection import Partitions
-from dprelease.query.column_parts import parts_of
-from dprelease.query.declared_columns import DeclaredColumns
+from dprelease.query.declared_columns import ColumnParts, DeclaredColumn, DeclaredColumns
+from dprelease.query.expressions.used_columns import unknown_column
 from dprelease.query.measurement import Form, Measurement, Published
 from dprelease.query.post import PostProcessing
 from dprelease.schema.asked_columns import ColumnSpec
+from dprelease.schema.column_words import WORDS
 from dprelease.schema.mechanism import AUTO, MechanismSpec
 from dprelease.schema.release import PRIVATE_KEYS, PrivateKeysSpec
+
+Way = Callable[[DeclaredColumns, DeclaredColumn], ColumnParts | None]
+
+
+@cache
+def ways() -> dict[str, Way]:
+    """Return how each word becomes measurements, from all files that declare any."""
+    by_word: dict[str, Way] = {}
+    for folder in (aggregates, forms):
+        for file in pkgutil.iter_modules(folder.__path__):
+            module = importlib.import_module(f"{folder.__name__}.{file.name}")
+            by_word |= getattr(module, "BY_WORD", {})
+    return by_word
+
+
+def parts_of(columns: DeclaredColumns, name: str, spec: ColumnSpec) -> ColumnParts | None:
+    """Return how a column is computed, and from which aggregates; None for a finding."""
+    declared = DeclaredColumn.of(name, spec)
+    if not (declared.column == "*" and WORDS[declared.kind].of_rows):
+        for column in declared.columns:
+            if column not in columns.table.columns:
+                unknown = unknown_column(columns.table, column)
+                columns.refuse("DP-QUERY-001", "columns", name, declared.kind, **unknown)
+                return None
+    return ways()[declared.kind](columns, declared)
+
 
 LARGEST_BASE = 2**61
 """Steps: noised values saturate at twice as many."""

@@ -1,9 +1,16 @@
-"""An attack on the tables of a rehearsal, and on other forms of the same tables."""
+"""An attack on the tables of a rehearsal, and on other forms of the same tables.
+
+The parts that are solved one after the other: areas whose tables have nothing in common.
+
+Tables as offices coarsen them: exact, rounded, suppressed; and what each then tells.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from time import monotonic
 
@@ -18,15 +25,9 @@ from dprelease.documents.outcomes.attack_outcome import (
 )
 from dprelease.errors import DeclarationError, Place
 from dprelease.numerics.entropy import BitSource, Entropy
-from dprelease.numerics.lattice import Integers
-from dprelease.reconstruction.area_blocks import Areas, area_of, divide_by_area
+from dprelease.numerics.lattice import Flags, Floats, Integers
+from dprelease.query.grouping.group_keys import KeySpace
 from dprelease.reconstruction.certain_records import certain_records
-from dprelease.reconstruction.coarsened import (
-    doubly_suppressed,
-    randomly_rounded,
-    round_counts,
-    suppress_small_counts,
-)
 from dprelease.reconstruction.counted_tables import CountedTable, counted_tables
 from dprelease.reconstruction.guesses import Guessed, expected_rates, guess_records, log_rates
 from dprelease.reconstruction.noised_cells import likelihoods_from_noise
@@ -35,11 +36,157 @@ from dprelease.reconstruction.programs import likeliest, program
 from dprelease.reconstruction.record_combinations import Combinations, combinations_of
 from dprelease.reconstruction.scored import SolvedBlock, baseline, error_of, outcome
 from dprelease.reconstruction.swapped import swap_areas
-from dprelease.reconstruction.told_cells import ToldCells, exactly
+from dprelease.reconstruction.told_cells import ToldCells, convex, exactly, within
 from dprelease.reconstruction.true_counts import TrueCounts, true_counts
 from dprelease.rehearsal.asked_rows import Words
 from dprelease.rehearsal.draws import Draws
 from dprelease.verification.sealed import read_sealed
+
+BASE = 5
+"""Counts are rounded to multiples of it."""
+
+FEWEST = 10
+"""Counts from 1 up to below it are withheld."""
+
+
+def round_counts(true: Integers) -> ToldCells:
+    """Return counts rounded to the nearest multiple of 5; no count lies half-way."""
+    shown = (BASE * np.rint(true / BASE)).astype(np.float64)
+    return within(shown, shown - BASE // 2, shown + BASE // 2, shown)
+
+
+def randomly_rounded(true: Integers, draws: Draws) -> ToldCells:
+    """Return counts rounded to one of the multiples of 5 beside them, the nearer one more often.
+
+    Up with the probability rest / 5, so that the mean of what is shown is the count; multiples stay
+    as they are. A count that is d away from what is shown was rounded to it with the probability
+    1 - d / 5, whose logarithm falls faster and faster: what the attacker reckons with.
+    """
+    down, rest = np.divmod(true, BASE)
+    up = draws.uniform(len(true)) * BASE < rest
+    shown = (BASE * (down + up)).astype(np.float64)
+    costs = [-math.log(1.0 - d / BASE) for d in range(BASE)]
+    slopes = [after - before for before, after in pairwise(costs)]
+    falls = convex([1.0] * (BASE - 1), slopes)
+    lower = np.maximum(shown - (BASE - 1), 0.0)
+    return ToldCells(shown, lower, shown + BASE - 1, shown, falls, falls)
+
+
+def suppress_small_counts(true: Integers) -> ToldCells:
+    """Return counts of which those from 1 to 9 are withheld; which they are is seen."""
+    return _withheld(true, (true > 0) & (true < FEWEST), FEWEST - 1.0)
+
+
+def doubly_suppressed(true: Integers, keys: KeySpace) -> ToldCells:
+    """Return counts of which others are withheld besides, so that no single one can be subtracted.
+
+    In every line of a table, along each of its keys, in which exactly one count is withheld, the
+    smallest other one that is not 0 is withheld as well, until no such line is left that has one.
+    Of these the attacker knows that they are at least 1, and not which of all were small.
+    """
+    hidden = (true > 0) & (true < FEWEST)
+    shape = tuple(key.size for key in keys.keys)
+    table, cover = true.reshape(shape), hidden.reshape(shape).copy()
+    while sum(_cover_lines(table, cover, axis) for axis in range(len(shape))):  # along every key
+        pass
+    return _withheld(true, cover.reshape(-1), math.inf)
+
+
+def _cover_lines(table: Integers, cover: Flags, axis: int) -> bool:
+    """Withhold a second count in lines with exactly one; return whether there was such a line."""
+    counts, hidden = np.moveaxis(table, axis, -1), np.moveaxis(cover, axis, -1)
+    free = np.where(hidden | (counts == 0), np.iinfo(np.int64).max, counts)
+    least = free.argmin(axis=-1)
+    there = np.take_along_axis(free, least[..., None], -1)[..., 0] < np.iinfo(np.int64).max
+    lines = np.argwhere((hidden.sum(axis=-1) == 1) & there)
+    for line in map(tuple, lines):
+        hidden[(*line, int(least[line]))] = True
+    return len(lines) > 0
+
+
+def _withheld(true: Integers, hidden: Flags, upper: float) -> ToldCells:
+    shown: Floats = true.astype(np.float64)
+    guess = np.where(hidden, FEWEST / 2, shown)
+    return ToldCells(
+        np.where(hidden, np.nan, shown),
+        np.where(hidden, 1.0, shown),
+        np.where(hidden, upper, shown),
+        guess,
+    )
+
+
+MOST_TOGETHER = 2_000
+"""Combinations up to which all tables are solved as one; more are solved area by area."""
+
+
+@dataclass(frozen=True, slots=True)
+class Areas:
+    """How combinations are divided: an attribute, None for not at all, and what that leaves out.
+
+    `blocks`: numbers of combinations, those of one area each. `tables`: those that tell areas apart
+    and so belong to one of them alone, cell by cell.
+    """
+
+    attribute: int | None
+    blocks: tuple[Integers, ...]
+    tables: tuple[CountedTable, ...]
+    left_out: dict[str, str]
+
+
+def area_of(
+    combinations: Combinations, tables: Sequence[CountedTable], column: str | None
+) -> int | None:
+    """Return the attribute that areas are values of: a column, or what most tables tell apart.
+
+    Raises
+    ------
+    DeclarationError
+        DP-ATTACK-005 for a column that no table counts by.
+    """
+    names = [attribute.column for attribute in combinations.attributes]
+    if column is not None:
+        for i, attribute in enumerate(combinations.attributes):
+            if column == attribute.column or column in attribute.places:
+                return i
+        known = ", ".join(names) or "none"
+        raise DeclarationError("DP-ATTACK-005", place=Place(key="area"), column=column, known=known)
+    if len(names) < 2:
+        return None
+    told = [
+        sum(attribute.tells_apart(one.query.keys.keys) for one in tables)
+        for attribute in combinations.attributes
+    ]
+    return int(np.argmax(told))
+
+
+def divide_by_area(
+    combinations: Combinations, tables: Sequence[CountedTable], attribute: int | None
+) -> Areas:
+    """Return all as one block where that is small, or else a block for each area.
+
+    Raises
+    ------
+    DeclarationError
+        DP-ATTACK-005 where there are too many combinations, and no table that tells areas apart.
+    """
+    if len(combinations) <= MOST_TOGETHER:
+        return Areas(attribute, (np.arange(len(combinations)),), tuple(tables), {})
+    apart: list[CountedTable] = []
+    if attribute is not None:
+        areas = combinations.attributes[attribute]
+        apart = [one for one in tables if areas.tells_apart(one.query.keys.keys)]
+    if attribute is None or not apart:
+        column = "" if attribute is None else combinations.attributes[attribute].column
+        known = ", ".join(one.column for one in combinations.attributes)
+        raise DeclarationError("DP-ATTACK-005", place=Place(key="area"), column=column, known=known)
+    values = combinations.values[:, attribute]
+    inside = areas.complete[values]
+    counted = np.any([combinations.cells[one.name] >= 0 for one in apart], axis=0) & inside
+    blocks = [np.flatnonzero(counted & (values == value)) for value in range(areas.size)]
+    why = f"it has no cell for each '{areas.column}', by which all others are solved"
+    left_out = {one.name: why for one in tables if one not in apart}
+    return Areas(attribute, tuple(b for b in blocks if len(b)), tuple(apart), left_out)
+
 
 SECONDS = 60.0
 """For each form of the tables."""

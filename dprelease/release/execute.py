@@ -4,16 +4,21 @@ Claim the target, charge, note that rows are read, read and draw, store, note th
 published, publish, note that it is. Each note is on the disk before what it tells of happens, and
 nothing is charged before the target is this run's alone. What a kill leaves behind is told by the
 notes: without the first there is nothing that depends on a row, with it the run is charged.
+
+Copies of the files of a declaration that are no texts, in the folder of a release.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dprelease.documents.audits.audit_name import NAME
 from dprelease.documents.encoding import pieces
 from dprelease.documents.listed_files import listed_files
 from dprelease.documents.manifest import canonical
@@ -27,12 +32,12 @@ from dprelease.query.resolve import Query
 from dprelease.release.charging import Charged, charging, refuse_no_ledger
 from dprelease.release.disk import ROOM, refuse_full, temporary
 from dprelease.release.folder import Claim, claim_target
-from dprelease.release.kept_files import keep_files
 from dprelease.release.own_source import refuse_own_source
 from dprelease.release.replaceable import MANIFEST, SIGNATURE
 from dprelease.schema.load import Declaration
+from dprelease.schema.public_values.large_files import KeptFile
 from dprelease.signatures.sshsig import MANIFESTS
-from dprelease.system.files import exact_size
+from dprelease.system.files import OPEN, PIECE, exact_size, refuse_others
 from dprelease.system.json_text import MOST_BYTES
 from dprelease.system.undisturbed import defer_signals
 from dprelease.tables.family_tables import published_answers
@@ -41,6 +46,43 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from dprelease.signatures.keys import SigningKey
+
+
+def keep_files(declaration: Declaration, folder: Path) -> None:
+    """Copy into a release's folder what its declaration was read from, besides texts.
+
+    And the outcome of the audit that it names.
+
+    Raises
+    ------
+    DeclarationError
+        DP-RELEASE-020 for a file that is another one by now.
+    OSError
+        If a copy can't be written.
+    """
+    if declaration.audit is not None:
+        (folder / NAME).write_bytes(declaration.audit)
+    for name, (file, path) in declaration.kept.items():
+        copy = folder / file.copy
+        copy.parent.mkdir(exist_ok=True)
+        if not _is_copied(path, copy, file):
+            raise DeclarationError("DP-RELEASE-020", place=Place(name), name=Path(name).name)
+
+
+def _is_copied(path: Path, copy: Path, file: KeptFile) -> bool:
+    """Copy a file; return whether it had the bytes that were read, no more of which are copied."""
+    digest, left = hashlib.sha256(), file.size + 1
+    try:
+        source = os.open(path, OPEN)
+    except (OSError, ValueError):
+        return False
+    with open(source, "rb", buffering=0) as read, copy.open("wb") as written:
+        refuse_others(os.fstat(source))
+        while left and (piece := read.read(min(PIECE, left))):
+            digest.update(piece)
+            written.write(piece)
+            left -= len(piece)
+    return left == 1 and digest.hexdigest() == file.sha256
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,23 +1,159 @@
-"""The report as one HTML file: self-contained, without scripts, of bounded size."""
+"""The report as one HTML file: self-contained, without scripts, of bounded size.
+
+How a margin is read: one cell of the release as the example.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from dprelease.report.accuracy.quality import quality_of
+import numpy as np
+from markupsafe import Markup
+
+from dprelease.documents.metadata import ColumnMetadata, Role, TableMetadata
+from dprelease.report.accuracy.quality import (
+    ColumnQuality,
+    column_quality,
+    floats,
+    is_number,
+    quality_of,
+)
 from dprelease.report.accuracy.quality_part import Told, quality_part
 from dprelease.report.accuracy.totals import disagreements
 from dprelease.report.accuracy.true_errors import simulated_errors
 from dprelease.report.facts import Facts
 from dprelease.report.label_part import label_of
 from dprelease.report.made_part import made_part
-from dprelease.report.margin_part import example_of
 from dprelease.report.named import Names
-from dprelease.report.pictures import Gallery
+from dprelease.report.pictures import Gallery, Picture, interval
 from dprelease.report.rendering import page
 from dprelease.report.source import Checks, Published, Truth
 from dprelease.report.spoken import Words
+from dprelease.schema.asked_columns import DEFAULT_CONFIDENCE
+
+
+@dataclass(frozen=True)
+class Example:
+    """One cell, told in sentences, and its picture; without any where no cell has a margin."""
+
+    sentences: list[Markup]
+    picture: Picture | None = None
+
+
+@dataclass(frozen=True)
+class _Cell:
+    one: ColumnQuality
+    keys: dict[str, Any]
+    value: float
+    margin: float
+    ends: tuple[float, float]
+
+
+def example_of(
+    release: Published, facts: Facts, words: Words, names: Names, gallery: Gallery
+) -> Example:
+    """Return the middle cell of the first column that has margins."""
+    cell = next(_cells(release, facts), None)
+    if cell is None:
+        return Example([words.say("margin.none")])
+    column, table = cell.one.column, cell.one.table
+    confidence = _confidence(facts, cell.one)
+    decimals = column.decimals
+
+    def number(value: float) -> str:
+        return words.number(value, decimals)
+
+    says = {
+        "value": Markup("<strong>{}</strong>").format(number(cell.value)),
+        "unit": names.name(column.unit),
+        "margin": Markup("<strong>{}</strong>").format(number(cell.margin)),
+    }
+    low, high = (Markup("<strong>{}</strong>").format(number(end)) for end in cell.ends)
+    where = _where(table, cell, words, names)
+    first = Markup("{} {}: {}.").format(
+        where, names.column(column), words.say("margin.value", **says)
+    )
+    sentences = [
+        first,
+        words.say("margin.range", low=low, high=high, confidence=words.percent(confidence)),
+    ]
+    if not facts.is_agreed(table):
+        apart = math.sqrt(2.0) * cell.margin
+        sentences.append(words.say("margin.differ", difference=number(float(f"{apart:.3g}"))))
+    sentences += [words.say("margin.zero"), words.say("margin.only")]
+    title = names.plain(column.label, column.name, 40)
+    axis = {"column": title, "unit": column.unit}
+    name = words.plain("margin.axis.unit" if column.unit else "margin.axis", **axis)
+    return Example(sentences, interval(gallery, name, cell.value, cell.ends, number))
+
+
+def _where(table: TableMetadata, cell: _Cell, words: Words, names: Names) -> Markup:
+    title = names.table(table)
+    if not cell.keys:
+        return words.say("margin.cell.total", table=title)
+    parts = [
+        Markup("{} = {}").format(names.column(key), names.value(key, cell.keys[key.name]))
+        for key in table.keys
+    ]
+    return words.say("margin.cell", table=title, cell=Markup(", ").join(parts))
+
+
+def _cells(release: Published, facts: Facts) -> Iterator[_Cell]:
+    """Yield the middle cell of columns with margins, good examples first."""
+    columns = [
+        column_quality(facts, table, column)
+        for table in release.metadata.read
+        if facts.query_of(table) is not None
+        for column in table.values
+        if is_number(column)
+    ]
+    for one in sorted(columns, key=_order):
+        yield from _middle(release, one)
+
+
+def _order(one: ColumnQuality) -> tuple[bool, bool]:
+    """Return what makes a column a good example: published margins, and keys that name a cell."""
+    return one.table.beside(one.column.name, Role.MARGIN) is None, not one.table.keys
+
+
+def _middle(release: Published, one: ColumnQuality) -> Iterator[_Cell]:
+    """Yield the middle one of the first cells of a column that have a margin, if any has."""
+    table, name = one.table, one.column.name
+    keys = [key.name for key in table.keys]
+    ends = [table.beside(name, role) for role in (Role.LOWER, Role.UPPER)]
+    beside = [end.name for end in ends if end is not None]
+    batch = next(iter(release.batches(table, [*keys, *one.source_columns, *beside])), None)
+    if batch is None:
+        return
+    values, margins = floats(batch.column(name)), one.margins_of(batch)
+    known = np.flatnonzero(np.isfinite(values) & np.isfinite(margins) & (margins > 0))
+    if not len(known):
+        return
+    sure = known[np.abs(values[known]) > margins[known]]
+    known = sure if len(sure) else known
+    order = known[np.argsort(values[known], kind="stable")]
+    row = int(order[len(order) // 2])
+    value, margin = float(values[row]), float(margins[row])
+    if len(beside) == 2:
+        low, high = (float(floats(batch.column(end))[row]) for end in beside)
+    else:
+        low, high = value - margin, value + margin
+    cell = {key: batch.column(key)[row].as_py() for key in keys}
+    yield _Cell(one, cell, value, margin, (low, high))
+
+
+def _confidence(facts: Facts, one: ColumnQuality) -> float:
+    asked = facts.query_column(one.table, one.column)
+    if facts.is_agreed(one.table) and one.expected is not None:
+        return one.expected.confidence
+    published: ColumnMetadata | None = one.table.beside(one.column.name, Role.MARGIN)
+    if asked is None or asked.margin is None or published is None:
+        return float(DEFAULT_CONFIDENCE)
+    return float(asked.margin)
+
 
 PARTS = ("label", "margin", "quality", "made")
 """Sections of the page, each a template, in order."""

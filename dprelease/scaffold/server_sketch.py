@@ -1,21 +1,320 @@
-"""A first table schema for a table of a PostgreSQL server, from its catalogue."""
+"""A first table schema for a table of a PostgreSQL server, from its catalogue.
+
+What the catalogue of a server proposes for a column: values or bounds, marked; and notes.
+
+What the CHECK constraints of a server's table leave for a column: bounds, or a list of values.
+
+A constraint that says something else, or that is written in a way which is not known here, says
+nothing of the column: whatever is proposed, the constraint holds it. No row is read.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from fractions import Fraction
+from functools import reduce
+from math import ceil, floor
+from typing import NamedTuple
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
 from dprelease.errors import DataError, Place, RunState
-from dprelease.exact.postgres.server_form import server_form
+from dprelease.exact.postgres.server_form import MOST_LABELS, Check, ServerForm, server_form
 from dprelease.exact.reading.peek import peek_server
+from dprelease.numerics.lattice import LIMIT
+from dprelease.numerics.rounding import exact, plain_text
 from dprelease.scaffold.proposals import HEAD as PEEKED_HEAD
 from dprelease.scaffold.proposals import body_of
-from dprelease.scaffold.server_proposals import DIGITS, notes_of, proposal_of
 from dprelease.scaffold.sketch import (
     HEAD,
     lines_of,
     name_of,
+    quote_yaml,
     refuse_collated,
     refuse_twins,
     source_lines,
 )
+from dprelease.schema.load import CONFIRM
+
+LONGEST = 20_000
+"""Characters of a constraint that is looked at."""
+
+End = Fraction | date
+
+_TEXTS = (exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.BPCHAR, exp.DType.CHAR, exp.DType.NAME)
+_NUMBERS = (
+    exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT, exp.DType.DECIMAL, exp.DType.DOUBLE,
+    exp.DType.FLOAT,
+)  # fmt: skip
+_PADDED = (exp.DType.BPCHAR, exp.DType.CHAR)  # blanks at its end are no part of a value
+_OF_KIND = {"integer": _NUMBERS, "number": _NUMBERS, "date": (exp.DType.DATE,), "text": _TEXTS}
+_WIDER = {**_OF_KIND, "number": (exp.DType.DECIMAL,)}  # as a float it may be another number
+_TURNED = {exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE, exp.EQ: exp.EQ}
+
+
+class Limits(NamedTuple):
+    """What a column may hold: between two ends, None for one that is open; or of a list."""
+
+    lower: End | None = None
+    upper: End | None = None
+    values: tuple[str, ...] | None = None
+
+    @property
+    def ends(self) -> tuple[End, End] | None:
+        """Return both ends; None where one is open, or nothing lies between them."""
+        if self.lower is None or self.upper is None:
+            return None
+        crossed = self.lower != self.upper and _farthest(max, self.lower, self.upper) == self.lower
+        return None if crossed else (self.lower, self.upper)
+
+
+NOTHING = Limits(values=())
+"""Of a condition that only a missing value fulfils."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The column that is asked of: how the constraint calls it, its kind, whether it is a list."""
+
+    name: str
+    kind: str
+    is_enum: bool
+
+
+def limits_of(checks: Iterable[Check], kind: str, *, is_enum: bool = False) -> Limits:
+    """Return what all checks of one column leave for it; what is open where they say nothing.
+
+    `kind`: what its values are read as. `is_enum`: whether they are labels of an enumeration.
+    """
+    found = [_limits_of(check, kind, is_enum) for check in checks]
+    return reduce(both, found, Limits())
+
+
+def _limits_of(check: Check, kind: str, is_enum: bool) -> Limits:
+    if kind not in _OF_KIND or len(check.condition) > LONGEST:
+        return Limits()
+    try:
+        tree = sqlglot.parse_one(check.condition, dialect="postgres")
+        return _read(tree, _Asked(check.name, kind, is_enum))
+    except (SqlglotError, RecursionError):
+        return Limits()
+
+
+def _read(tree: exp.Expr, asked: _Asked) -> Limits:
+    """Return what a condition leaves for a column."""
+    match tree:
+        case exp.Paren():
+            return _read(tree.this, asked)
+        case exp.And():
+            return reduce(both, (_read(part, asked) for part in tree.flatten()), Limits())
+        case exp.Or():
+            return reduce(_either, (_read(part, asked) for part in tree.flatten()), NOTHING)
+        case exp.Is() if _is_missing(tree, asked):
+            return NOTHING
+        case exp.EQ() if isinstance(tree.expression, exp.Any):
+            return _limits_of_list(tree, asked)
+        case exp.Binary() if type(tree) in _TURNED:
+            return _limits_of_comparison(tree, asked)
+    return Limits()
+
+
+def _is_missing(tree: exp.Is, asked: _Asked) -> bool:
+    """Return whether a condition is that a column is NULL."""
+    asks = isinstance(tree.expression, exp.Null) and not tree.args.get("negate")
+    return asks and _is_column(tree.this, asked)
+
+
+def _limits_of_comparison(tree: exp.Binary, asked: _Asked) -> Limits:
+    """Return what the comparison of a column with a constant leaves."""
+    how, constant = type(tree), tree.expression
+    if not _is_column(tree.this, asked):
+        how, constant = _TURNED[how], tree.this
+        if not _is_column(tree.expression, asked):
+            return Limits()
+    value = _constant(constant, asked)
+    if value is None:
+        return Limits()
+    if isinstance(value, str):
+        return Limits(values=(value,)) if how is exp.EQ else Limits()
+    lower = None if how in (exp.LT, exp.LTE) else value
+    upper = None if how in (exp.GT, exp.GTE) else value
+    if asked.kind == "integer":
+        # The whole numbers above 2, or from 2.5 on, begin with 3.
+        lower = _inside(lower, ceil, 1 if how is exp.GT else 0)
+        upper = _inside(upper, floor, -1 if how is exp.LT else 0)
+    return Limits(lower, upper)
+
+
+def _inside(end: End | None, rounded: Callable[[Fraction], int], further: int) -> Fraction | None:
+    if not isinstance(end, Fraction):
+        return None
+    return Fraction(rounded(end)) + (further if end.denominator == 1 else 0)
+
+
+def _limits_of_list(tree: exp.EQ, asked: _Asked) -> Limits:
+    """Return the list that a column's values have to be of: IN, as the server writes it."""
+    array = _bare(tree.expression.this)
+    while isinstance(array, exp.Cast):
+        array = _bare(array.this)
+    if not isinstance(array, exp.Array) or not _is_column(tree.this, asked):
+        return Limits()
+    values = [_constant(one, asked) for one in array.expressions]
+    if not values or None in values:
+        return Limits()
+    if asked.kind in ("number", "date"):
+        return reduce(_either, (_at(value) for value in values), NOTHING)
+    kept = [one for one in values if not isinstance(one, Fraction) or one.denominator == 1]
+    return Limits(values=tuple(dict.fromkeys(map(str, kept))))
+
+
+def _at(value: End | str | None) -> Limits:
+    return Limits() if value is None or isinstance(value, str) else Limits(value, value)
+
+
+def _is_column(tree: exp.Expr, asked: _Asked) -> bool:
+    """Return whether a part is the column itself, or as another type that can hold all of it."""
+    tree = _bare(tree)
+    while isinstance(tree, exp.Cast):
+        if not _is_of(tree, _WIDER[asked.kind]):
+            return False
+        tree = _bare(tree.this)
+    if not isinstance(tree, exp.Column) or tree.args.get("table") is not None:
+        return False
+    return tree.name == asked.name
+
+
+def _constant(tree: exp.Expr, asked: _Asked) -> End | str | None:
+    """Return the value of a constant that a column's values are compared with."""
+    sign, is_padded = 1, False
+    tree = _bare(tree)
+    while isinstance(tree, exp.Cast | exp.Neg):
+        if isinstance(tree, exp.Neg):
+            sign = -sign
+        elif not asked.is_enum and not _is_of(tree, _OF_KIND[asked.kind]):
+            return None
+        else:
+            is_padded = is_padded or _is_of(tree, _PADDED)
+        tree = _bare(tree.this)
+    if not isinstance(tree, exp.Literal):
+        return None
+    text = str(tree.this)
+    if asked.kind == "text":
+        return None if not tree.is_string else text.rstrip(" ") if is_padded else text
+    try:
+        return date.fromisoformat(text) if asked.kind == "date" else sign * exact(text)
+    except ValueError:
+        return None
+
+
+def _is_of(cast: exp.Cast, types: Collection[exp.DType]) -> bool:
+    """Return whether a part is made one of these types, without a length that would cut it."""
+    return cast.to.this in types and not cast.to.expressions
+
+
+def _bare(tree: exp.Expr) -> exp.Expr:
+    while isinstance(tree, exp.Paren):
+        tree = tree.this
+    return tree
+
+
+def both(one: Limits, other: Limits) -> Limits:
+    """Return what two conditions that hold together leave."""
+    if one.values is not None and other.values is not None:
+        return Limits(values=tuple(value for value in one.values if value in other.values))
+    if one.values is not None or other.values is not None:
+        return one if other.values is None else other
+    return Limits(
+        _farthest(max, one.lower, other.lower),
+        _farthest(min, one.upper, other.upper),
+    )
+
+
+def _either(one: Limits, other: Limits) -> Limits:
+    """Return what two conditions of which one holds leave."""
+    if NOTHING in (one, other):
+        return other if one == NOTHING else one
+    if one.values is not None and other.values is not None:
+        return Limits(values=tuple(dict.fromkeys((*one.values, *other.values))))
+    if one.values is not None or other.values is not None:
+        return Limits()
+    return Limits(
+        None if None in (one.lower, other.lower) else _farthest(min, one.lower, other.lower),
+        None if None in (one.upper, other.upper) else _farthest(max, one.upper, other.upper),
+    )
+
+
+def _farthest(chosen: Callable[..., End], *ends: End | None) -> End | None:
+    """Return one of the ends that there are, which are of one kind."""
+    known = [end for end in ends if end is not None]
+    return chosen(known) if known else None
+
+
+LIST = f"  {CONFIRM}: the list of its type. Is it public knowledge, and whole? Then remove this"
+DIGITS = (
+    f"  {CONFIRM}: what its type has room for; narrower bounds mean less noise. Then remove this"
+)
+CHECK = (
+    f"  {CONFIRM}: what its CHECK constraint leaves. Is it public knowledge, and not from the "
+    "data? Then remove this"
+)
+
+
+def proposal_of(form: ServerForm, name: str) -> str:
+    """Return a list of values, or bounds, of a column; empty where the catalogue has neither."""
+    limits, labels = _limits(form, name), form.labels.get(name)
+    if limits.values is not None:
+        values = [one for one in limits.values if labels is None or one in labels]
+        return _category(values, CHECK)
+    if labels:
+        return _category(labels, LIST)
+    return _between(form, name, limits)
+
+
+def notes_of(form: ServerForm, name: str) -> str:
+    """Return what else the catalogue says of a column: one end of its bounds, or NOT NULL."""
+    limits = Limits() if proposal_of(form, name) else _limits(form, name)
+    ends = {"lower": limits.lower, "upper": limits.upper}
+    said = [f"{key}: {_bound_text(end)}" for key, end in ends.items() if end is not None]
+    notes = [f"its CHECK constraint leaves {said[0]}"] if len(said) == 1 else []
+    return "; ".join([*notes, *["NOT NULL"] * (name in form.required)])
+
+
+def _limits(form: ServerForm, name: str) -> Limits:
+    is_enum = name in form.labels
+    return limits_of(form.checks.get(name, ()), form.columns[name], is_enum=is_enum)
+
+
+def _category(values: Sequence[str], mark: str) -> str:
+    if not 0 < len(values) <= MOST_LABELS:
+        return ""
+    return f"{{type: category, values: [{', '.join(map(quote_yaml, values))}]}}{mark}"
+
+
+def _between(form: ServerForm, name: str, limits: Limits) -> str:
+    """Return the bounds that checks and digits leave together, if both ends are known."""
+    step, largest = form.digits.get(name, (None, None))
+    if largest is not None:
+        limits = both(limits, Limits(-largest, largest))
+    ends = limits.ends
+    if ends is None or (step is not None and _size(*ends) / step > LIMIT):
+        return ""
+    low, high = map(_bound_text, ends)
+    by = "" if step is None else f", step: {plain_text(step)}"
+    mark = DIGITS if largest is not None and ends == (-largest, largest) else CHECK
+    return f"{{type: {form.columns[name]}, lower: {low}, upper: {high}{by}}}{mark}"
+
+
+def _size(*ends: End) -> Fraction:
+    return max(abs(end) for end in ends if isinstance(end, Fraction))
+
+
+def _bound_text(end: End) -> str:
+    return plain_text(end) if isinstance(end, Fraction) else end.isoformat()
+
 
 SERVER_HEAD = HEAD.replace("no row was looked at.", "the server's catalogue was read, and no row.")
 

@@ -1,4 +1,7 @@
-"""Columns as declared: type, unit, bounds, public values, and what stands in for missing ones."""
+"""Columns as declared: type, unit, bounds, public values, and what stands in for missing ones.
+
+Columns that are computed from others of the same row.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,6 @@ from pydantic import (
 
 from dprelease.numerics.rounding import plain_text
 from dprelease.schema.amounts import refuse_edges
-from dprelease.schema.computable import Computable
 from dprelease.schema.declared_stand_ins import null_inside, refuse_stand_in, stand_ins
 from dprelease.schema.field_types import (
     DROP,
@@ -62,6 +64,12 @@ from dprelease.schema.steps import (
     default_step,
     lattice_of,
 )
+
+
+class Computable(Told):
+    """A column that a source stores, or, with an `expression`, one computed from other columns."""
+
+    expression: Text | None = None
 
 
 class IntegerColumn(Computable):

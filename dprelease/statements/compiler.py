@@ -3,12 +3,15 @@
 Sums are 128-bit: at most 2^62 steps a row and fewer than 2^63 rows stay below 2^125, so they can
 neither wrap nor raise. The result is clamped to 2^62, a map that moves no two values further apart,
 so the sensitivity holds for what leaves the database.
+
+The sums of a cell, as SQL: over its rows, and within 64 bits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dprelease.numerics.lattice import LIMIT
 from dprelease.query import quoting
 from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.query.grouping.group_keys import Key, KeySpace, key_of
@@ -18,7 +21,6 @@ from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import CutColumn, IntegerColumn, NumberColumn
 from dprelease.statements.bounding import kept_counts, kept_rows
-from dprelease.statements.cell_totals import bounded_total, total_of
 from dprelease.statements.coarser import FINEST, coarser
 from dprelease.statements.compiled import Compiled, KeyTable, ProfileSql
 from dprelease.statements.layers import (
@@ -44,6 +46,25 @@ from dprelease.statements.values.stored_numbers import (
 from dprelease.statements.values.stored_texts import (
     found_as_texts,
 )
+
+
+def bounded_total(total: str, position: int) -> str:
+    """Return the BIGINT column `m<position>` of a total, clamped to 2^62."""
+    # NULL first: greatest(NULL, x) is x in DuckDB, which would turn "no value" into a bound.
+    known = f"coalesce({total}, 0)"
+    inside = f"least(greatest({known}, -{LIMIT}::HUGEINT), {LIMIT}::HUGEINT)"
+    return f"CAST({inside} AS BIGINT) AS m{position}"
+
+
+def total_of(measurement: Measurement, j: int, *, counted: bool) -> str:
+    """Return the aggregate over `kept`, whose rows stand for n equal ones where `counted`."""
+    aggregate = measurement.aggregate
+    if aggregate.is_distinct:
+        return f"count(DISTINCT {f'v{j}' if aggregate.reads_values else 'id'})"
+    if aggregate.reads_values:
+        return f"sum(v{j})"
+    return "sum(n)" if counted else "count(*)"
+
 
 KEPT = "dp_kept"
 """The relation of rows that were bounded outside of the engine."""

@@ -1,4 +1,7 @@
-"""Checks a release from its folder alone: bytes, digests, the whole manifest and the price."""
+"""Checks a release from its folder alone: bytes, digests, the whole manifest and the price.
+
+Whether the outcome of an audit is as it was written, and signed by one of those who may.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +9,68 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.documents import manifest
+from dprelease.documents.audits.audit_name import ENDING
+from dprelease.documents.audits.audit_record import parsed_audit
 from dprelease.documents.listed_files import listed_files
 from dprelease.documents.local_manifest import FORMAT as LOCAL
 from dprelease.documents.party_manifest import FORMAT as FEDERATED
 from dprelease.documents.rehearsal_manifest import FORMATS as REHEARSALS
 from dprelease.documents.rehearsal_manifest import OF_PARTIES, OF_RECORDS
-from dprelease.errors import LedgerError, VerificationError
+from dprelease.errors import LedgerError, State, VerificationError
 from dprelease.errors.local_paths import check_paths
 from dprelease.errors.printable import amount
 from dprelease.signatures.signers import read_signers
+from dprelease.signatures.sshsig import AUDITS
 from dprelease.system.entries import entries
+from dprelease.system.files import read_file, reason_of
+from dprelease.system.json_text import MOST_BYTES
 from dprelease.verification.report import Report
 from dprelease.verification.sealed import read_sealed
 from dprelease.verification.signed.named_audits import audit_problem, audit_words
 from dprelease.verification.signed.signature_checks import (
+    Signed,
     Trusted,
     check_signature,
+    check_signed,
     signers_of_ledger,
 )
-from dprelease.verification.signed.signed_audits import verify_audit
+
+
+def verify_audit(path: Path, signers: str | Path | None = None) -> Report:
+    """Return the report on the outcome of an audit, by its file; it never raises for what is in it.
+
+    Checked: its bytes are those that were written, with its digest. With `signers`: the signature
+    in the file beside it, which ends in .sig, is one of these bytes as an audit, by a key that may
+    sign audits now. What the audit found is told, and no finding: such an audit may be signed, too.
+
+    Raises
+    ------
+    SignatureError
+        DP-SIGN-007 or 008 for a file of signers that is none.
+    """
+    trusted = None if signers is None else Trusted(read_signers(Path(signers)))
+    report = Report(path.parent, name=path.name, what="audit", state=State.NOTHING)
+    raw, problem = b"", ""
+    try:
+        raw = read_file(path, MOST_BYTES)
+        audit = parsed_audit(raw)
+    except OSError as refused:
+        problem = f"it can't be read ({reason_of(refused)})"
+    except ValueError as refused:
+        problem = str(refused)
+    if problem:
+        report.add_finding("DP-AUDIT-009", name=path.name, problem=problem)
+    else:
+        told = amount(len(audit.sensitivities), "measurement", "measurements")
+        held = "all held" if audit.holds else "not all held"
+        whole = "" if audit.complete else ", and not all was tried"
+        report.checked.append(
+            f"the outcome of an audit by dprelease {audit.version} is the canonical encoding with "
+            f"its own digest: of {told} {held}{whole}"
+        )
+    check_signed(report, Signed(path.name + ENDING, AUDITS, "outcome of an audit", raw), trusted)
+    return report
+
 
 UNPAID = (
     "no ledger was given: that one paid for the release, which entry of it that is, and how its "

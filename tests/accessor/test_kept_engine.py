@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dprelease
-from dprelease.accessor import kept_engine
+from dprelease.accessor import session as session_module
 from dprelease.errors import BudgetError, DataError, DpReleaseError
 from dprelease.exact import scratch
 from dprelease.exact.answering import Recording
@@ -46,7 +46,7 @@ class Opened:
 def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
     """Return a count of the engines that sessions open."""
     counted = Opened()
-    monkeypatch.setattr(kept_engine, "open_engine", counted)
+    monkeypatch.setattr(session_module, "open_engine", counted)
     return counted
 
 

@@ -15,9 +15,8 @@ import pandas as pd
 import pytest
 
 import dprelease
-from dprelease.accessor.frame import DpAccessor
+from dprelease.accessor.frame import DpAccessor, Rows
 from dprelease.accessor.groups import Grouped
-from dprelease.accessor.rows import Rows
 from dprelease.accessor.selected import Selected
 from dprelease.accessor.terms import QUESTIONS, TERMS
 from tests import processes

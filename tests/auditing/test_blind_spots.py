@@ -18,7 +18,6 @@ import pyarrow as pa
 import pytest
 
 from dprelease.auditing import sensitivities
-from dprelease.auditing.composed_claims import composed_claims
 from dprelease.auditing.failures import MOST_FAILING, NOWHERE, Told, answer_without_failures
 from dprelease.auditing.neighbours import worst_units
 from dprelease.auditing.neighbours.situations import Situation
@@ -35,6 +34,7 @@ from dprelease.auditing.neighbours.stored_values import (
 from dprelease.auditing.replayed_words import Replayed
 from dprelease.auditing.sensitivities import Tried, compare_pairs, groups_of
 from dprelease.auditing.stage import Stage, Unanswered
+from dprelease.auditing.whole_audit import composed_claims
 from dprelease.errors import DataError, State
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.results.true_table import ExactTable

@@ -20,18 +20,18 @@ import pytest
 
 from dprelease.auditing import sensitivities, single_records
 from dprelease.auditing.black_box import (
-    asked_of_people,
     asked_of_tables,
     drawn_answers,
     lower_bounds,
+    release_bounds,
 )
-from dprelease.auditing.composed_claims import composed_claims
 from dprelease.auditing.failures import Told
 from dprelease.auditing.neighbours.stored_values import AS_DECLARED
 from dprelease.auditing.replayed_words import Replayed
 from dprelease.auditing.sensitivities import Tried, compare_pairs, groups_of
 from dprelease.auditing.single_records import TriedRecords, tried_records
 from dprelease.auditing.stage import Stage
+from dprelease.auditing.whole_audit import composed_claims
 from dprelease.auditing.whole_runs.twin_runs import twins
 from dprelease.documents.audits.audit_record import Bounded, Untried
 from dprelease.exact.duckdb import Engine
@@ -138,7 +138,7 @@ def _few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(single_records, "WAYS", (AS_DECLARED,))
     monkeypatch.setattr(single_records, "ALIKE", ())
     monkeypatch.setattr(single_records, "RECORDS", 200)
-    for module in (asked_of_tables, asked_of_people):
+    for module in (asked_of_tables, release_bounds):
         monkeypatch.setattr(module, "DRAWS", 40_000)
     monkeypatch.setattr(asked_of_tables, "CHOSEN", 8_000)
     monkeypatch.setattr(asked_of_tables, "RELEASES", 100)
@@ -205,7 +205,7 @@ def _cut_vectors() -> AbstractContextManager[Any]:
 
 def _cut_records() -> AbstractContextManager[Any]:
     """Return a planted fault: a number of 0 is never negative, and a first value never another."""
-    true = asked_of_people.perturb_records
+    true = release_bounds.perturb_records
 
     def cut(exact: ExactRecords, columns: Any, bits: Any) -> Any:
         noised = true(exact, columns, bits)
@@ -216,18 +216,18 @@ def _cut_records() -> AbstractContextManager[Any]:
             noised[own.name] = np.where(at == least, least_answer, noised[own.name])
         return noised
 
-    return mock.patch.object(asked_of_people, "perturb_records", cut)
+    return mock.patch.object(release_bounds, "perturb_records", cut)
 
 
 def _cut_messages() -> AbstractContextManager[Any]:
-    true = asked_of_people.messages
+    true = release_bounds.messages
 
     def cut(exact: Any, columns: Any, parties: int, bits: Any) -> Any:
         sent = true(exact, columns, parties, bits)
         zero = {name: exact.vector(name)[:] == 0 for name in sent}
         return {name: np.where(zero[name], np.abs(sent[name]), sent[name]) for name in sent}
 
-    return mock.patch.object(asked_of_people, "messages", cut)
+    return mock.patch.object(release_bounds, "messages", cut)
 
 
 def _first_in_empty_cells() -> AbstractContextManager[Any]:

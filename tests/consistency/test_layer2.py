@@ -14,7 +14,6 @@ from scipy.optimize import LinearConstraint, milp
 from dprelease.consistency import allotment, transport
 from dprelease.consistency.algebra import subtables
 from dprelease.consistency.allotment import nearest_integers
-from dprelease.consistency.composition import composed_totals
 from dprelease.consistency.family import refinement, whole_pieces
 from dprelease.consistency.intervals import intervals
 from dprelease.consistency.refinement import refinement_steps
@@ -22,6 +21,7 @@ from dprelease.consistency.structure import Law, Structure
 from dprelease.consistency.transport import fit_to_margins, repair_margins, round_table
 from dprelease.consistency.tree import Tree
 from dprelease.consistency.variances import Variances
+from dprelease.consistency.whole_tables import composed_totals
 from tests.consistency.families import (
     Case,
     marginal,

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dprelease.errors import State
-from dprelease.exact.spark.sessions.quiet import handler_kept, silence_logging
+from dprelease.exact.spark.sessions.spark_session import handler_kept, silence_logging
 from tests import processes
 from tests.exact.spark import CONFIG
 from tests.ledger.test_ledger import release_with_ledger

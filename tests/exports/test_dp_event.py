@@ -13,8 +13,8 @@ from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 
 from dprelease.exports import dp_event as exported
-from dprelease.exports.accountants.events import accountant_events, tree_of
-from dprelease.exports.accountants.events import dp_event as event_of
+from dprelease.exports.dp_event import accountant_events, tree_of
+from dprelease.exports.dp_event import dp_event as event_of
 from dprelease.ledger.account import vectors_of
 from dprelease.mechanisms import registry
 from dprelease.privacy.accounting import epsilon_at, pure_epsilon

@@ -22,10 +22,9 @@ from openpyxl import load_workbook
 
 from dprelease.documents.metadata import CodeList, Role
 from dprelease.exports.excel import workbook
-from dprelease.exports.excel.archive import reads_same
 from dprelease.exports.excel.excel_cells import DIGITS, escape_text, significant
 from dprelease.exports.excel.sheets import LEFT_EMPTY, NO_VALUE, SHORTHAND, unique
-from dprelease.exports.excel.workbook import EXPORT, FILE
+from dprelease.exports.excel.workbook import EXPORT, FILE, reads_same
 from tests.covering import spread
 from tests.exports.build import by_hand, column, key, publish, said_of_all
 from tests.exports.test_csv import tables

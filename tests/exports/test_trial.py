@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 
 from dprelease.cli import app
 from dprelease.errors import DpReleaseError, OutputError, State
-from dprelease.exports.trials.blank_tables import ROWS, blank_release
 from dprelease.exports.trials.sizes import most_bytes
+from dprelease.exports.trials.trial import ROWS, blank_release
 from dprelease.ledger.ledger import Ledger
 from dprelease.planning.prepare import prepare
 from dprelease.release import exporting

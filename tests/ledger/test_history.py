@@ -250,8 +250,8 @@ def test_what_reads_and_what_draws_comes_after_its_note(
     from dprelease.exact.duckdb import Engine
     from dprelease.noise import noised_vectors as perturb
     from dprelease.release import folder
+    from dprelease.release.runs import family_run as stream
     from dprelease.release.runs import pipeline
-    from dprelease.release.runs import streaming as stream
 
     noting(folder.Lock, "take")
     noting(pipeline, "open_engines")

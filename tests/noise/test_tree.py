@@ -17,7 +17,7 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
 from dprelease.noise.noised_answers import answer_query
-from dprelease.noise.quantile_tree import _Counter, read_at, tree_quantiles
+from dprelease.noise.selections import _Counter, read_at, tree_quantiles
 from dprelease.numerics.lattice import sample
 from dprelease.planning.plan import PlannedColumn, make_plan
 from dprelease.planning.tree_error import path_width

@@ -66,7 +66,7 @@ def test_floats_keep_their_bound(alpha: float) -> None:
 @pytest.mark.parametrize("alpha", ALPHAS[1:])
 def test_polynomials_are_the_integrals(alpha: float) -> None:
     """Within a small part of the bound, and at the ends of all panels, where they err most."""
-    from dprelease.numerics.stable import contour
+    from dprelease.numerics.stable import law_tables
     from dprelease.numerics.stable import law_tables as tables
 
     end = math.log1p(tables._tables(alpha).start)
@@ -74,7 +74,9 @@ def test_polynomials_are_the_integrals(alpha: float) -> None:
     s = np.concatenate((edges * (1 - 1e-15), edges[:-1], np.linspace(0.0, end, 4001)))
     x = np.minimum(np.expm1(s), tables._tables(alpha).start)
     for found, exact in zip(
-        (stable.pdf(alpha, x), stable.sf(alpha, x)), contour.density_and_tail(alpha, x), strict=True
+        (stable.pdf(alpha, x), stable.sf(alpha, x)),
+        law_tables.density_and_tail(alpha, x),
+        strict=True,
     ):
         assert np.max(np.abs(found / exact - 1)) < stable.RELATIVE_ERROR / 4
 

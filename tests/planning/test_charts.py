@@ -16,8 +16,8 @@ from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
 from dprelease.planning import charts, plan_charts
 from dprelease.planning.charts import draw_comparison
-from dprelease.planning.families import family_chart
-from dprelease.planning.families.family_chart import draw_family_errors
+from dprelease.planning.families import family_errors
+from dprelease.planning.families.family_errors import draw_family_errors
 from dprelease.planning.plan_charts import draw_plan
 from dprelease.planning.prepare import prepare
 from dprelease.schema.load import read_declaration
@@ -55,7 +55,7 @@ def figures(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Figure]:
         save(figure, tmp_path / path.name)
         found.append(figure)
 
-    for module in (charts, family_chart, plan_charts):
+    for module in (charts, family_errors, plan_charts):
         monkeypatch.setattr(module, "save", kept)
     return found
 

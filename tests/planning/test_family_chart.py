@@ -14,8 +14,8 @@ from dprelease.consistency.structure import Law, Structure
 from dprelease.consistency.tree import Tree
 from dprelease.consistency.variances import Variances
 from dprelease.errors import OutputError
-from dprelease.planning.families import family_chart
-from dprelease.planning.families.family_chart import draw_family_errors
+from dprelease.planning.families import family_errors
+from dprelease.planning.families.family_errors import draw_family_errors
 
 LEVELS = ["the $whole$", "_county"]
 TABLES = {(): "total", (0,): "sex", (0, 1): r"sex x $\age$"}
@@ -67,7 +67,7 @@ def _with_comments():
 @pytest.mark.parametrize("step", [1.0, 0.25])
 def test_marks_stand_where_the_errors_are(step, monkeypatch, tmp_path):
     figures = []
-    monkeypatch.setattr(family_chart, "save", lambda figure, path: figures.append(figure))
+    monkeypatch.setattr(family_errors, "save", lambda figure, path: figures.append(figure))
     rows = rows_of("all measured")
     draw_family_errors(rows, LEVELS, TABLES, tmp_path / "errors.svg", step=step, unit="US$")
     assert figures[0].axes[0].get_xlabel() == "standard error of a cell (US$)"

@@ -13,8 +13,8 @@ from dprelease.planning.prepare import prepare
 from dprelease.postprocess.consistent.aims import aim_of
 from dprelease.postprocess.consistent.family_columns import Agreed, agreed_columns
 from dprelease.postprocess.consistent.family_shape import Shape
-from dprelease.postprocess.consistent.findings import all_findings
 from dprelease.postprocess.consistent.outputs import lowest
+from dprelease.postprocess.consistent.step import all_findings
 from dprelease.postprocess.families import FamilyTable
 from dprelease.schema.load import declaration_from_texts
 from dprelease.schema.release_parts.consistent import ConsistentSpec, TargetSpec

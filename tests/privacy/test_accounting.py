@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from dprelease.errors import BudgetError
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.optimal import Optimal
-from dprelease.privacy.accounting import ROUGH, epsilon_at, pure_epsilon
+from dprelease.privacy.accounting import ROUGH, Composer, epsilon_at, pure_epsilon
 from dprelease.privacy.calibrate import TOLERANCE, least_factor, near_factor, nearer_factor
-from dprelease.privacy.convolution import Composer
 from dprelease.privacy.dominating import (
     LOSS_ERROR,
     grid_of,

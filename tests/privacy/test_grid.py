@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dprelease.privacy.convolution import LONGEST, Composer
+from dprelease.privacy.accounting import LONGEST, Composer
 from dprelease.privacy.grid import Grid, sum_error
 
 WIDTH = 0.125

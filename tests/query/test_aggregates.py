@@ -20,8 +20,7 @@ from dprelease.noise.selections import CHOOSERS
 from dprelease.postprocess.derived_values import FRACTIONS, WHOLE
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.aggregates.aggregate import Aggregate
-from dprelease.query.answers import CHOICES
-from dprelease.query.column_parts import ways
+from dprelease.query.answers import CHOICES, ways
 from dprelease.query.forms.single_part import LABEL, MEASURED, READ_FROM_TREE
 from dprelease.query.measurement import Form, Measurement
 from dprelease.schema.asked_columns import ColumnSpec

@@ -274,7 +274,7 @@ def test_blocks_of_areas_are_the_same_people(
     made, public = worlds.rehearsed(tmp_path, CROWD, marginals, 1)
     asked = Asked(seconds=100, forms=["exact", "suppressed", "swapped"], area="town", swapped=0.2)
     whole = attack(made, asked, on=public, bits=Keyed("areas"))
-    monkeypatch.setattr("dprelease.reconstruction.area_blocks.MOST_TOGETHER", 0)
+    monkeypatch.setattr("dprelease.reconstruction.attack.MOST_TOGETHER", 0)
     parts = attack(made, asked, on=public, bits=Keyed("areas"))
     assert [one.blocks for one in parts.forms] == [2, 2, 2]
     for one, other in zip(whole.forms, parts.forms, strict=True):

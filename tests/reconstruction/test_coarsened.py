@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dprelease.query.grouping.group_keys import Key, KeySpace
-from dprelease.reconstruction.coarsened import (
+from dprelease.reconstruction.attack import (
     doubly_suppressed,
     randomly_rounded,
     round_counts,

@@ -11,13 +11,13 @@ import pytest
 
 from dprelease.mechanisms.base import Mechanism
 from dprelease.query.post import NOTHING
-from dprelease.reconstruction.certain_records import certain_records
-from dprelease.reconstruction.coarsened import (
+from dprelease.reconstruction.attack import (
     doubly_suppressed,
     randomly_rounded,
     round_counts,
     suppress_small_counts,
 )
+from dprelease.reconstruction.certain_records import certain_records
 from dprelease.reconstruction.noised_cells import falling, likelihoods_from_noise
 from dprelease.reconstruction.programs import STARTS, Program, _units, likeliest, program
 from dprelease.reconstruction.told_cells import ToldCells, exactly

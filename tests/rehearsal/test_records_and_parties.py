@@ -23,8 +23,8 @@ from dprelease.documents import manifest
 from dprelease.documents.rehearsal_manifest import ERRORS, FORMATS, NOTE, NOTED, manifest_of_release
 from dprelease.errors import DeclarationError, DpReleaseError
 from dprelease.query.local_records import resolve_records
-from dprelease.rehearsal.dealt import dealt_to
 from dprelease.rehearsal.rehearse import Rehearsal
+from dprelease.rehearsal.rehearsed_parties import dealt_to
 from dprelease.rehearsal.run import rehearse
 from dprelease.rehearsal.stand_ins import Cast
 from dprelease.schema.load import read_declaration

@@ -23,8 +23,7 @@ from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.prepare import prepare
 from dprelease.query.grouping.group_keys import Key
 from dprelease.release import disk
-from dprelease.release.disk import in_words, most_bytes
-from dprelease.release.encoded_sizes import Near
+from dprelease.release.disk import Near, in_words, most_bytes
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration
 from dprelease.tables.family_tables import ROWS

@@ -17,7 +17,7 @@ from dprelease.exact.engines import open_engines
 from dprelease.noise import noised_vectors as perturb
 from dprelease.noise.noised_answers import answer_query
 from dprelease.planning.prepare import prepare
-from dprelease.release.runs import streaming as stream
+from dprelease.release.runs import family_run as stream
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, read_declaration
 from dprelease.tables.formats import write_table

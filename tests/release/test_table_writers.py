@@ -14,7 +14,7 @@ import pytest
 
 from dprelease.errors import OutputError, State
 from dprelease.exact.duckdb import Engine
-from dprelease.release.runs import family_run, table_writers
+from dprelease.release.runs import family_run
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from tests.release.build import write
@@ -84,12 +84,12 @@ def test_the_same_bytes_with_and_without_a_thread(
 
 
 def test_one_table_starts_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = table_writers.TableWriters._submit
+    real = family_run.TableWriters._submit
 
-    def submitted(self: table_writers.TableWriters, work: table_writers.Work) -> None:
+    def submitted(self: family_run.TableWriters, work: family_run.Work) -> None:
         assert real(self, work) is None
 
-    monkeypatch.setattr(table_writers.TableWriters, "_submit", submitted)
+    monkeypatch.setattr(family_run.TableWriters, "_submit", submitted)
     path = write(tmp_path)
     text = path.read_text()
     path.write_text(text[: text.index("  all:")] + text[text.index("output:") :])
@@ -155,7 +155,7 @@ def test_few_tables_wait(monkeypatch: pytest.MonkeyPatch) -> None:
             waiting -= 1
         return {str(number): number}
 
-    with table_writers.table_writers(9) as writers:
+    with family_run.table_writers(9) as writers:
         for i in range(9):
             with lock:
                 waiting += 1
@@ -163,4 +163,4 @@ def test_few_tables_wait(monkeypatch: pytest.MonkeyPatch) -> None:
             with lock:
                 most = max(most, waiting)
         assert list(writers.finish()) == [str(i) for i in range(9)]
-    assert 1 < most <= table_writers.MOST_WAITING
+    assert 1 < most <= family_run.MOST_WAITING

@@ -11,8 +11,7 @@ import pyarrow as pa
 import pytest
 
 from dprelease.exact.postgres.server_form import Check, ServerForm
-from dprelease.scaffold.server_checks import NOTHING, Limits, limits_of
-from dprelease.scaffold.server_proposals import notes_of, proposal_of
+from dprelease.scaffold.server_sketch import NOTHING, Limits, limits_of, notes_of, proposal_of
 from dprelease.schema.load import CONFIRM
 
 ANY = Limits()

@@ -16,7 +16,7 @@ import pytest
 import dprelease
 from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.prepare import prepare
-from dprelease.postprocess.consistent import dense_errors, exchanges, normal_equations
+from dprelease.postprocess.consistent import normal_equations, second_check
 from dprelease.tables.family_tables import published_table
 from tests.release.families_of_areas import declared, published
 from tests.release.test_families import resealed
@@ -170,7 +170,7 @@ def test_large_families_are_solved_in_parts(
     what: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The upper levels, and one family of leaves: of a whole that is too large for one solve."""
-    monkeypatch.setattr(dense_errors, "MOST_UNKNOWNS", 4)
+    monkeypatch.setattr(second_check, "MOST_UNKNOWNS", 4)
     assert problems(folder, ASKED, {}) == []
     kind, changes, words = FAULTS[what]
     named = {f"{kind}/{name}": change for name, change in changes.items()}
@@ -196,8 +196,8 @@ def test_giant_numbers_are_not_compared_by_wrapped_costs(folder: Path) -> None:
     import numpy as np
 
     x = np.array([[2**45], [0]])
-    assert not exchanges._gains(x, x << 4, 20)
-    assert exchanges._gains(np.array([[3], [0]]), np.array([[0], [3 << 20]]), 20)
+    assert not second_check._gains(x, x << 4, 20)
+    assert second_check._gains(np.array([[3], [0]]), np.array([[0], [3 << 20]]), 20)
 
 
 @pytest.mark.share(0.6)

@@ -2,19 +2,167 @@
 
 All that a format is told is known beforehand but the values. So what fails on labels, names, types
 or packages fails on blank tables as well, and costs nothing.
+
+Tables of a release before there is one: its columns, keys and types, and values of nobody.
+
+What formats are tried on before anything is charged. Of a table with few rows all cells are there;
+of a larger one cells from its first to its last, so that it has a row for some of its keys alone,
+as sparse tables have.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dprelease.documents.metadata import Metadata
+from dprelease.documents.metadata import Code, ColumnMetadata, Metadata, Role, TableMetadata
 from dprelease.errors import Place
-from dprelease.exports.trials.blank_tables import blank_release
+from dprelease.exports.cubes import suppressed_columns
+from dprelease.exports.export import PublishedRelease
 from dprelease.exports.written import write_formats
+from dprelease.schema.release_parts.format_names import PARQUET
 from dprelease.system.undisturbed import temporary_folder
+from dprelease.tables.formats import write_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+ROWS, LEAST = 256, 4
+"""Rows of a blank table, at most, and of each of very many."""
+
+ALL_ROWS = 1 << 12
+"""Rows of all blank tables together, unless each has the least number."""
+
+BLANK = "0" * 64
+"""Stands where a manifest has the digest of a file."""
+
+WIDE = 2**63 - 1
+"""The largest of the numbers, before they are multiplied by a step."""
+
+BESIDE = (Role.MARGIN, Role.STANDARD_ERROR)
+"""What is never below 0."""
+
+PLAIN = ("", "a", 'a "b", c', " é\n", "=1+1", "-1", "\U0001f600")
+"""Texts where no values are declared; what is no text of a kind that a file holds is not tried."""
+
+
+def blank_release(record: Mapping[str, Any], metadata: Metadata, folder: Path) -> PublishedRelease:
+    """Write a release of blank tables into a folder, and return it.
+
+    Parameters
+    ----------
+    record
+        The manifest of such a release: digests and numbers of rows are put in here.
+    metadata
+        What is said of it. Tables that are not whole get the number of their rows.
+    folder
+        An empty one.
+
+    Raises
+    ------
+    OSError
+        If it does not take them.
+    """
+    asked = PublishedRelease(folder, record, metadata)
+    most = max(LEAST, min(ROWS, ALL_ROWS // max(1, len(metadata.tables))))
+    tables, rows = [], {}
+    for table in metadata.tables:
+        written = _blank_table(table, suppressed_columns(asked, table), most)
+        (folder / table.file).parent.mkdir(parents=True, exist_ok=True)
+        rows[table.file] = write_table(written, folder / table.file)
+        known = None if table.rows is None else rows[table.file]
+        tables.append(replace(table, rows=known))
+    files = [
+        {**file, "rows": rows.get(file["name"], 0), "sha256": BLANK, "parts": []}
+        for file in record["files"]
+    ]
+    told = {**record, "files": files}
+    beside = {PARQUET: [file["name"] for file in files]}
+    return PublishedRelease(folder, told, replace(metadata, tables=tuple(tables)), beside)
+
+
+def _blank_table(table: TableMetadata, emptied: set[str], most: int) -> pa.Table:
+    """Return a table of some rows: keys as declared, values of nobody.
+
+    `emptied`: columns whose small values are published as missing.
+    """
+    import pyarrow as pa
+
+    arrays = _keys(table, most)
+    number = len(next(iter(arrays.values()))) if arrays else (1 if table.rows == 1 else most)
+    for column in table.columns:
+        if column.role != Role.KEY:
+            missing = column.kind == "double" or {column.name, column.of} & emptied
+            values = _values(column, missing=bool(missing))
+            cells = [values[i % len(values)] for i in range(number)]
+            arrays[column.name] = _array(cells, column.kind)
+    names = [column.name for column in table.columns]
+    return pa.table([arrays[name] for name in names], names=names)
+
+
+def _keys(table: TableMetadata, most: int) -> dict[str, pa.Array]:
+    """Return the keys of some cells in their order; of the others no two are the same."""
+    lists = [_codes(key) for key in table.keys]
+    total = math.prod(map(len, lists))
+    number = min(total, most)
+    cells = [i * (total - 1) // max(1, number - 1) for i in range(number)]  # as long as they may be
+    arrays, stride = {}, total
+    for key, codes in zip(table.keys, lists, strict=True):
+        stride //= len(codes)
+        taken = [codes[cell // stride % len(codes)] for cell in cells]
+        arrays[key.name] = _array(taken, key.kind)
+    return arrays
+
+
+def _codes(key: ColumnMetadata) -> Sequence[Code]:
+    return _values(key, missing=False) if key.codes is None else key.codes.values
+
+
+def _values(column: ColumnMetadata, *, missing: bool) -> list[Any]:
+    """Return what a column may have: nothing, much, little, and a missing value."""
+    kind = column.kind
+    values: list[Any]
+    if column.codes is not None:
+        codes = column.codes.values
+        values = [codes[0], codes[-1]]
+    elif kind == "bool":
+        values = [False, True]
+    elif kind.startswith("date"):
+        values = [date(1970, 1, 1), date.min, date.max]
+    elif kind.startswith(("int", "decimal", "double")):
+        values = _numbers(column)
+    else:
+        values = list(PLAIN)
+    return [*values, None] if missing else values
+
+
+def _numbers(column: ColumnMetadata) -> list[Any]:
+    """Return the numbers of a column: an extreme is what a file of its kind can hold of noise."""
+    kind = column.kind
+    if kind == "double":
+        values: list[Any] = [0.0, 1 / 3, 1e15, -1e15]
+    elif kind.startswith("int"):
+        wide = 2**31 - 1 if kind == "int32" else WIDE
+        values = [0, 1, wide, -wide]
+    else:
+        places = int(kind.rstrip(")").rpartition(",")[2])
+        values = [Decimal(number).scaleb(-places) for number in (0, 1, WIDE, -WIDE)]
+    return values[:-1] if column.role in BESIDE else values
+
+
+def _array(values: Sequence[Any], kind: str) -> pa.Array:
+    import pyarrow as pa
+
+    if kind.startswith("decimal"):
+        width, places = kind.partition("(")[2].rstrip(")").split(",")
+        return pa.array(values, pa.decimal128(int(width), int(places)))
+    return pa.array(values, pa.type_for_alias(kind.partition("[")[0]))
 
 
 def try_formats(

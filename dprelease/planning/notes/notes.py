@@ -1,20 +1,212 @@
-"""All notes on a release, in the order in which `check` tells them."""
+"""All notes on a release, in the order in which `check` tells them.
+
+What readers of bands would take for granted: that names say all, and that all are in a band.
+
+What conditions and expressions see of keys: what is stored, and the codes that are declared.
+
+Which truth values a release reads from texts: all but a few words are missing, in silence.
+
+Declared values of which a line, or the spaces around them, may be taken for another.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from dprelease.planning.notes.bands import BANDS, told_bands
-from dprelease.planning.notes.codes import CODES_READ, COMPARED_CELLS, codes_read, compared_cells
-from dprelease.planning.notes.truths_from_texts import TRUTHS_FROM_TEXTS, truths_from_texts
-from dprelease.planning.notes.value_notes import (
-    HEADINGS,
-    SPACES,
-    listed_below_headings,
-    with_spaces,
-)
+import sqlglot
+from sqlglot import exp
+
+from dprelease.errors.printable import amount
+from dprelease.query.expressions.nodes import declared_codes
 from dprelease.query.resolve import Query
+from dprelease.schema.columns import (
+    BooleanColumn,
+    CategoryColumn,
+    Column,
+    CutColumn,
+    IntegerColumn,
+    NumberColumn,
+)
+from dprelease.schema.field_types import DROP
+from dprelease.schema.load import Declared
+from dprelease.statements.layers import needed_columns, needed_joined
+
+HEADINGS = "Values of files: {}. The first line of each names the column, and is no value."
+SPACES = "Spaces around values: {}. A stored code without them is another one."
+"""What `check` says of them."""
+
+
+def listed_below_headings(queries: Sequence[Query]) -> list[str]:
+    """Return how many values files have whose column nobody named, each once.
+
+    Without a line of names the first value would be taken for it, and its rows would be lost. That
+    line is not shown: it would be a row, were this another file than was meant.
+    """
+    found: dict[str, None] = {}
+    for name, column in _categories(queries):
+        listed = column.values_from
+        if listed is not None and listed.column is None:
+            number = amount(len(column.values or ()), "value", "values")
+            found[f"{name} has {number} from '{listed.file}'"] = None
+    return list(found)
+
+
+def with_spaces(queries: Sequence[Query]) -> list[str]:
+    """Return how many values of columns begin or end with a space, each once."""
+    found: dict[str, None] = {}
+    for name, column in _categories(queries):
+        number = sum(value != value.strip() for value in column.values or ())
+        if number:
+            found[f"{amount(number, 'value', 'values')} of {name}"] = None
+    return list(found)
+
+
+def _categories(queries: Sequence[Query]) -> Iterator[tuple[str, CategoryColumn]]:
+    for query in queries:
+        for name, column in query.table.columns.items():
+            if isinstance(column, CategoryColumn):
+                yield name, column
+
+
+OF_TEXTS = ("csv", "sqlite", "excel")
+"""Formats of sources that store truth values as texts, or may."""
+
+TRUTHS_FROM_TEXTS = (
+    "Read from texts: {}. Only true, t, 1, false, f and 0 are truth values there; any other text, "
+    "such as Yes, is missing, and becomes what `nulls` says. Declare a category for such texts; "
+    "`dprelease profile` counts them."
+)
+"""What `check` says of them."""
+
+
+def truths_from_texts(queries: Sequence[Query]) -> list[str]:
+    """Return the columns of truth values that queries use and sources have as texts, each once.
+
+    By the declaration alone: whether a text says anything else, as Yes or ja, only `profile` sees.
+    """
+    found: dict[str, None] = {}
+    for query in queries:
+        tables = [(query.declared, needed_columns(query))]
+        if query.join is not None:
+            tables.append((query.join.declared, needed_joined(query)))
+        for declared, names in tables:
+            found |= dict.fromkeys(_in_texts(declared, names))
+    return list(found)
+
+
+def _in_texts(declared: Declared, names: Sequence[str]) -> Iterator[str]:
+    source = declared.table.source
+    if source is None or source.kind not in OF_TEXTS:
+        return
+    for name in names:
+        if isinstance(declared.table.columns[name], BooleanColumn):
+            yield f"{declared.table.name}.{name}"
+
+
+COMPARISONS = (exp.EQ, exp.NEQ, exp.In, exp.NullSafeEQ, exp.NullSafeNEQ)
+COMPARED_CELLS = (
+    "Compared in `where`: {}. A condition sees what is stored: rows whose code is another, or "
+    "missing, are in that cell and not met."
+)
+CODES_READ = (
+    "Codes read: {}. An expression sees the codes that a category declares; all others are one "
+    "text there, such as '?'. Declare those that it tells apart, or the column as `text`."
+)
+"""What `check` says of them."""
+
+
+def compared_cells(queries: Sequence[Query]) -> list[str]:
+    """Return the comparisons of `where` with a value that `others` or `nulls` names, each once.
+
+    A condition sees what is stored, before other codes and missing ones become a declared value:
+    of the cell it keeps the rows that store its very text, which may be none.
+    """
+    found: dict[str, None] = {}
+    for query in queries:
+        if query.predicate is not None:
+            tree = _parse_sql(query.predicate.sql)
+            for case, _ in _codes_read(tree, query.table.columns):
+                case.replace(exp.Null())
+            found |= dict.fromkeys(_codes_in_comparisons(tree, query.table.columns))
+    return list(found)
+
+
+def codes_read(queries: Sequence[Query]) -> list[str]:
+    """Return where codes of categories are looked into, rather than compared, each once."""
+    found: dict[str, None] = {}
+    for query in queries:
+        places = {name: formula.sql for name, formula in query.formulas.items()}
+        if query.predicate is not None:
+            places["`where`"] = query.predicate.sql
+        for place, sql in places.items():
+            names = [name for _, name in _codes_read(_parse_sql(sql), query.table.columns)]
+            found |= dict.fromkeys(f"{name} in {place}" for name in names)
+    return list(found)
+
+
+def _parse_sql(sql: str) -> exp.Expr:
+    # In a SELECT, so that the whole of it can be replaced, too.
+    return sqlglot.parse_one(f"SELECT {sql}", dialect="duckdb")
+
+
+def _codes_read(tree: exp.Expr, columns: Mapping[str, Column]) -> list[tuple[exp.Expr, str]]:
+    """Return what reads the codes of a category, as expressions write it, with its column."""
+    found: list[tuple[exp.Expr, str]] = []
+    for case in tree.find_all(exp.Case):
+        read = case.find(exp.Column)
+        column = None if read is None else columns.get(read.name)
+        if read is None or not isinstance(column, CategoryColumn):
+            continue
+        if case == sqlglot.parse_one(declared_codes(read.name, column), dialect="duckdb"):
+            found.append((case, read.name))
+    return found
+
+
+def _codes_in_comparisons(tree: exp.Expr, columns: Mapping[str, Column]) -> Iterator[str]:
+    for node in tree.find_all(*COMPARISONS):
+        texts = {item.name for item in node.find_all(exp.Literal) if item.is_string}
+        for name in dict.fromkeys(item.name for item in node.find_all(exp.Column)):
+            column = columns.get(name)
+            if isinstance(column, CategoryColumn | CutColumn):
+                cells = sorted({column.others, column.nulls} - {DROP})
+                yield from (f"{name} with '{cell}'" for cell in cells if cell in texts)
+
+
+BANDS = "Bands: {}. `labels` names them otherwise, and `others` takes in what edges leave out."
+"""What `check` says of them."""
+
+
+def told_bands(queries: Sequence[Query]) -> list[str]:
+    """Return what `check` tells of the bands that queries group by, in words, each once.
+
+    By the declaration alone. Whole edges without labels name bands by the whole numbers in them,
+    and values of a `number` may lie between these; edges may leave out values that are declared.
+    """
+    found: dict[str, None] = {}
+    for query in queries:
+        columns = (query.view or query.declared.table).columns
+        for key in query.keys.keys:
+            column = columns.get(key.column)
+            if isinstance(column, CutColumn):
+                found |= dict.fromkeys(_band_notes(key.column, column, columns))
+    return list(found)
+
+
+def _band_notes(name: str, column: CutColumn, columns: Mapping[str, Column]) -> Iterator[str]:
+    cut = columns.get(column.cut)
+    whole = column.labels is None and all(edge.denominator == 1 for edge in column.edges)
+    if isinstance(cut, NumberColumn) and whole:
+        there = "below" if column.closed == "left" else "above"
+        yield f"{name} is named by whole numbers, and what lies between two is in the band {there}"
+    if isinstance(cut, IntegerColumn | NumberColumn) and column.others == DROP:
+        left = column.closed == "left"
+        first, last = column.edges[0], column.edges[-1]
+        low = cut.lower is not None and (cut.lower < first or (cut.lower == first and not left))
+        high = cut.upper is not None and (cut.upper > last or (cut.upper == last and left))
+        ends = " and ".join(["the lower"] * low + ["the upper"] * high)
+        if ends:
+            yield f"{name} leaves out values of {column.cut} that are declared, at {ends} end"
 
 
 @dataclass(frozen=True, slots=True)

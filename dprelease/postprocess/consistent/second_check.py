@@ -1,15 +1,30 @@
-"""What `verify` asks beside running the step again: the same claims by other ways."""
+"""What `verify` asks beside running the step again: the same claims by other ways.
+
+Second check: published standard errors are those of a dense solve.
+
+Small families whole: the covariance of the leaves' cells is the inverse of A' W A, by LAPACK, and a
+cell's variance a sum of its entries. Larger ones by residual spaces, each a scalar problem on the
+tree: the upper levels, with what lies below as measurements, and one family of leaves, given its
+parent.
+
+Second check of whole tables: from 0 up, structural zeros kept, nothing gained by exchanging.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from dprelease.consistency.algebra import Table, subtables
+from dprelease.consistency.family import Refinement
+from dprelease.consistency.tree import Tree
+from dprelease.consistency.variances import SpaceVariances, Variances
+from dprelease.numerics.lattice import Flags, Floats, Integers
 from dprelease.postprocess.consistent.additivity import spans, unequal_sums
-from dprelease.postprocess.consistent.dense_errors import wrong_errors
-from dprelease.postprocess.consistent.exchanges import gainful_exchanges, impossible_cells
 from dprelease.postprocess.consistent.family_columns import Agreed
+from dprelease.postprocess.consistent.family_shape import Placed, Shape
 from dprelease.postprocess.consistent.invariants import contradictions, exact_places
 from dprelease.postprocess.consistent.normal_equations import wrong_equations
 from dprelease.postprocess.consistent.outputs import lowest, records_of, tables_with_estimates
@@ -24,6 +39,238 @@ from dprelease.postprocess.consistent.values import (
 from dprelease.postprocess.consistent.zeros import zeros_of
 from dprelease.postprocess.families import NoisedTable
 from dprelease.schema.release_parts.consistent import ConsistentSpec
+
+SAMPLED = 64
+"""Areas of each level whose parts are looked at."""
+
+
+def impossible_cells(
+    shape: Shape, tables: Sequence[Placed], published: PublishedColumn, never: Flags
+) -> Iterator[str]:
+    """Yield tables with cells below 0, or with some where there can't be any."""
+    for placed in tables:
+        axes = tuple(i for i in range(len(shape.sizes)) if i not in placed.attributes)
+        zero = never.all(axis=axes)
+        for span in spans(shape, placed):
+            held = published.whole(placed, *span)
+            if (held < 0).any() or held[:, zero].any():
+                yield f"'{placed.name}' has cells that can't be"
+                break
+
+
+def gainful_exchanges(
+    published: PublishedColumn, how: Refinement, spec: ConsistentSpec
+) -> Iterator[str]:
+    """Yield areas of which two parts could exchange a unit and both tables be nearer together.
+
+    Of the first table that is made at each level, which is an exact optimum: no unit of a part
+    costs more than the next one of another part would. Distances are those to the estimates.
+    """
+    shape = published.shape
+    for level in range(1, lowest(shape, spec) + 1):
+        if how.composed and how.composed[level]:
+            continue  # its totals are not those next to the estimates'
+        made = how.chains[level][0]
+        known = [one for one in shape.at(level) if set(one.attributes) >= set(made)]
+        if not known:
+            continue  # nothing is published of it here
+        finest = max(known, key=shape.cells)
+        left = tuple(1 + i for i, a in enumerate(finest.attributes) if a not in made)
+        starts = shape.tree.starts[level - 1]
+        areas = shape.tree.counts[level - 1]
+        for area in np.unique(np.linspace(0, areas - 1, min(SAMPLED, areas)).astype(int)).tolist():
+            start, stop = int(starts[area]), int(starts[area + 1])
+            if stop - start < 2:
+                continue
+            x = published.whole(finest, start, stop).sum(axis=left)
+            z = published.estimates(finest, start, stop).sum(axis=left)
+            if _gains(x, z, published.bits):
+                yield f"parts of area {area} of level '{shape.levels[level - 1]}' gain by exchange"
+
+
+def _gains(x: Integers, z: Integers, bits: int) -> bool:
+    """Return whether moving a unit from one part to another brings any cell nearer to z."""
+    length = int(x.sum(axis=0).max()).bit_length() + len(x).bit_length()
+    if length + bits > 61:
+        return False  # such are solved in a coarser unit
+    last = np.where(x > 0, ((2 * x - 1) << bits) - 2 * z, -(1 << 62)).max(axis=0)
+    following = (((2 * x + 1) << bits) - 2 * z).min(axis=0)
+    return bool((last > following).any())
+
+
+MOST_UNKNOWNS = 2000
+LEAST, MOST = 1 - 1e-7, 1 + 1e-5
+"""What a published error may be of the dense one: it is rounded up, and a solve is inexact."""
+
+NOTHING = 1e-5
+"""Of the largest noise: what a solve may make of an error of 0, of what exact tables tell."""
+
+SINGULAR = 1e-11
+"""Of the largest eigenvalue: smaller ones are none, where exact tables leave fewer unknowns."""
+
+
+def wrong_errors(
+    variances: Variances, published: PublishedColumn, spec: ConsistentSpec
+) -> Iterator[str]:
+    """Yield tables whose published standard errors are not those of a dense solve."""
+    shape, name = published.shape, published.column.name
+    small = shape.tree.counts[-1] * math.prod(shape.sizes) <= MOST_UNKNOWNS
+    found = _whole(published, spec) if small else _sample_errors(variances, published, spec)
+    laws = [law for level in published.column.laws for _, law in level]
+    widest = math.sqrt(max(law.variance for law in laws))
+    for placed, start, errors in found:
+        held = published.errors(placed, start, start + len(errors))
+        wanted = errors.reshape(len(errors), *(1,) * (held.ndim - 1))
+        nothing = (held == 0) & (wanted < NOTHING * widest)
+        if not ((held >= wanted * LEAST) & (held <= wanted * MOST) | nothing).all():
+            yield f"the standard errors of '{name}' in '{placed.name}' are not those of a solve"
+
+
+Expected = Iterator[tuple[Placed, int, Floats]]
+"""Tables, their first area, and the standard error of a cell at each area from there on."""
+
+
+def _ancestors(shape: Shape, level: int) -> Integers:
+    """Return the area of a level that each leaf lies in."""
+    found = np.arange(shape.tree.counts[-1])
+    for parents in reversed(shape.tree.parents[level:]):
+        found = parents[found]
+    return found
+
+
+def _whole(published: PublishedColumn, spec: ConsistentSpec) -> Expected:
+    """Yield all errors of a small family."""
+    shape = published.shape
+    ancestors = [_ancestors(shape, level) for level in range(len(shape.levels))]
+    same = {one.attributes: _same(one.attributes, shape.sizes) for one in shape.placed}
+    size = len(ancestors[0]) * math.prod(shape.sizes)
+    information, known = np.zeros((size, size)), np.zeros((size, size))
+    for level, tables in enumerate(published.column.laws):
+        together = ancestors[level][:, None] == ancestors[level]
+        for table, law in tables:
+            if law.variance:
+                information += np.kron(together / float(law.variance), same[table])
+            else:
+                known += np.kron(together, same[table])
+    covariance = _covariance(information, known)
+    for placed in tables_with_estimates(shape, spec):
+        first = same[placed.attributes][:1]  # whose cells make the table's first one
+        errors = []
+        for area in range(shape.tree.counts[placed.level]):
+            q = np.kron(ancestors[placed.level] == area, first[0]).astype(float)
+            errors.append(math.sqrt(max(0.0, float(q @ covariance @ q))))
+        yield placed, 0, np.array(errors)
+
+
+def _covariance(information: Floats, known: Floats) -> Floats:
+    """Return the covariance of unknowns of which some sums are known exactly.
+
+    `known`: the sum of E'E over the exact tables E, whose eigenvalues are 0, or 1 and more. What E
+    says nothing of has the information of the measurements; the rest is certain.
+    """
+    if not known.any():
+        return np.asarray(np.linalg.pinv(information, hermitian=True))
+    values, vectors = np.linalg.eigh(known)
+    free = vectors[:, values < 0.5]
+    inner = np.linalg.pinv(free.T @ information @ free, rcond=SINGULAR, hermitian=True)
+    return np.asarray(free @ inner @ free.T)
+
+
+def _same(table: Table, sizes: tuple[int, ...]) -> Floats:
+    """Return (cells, cells) whether two finest cells lie in one cell of a table."""
+    found: Floats = np.ones((1, 1))
+    for i, n in enumerate(sizes):
+        found = np.asarray(np.kron(found, np.eye(n) if i in table else np.ones((n, n))), float)
+    return found
+
+
+def _sample_errors(
+    variances: Variances, published: PublishedColumn, spec: ConsistentSpec
+) -> Expected:
+    """Yield errors of the upper levels, and of one family of leaves."""
+    shape = published.shape
+    tree = shape.tree
+    known = all(level.min() >= 0 for one in variances.of.values() for level in one.upward)
+    of = variances.of if known else {}  # what nothing measures has no finite solve
+    if not of:
+        return
+    cut = max(level for level, count in enumerate(tree.counts) if count <= MOST_UNKNOWNS)
+    upper = {space: _upper(one, cut) for space, one in of.items()}
+    parent = _parent_of_few(tree)
+    lower = {} if parent is None else {space: _lower(one, parent) for space, one in of.items()}
+    for placed in tables_with_estimates(shape, spec):
+        if placed.level <= cut:
+            by_space = {space: one[placed.level] for space, one in upper.items()}
+            yield placed, 0, _errors(shape.sizes, placed.attributes, by_space)
+        elif placed.level == tree.levels - 1 and parent is not None:
+            start = int(tree.starts[-1][parent])
+            yield placed, start, _errors(shape.sizes, placed.attributes, lower)
+
+
+def _errors(sizes: tuple[int, ...], table: Table, of: Mapping[Table, Floats]) -> Floats:
+    """Return the error of one cell at each area, from the variances of the residual spaces."""
+    total: Floats = np.zeros(1)
+    for space in subtables(table):
+        if space in of:
+            weight = math.prod(1 - 1 / sizes[i] for i in space)
+            weight /= math.prod(sizes[i] for i in table if i not in space) ** 2
+            total = total + weight * of[space]
+    return np.sqrt(total)
+
+
+def _upper(one: SpaceVariances, cut: int) -> list[Floats]:
+    """Return F of the levels down to `cut`, whose areas are known as V says, or exactly."""
+    tree = one.tree
+    level = np.arange(tree.counts[cut])
+    from_below = _floats(one, cut, 0, tree.counts[cut])
+    if not from_below.all():  # exact there, and so is all that lies above
+        return [np.zeros(count) for count in tree.counts[: cut + 1]]
+    information, known = np.diag(1.0 / from_below), np.zeros((len(level), len(level)))
+    above = [level]
+    for parents in reversed(tree.parents[:cut]):
+        level = parents[level]
+        above.append(level)
+    for depth, areas in enumerate(reversed(above[1:])):
+        own = one.own[depth]
+        if own is None:
+            continue
+        if own == 0:
+            known += areas[:, None] == areas
+        else:
+            information += (areas[:, None] == areas) / own
+    covariance = _covariance(information, known) if known.any() else np.linalg.inv(information)
+    found = []
+    for depth, areas in enumerate(reversed(above)):
+        member = (areas[None, :] == np.arange(tree.counts[depth])[:, None]).astype(float)
+        found.append(np.einsum("ij,ij->i", member @ covariance, member))
+    return found
+
+
+def _parent_of_few(tree: Tree) -> int | None:
+    """Return an area in the middle of the lowest level but one with not too many leaves."""
+    fan = tree.fan(tree.levels - 2) if tree.levels > 1 else np.empty(0, np.int64)
+    possible = np.flatnonzero((fan > 0) & (fan <= MOST_UNKNOWNS))
+    return int(possible[len(possible) // 2]) if len(possible) else None
+
+
+def _lower(one: SpaceVariances, parent: int) -> Floats:
+    """Return F of the leaves of one area, given what is known of that area from elsewhere."""
+    tree, level = one.tree, one.tree.levels - 1
+    start, stop = (int(place) for place in tree.starts[level - 1][parent : parent + 2])
+    own = _floats(one, level, start, stop)
+    if not own.all():
+        return np.zeros(stop - start)
+    final = float(one.variances(level - 1, parent, parent + 1)[0])
+    if final == 0:  # the sum of the leaves is exact
+        return np.diag(_covariance(np.diag(1.0 / own), np.ones((len(own), len(own))))).copy()
+    elsewhere = 1.0 / final - 1.0 / float(own.sum())
+    information = np.diag(1.0 / own) + max(0.0, elsewhere)
+    return np.diag(np.linalg.inv(information)).copy()
+
+
+def _floats(one: SpaceVariances, level: int, start: int, stop: int) -> Floats:
+    """Return V of some areas: of a level that is measured, or whose parts are."""
+    return np.ldexp(one.upward_of(level, start, stop).astype(np.float64), -one.bits[level])
 
 
 def second_check(

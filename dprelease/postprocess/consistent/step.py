@@ -1,19 +1,27 @@
-"""Tables that agree, as a step over a family."""
+"""Tables that agree, as a step over a family.
+
+Why the tables of a family can't be made to agree, told from the declaration alone.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dprelease.errors import DpReleaseError
-from dprelease.postprocess.consistent.family_columns import agreed_columns
+from dprelease.consistency.fixed_point import value_bits
+from dprelease.errors import DpReleaseError, QueryError
+from dprelease.postprocess.consistent.aims import wrong_targets
+from dprelease.postprocess.consistent.derived import derived_columns
+from dprelease.postprocess.consistent.family_columns import DERIVED, Agreed, agreed_columns
 from dprelease.postprocess.consistent.family_shape import Shape
-from dprelease.postprocess.consistent.findings import all_findings
-from dprelease.postprocess.consistent.outputs import all_outputs
+from dprelease.postprocess.consistent.invariants import crossing_invariants, wrong_invariants
+from dprelease.postprocess.consistent.outputs import all_outputs, estimate_columns, whole_columns
 from dprelease.postprocess.consistent.record import family_record
 from dprelease.postprocess.consistent.second_check import second_check
-from dprelease.postprocess.consistent.values import family_values, is_dense
+from dprelease.postprocess.consistent.values import family_values, is_dense, wanted_tables
+from dprelease.postprocess.consistent.zeros import wrong_zeros, zeros_of
 from dprelease.postprocess.families import (
     Batch,
     FamilyStep,
@@ -22,9 +30,206 @@ from dprelease.postprocess.families import (
     Output,
     Placer,
 )
+from dprelease.postprocess.partition import wrong_folders
+from dprelease.query.aggregates.count import Count
+from dprelease.query.forms.single_part import MEASURED
+from dprelease.query.post import NOTHING
 from dprelease.schema.release import QuerySpec
 from dprelease.schema.release_parts.consistent import ConsistentSpec
 from dprelease.system.ahead import Spread, in_threads
+
+LEAST_LARGEST = 1 << 29
+"""What totals may be at least, with FINE bits after the point."""
+
+FINE = 4
+
+CHANGED = "what is rounded, coded or left out afterwards adds up to nothing"
+
+
+def all_findings(
+    shape: Shape, columns: Sequence[Agreed], spec: ConsistentSpec, place: Placer
+) -> Iterator[DpReleaseError]:
+    """Yield what can't be had; what follows from another finding is not looked at."""
+    found = [*_of_columns(columns, spec, place), *_of_what_is_asked(shape, columns, spec, place)]
+    if shape.sizes and value_bits(shape.sizes, LEAST_LARGEST) < FINE:
+        combinations = math.prod(shape.sizes)
+        found.append(QueryError("DP-CONSIST-014", place=place("consistent"), cells=combinations))
+    found += _of_names(shape, columns, spec, place) if not found else ()
+    found += _of_tables(shape, columns, spec, place) if not found else ()
+    yield from found
+
+
+def _of_columns(
+    columns: Sequence[Agreed], spec: ConsistentSpec, place: Placer
+) -> Iterator[DpReleaseError]:
+    for column in columns[0].shape.placed[0].table.query.columns:
+        if column.form in DERIVED and column.post != NOTHING:
+            where = place("columns", column.name)
+            yield QueryError("DP-CONSIST-011", place=where, column=column.name, reason=CHANGED)
+    for agreed in columns:
+        reason = _why_not(agreed, spec)
+        if reason is not None:
+            yield QueryError(
+                "DP-CONSIST-011",
+                place=place("columns", agreed.measurement.asked_by),
+                column=agreed.name,
+                reason=reason,
+            )
+            continue
+        without = {
+            law.name: one.name
+            for one in agreed.shape.placed
+            if (law := agreed.law_of(one.table)).moments_above is None
+        }
+        for mechanism, table in without.items():
+            yield QueryError(
+                "DP-CONSIST-012",
+                place=place("columns", agreed.measurement.asked_by),
+                column=agreed.name,
+                table=table,
+                mechanism=mechanism,
+            )
+
+
+def _why_not(agreed: Agreed, spec: ConsistentSpec) -> str | None:
+    column, aggregate = agreed.column, agreed.measurement.aggregate
+    sums_rows = aggregate.is_vector and aggregate.adds_up and not aggregate.is_distinct
+    if column.form != MEASURED or not sums_rows:
+        return "it is no count or sum, and no mean or ratio of these"
+    if column.post != NOTHING:
+        return CHANGED
+    if spec.non_negative and agreed.is_shown and aggregate.least < 0:
+        return "values below 0 have sums below 0, and `non_negative` is asked"
+    return None
+
+
+def _of_what_is_asked(
+    shape: Shape, columns: Sequence[Agreed], spec: ConsistentSpec, place: Placer
+) -> Iterator[DpReleaseError]:
+    for keys, reason in _asked_in_vain(shape, columns, spec):
+        yield _in_vain(keys, reason, place)
+
+
+def _in_vain(keys: tuple[str | int, ...], reason: str, place: Placer) -> QueryError:
+    name = ".".join(key for key in keys if isinstance(key, str))
+    return QueryError("DP-CONSIST-013", place=place("consistent", *keys), key=name, reason=reason)
+
+
+def _asked_in_vain(
+    shape: Shape, columns: Sequence[Agreed], spec: ConsistentSpec
+) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    down_to, areas = spec.publish.down_to, shape.levels[1:]
+    if down_to is not None and down_to not in areas:
+        known = f"levels are {', '.join(areas)}" if areas else "there is no hierarchy"
+        yield ("publish", "down_to"), f"'{down_to}' is no level of areas; {known}"
+    yield from _of_partition(shape, spec)
+    yield from _of_targets(shape, columns, spec)
+    wrong = list(wrong_zeros(shape, spec.zeros))
+    for i, name, reason in wrong:
+        yield ("zeros", i, name), reason
+    if spec.composition is not None and not spec.non_negative:
+        yield ("composition",), "estimates stay unbiased; only whole tables are made by it"
+    if spec.zeros and not spec.non_negative:
+        yield ("zeros",), "estimates stay unbiased; only whole tables (`non_negative`) have zeros"
+    elif spec.zeros and not wrong and zeros_of(shape, spec.zeros).all():
+        yield ("zeros",), "nothing is left that could be"
+    if spec.non_negative and not any(one.is_shown for one in columns):
+        yield ("non_negative",), "whole tables are of counts and sums, of which there is none"
+    elif spec.non_negative and not any(one.attributes == shape.everything for one in shape.placed):
+        names = ", ".join(key.column for key in shape.attributes)
+        yield (
+            ("non_negative",),
+            f"whole tables are sums of one by all keys: no marginal is [{names}]",
+        )
+    if not wrong:
+        yield from wrong_invariants(shape, columns, spec, zeros_of(shape, spec.zeros))
+    if spec.publish.records:
+        yield from _of_records(shape, columns, spec)
+
+
+def _of_partition(
+    shape: Shape, spec: ConsistentSpec
+) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    name, where = spec.publish.partition, ("publish", "partition")
+    above = [key.column for key in shape.areas[:-1]]
+    if name is None:
+        return
+    if name not in above:
+        known = f"levels above the last are {', '.join(above)}" if above else "no level is above it"
+        yield where, f"'{name}' is no level with another below it; {known}"
+        return
+    for reason in wrong_folders(shape.areas[above.index(name)]):
+        yield where, reason
+
+
+def _of_targets(
+    shape: Shape, columns: Sequence[Agreed], spec: ConsistentSpec
+) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    for i, reason in wrong_targets(shape, spec.targets, [one.name for one in columns]):
+        yield ("targets", i), reason
+    settled = "columns say themselves what they cost, and share nothing"
+    for i, target in enumerate(spec.targets):
+        meant = [one for one in columns if target.column in (None, one.name)]
+        if target.weight is not None and all(one.measurement.own for one in meant):
+            yield ("targets", i, "weight"), settled
+
+
+def _of_records(
+    shape: Shape, columns: Sequence[Agreed], spec: ConsistentSpec
+) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    aggregates = [one.measurement.aggregate for one in columns]
+    where = ("publish", "records")
+    if not spec.non_negative:
+        yield where, "persons are those of whole tables, which `non_negative: true` asks for"
+    if aggregates != [Count()]:
+        yield where, "persons are made of one column, the count of rows"
+    if not shape.leaves.keys:
+        yield where, "without any key persons have nothing that could be written"
+    elif all(one.attributes != shape.everything for one in shape.at(len(shape.areas))):
+        yield where, "persons are the finest cells: the last level has no table by all keys"
+
+
+def _of_names(
+    shape: Shape, columns: Sequence[Agreed], spec: ConsistentSpec, place: Placer
+) -> Iterator[DpReleaseError]:
+    """Yield published names that are taken: letters' case does not tell names apart."""
+    keys = {key.column.casefold() for key in (*shape.areas, *shape.attributes)}
+    for told in (estimate_columns, whole_columns) if spec.non_negative else (estimate_columns,):
+        taken = set(keys)
+        published = {one.name: list(told(one)) for one in columns if one.is_shown}
+        if told is estimate_columns:
+            published |= {one.name: list(one.words) for one in derived_columns(shape)}
+        for column, names in published.items():
+            for name in names:
+                if name.casefold() in taken:
+                    reason = f"'{name}' would be published beside it, which is another's name"
+                    where = place("columns", column)
+                    fields: dict[str, Any] = {"column": column, "reason": reason}
+                    yield QueryError("DP-CONSIST-011", place=where, **fields)
+                taken.add(name.casefold())
+
+
+def _of_tables(
+    shape: Shape, columns: Sequence[Agreed], spec: ConsistentSpec, place: Placer
+) -> Iterator[DpReleaseError]:
+    """Yield tables that the measurements don't determine at a level, and invariants that cross."""
+    for where, reason in crossing_invariants(columns, spec):
+        yield _in_vain(where, reason, place)
+    wanted = wanted_tables(shape, spec)
+    for agreed in columns:
+        every = sorted({table for tables in wanted for table in tables})
+        had = agreed.variances.publishable(every)
+        for level, name in enumerate(shape.levels):
+            for table in wanted[level]:
+                if table not in had[level]:
+                    keys = ", ".join(shape.attributes[i].column for i in table)
+                    yield QueryError(
+                        "DP-CONSIST-015",
+                        place=place("consistent"),
+                        column=agreed.name,
+                        table=f"[{keys}]",
+                        level=name,
+                    )
 
 
 @dataclass(frozen=True)

@@ -1,29 +1,154 @@
-"""The tables of one release, family after family: noised, written, told by digest and rows."""
+"""The tables of one release, family after family: noised, written, told by digest and rows.
+
+One query published by batches of cells, in a memory that does not grow with their number.
+
+True vectors are held whole (see `exact/results/vectors.py`), and so are choices and private keys;
+what is noised elsewhere comes block after block.
+Noise, post-processing and Arrow arrays are made a batch at a time in one worker thread, while the
+batch before is being encoded and written. All that draws randomness or works with balls is in that
+thread: one stream of bits in one order, whatever the threads' timing, and one precision context.
+
+Files of tables, written by a thread while the tables behind them are noised.
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from dprelease.documents.file_records import Written
 from dprelease.documents.metadata import Metadata
 from dprelease.documents.said_records import field_notes
 from dprelease.exact.answering import Answering
+from dprelease.noise.noised_answers import answer_query, noisy_batches
+from dprelease.noise.noised_vectors import NoisyTable
 from dprelease.numerics.entropy import BitSource
-from dprelease.planning.plan import Plan
+from dprelease.planning.plan import Plan, PlannedColumn
 from dprelease.postprocess.families import Family, FamilyStep, FamilyTable
 from dprelease.release.execute import Publication
-from dprelease.release.runs.streaming import streaming
-from dprelease.release.runs.table_writers import TableWriters, table_writers
 from dprelease.release.runs.written_tables import write_pieces
 from dprelease.system.ahead import ahead
+from dprelease.system.undisturbed import defer_signals
 from dprelease.tables.family_tables import MeasuredTables, Piece, published_table, step_tables
 from dprelease.tables.field_notes import Notes, noted_tables, with_field_notes
 from dprelease.tables.formats import ROW_GROUP
 from dprelease.tables.parted import in_parts
 from dprelease.tables.published_tables import Tables
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    import pyarrow as pa
+
+
+Work = Callable[[], dict[str, Written]]
+"""Writes tables that have been noised, and returns what their files are, by name."""
+
+MOST_WAITING = 2
+"""Tables that are held besides the one that is being noised."""
+
+
+class TableWriters:
+    """Who writes tables whose rows are all there: a thread, or whoever asks if there is none."""
+
+    def __init__(self, pool: ThreadPoolExecutor | None) -> None:
+        self._pool = pool
+        self._coming: deque[Future[dict[str, Written]]] = deque()
+        self._written: dict[str, Written] = {}
+
+    def write(self, work: Work, *, at_once: bool = False) -> None:
+        """Have some tables written, `at_once` or later; raises what writing earlier ones raised."""
+        self._settle(0 if at_once else MOST_WAITING - 1)
+        coming = None if at_once else self._submit(work)
+        if coming is None:
+            self._written |= work()
+        else:
+            self._coming.append(coming)
+
+    def finish(self) -> dict[str, Written]:
+        """Return all that was written, in the order in which it came; raises as `write`."""
+        self._settle(0)
+        return self._written
+
+    def _settle(self, left: int) -> None:
+        while len(self._coming) > left:
+            self._written |= self._coming.popleft().result()
+
+    def _submit(self, work: Work) -> Future[dict[str, Written]] | None:
+        """Give work to the thread; None where there is none, or none is to be had."""
+        if self._pool is None:
+            return None
+        try:
+            with defer_signals():  # a thread that has started is one that the pool knows
+                return self._pool.submit(work)
+        except RuntimeError:  # the first work of all started no thread, so nobody else will do it
+            self._pool = None
+            return None
+
+
+@contextmanager
+def table_writers(tables: int) -> Iterator[TableWriters]:
+    """Yield who writes so many tables of a release; no thread writes any more afterwards.
+
+    Whatever signals come, the thread ends first: the folder that it writes into is removed next if
+    the release fails. One table by itself is worth no thread.
+    """
+    if tables < 2:
+        yield TableWriters(None)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    pool = ThreadPoolExecutor(1, "dprelease-write")
+    try:
+        yield TableWriters(pool)
+    finally:
+        with defer_signals():
+            pool.shutdown(cancel_futures=True)
+
+
+class Shown(Protocol):
+    """What makes Arrow tables of noised cells, batch after batch."""
+
+    def of(self, noisy: NoisyTable) -> pa.Table:
+        """Return the table of the cells that follow."""
+        ...
+
+
+@contextmanager
+def streaming(
+    engine: Answering,
+    columns: Sequence[PlannedColumn],
+    bits: BitSource,
+    most: int = ROW_GROUP,
+    shown: Callable[[Sequence[PlannedColumn]], Shown] = Tables,
+) -> Iterator[Iterator[pa.Table]]:
+    """Yield the table of one query as tables of `most` rows, in key order.
+
+    All planned columns of the query are given. `shown` makes of noised integers what is written:
+    the published columns, or the measurements themselves. Put together the tables are what
+    `answered` and `shown` make, to the bit, for the same stream of bits. On leaving no thread is
+    left running.
+
+    Raises
+    ------
+    DataError
+        As `Engine.run`.
+    """
+    query = columns[0].query
+    if query.private is not None:
+        answer = answer_query(engine, columns, bits)
+        yield iter([shown(answer.columns).of(answer.noisy)])
+        return
+    batches = noisy_batches(engine, query, columns, bits, most)
+    tables = shown(columns)
+    chunks = (tables.of(noisy) for noisy in batches)
+    with ahead(chunks, "dprelease-noise", few=query.keys.size <= most) as made:
+        yield made
 
 
 def publish_families(

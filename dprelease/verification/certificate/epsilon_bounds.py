@@ -1,28 +1,187 @@
-"""Every way by which an epsilon at a delta is proved here, the shortest first."""
+"""Every way by which an epsilon at a delta is proved here, the shortest first.
+
+A bound of rho from above: of D_a / a over all orders a > 1, in balls.
+
+K(a) = (a - 1) D_a is the logarithm of a moment generating function of losses, so it is convex, and
+a chord between two orders bounds it. K of independent parts adds up; that of a law of losses on a
+grid that dominates another one is at least as large.
+"""
 
 from __future__ import annotations
 
+import heapq
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from flint import ctx
+from flint import arb, arb_poly, ctx
 
-from dprelease.verification.certificate.closed_forms import concentrated_epsilon, normal_epsilon
+from dprelease.numerics.balls import ball
+from dprelease.verification.certificate.closed_forms import (
+    above,
+    concentrated_epsilon,
+    normal_epsilon,
+)
 from dprelease.verification.certificate.composed_losses import (
     Effort,
+    LossGrids,
     TooLongError,
     composed_losses,
     efforts,
 )
-from dprelease.verification.certificate.concentration import concentration
 from dprelease.verification.certificate.kinds import VectorKind, added_up
+from dprelease.verification.certificate.loss_masses import LossMasses
+from dprelease.verification.certificate.neighbour_blocks import SLACK
 from dprelease.verification.certificate.normal_vectors import (
     ANY,
     CLOSE,
     NormalVectors,
     normal_vectors,
 )
+
+PRECISION = 256
+FIRST = 1 + Fraction(1, 2**16)
+LAST = 2**20
+MOST_ORDERS = 240
+UNSEEN = Fraction(1, 2**100)
+"""The delta that grids of losses are made for: moments see no far end that is left out."""
+
+
+def concentration(kinds: Sequence[VectorKind], aim: Fraction, effort: Effort) -> Fraction | None:
+    """Return a rho that all vectors have together, at most `aim` if that is found; None if none.
+
+    Bun and Steinke 2016, arXiv 1605.02065v1, Definition 1.1 and Lemma 1.7. Where D_a / a is bounded
+    in closed form, that adds to the largest value of the rest.
+    """
+    known, rest = Fraction(0), []
+    for kind in kinds:
+        if kind.by_moments:
+            rest.append(kind)
+        elif (rho := kind.rho) is None:
+            return None
+        else:
+            known += rho
+    if not rest:
+        return known
+    with ctx.workprec(PRECISION):
+        try:
+            found = _largest(_Moments(rest, effort), aim - known)
+        except TooLongError:
+            found = None
+    return None if found is None else known + found
+
+
+class _Moments:
+    """K of all kinds together."""
+
+    def __init__(self, kinds: Sequence[VectorKind], effort: Effort) -> None:
+        self.kinds = kinds
+        self.grids: dict[int, list[tuple[int, list[LossMasses]]]] = {}
+        on_grids = [kind for kind in kinds if kind.losses.moments is None]
+        if on_grids:
+            grids = LossGrids(on_grids, UNSEEN, effort)
+            for kind in on_grids:
+                self.grids[id(kind)] = grids.of_moves(kind)
+        self.known: dict[Fraction, arb] = {}
+
+    def at(self, order: Fraction) -> arb:
+        """Return K of an order."""
+        if order not in self.known:
+            self.known[order] = sum((self._of(kind, order) for kind in self.kinds), arb(0))
+        return self.known[order]
+
+    def _of(self, kind: VectorKind, order: Fraction) -> arb:
+        parts = kind.vectors * kind.sensitivity.slots
+        exact = kind.losses.moments
+        if exact is None:
+            moves = self.grids[id(kind)]
+            found = [cells * _ln_moment(law, order) for cells, ways in moves for law in ways]
+        else:
+            found = [
+                move.cells * exact.ln_moment(move.shift, order) for move in kind.sensitivity.moves
+            ]
+        return parts * arb(max(one.upper() for one in found))
+
+    def beyond(self, order: Fraction) -> arb:
+        """Return a bound of D_a / a for all a >= order."""
+        total = arb(0)
+        for kind in self.kinds:
+            parts = kind.vectors * kind.sensitivity.slots
+            exact = kind.losses.moments
+            if exact is None:
+                largest = kind.largest
+                assert largest is not None  # kinds on grids have one
+                total += ball(largest / order)
+            else:
+                moves = kind.sensitivity.moves
+                far = [move.cells * exact.beyond(move.shift, order) for move in moves]
+                total += parts * max(one.upper() for one in far)
+        return total
+
+
+def _ln_moment(law: LossMasses, order: Fraction) -> arb:
+    """Return ln E exp((order - 1) loss) of a law of losses, each `SLACK` too small."""
+    if law.infinite:
+        raise TooLongError
+    step = ball((order - 1) * law.width)
+    moment = arb_poly([arb(int(mass)) for mass in law.masses])(step.exp())
+    scaled = moment.log() - law.bits * arb(2).log()
+    return scaled + (law.first + ball(SLACK)) * step
+
+
+def _largest(moments: _Moments, aim: Fraction) -> Fraction | None:
+    """Return a bound of K(a) / (a (a - 1)): up to the first order, between orders, and beyond."""
+    goal = ball(aim)
+    last = Fraction(2)
+    while last < LAST and not moments.beyond(last) <= goal:
+        last *= 2
+    # Divergences grow with their order: that of the first bounds those before.
+    ends = [moments.beyond(last).upper(), (moments.at(FIRST) / ball(FIRST - 1)).upper()]
+    waiting = [_Interval(FIRST, last, moments)]
+    enough = max(goal, *ends)
+    while not waiting[0].bound <= enough and len(moments.known) < MOST_ORDERS:
+        if any(part.least > enough for part in waiting):
+            break  # no finer chord is below its ends
+        wide = heapq.heappop(waiting)
+        middle = 1 + Fraction(math.sqrt((wide.low - 1) * (wide.high - 1)))
+        for low, high in ((wide.low, middle), (middle, wide.high)):
+            heapq.heappush(waiting, _Interval(low, high, moments))
+    top = max(waiting[0].bound, *ends)
+    return above(top) if top.is_finite() else None
+
+
+class _Interval:
+    """Orders between two, and the largest value there of the chord of K over a (a - 1)."""
+
+    def __init__(self, low: Fraction, high: Fraction, moments: _Moments) -> None:
+        self.low, self.high = low, high
+        self.bound = _chord(low, high, moments.at(low), moments.at(high))
+        ends = (moments.at(order) / ball(order * (order - 1)) for order in (low, high))
+        self.least = max(end.lower() for end in ends)
+
+    def __lt__(self, other: _Interval) -> bool:
+        """Return whether it has the larger bound."""
+        return bool(self.bound > other.bound)
+
+
+def _chord(low: Fraction, high: Fraction, at_low: arb, at_high: arb) -> arb:
+    """Return the bound: the chord is c + s a, and its quotient has no value beyond those at the
+    ends, but where its derivative is zero: s a^2 + 2 c a - c = 0.
+    """
+    slope = (at_high - at_low) / ball(high - low)
+    start = at_low - slope * ball(low)
+    if slope.contains(0):  # balls can't tell where that is
+        return (at_low.max(at_high) / ball(low * (low - 1))).upper()
+    values = [at_low / ball(low * (low - 1)), at_high / ball(high * (high - 1))]
+    root = (start * (start + slope)).max(arb(0)).sqrt()
+    for sign in (-1, 1):
+        order = (sign * root - start) / slope
+        if not (order < ball(low) or order > ball(high)):
+            order = order.max(ball(low)).min(ball(high))
+            values.append((start + slope * order) / (order * (order - 1)))
+    return max(value.upper() for value in values)
+
 
 ADDED = "largest losses, added up (Dwork, McSherry, Nissim and Smith 2006)"
 NORMAL = "normal losses, whose squares of mu add up (Balle and Wang 2018, Theorem 8)"

@@ -9,7 +9,7 @@ import pytest
 from flint import ctx
 from scipy import stats
 
-from dprelease.auditing.black_box.clopper_pearson import (
+from dprelease.auditing.black_box.proven_bounds import (
     epsilon_between,
     greatest_chance,
     least_chance,

@@ -13,7 +13,7 @@ from dprelease.auditing.black_box.drawn_answers import ChosenInCells, SelectedKe
 from dprelease.auditing.black_box.proven_bounds import Shown
 from dprelease.exact.results.true_table import Profile
 from dprelease.mechanisms.partition_selection import PartitionSelection
-from dprelease.noise import noised_answers, quantile_tree
+from dprelease.noise import noised_answers, selections
 from dprelease.planning.plan import PlannedColumn
 from tests.auditing.black_box.build import broken, planned, told, with_scale
 
@@ -77,7 +77,7 @@ def test_one_draw_for_both_halves_of_a_node_is_found(monkeypatch: pytest.MonkeyP
     other = {c.measurement.name: profile([0, 8]) for c in columns}
     source = ChosenInCells(columns, (0,), (asked, other))
     assert not broken(shown(columns, source, "tree"))
-    monkeypatch.setattr(quantile_tree, "sample", lambda law, n, bits: np.full(n, 3))
+    monkeypatch.setattr(selections, "sample", lambda law, n, bits: np.full(n, 3))
     assert broken(shown(columns, source, "tree"))
 
 

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 
 from dprelease.auditing.black_box import (
-    asked_of_people,
     asked_of_tables,
     lower_bounds,
     proven_bounds,
+    release_bounds,
 )
 from dprelease.auditing.pairs import Pair
 from dprelease.auditing.stage import Stage
@@ -150,7 +150,7 @@ def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asked_of_tables, "DRAWS", 40_000)
     monkeypatch.setattr(asked_of_tables, "CHOSEN", 4_000)
     monkeypatch.setattr(asked_of_tables, "RELEASES", 400)
-    monkeypatch.setattr(asked_of_people, "DRAWS", 40_000)
+    monkeypatch.setattr(release_bounds, "DRAWS", 40_000)
 
 
 def names(found: Sequence[Bounded | Untried]) -> set[tuple[str, str]]:

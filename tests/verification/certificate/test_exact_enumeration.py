@@ -18,9 +18,13 @@ from dprelease.numerics.balls import ball
 from dprelease.privacy.event import Event
 from dprelease.privacy.unit import Move, Sensitivity
 from dprelease.verification.certificate.closed_forms import concentrated_epsilon, normal_epsilon
-from dprelease.verification.certificate.composed_losses import EFFORTS, Effort, composed_losses
+from dprelease.verification.certificate.composed_losses import (
+    EFFORTS,
+    Effort,
+    composed_losses,
+    pointwise_largest,
+)
 from dprelease.verification.certificate.kinds import kinds_of
-from dprelease.verification.certificate.largest_profile import pointwise_largest
 from dprelease.verification.certificate.loss_masses import LossMasses
 from dprelease.verification.certificate.neighbour_blocks import Cutting
 from dprelease.verification.certificate.proven_losses import proven_losses

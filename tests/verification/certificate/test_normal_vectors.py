@@ -13,13 +13,18 @@ from dprelease.mechanisms import registry
 from dprelease.numerics.balls import ball
 from dprelease.privacy.event import Event
 from dprelease.privacy.unit import Move, Sensitivity
-from dprelease.verification.certificate import smoothed_integers
+from dprelease.verification.certificate import normal_vectors as normal_vectors_module
 from dprelease.verification.certificate.closed_forms import normal_epsilon
 from dprelease.verification.certificate.composed_losses import EFFORTS, composed_losses
 from dprelease.verification.certificate.epsilon_bounds import epsilon_bounds
 from dprelease.verification.certificate.kinds import VectorKind, kinds_of
-from dprelease.verification.certificate.normal_vectors import ANY, normal_losses, normal_vectors
-from dprelease.verification.certificate.smoothed_integers import Smoothing, smoothing
+from dprelease.verification.certificate.normal_vectors import (
+    ANY,
+    Smoothing,
+    normal_losses,
+    normal_vectors,
+    smoothing,
+)
 
 
 def kinds(scales: Sequence[float], moves: Sequence[Sensitivity]) -> list[VectorKind]:
@@ -110,13 +115,13 @@ def test_what_smooths_adds_for_every_cell(cells: int) -> None:
         h = 2 * waves
         assert ball(smooth.raised) > (1 + h) ** cells
         assert ball(smooth.slack) > cells * ((1 + h) ** 2 / (1 - h)).log()
-        assert smooth.slack < Fraction(4, 2**smoothed_integers.UNSEEN)
+        assert smooth.slack < Fraction(4, 2**normal_vectors_module.UNSEEN)
     assert smoothing(0) == Smoothing(Fraction(0), Fraction(1), Fraction(0))
 
 
 def test_squares_add_up_and_all_that_smooths_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of slots, cells, the worse one of two moves, and parts that meet."""
-    monkeypatch.setattr(smoothed_integers, "UNSEEN", 6)  # so that slack and factor are seen
+    monkeypatch.setattr(normal_vectors_module, "UNSEEN", 6)  # so that slack and factor are seen
     units = [Sensitivity(3, (Move(4, 2), Move(5, 1)), 2), Sensitivity(2, (Move(3, 1),))]
     delta = Fraction(1, 10**5)
     with ctx.workprec(160):
