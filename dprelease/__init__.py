@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dprelease.verification.after_publication.record_estimates import local_estimate
     from dprelease.verification.after_publication.report_writing import write_report
     from dprelease.verification.after_publication.signing import sign
-    from dprelease.verification.total import federated_sum
+    from dprelease.verification.federated_sum import federated_sum
     from dprelease.verification.verify import verify
 
 __all__ = [
@@ -58,7 +58,7 @@ _HOMES = {
     "areas": "dprelease.verification.after_publication.area_sums",
     "calibrate": "dprelease.planning.auto.single_mechanism",
     "dp": "dprelease.accessor.frame",
-    "federated_sum": "dprelease.verification.total",
+    "federated_sum": "dprelease.verification.federated_sum",
     "labelled": "dprelease.accessor.labelled_answers",
     "local_estimate": "dprelease.verification.after_publication.record_estimates",
     "read_release": "dprelease.release.api",

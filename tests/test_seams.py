@@ -17,7 +17,7 @@ from dprelease import mechanisms
 from dprelease.documents import manifest
 from dprelease.errors import DpReleaseError
 from dprelease.exact.engines import kind_of_engine
-from dprelease.exports.known import export_of
+from dprelease.exports.registry import export_of
 from dprelease.mechanisms import registry
 from dprelease.postprocess import family_steps
 from dprelease.release.engine_choice import left_open, on_engine
@@ -171,7 +171,7 @@ from contextlib import contextmanager
 import numpy as np
 import pandas as pd
 
-from dprelease.exact.answering import Answering, EngineKind
+from dprelease.exact.engine_api import Answering, EngineKind
 from dprelease.exact.results.true_table import ExactTable
 from tests.exact.reference import reference
 

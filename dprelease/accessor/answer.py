@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.accessor.pricing import budget_of, charged_for, check_terms, column_of, plan_and_cost
+from dprelease.accessor.query_options import Terms, keys_of
 from dprelease.accessor.session import Session, Spending
-from dprelease.accessor.terms import Terms, keys_of
 from dprelease.errors import RunState, UsageError
 from dprelease.exact.post_view import run_statement, to_pandas
 from dprelease.planning.bounded_words import counted_words
@@ -18,7 +18,7 @@ from dprelease.query.resolve import Query, resolve_one
 from dprelease.query.select import NOISED, select
 from dprelease.release import execute
 from dprelease.release.charging import charges_of
-from dprelease.release.outlook import left_for
+from dprelease.release.ledger_forecast import left_for
 from dprelease.release.question import attributes, check_view
 from dprelease.schema.model import Files, read_beside, validate
 from dprelease.schema.release import Limits, QuerySpec

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from dprelease.accessor.chosen import Chosen
-from dprelease.accessor.given import plain, refuse_cells, simple
+from dprelease.accessor.argument_checks import plain, refuse_cells, simple
 from dprelease.accessor.groups import Grouped
+from dprelease.accessor.multi_table_queries import Systems
+from dprelease.accessor.query_options import QUESTIONS, Name
+from dprelease.accessor.row_selection import Chosen
 from dprelease.accessor.session import Session, session_of
-from dprelease.accessor.systems import Systems
-from dprelease.accessor.terms import QUESTIONS, Name
 from dprelease.errors import DataError, SessionError, UsageError
 from dprelease.exact.reading.arrow import decode_dictionary, readable
 from dprelease.exact.reading.cell_texts import Reading

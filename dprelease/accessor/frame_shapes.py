@@ -10,7 +10,7 @@ import numpy as np
 
 from dprelease.errors import SessionError
 from dprelease.numerics.rounding import exact
-from dprelease.schema.column_words import WORDS
+from dprelease.schema.aggregate_keywords import WORDS
 from dprelease.schema.columns import CutColumn
 from dprelease.schema.field_types import Text
 from dprelease.schema.model import free_name, same_name

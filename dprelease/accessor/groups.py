@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar, Unpack, cast, overload
 
 from dprelease.accessor import frame_shapes
-from dprelease.accessor.given import refuse_cells, simple
-from dprelease.accessor.selected import Groups, Selected
-from dprelease.accessor.terms import Price, Terms, question
+from dprelease.accessor.argument_checks import refuse_cells, simple
+from dprelease.accessor.grouped_columns import Groups, Selected
+from dprelease.accessor.query_options import Price, Terms, question
 from dprelease.errors import UsageError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from dprelease.accessor.answer import ATTRIBUTE
 from dprelease.errors import SessionError, UsageError
-from dprelease.schema.said import EVERY
+from dprelease.schema.localized_text import EVERY
 
 if TYPE_CHECKING:
     import pandas as pd

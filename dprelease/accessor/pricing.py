@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
 
+from dprelease.accessor.query_options import Noise, Terms, term
 from dprelease.accessor.session import Session, Spending, amount, spending
-from dprelease.accessor.terms import Noise, Terms, term
 from dprelease.errors import BudgetError, RunState, SessionError, UsageError
 from dprelease.errors import Charge as Spent
 from dprelease.planning.auto.ledger_cost import Charged, counted_by
@@ -19,7 +19,7 @@ from dprelease.privacy.renyi import rho_of
 from dprelease.query.resolve import Query
 from dprelease.release.charging import charges_of
 from dprelease.schema.amounts import confidence
-from dprelease.schema.asked_columns import CHOSEN
+from dprelease.schema.column_spec import CHOSEN
 from dprelease.schema.release import BudgetSpec
 from dprelease.schema.yaml_text.reader import Plain
 

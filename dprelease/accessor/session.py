@@ -24,7 +24,7 @@ from dprelease.errors import (
     UsageError,
 )
 from dprelease.errors.local_paths import check_paths
-from dprelease.exact.answering import Answering, Recording
+from dprelease.exact.engine_api import Answering, Recording
 from dprelease.exact.engines import open_engine
 from dprelease.exact.reading.frames import attempt, labels
 from dprelease.exact.reading.sources import stored_columns

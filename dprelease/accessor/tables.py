@@ -16,8 +16,8 @@ from dprelease.accessor.pricing import (
     plan_queries,
     price_of,
 )
+from dprelease.accessor.query_options import Terms
 from dprelease.accessor.session import Session, Spending
-from dprelease.accessor.terms import Terms
 from dprelease.errors import Place, QueryError, RunState, SessionError
 from dprelease.errors.printable import amount
 from dprelease.exact.post_view import to_pandas

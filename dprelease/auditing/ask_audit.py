@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from dprelease.auditing.reproduced import refuse_folder, write_outcome
+from dprelease.auditing.breach_files import refuse_folder, write_outcome
 from dprelease.auditing.whole_audit import TIME_LIMIT, run_audit
 from dprelease.documents.audits.audit_record import Audit
 from dprelease.errors.local_paths import check_paths

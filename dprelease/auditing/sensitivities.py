@@ -20,7 +20,7 @@ from dprelease.auditing.failures import (
     told_apart,
 )
 from dprelease.auditing.neighbours.counting_rows import Group, hits_of
-from dprelease.auditing.neighbours.met_tables import public_tables
+from dprelease.auditing.neighbours.join_tables import public_tables
 from dprelease.auditing.neighbours.situations import Situation
 from dprelease.auditing.neighbours.stacks import lone
 from dprelease.auditing.neighbours.stored_values import ALIKE, AS_DECLARED, FLOAT_IDS, TURNED, WAYS

@@ -45,7 +45,7 @@ from dprelease.errors import DpReleaseError, QueryError, VerificationError
 from dprelease.planning.federated_plan import FederatedPlan
 from dprelease.planning.local_plan import LocalPlan
 from dprelease.schema.load import Declaration
-from dprelease.schema.mistakes.nearest import nearest
+from dprelease.schema.mistakes.suggestions import nearest
 
 if TYPE_CHECKING:
     from dprelease.privacy.event import Event

@@ -15,7 +15,7 @@ from dprelease.schema.release_parts.format_names import FORMATS
 def _check_formats(names: list[str]) -> list[str]:
     for name in names:
         if name not in FORMATS:
-            from dprelease.schema.mistakes.nearest import nearest
+            from dprelease.schema.mistakes.suggestions import nearest
 
             known = ", ".join(FORMATS)
             raise typer.BadParameter(f"{name!r} is none of {known}{nearest(name, FORMATS)}.")
@@ -43,7 +43,7 @@ def export(
     """Write a release in other formats; its own folder stays as it was published."""
     with reporting(as_json) as state:
         from dprelease.errors import OutputError
-        from dprelease.verification.after_publication.exporting_elsewhere import export as write
+        from dprelease.verification.after_publication.export_copy import export as write
 
         if not folder.is_dir():
             raise OutputError("DP-OUTPUT-011", path=folder)

@@ -95,7 +95,7 @@ def _sketch_schema(
         check_paths(source)
     folder = None if output is None else output.parent
     if described is not None:
-        from dprelease.scaffold.translated import translate_description
+        from dprelease.scaffold.metadata_sketch import translate_description
 
         return translate_description(
             described, None if source is None else Path(source), unit, folder

@@ -48,7 +48,7 @@ def profile(
         from dprelease.planning.declaration_findings import load_declaration
         from dprelease.profile.look import profile as look
         from dprelease.profile.private_file import private_file
-        from dprelease.release.own_source import refuse_as_source
+        from dprelease.release.path_conflicts import refuse_as_source
         from dprelease.schema.release_parts.variables import assignments
 
         if output is None and not seen and not _is_terminal():

@@ -45,7 +45,7 @@ def rehearse(
     with reporting(as_json) as state:
         from dprelease.documents.rehearsal_manifest import ERRORS, WORDS
         from dprelease.planning.declaration_findings import load_declaration
-        from dprelease.rehearsal.asked_rows import files_asked, rows_asked
+        from dprelease.rehearsal.rehearsal_options import files_asked, rows_asked
         from dprelease.rehearsal.run import rehearse as run
         from dprelease.schema.release_parts.variables import assignments
 

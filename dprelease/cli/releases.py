@@ -41,7 +41,7 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         from dprelease.query.unread import unread
         from dprelease.release.engine_choice import left_open
         from dprelease.release.exporting import prepare_with_trial
-        from dprelease.release.own_source import refuse_own_source
+        from dprelease.release.path_conflicts import refuse_own_source
         from dprelease.schema.languages import untold
         from dprelease.schema.release_parts.variables import assignments
 
@@ -198,7 +198,7 @@ def run(
         from dprelease.release.runs.pipeline import run as publish
 
         if audit is not None:  # most name none, and reading one loads much
-            from dprelease.release.audited import audited_by
+            from dprelease.release.audit_check import audited_by
 
             declaration = audited_by(declaration, audit)
         declaration = signed_by(declaration, key_of(key, passphrase_file))

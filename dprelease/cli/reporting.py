@@ -24,8 +24,8 @@ from typer.core import TyperGroup
 from dprelease.errors import DpReleaseError, EndedError, Findings, OutputError, RunState, State
 from dprelease.errors.local_paths import check_paths
 from dprelease.errors.printable import one_line, printable
-from dprelease.system.refusals import gives_no_more
-from dprelease.system.undisturbed import ENDING
+from dprelease.system.deferred_signals import ENDING
+from dprelease.system.resource_errors import gives_no_more
 
 OURS = (signal.SIG_DFL, signal.default_int_handler)
 """What is replaced: who ignores a signal, or handles it, keeps to that."""

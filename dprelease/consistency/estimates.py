@@ -15,7 +15,7 @@ from dprelease.consistency.passes import Read, Upward, downward, upward
 from dprelease.consistency.subtrees import PlacedSubtree, sizes, subtree, subtree_summary
 from dprelease.consistency.tree import Ranges
 from dprelease.consistency.variances import Variances
-from dprelease.system.ahead import Spread
+from dprelease.system.prefetch import Spread
 
 CELLS_AT_MOST = 1 << 21  # of one level of a piece: a few arrays of 16 MB, and seldom small ones
 

@@ -27,7 +27,7 @@ from dprelease.consistency.subtrees import PlacedSubtree
 from dprelease.consistency.tree import Ranges
 from dprelease.consistency.variances import Variances
 from dprelease.consistency.whole_tables import Level, children, roots
-from dprelease.system.ahead import in_threads
+from dprelease.system.prefetch import in_threads
 
 
 @dataclass(frozen=True)

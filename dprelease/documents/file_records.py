@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dprelease.documents.metadata import Metadata, TableMetadata
-from dprelease.documents.said_records import table_record
+from dprelease.documents.metadata_json import table_record
 from dprelease.postprocess.families import Family, FamilyTable, Output
 from dprelease.postprocess.partition import Parts
 from dprelease.query.resolve import Query

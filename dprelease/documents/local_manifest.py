@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from dprelease.documents import manifest
-from dprelease.documents.described import metadata_of_records
 from dprelease.documents.file_records import Written, named_record
 from dprelease.documents.metadata import TableMetadata
+from dprelease.documents.release_metadata import metadata_of_records
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.rounding import plain_text
 from dprelease.planning.local_plan import LocalColumn, LocalPlan, local_reading, one_record

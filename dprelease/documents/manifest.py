@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.documents.audits.audit_name import named_record
-from dprelease.documents.described import metadata_of
 from dprelease.documents.encoding import digest_of, pieces
 from dprelease.documents.file_records import Written, family_records, file_records
 from dprelease.documents.metadata import Metadata
-from dprelease.documents.said_records import about_record
+from dprelease.documents.metadata_json import about_record
+from dprelease.documents.release_metadata import metadata_of
 from dprelease.documents.treatments import treatment
 from dprelease.numerics.rounding import finite, plain_text
 from dprelease.planning.bounded_words import bounded_words, counted_words

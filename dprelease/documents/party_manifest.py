@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dprelease.documents import manifest
-from dprelease.documents.described import metadata_of_messages
 from dprelease.documents.file_records import Written, named_record
 from dprelease.documents.metadata import TableMetadata
+from dprelease.documents.release_metadata import metadata_of_messages
 from dprelease.numerics.rounding import plain_text
 from dprelease.planning.bounded_words import counted_words
 from dprelease.planning.federated_plan import FederatedPlan, ShareColumn, Trust

@@ -36,7 +36,7 @@ from dprelease.errors.words.publishing import rehearsal_words as rehearsal
 from dprelease.errors.words.publishing import report_words as report
 from dprelease.errors.words.publishing import signature_words as signature
 from dprelease.errors.words.publishing import verification_words as verification
-from dprelease.system.refusals import gives_no_more
+from dprelease.system.resource_errors import gives_no_more
 
 EXIT_UNEXPECTED, EXIT_INPUT, EXIT_BUDGET, EXIT_VERIFICATION = 1, 2, 3, 4
 

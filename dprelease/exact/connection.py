@@ -12,9 +12,9 @@ from dprelease.errors import DataError
 from dprelease.exact.reading.sources import pattern
 from dprelease.exact.settings import Settings
 from dprelease.query import quoting
-from dprelease.system.answered import reraise_handler_errors
+from dprelease.system.deferred_signals import defer_signals
 from dprelease.system.forks import Maker, parent_only
-from dprelease.system.undisturbed import defer_signals
+from dprelease.system.signal_propagation import reraise_handler_errors
 
 Config = dict[str, str | bool | int | float | list[str]]
 

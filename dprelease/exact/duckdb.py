@@ -13,9 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from dprelease.errors import DataError, DpReleaseError, State
-from dprelease.exact.answering import Recording
-from dprelease.exact.asked_floats import AskedFloats
 from dprelease.exact.connection import connection, locking
+from dprelease.exact.engine_api import Recording
 from dprelease.exact.engine_memory import SHORT_OF_MEMORY, refuse_little
 from dprelease.exact.finest_tables import FinestTables
 from dprelease.exact.inputs import (
@@ -27,11 +26,12 @@ from dprelease.exact.inputs import (
     refuse_unstored,
 )
 from dprelease.exact.key_tables import KeyTables
+from dprelease.exact.nan_safety import AskedFloats
 from dprelease.exact.postgres.server_link import Servers, servers_of
 from dprelease.exact.reading.duckdb_files import database_relation
+from dprelease.exact.reading.error_locations import told_at
 from dprelease.exact.reading.parquet_files import parquet_relation
 from dprelease.exact.reading.sources import Opened, source_fields, stored_columns
-from dprelease.exact.reading.told_places import told_at
 from dprelease.exact.results.partitions import Partitions
 from dprelease.exact.results.true_table import ExactTable
 from dprelease.exact.results.vectors import batches, most_added
@@ -41,19 +41,19 @@ from dprelease.exact.table_reader import TableReader
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
-from dprelease.statements.compiled import Compiled, KeyTable
 from dprelease.statements.compiled_queries import compile_kept, compile_partitions, compile_query
+from dprelease.statements.compiled_statements import Compiled, KeyTable
 from dprelease.statements.compiler import KEPT
-from dprelease.system.answered import reraise_handler_errors
 from dprelease.system.forks import Maker
+from dprelease.system.signal_propagation import reraise_handler_errors
 
 if TYPE_CHECKING:
-    from dprelease.exact.bounding.held_rows import HeldRows, SharedRows
+    from dprelease.exact.bounding.shared_rows import HeldRows, SharedRows
     from dprelease.exact.results.true_records import ExactRecords
-    from dprelease.exact.scanned import Scanned, ScannedTables
+    from dprelease.exact.shared_scan import Scanned, ScannedTables
     from dprelease.query.local_records import Records
-    from dprelease.query.scans.joint import Scan
-    from dprelease.query.scans.together import Together
+    from dprelease.query.scans.scan_planning import Scan
+    from dprelease.query.scans.shared_sources import Together
     from dprelease.statements.record_statements import CompiledRecords
     from dprelease.statements.rows_of_ids import CompiledRows
 
@@ -154,11 +154,11 @@ class Engine(Recording):
         """Plan which of the queries that are to come are answered by one scan of the rows."""
         if len(queries) < 2:  # what reads several tables at once loads slowly
             return
-        from dprelease.exact.scanned import ScannedTables
+        from dprelease.exact.shared_scan import ScannedTables
 
         self._tables = ScannedTables(queries, self._read, self._scan)
         if any(query.unit.id is not None for query in queries):
-            from dprelease.exact.bounding.held_rows import SharedRows
+            from dprelease.exact.bounding.shared_rows import SharedRows
 
             self._rows = SharedRows(queries, self._load_shared_rows)
 
@@ -197,7 +197,7 @@ class Engine(Recording):
 
     def _scan(self, scan: Scan) -> Scanned | None:
         """Return the joint tables of a scan; None where sums might not fit."""
-        from dprelease.exact.scanned import fill
+        from dprelease.exact.shared_scan import fill
         from dprelease.statements.scan import compile_scan
 
         compiled = compile_scan(scan, self.physical, self.joined_types)
@@ -241,7 +241,7 @@ class Engine(Recording):
         self, sources: Together, taken: int
     ) -> tuple[HeldRows, CompiledRows] | None:
         """Return the rows that several queries bound, if they fit beside `taken` other bytes."""
-        from dprelease.exact.bounding.held_rows import HeldRows
+        from dprelease.exact.bounding.shared_rows import HeldRows
         from dprelease.statements.rows_of_ids import compile_rows
 
         compiled = compile_rows(sources, self.physical, self.joined_types)

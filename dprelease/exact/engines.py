@@ -9,12 +9,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 
 from dprelease.errors import DataError, FrameError
-from dprelease.exact.answering import (
-    Answering,
-    EngineKind,
-    Recording,
-    Sources,
-)
+from dprelease.exact.engine_api import Answering, EngineKind, Recording, Sources
 from dprelease.exact.postgres.server_link import Servers, servers_of
 from dprelease.exact.reading.frames import kind_of_object
 from dprelease.exact.settings import DEFAULT, Settings
@@ -106,7 +101,7 @@ def open_engine(
 
     `servers`: the connections of a run, where it reads several tables.
     """
-    from dprelease.exact.machine_kind import ENGINE
+    from dprelease.exact.duckdb_factory import ENGINE
 
     return ENGINE.open(Sources(declared, frame, servers=servers), None, settings)
 

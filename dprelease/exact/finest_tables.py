@@ -16,7 +16,7 @@ from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.query.grouping.group_keys import KeySpace
 from dprelease.query.resolve import Query
 from dprelease.statements.coarser import FINEST, LEVEL, level_above
-from dprelease.statements.compiled import Compiled, KeyTable
+from dprelease.statements.compiled_statements import Compiled, KeyTable
 from dprelease.statements.finest_cells import compile_finest, compile_level, compile_of_finest
 
 Types = Mapping[str, str]

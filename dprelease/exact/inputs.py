@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import duckdb
 
 from dprelease.errors import DataError
-from dprelease.exact.asked_floats import columns_to_read
 from dprelease.exact.connection import FEW_FILES, WITHOUT_METADATA_CACHE
+from dprelease.exact.nan_safety import columns_to_read
+from dprelease.exact.reading.error_locations import place_of, told_at
 from dprelease.exact.reading.frames import object_columns, to_arrow
 from dprelease.exact.reading.relations import batches_of, is_relation
 from dprelease.exact.reading.sources import Opened, open_files, stamp
-from dprelease.exact.reading.told_places import place_of, told_at
 from dprelease.query.resolve import Query
 from dprelease.query.unread import beyond
 from dprelease.schema.load import Declared

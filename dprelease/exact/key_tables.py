@@ -10,7 +10,7 @@ import numpy as np
 
 from dprelease.exact.arrow_numbers import array_of
 from dprelease.query.grouping.places import Places
-from dprelease.statements.compiled import KeyTable
+from dprelease.statements.compiled_statements import KeyTable
 
 if TYPE_CHECKING:
     import duckdb

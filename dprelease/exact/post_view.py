@@ -8,7 +8,7 @@ import duckdb
 
 from dprelease.errors import QueryError
 from dprelease.exact.connection import Config, without_progress
-from dprelease.system.answered import reraise_handler_errors
+from dprelease.system.signal_propagation import reraise_handler_errors
 
 if TYPE_CHECKING:
     import pandas as pd

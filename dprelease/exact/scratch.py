@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from dprelease.system.deferred_signals import defer_signals
 from dprelease.system.forks import Maker
 from dprelease.system.locks import Lock
-from dprelease.system.undisturbed import defer_signals
 
 LOCK = "held"
 """The file in a private folder that its owner has locked."""

@@ -24,7 +24,7 @@ from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.query.grouping.group_keys import KeySpace
 from dprelease.query.resolve import Query
 from dprelease.statements.coarser import level_above
-from dprelease.statements.compiled import KeyTable
+from dprelease.statements.compiled_statements import KeyTable
 from dprelease.statements.finest_cells import FinestRows, compile_finest_rows
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import numpy as np
 from dprelease.exact.results.stored import WIDTH
 from dprelease.exact.results.true_table import DenseProfile, Held, Integers, Profile
 from dprelease.exact.results.vectors import HELD, MOST_ROWS, count_places, read_vectors, sum_rows
-from dprelease.statements.compiled import Compiled, KeyTable, ProfileSql
+from dprelease.statements.compiled_statements import Compiled, KeyTable, ProfileSql
 
 MOST_PLACES = 2**25
 """Pairs of a cell and a candidate that are counted in memory, not by the engine."""

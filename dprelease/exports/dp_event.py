@@ -34,7 +34,7 @@ from dprelease.ledger.account import vectors_of
 from dprelease.numerics.rounding import round_down, round_up
 from dprelease.privacy.accounting import pure_epsilon
 from dprelease.privacy.event import Event
-from dprelease.privacy.priced import Priced
+from dprelease.privacy.priced_vector import Priced
 from dprelease.privacy.renyi import has_rho, rho_of
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from dprelease.documents.metadata import (
     code_text,
 )
 from dprelease.exports.export import PublishedRelease
-from dprelease.schema.mistakes.nearest import nearest
+from dprelease.schema.mistakes.suggestions import nearest
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -30,7 +30,7 @@ from dprelease.mechanisms import registry
 from dprelease.numerics.rounding import exact, plain_text, round_down, round_up
 from dprelease.privacy.accounting import epsilon_at, pure_epsilon
 from dprelease.privacy.event import Event
-from dprelease.privacy.priced import Priced, priced_of
+from dprelease.privacy.priced_vector import Priced, priced_of
 from dprelease.privacy.renyi import rho_of, zcdp_epsilon
 
 EPSILON, RHO = "epsilon", "rho"

@@ -15,7 +15,7 @@ from dprelease.planning.calibration import Factors, UnscaledNoise, make_accounti
 from dprelease.privacy.budget import Budget, Variant
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
-from dprelease.schema.asked_columns import ColumnSpec
+from dprelease.schema.column_spec import ColumnSpec
 from dprelease.schema.release import ReleaseSpec
 from dprelease.schema.release_parts.records import RecordColumnSpec
 from dprelease.schema.release_parts.shares import ShareSpec

@@ -15,7 +15,7 @@ from dprelease.numerics.rounding import round_down, round_up
 from dprelease.privacy.accounting import FINE, ROUGH, pure_epsilon
 from dprelease.privacy.budget import Budget, Variant
 from dprelease.privacy.calibrate import least_factor, near_factor, nearer_factor
-from dprelease.privacy.priced import Priced, priced_of
+from dprelease.privacy.priced_vector import Priced, priced_of
 from dprelease.privacy.renyi import has_rho
 from dprelease.privacy.unit import Sensitivity
 

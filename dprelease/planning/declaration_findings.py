@@ -13,7 +13,7 @@ from dprelease.planning.noise_requests import NoiseRequest
 from dprelease.query.resolve import Query, resolve_with_findings
 from dprelease.schema.load import Declaration, read_declaration
 from dprelease.schema.mechanism import AUTO, MechanismSpec
-from dprelease.schema.mistakes.salvage import Left, faulty_columns, what_is_left, without
+from dprelease.schema.mistakes.partial_validation import Left, faulty_columns, what_is_left, without
 from dprelease.schema.release import PRIVATE_KEYS
 from dprelease.schema.yaml_text.reader import dotted_path
 

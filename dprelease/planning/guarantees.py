@@ -12,7 +12,7 @@ from dprelease.numerics.rounding import exact_of, plain_text, round_down, round_
 from dprelease.privacy.accounting import epsilon_at, pure_epsilon
 from dprelease.privacy.budget import Budget, Variant
 from dprelease.privacy.guarantee import HOLDS, Guarantee
-from dprelease.privacy.priced import Priced
+from dprelease.privacy.priced_vector import Priced
 from dprelease.privacy.renyi import rho_of, zcdp_epsilon
 from dprelease.schema.release import BudgetSpec
 

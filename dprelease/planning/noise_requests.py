@@ -15,7 +15,7 @@ from dprelease.numerics.rounding import exact
 from dprelease.planning.calibration import Shape, UnscaledNoise, typical_error
 from dprelease.privacy.budget import Budget
 from dprelease.query.measurement import Measurement
-from dprelease.schema.asked_columns import DEFAULT_CONFIDENCE
+from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
 from dprelease.schema.mechanism import AUTO
 
 MEASURES: dict[str, Callable[[Randomizer], float]] = {

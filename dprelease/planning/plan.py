@@ -42,11 +42,11 @@ from dprelease.postprocess.derived_values import is_computed, typical_margin
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.event import Event
 from dprelease.privacy.guarantee import Guarantee
-from dprelease.privacy.priced import Priced, kinds_of
+from dprelease.privacy.priced_vector import Priced, kinds_of
 from dprelease.privacy.renyi import renyi_of, rho_of
 from dprelease.query.measurement import Measurement, Published
 from dprelease.query.resolve import Query
-from dprelease.schema.asked_columns import DEFAULT_CONFIDENCE
+from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
 from dprelease.schema.release import BudgetSpec
 
 LARGE_EPSILON = 10.0

@@ -10,7 +10,7 @@ import numpy as np
 
 from dprelease.numerics.lattice import Floats
 from dprelease.privacy.accounting import epsilon_at
-from dprelease.privacy.priced import Priced
+from dprelease.privacy.priced_vector import Priced
 
 DELTAS = tuple(Fraction(1, 10**i) for i in range(1, 10))
 

@@ -29,7 +29,7 @@ from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.query.roles import Role
-from dprelease.system.ahead import Spread, in_threads
+from dprelease.system.prefetch import Spread, in_threads
 
 MEASURED = "measurements"
 """The folder of noised integers, inside that of the release."""

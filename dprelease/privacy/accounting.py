@@ -15,7 +15,7 @@ from functools import lru_cache
 from dprelease.numerics.rounding import round_down, round_up
 from dprelease.privacy.dominating import LOSS_ERROR, move_grid, slot_grid
 from dprelease.privacy.grid import Grid
-from dprelease.privacy.priced import Kind, Priced, kinds_of
+from dprelease.privacy.priced_vector import Kind, Priced, kinds_of
 from dprelease.privacy.renyi import rho_of, zcdp_epsilon
 from dprelease.privacy.unit import Move
 

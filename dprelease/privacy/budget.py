@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Self
 
 from dprelease.privacy.accounting import FINE, Precision, epsilon_at
-from dprelease.privacy.priced import Priced
+from dprelease.privacy.priced_vector import Priced
 from dprelease.privacy.renyi import rho_of
 
 

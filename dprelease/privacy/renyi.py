@@ -11,7 +11,7 @@ from functools import lru_cache
 from flint import arb
 
 from dprelease.numerics.balls import LEAST_FLOAT, ball, least_above
-from dprelease.privacy.priced import Kind, Priced, kinds_of
+from dprelease.privacy.priced_vector import Kind, Priced, kinds_of
 
 FIRST, LAST = 1.0 + 2.0**-12, 1e6
 CLOSE = 3e-4

@@ -25,8 +25,8 @@ from dprelease.query.declared_columns import ColumnParts, DeclaredColumn, Declar
 from dprelease.query.expressions.used_columns import unknown_column
 from dprelease.query.measurement import Form, Measurement, Published
 from dprelease.query.post import PostProcessing
-from dprelease.schema.asked_columns import ColumnSpec
-from dprelease.schema.column_words import WORDS
+from dprelease.schema.aggregate_keywords import WORDS
+from dprelease.schema.column_spec import ColumnSpec
 from dprelease.schema.mechanism import AUTO, MechanismSpec
 from dprelease.schema.release import PRIVATE_KEYS, PrivateKeysSpec
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.query.grouping.group_keys import Key, key_of
 from dprelease.query.measurement import Form
-from dprelease.schema.asked_columns import ColumnSpec
+from dprelease.schema.column_spec import ColumnSpec
 from dprelease.schema.columns import IntegerColumn, NumberColumn
 from dprelease.schema.field_types import DROP
 from dprelease.schema.steps import Lattice

@@ -26,9 +26,9 @@ from dprelease.query.expressions.nodes import (
     near,
 )
 from dprelease.query.expressions.whole import KNOWN, dropped_word, unread
-from dprelease.schema.column_words import WORDS
+from dprelease.schema.aggregate_keywords import WORDS
 from dprelease.schema.field_types import NAME, RESERVED
-from dprelease.schema.mistakes.nearest import nearest
+from dprelease.schema.mistakes.suggestions import nearest
 from dprelease.schema.model import same_name
 from dprelease.schema.release import PRIVATE_KEYS
 from dprelease.schema.table import Table

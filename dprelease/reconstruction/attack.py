@@ -27,6 +27,7 @@ from dprelease.errors import DeclarationError, Place
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.numerics.lattice import Flags, Floats, Integers
 from dprelease.query.grouping.group_keys import KeySpace
+from dprelease.reconstruction.cell_likelihoods import ToldCells, convex, exactly, within
 from dprelease.reconstruction.certain_records import certain_records
 from dprelease.reconstruction.counted_tables import CountedTable, counted_tables
 from dprelease.reconstruction.guesses import Guessed, expected_rates, guess_records, log_rates
@@ -34,13 +35,12 @@ from dprelease.reconstruction.noised_cells import likelihoods_from_noise
 from dprelease.reconstruction.opened_rehearsal import OpenedRehearsal, open_rehearsal
 from dprelease.reconstruction.programs import likeliest, program
 from dprelease.reconstruction.record_combinations import Combinations, combinations_of
-from dprelease.reconstruction.scored import SolvedBlock, baseline, error_of, outcome
-from dprelease.reconstruction.swapped import swap_areas
-from dprelease.reconstruction.told_cells import ToldCells, convex, exactly, within
+from dprelease.reconstruction.scoring import SolvedBlock, baseline, error_of, outcome
+from dprelease.reconstruction.swapping import swap_areas
 from dprelease.reconstruction.true_counts import TrueCounts, true_counts
-from dprelease.rehearsal.asked_rows import Words
 from dprelease.rehearsal.draws import Draws
-from dprelease.verification.sealed import read_sealed
+from dprelease.rehearsal.rehearsal_options import Words
+from dprelease.verification.manifest_reader import read_sealed
 
 BASE = 5
 """Counts are rounded to multiples of it."""

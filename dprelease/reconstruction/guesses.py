@@ -11,9 +11,9 @@ from scipy.stats import binom
 
 from dprelease.numerics.lattice import Floats, Integers
 from dprelease.reconstruction.attributes import Attribute
+from dprelease.reconstruction.cell_likelihoods import ToldCells
 from dprelease.reconstruction.counted_tables import CountedTable
 from dprelease.reconstruction.record_combinations import Combinations
-from dprelease.reconstruction.told_cells import ToldCells
 
 LEAST = 0.1
 """Rows that any value is taken to have at least: what is told as none may be noise."""

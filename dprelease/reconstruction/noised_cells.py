@@ -12,7 +12,7 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.lattice import Floats
 from dprelease.query.post import PostProcessing
-from dprelease.reconstruction.told_cells import Segments, ToldCells, convex, exactly
+from dprelease.reconstruction.cell_likelihoods import Segments, ToldCells, convex, exactly
 
 CONFIDENCES = (0.2, 0.5, 0.8, 0.95, 0.99, 0.999)
 """Between the half widths of these the logarithm of the likelihood is taken for a straight line."""

@@ -14,14 +14,14 @@ from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.plan import PlannedColumn
 from dprelease.postprocess.families import Family
 from dprelease.query.resolve import Query, resolve
-from dprelease.rehearsal.asked_rows import Words, files_asked
-from dprelease.rehearsal.staged import people_of
+from dprelease.rehearsal.rehearsal_folder import people_of
+from dprelease.rehearsal.rehearsal_options import Words, files_asked
 from dprelease.rehearsal.stand_ins import Cast
 from dprelease.schema.load import Declaration
 from dprelease.tables import formats
 from dprelease.verification.central import recorded_columns
+from dprelease.verification.manifest_reader import read_sealed
 from dprelease.verification.report import Report, resolved_again
-from dprelease.verification.sealed import read_sealed
 from dprelease.verification.verify import verify
 
 

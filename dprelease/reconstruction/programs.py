@@ -11,9 +11,9 @@ import numpy as np
 from scipy.sparse import coo_matrix, csr_matrix, hstack
 
 from dprelease.numerics.lattice import Floats, Integers
+from dprelease.reconstruction.cell_likelihoods import Segments, ToldCells
 from dprelease.reconstruction.counted_tables import CountedTable
 from dprelease.reconstruction.record_combinations import Combinations
-from dprelease.reconstruction.told_cells import Segments, ToldCells
 
 
 @dataclass(frozen=True, slots=True)

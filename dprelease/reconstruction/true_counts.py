@@ -22,9 +22,9 @@ from dprelease.reconstruction.attributes import Attribute, columns_of
 from dprelease.reconstruction.counted_tables import CountedTable
 from dprelease.reconstruction.opened_rehearsal import OpenedRehearsal
 from dprelease.reconstruction.record_combinations import Combinations
-from dprelease.rehearsal.beside_truth import published_tables
-from dprelease.rehearsal.staged import truth_of
+from dprelease.rehearsal.rehearsal_folder import truth_of
 from dprelease.rehearsal.truth import truths
+from dprelease.rehearsal.truth_comparison import published_tables
 from dprelease.tables import formats
 from dprelease.tables.published_tables import schema_of
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dprelease.numerics.lattice import Flags, Floats
-from dprelease.rehearsal.beside_truth import Compared
+from dprelease.rehearsal.truth_comparison import Compared
 
 if TYPE_CHECKING:
     import pyarrow as pa

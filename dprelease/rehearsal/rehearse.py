@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dprelease.documents.rehearsal_manifest import ERRORS, TRUTH
 from dprelease.errors.local_paths import check_paths
-from dprelease.rehearsal.asked_rows import Words, files_asked, rows_asked
+from dprelease.rehearsal.rehearsal_options import Words, files_asked, rows_asked
 from dprelease.rehearsal.run import rehearse as run
 from dprelease.release.api import Release, read_release
 from dprelease.tables import formats

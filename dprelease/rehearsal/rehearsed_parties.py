@@ -16,10 +16,10 @@ import numpy as np
 
 from dprelease.documents import manifest
 from dprelease.documents import party_manifest as of_party
-from dprelease.documents.described import Described
 from dprelease.documents.file_records import Written, named_record
+from dprelease.documents.metadata_json import field_notes
 from dprelease.documents.rehearsal_manifest import ERRORS, PARTIES, rehearsed_sums
-from dprelease.documents.said_records import field_notes
+from dprelease.documents.release_metadata import Described
 from dprelease.documents.truth_columns import truth_columns
 from dprelease.errors import BudgetError, DeclarationError, Place
 from dprelease.noise.noise_shares import messages
@@ -31,9 +31,8 @@ from dprelease.planning.federated_plan import (
     resolve_federated,
 )
 from dprelease.query.resolve import Query
-from dprelease.rehearsal.beside_truth import Compared, beside_truth
 from dprelease.rehearsal.error_summary import summary
-from dprelease.rehearsal.staged import (
+from dprelease.rehearsal.rehearsal_folder import (
     Wanted,
     people_of,
     rehearsing,
@@ -44,10 +43,11 @@ from dprelease.rehearsal.staged import (
 )
 from dprelease.rehearsal.stand_ins import Cast
 from dprelease.rehearsal.truth import truths
-from dprelease.schema.asked_columns import DEFAULT_CONFIDENCE
+from dprelease.rehearsal.truth_comparison import Compared, beside_truth
+from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
 from dprelease.schema.load import Declaration
 from dprelease.schema.table import Source, Table
-from dprelease.system.undisturbed import temporary_folder
+from dprelease.system.deferred_signals import temporary_folder
 from dprelease.tables import formats
 from dprelease.tables.field_notes import with_field_notes
 from dprelease.tables.summed_messages import (

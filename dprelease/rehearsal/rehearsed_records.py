@@ -7,19 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.documents import local_manifest as manifest
-from dprelease.documents.described import Described
 from dprelease.documents.file_records import Written
+from dprelease.documents.metadata_json import field_notes
 from dprelease.documents.rehearsal_manifest import ERRORS, manifest_of_rehearsal
-from dprelease.documents.said_records import field_notes
+from dprelease.documents.release_metadata import Described
 from dprelease.noise.noised_records import perturb_records
 from dprelease.planning.local_plan import LocalPlan, prepare_local
-from dprelease.rehearsal.estimated import (
+from dprelease.rehearsal.record_comparison import (
     beside_records,
     errors_of_records,
     estimates_of,
     estimates_with_truth,
 )
-from dprelease.rehearsal.staged import (
+from dprelease.rehearsal.rehearsal_folder import (
     Wanted,
     people_of,
     rehearsing,

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.documents import manifest
-from dprelease.documents.described import metadata_of
 from dprelease.documents.file_records import Written
 from dprelease.documents.rehearsal_manifest import ERRORS, manifest_of_rehearsal
+from dprelease.documents.release_metadata import metadata_of
 from dprelease.errors import RunState
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.planning.families.family_plan import families_of
@@ -17,9 +17,8 @@ from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
 from dprelease.postprocess.families import Family
 from dprelease.query.resolve import Query
-from dprelease.rehearsal.beside_truth import beside_truth, columns_to_compare, published_tables
 from dprelease.rehearsal.error_summary import summary
-from dprelease.rehearsal.staged import (
+from dprelease.rehearsal.rehearsal_folder import (
     Wanted,
     people_of,
     rehearsing,
@@ -30,6 +29,7 @@ from dprelease.rehearsal.staged import (
 )
 from dprelease.rehearsal.stand_ins import Cast
 from dprelease.rehearsal.truth import truths
+from dprelease.rehearsal.truth_comparison import beside_truth, columns_to_compare, published_tables
 from dprelease.release.disk import most_bytes
 from dprelease.release.runs.family_run import publish_families
 from dprelease.schema.load import Declaration

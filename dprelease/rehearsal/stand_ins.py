@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from dprelease.documents.manifest import sha256_of
 from dprelease.errors import DeclarationError
-from dprelease.exact.answering import Answering, Recording
+from dprelease.exact.engine_api import Answering, Recording
 from dprelease.exact.engines import open_engine, open_engines
 from dprelease.numerics.entropy import BitSource
 from dprelease.query.local_records import Records
@@ -25,7 +25,7 @@ from dprelease.query.resolve import Query
 from dprelease.rehearsal.draws import Draws
 from dprelease.rehearsal.meeting import keys_of, literals_of, met_keys
 from dprelease.rehearsal.people import invented_people, invented_public, wanted_of
-from dprelease.release.own_source import is_source_of
+from dprelease.release.path_conflicts import is_source_of
 from dprelease.schema.load import Declaration, Declared
 from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE
 from dprelease.schema.release_parts.engine_settings import DuckDBSpec

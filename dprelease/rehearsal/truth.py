@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dprelease.exact.answering import Answering
+from dprelease.exact.engine_api import Answering
 from dprelease.exact.results.true_records import ExactRecords
 from dprelease.exact.results.true_table import DenseProfile, ExactTable, Profile
 from dprelease.numerics.lattice import Flags, Integers

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from dprelease.documents.told_columns import value_labels
+from dprelease.documents.column_metadata import value_labels
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import Column, CutColumn
-from dprelease.schema.said import Said
+from dprelease.schema.localized_text import Said
 
 Labels = dict[str, dict[str, Any]]
 """By declared column: its `label` and those of its `values`, each text by its language; `""` is

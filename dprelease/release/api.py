@@ -13,7 +13,7 @@ from dprelease.release.exporting import prepare_release
 from dprelease.schema.load import Declaration
 
 if TYPE_CHECKING:
-    from dprelease.release.outlook import Outlook
+    from dprelease.release.ledger_forecast import Outlook
     from dprelease.signatures.keys import SigningKey
 
 
@@ -46,7 +46,7 @@ class Release:
         DpReleaseError
             As `plan`; LedgerError for a ledger that is not there, or can't pay for these tables.
         """
-        from dprelease.release.outlook import outlooks
+        from dprelease.release.ledger_forecast import outlooks
 
         return outlooks(self.declaration, *prepare(self.declaration))
 
@@ -77,7 +77,7 @@ class Release:
         """
         check_paths(output, key, audit)
         from dprelease.exact.engines import refuse_unknown_frames
-        from dprelease.release.audited import audited_by
+        from dprelease.release.audit_check import audited_by
         from dprelease.release.engine_choice import on_engine
         from dprelease.release.key import signed_by
         from dprelease.release.party import as_party

@@ -23,7 +23,7 @@ from dprelease.documents.encoding import pieces
 from dprelease.documents.listed_files import listed_files
 from dprelease.documents.manifest import canonical
 from dprelease.errors import DeclarationError, Place, RunState
-from dprelease.exact.answering import Answering
+from dprelease.exact.engine_api import Answering
 from dprelease.noise.noised_answers import answer_query
 from dprelease.numerics.entropy import Entropy
 from dprelease.planning.plan import Plan, PlannedColumn
@@ -32,14 +32,14 @@ from dprelease.query.resolve import Query
 from dprelease.release.charging import Charged, charging, refuse_no_ledger
 from dprelease.release.disk import ROOM, refuse_full, temporary
 from dprelease.release.folder import Claim, claim_target
-from dprelease.release.own_source import refuse_own_source
+from dprelease.release.path_conflicts import refuse_own_source
 from dprelease.release.replaceable import MANIFEST, SIGNATURE
 from dprelease.schema.load import Declaration
 from dprelease.schema.public_values.large_files import KeptFile
 from dprelease.signatures.sshsig import MANIFESTS
+from dprelease.system.deferred_signals import defer_signals
 from dprelease.system.files import OPEN, PIECE, exact_size, refuse_others
 from dprelease.system.json_text import MOST_BYTES
-from dprelease.system.undisturbed import defer_signals
 from dprelease.tables.family_tables import published_answers
 
 if TYPE_CHECKING:

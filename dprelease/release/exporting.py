@@ -49,7 +49,7 @@ class Exports:
     def in_draft(self, draft: dict[str, Any]) -> dict[str, Any]:
         """Return a draft of the manifest with as much of these as there may be at most."""
         from dprelease.documents import manifest
-        from dprelease.exports.written import blank_record
+        from dprelease.exports.writer import blank_record
 
         tables = [table.name for table in self.metadata.tables]
         return manifest.with_exports(draft, blank_record(self.names, tables))
@@ -69,7 +69,7 @@ class Exports:
         from dprelease.documents import manifest
         from dprelease.documents.listed_files import files_of_tables
         from dprelease.exports.export import PublishedRelease
-        from dprelease.exports.written import write_formats
+        from dprelease.exports.writer import write_formats
 
         told = _plain_manifest(record)
         beside = {PARQUET: files_of_tables(told)}
@@ -91,8 +91,8 @@ def exports_of(declaration: Declaration, queries: Sequence[Query], plan: Plan) -
     names, wide = declaration.spec.formats_beside, declaration.spec.wide
     if not (names or wide):
         return None
-    from dprelease.exports.known import findings
-    from dprelease.exports.told import told_metadata, told_records
+    from dprelease.exports.export_metadata import told_metadata, told_records
+    from dprelease.exports.registry import findings
 
     if declaration.spec.mode == "local":
         metadata = told_records(declaration)

@@ -15,12 +15,12 @@ from pathlib import Path
 from dprelease.errors import OutputError, RunState
 from dprelease.exact.scratch import folders_with_prefix
 from dprelease.release.replaceable import MANIFEST, refuse_irreplaceable
+from dprelease.system.deferred_signals import defer_signals
 from dprelease.system.entries import entries
 from dprelease.system.files import reason_of
 from dprelease.system.forks import Maker
 from dprelease.system.locks import Lock
 from dprelease.system.renaming import exchange, rename_new
-from dprelease.system.undisturbed import defer_signals
 
 TAKEN = frozenset({errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR})
 """What the system answers where something has the name already."""

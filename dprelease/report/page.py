@@ -25,14 +25,14 @@ from dprelease.report.accuracy.quality_part import Told, quality_part
 from dprelease.report.accuracy.totals import disagreements
 from dprelease.report.accuracy.true_errors import simulated_errors
 from dprelease.report.facts import Facts
-from dprelease.report.label_part import label_of
-from dprelease.report.made_part import made_part
-from dprelease.report.named import Names
+from dprelease.report.localization import Words
 from dprelease.report.pictures import Gallery, Picture, interval
+from dprelease.report.privacy_section import label_of
+from dprelease.report.provenance_section import made_part
 from dprelease.report.rendering import page
+from dprelease.report.safe_labels import Names
 from dprelease.report.source import Checks, Published, Truth
-from dprelease.report.spoken import Words
-from dprelease.schema.asked_columns import DEFAULT_CONFIDENCE
+from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from markupsafe import Markup
 from dprelease.mechanisms.base import Mechanism
 from dprelease.planning.trade_off import Pairs, least_missed
 from dprelease.report.dots import Row, Scale, rows_of_dots
+from dprelease.report.localization import Words, three_up
 from dprelease.report.safe import printable_text
 from dprelease.report.sheet import BLUE, GRID, PALE, Sheet
-from dprelease.report.spoken import Words, three_up
 
 ALARMS = (0.01, 0.05, 0.1)
 """False alarms for which it is told in words what is missed."""

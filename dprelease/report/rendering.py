@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from dprelease.errors import InternalError
-from dprelease.report.named import Names, breakable
+from dprelease.report.localization import Words, words_in
+from dprelease.report.safe_labels import Names, breakable
 from dprelease.report.source import Published
-from dprelease.report.spoken import Words, words_in
 from dprelease.report.svg import same_everywhere
 
 if TYPE_CHECKING:

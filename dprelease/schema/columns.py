@@ -39,6 +39,7 @@ from dprelease.schema.field_types import (
     to_fraction,
     to_text,
 )
+from dprelease.schema.localized_text import Decimals, Said, Told, ValueLabels
 from dprelease.schema.model import A_TYPE, check_column_names
 from dprelease.schema.public_values.key_files import (
     AS_LISTED,
@@ -54,7 +55,6 @@ from dprelease.schema.public_values.value_labels import (
     refuse_unknown,
     to_listed,
 )
-from dprelease.schema.said import Decimals, Said, Told, ValueLabels
 from dprelease.schema.steps import (
     STEPS_LIMIT,
     Lattice,

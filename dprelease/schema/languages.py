@@ -7,11 +7,11 @@ from typing import Any
 
 from dprelease.errors import DeclarationError, DpReleaseError
 from dprelease.schema.columns import CategoryColumn
-from dprelease.schema.mistakes.nearest import nearest
+from dprelease.schema.localized_text import Said
+from dprelease.schema.mistakes.suggestions import nearest
 from dprelease.schema.model import Model, shorten
 from dprelease.schema.release import QuerySpec, ReleaseSpec
 from dprelease.schema.release_parts.about import UNDETERMINED
-from dprelease.schema.said import Said
 from dprelease.schema.table import Table
 from dprelease.schema.yaml_text.reader import Document, KeyPath
 

@@ -12,7 +12,7 @@ import yaml
 from dprelease.errors import DeclarationError, DpReleaseError, Findings, Place, raise_all
 from dprelease.errors.local_paths import uri_fields
 from dprelease.schema.languages import findings_of_texts
-from dprelease.schema.mistakes.nearest import nearest
+from dprelease.schema.mistakes.suggestions import nearest
 from dprelease.schema.model import Files, not_read, read_beside, shorten, validate
 from dprelease.schema.public_values.large_files import Find, KeptFile, find_beside, find_copies
 from dprelease.schema.release import ReleaseSpec

@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 
 from dprelease.errors import DeclarationError, DpReleaseError, Place, raise_all
 from dprelease.schema.field_types import refuse
-from dprelease.schema.mistakes.nearest import nearest
+from dprelease.schema.mistakes.suggestions import nearest
 from dprelease.schema.mistakes.words import A_MAPPING, words_of
 from dprelease.schema.public_values.large_files import (
     LARGEST_TEXT,

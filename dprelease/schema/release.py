@@ -18,7 +18,7 @@ from pydantic import (
 
 from dprelease.privacy.unit import Neighbours
 from dprelease.schema.amounts import above_zero, at_most_one
-from dprelease.schema.asked_columns import ColumnSpec
+from dprelease.schema.column_spec import ColumnSpec
 from dprelease.schema.columns import Column, check_computed
 from dprelease.schema.field_types import (
     NAME,
@@ -33,6 +33,7 @@ from dprelease.schema.field_types import (
     refuse,
     to_bool,
 )
+from dprelease.schema.localized_text import Told
 from dprelease.schema.mechanism import AUTO, Mechanism, MechanismSpec
 from dprelease.schema.mistakes.words import A_LIST
 from dprelease.schema.model import Model, refuse_twins
@@ -54,7 +55,6 @@ from dprelease.schema.release_parts.records import RecordsSpec
 from dprelease.schema.release_parts.shares import Share, ShareSpec
 from dprelease.schema.release_parts.variables import NAME as VARIABLE
 from dprelease.schema.release_parts.variables import Kind
-from dprelease.schema.said import Told
 
 MOST_MARGINALS = 64
 Marginals = Annotated[tuple[tuple[Text, ...], ...], Field(max_length=MOST_MARGINALS)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dprelease.query.resolve import Query
-from dprelease.statements.compiled import Compiled
+from dprelease.statements.compiled_statements import Compiled
 from dprelease.statements.compiler import Compiler
 from dprelease.statements.layers import assumed_joined, assumed_types
 

@@ -22,7 +22,7 @@ from dprelease.query.resolve import Query
 from dprelease.schema.columns import CutColumn, IntegerColumn, NumberColumn
 from dprelease.statements.bounding import kept_counts, kept_rows
 from dprelease.statements.coarser import FINEST, coarser
-from dprelease.statements.compiled import Compiled, KeyTable, ProfileSql
+from dprelease.statements.compiled_statements import Compiled, KeyTable, ProfileSql
 from dprelease.statements.layers import (
     cut_case,
     grouped_as_stored,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.resolve import Query
 from dprelease.statements.coarser import FINEST, LEVEL, coarser
-from dprelease.statements.compiled import Compiled, KeyTable
+from dprelease.statements.compiled_statements import Compiled, KeyTable
 from dprelease.statements.compiler import Compiler
 from dprelease.statements.layers import grouped_as_stored
 from dprelease.statements.meanings import typed_value

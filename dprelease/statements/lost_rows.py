@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from dprelease.query import quoting
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import Column, IntegerColumn, NumberColumn
-from dprelease.statements.compiled import KeyTable
+from dprelease.statements.compiled_statements import KeyTable
 from dprelease.statements.compiler import Compiler
 from dprelease.statements.layers import SOURCE, needed_columns, typed_column, typed_rows
 from dprelease.statements.meanings import typed_value

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
-from dprelease.statements.compiled import KeyTable
+from dprelease.statements.compiled_statements import KeyTable
 from dprelease.statements.compiler import Compiler
 
 WIDE = "DECIMAL(38, 0)"

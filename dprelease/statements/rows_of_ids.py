@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dprelease.query.scans.together import Together
-from dprelease.statements.coded import Coded
-from dprelease.statements.compiled import KeyTable
+from dprelease.query.scans.shared_sources import Together
+from dprelease.statements.coded_rows import Coded
+from dprelease.statements.compiled_statements import KeyTable
 from dprelease.statements.compiler import Compiler
 from dprelease.statements.layers import typed_column
 

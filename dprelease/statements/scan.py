@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dprelease.query.scans.joint import Joint, Scan
-from dprelease.statements.coded import Coded
-from dprelease.statements.compiled import KeyTable
+from dprelease.query.scans.scan_planning import Joint, Scan
+from dprelease.statements.coded_rows import Coded
+from dprelease.statements.compiled_statements import KeyTable
 from dprelease.statements.compiler import Compiler
 
 NARROW = 2**31 - 1

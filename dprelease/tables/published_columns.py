@@ -26,7 +26,7 @@ from dprelease.query.forms.single_part import LABEL
 from dprelease.query.grouping.group_keys import Key, key_of
 from dprelease.query.measurement import Published
 from dprelease.query.resolve import Query
-from dprelease.schema.asked_columns import DEFAULT_CONFIDENCE
+from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
 from dprelease.tables.arrays import (
     flags,
     fractions,

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dprelease.documents import manifest
-from dprelease.documents.described import metadata_of
 from dprelease.documents.file_records import Written, WrittenPart
 from dprelease.documents.metadata import Metadata
+from dprelease.documents.release_metadata import metadata_of
 from dprelease.errors import DpReleaseError
-from dprelease.exports.told import told_metadata
+from dprelease.exports.export_metadata import told_metadata
 from dprelease.mechanisms import registry
 from dprelease.numerics.lattice import Integers
 from dprelease.planning.declaration_findings import several
@@ -48,16 +48,16 @@ from dprelease.tables.published_columns import (
     margins_on_lattice,
     published_types,
 )
-from dprelease.verification.certified import certify_claims
-from dprelease.verification.exported import KEY, check_exports, check_formats
+from dprelease.verification.certificate_findings import certify_claims
+from dprelease.verification.export_checks import KEY, check_exports, check_formats
 from dprelease.verification.family_checks import check_families
-from dprelease.verification.published_keys import has_keys
-from dprelease.verification.rebuilt import (
+from dprelease.verification.manifest_comparison import (
     check_rebuilt,
     ledger_record,
     match_measurements,
     priced_again,
 )
+from dprelease.verification.published_keys import has_keys
 from dprelease.verification.recorded_noise import is_asked_for, is_chosen_so, recorded_law
 from dprelease.verification.report import Report, Rows, is_written, resolved_again
 

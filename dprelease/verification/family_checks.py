@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dprelease.documents.described import Described
 from dprelease.documents.file_records import files_of_parts
 from dprelease.documents.metadata import TableMetadata
+from dprelease.documents.release_metadata import Described
 from dprelease.numerics.lattice import LIMIT
 from dprelease.postprocess.families import Family, FamilyStep, FamilyTable, Output
 from dprelease.postprocess.partition import Parts

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.documents import local_manifest as manifest
-from dprelease.documents.described import Described
 from dprelease.documents.metadata import TableMetadata
-from dprelease.exports.told import told_records
+from dprelease.documents.release_metadata import Described
+from dprelease.exports.export_metadata import told_records
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomized_response import RandomizedResponse
@@ -18,9 +18,9 @@ from dprelease.planning.local_plan import LocalColumn, LocalPlan
 from dprelease.query.local_records import RecordColumn, Records, resolve_records
 from dprelease.tables import formats
 from dprelease.verification.central import ask_again
-from dprelease.verification.certified import certify_claims
-from dprelease.verification.exported import KEY, check_exports, check_formats
-from dprelease.verification.rebuilt import (
+from dprelease.verification.certificate_findings import certify_claims
+from dprelease.verification.export_checks import KEY, check_exports, check_formats
+from dprelease.verification.manifest_comparison import (
     check_rebuilt,
     ledger_record,
     match_measurements,

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.documents import party_manifest as manifest
-from dprelease.documents.described import Described
 from dprelease.documents.manifest import sha256_of
 from dprelease.documents.metadata import TableMetadata
+from dprelease.documents.release_metadata import Described
 from dprelease.errors import DpReleaseError
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
@@ -26,9 +26,9 @@ from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
 from dprelease.tables import formats
 from dprelease.verification.central import ask_again
-from dprelease.verification.certified import certify_claims
+from dprelease.verification.certificate_findings import certify_claims
+from dprelease.verification.manifest_comparison import check_rebuilt, match_measurements
 from dprelease.verification.published_keys import has_keys, has_nulls
-from dprelease.verification.rebuilt import check_rebuilt, match_measurements
 from dprelease.verification.recorded_noise import is_asked_for, is_chosen_so, recorded_law
 from dprelease.verification.report import Report, declared_again, is_written, resolved_again
 

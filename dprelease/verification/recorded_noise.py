@@ -13,7 +13,7 @@ from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.planning.noise_requests import NoiseRequest
 from dprelease.privacy.event import Event
 from dprelease.query.measurement import Measurement
-from dprelease.schema.asked_columns import DEFAULT_CONFIDENCE
+from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
 
 Law = TypeVar("Law", bound=Randomizer)
 

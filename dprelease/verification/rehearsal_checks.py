@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dprelease.documents.rehearsal_manifest import ERRORS, WORDS, manifest_of_release
-from dprelease.rehearsal.beside_truth import Compared, columns_to_compare, published_tables
 from dprelease.rehearsal.error_summary import encode_errors, summary
+from dprelease.rehearsal.rehearsal_folder import people_of, truth_of
 from dprelease.rehearsal.run import truth_names
-from dprelease.rehearsal.staged import people_of, truth_of
+from dprelease.rehearsal.truth_comparison import Compared, columns_to_compare, published_tables
 from dprelease.schema.load import Declaration
 from dprelease.tables import formats
 from dprelease.verification.central import Rebuilt, check_central
-from dprelease.verification.rebuilt import differences
+from dprelease.verification.manifest_comparison import differences
 from dprelease.verification.report import Report
 
 if TYPE_CHECKING:

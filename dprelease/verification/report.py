@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from dprelease.documents import manifest
 from dprelease.documents.metadata import TableMetadata
+from dprelease.documents.metadata_json import field_notes
 from dprelease.documents.rehearsal_manifest import NOTE, NOTED
-from dprelease.documents.said_records import field_notes
 from dprelease.errors import DpReleaseError, Findings, Place, State, VerificationError
 from dprelease.privacy.guarantee import Guarantee
 from dprelease.schema.load import Declaration, declaration_from_texts

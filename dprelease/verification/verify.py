@@ -24,8 +24,8 @@ from dprelease.signatures.sshsig import AUDITS
 from dprelease.system.entries import entries
 from dprelease.system.files import read_file, reason_of
 from dprelease.system.json_text import MOST_BYTES
+from dprelease.verification.manifest_reader import read_sealed
 from dprelease.verification.report import Report
-from dprelease.verification.sealed import read_sealed
 from dprelease.verification.signed.named_audits import audit_problem, audit_words
 from dprelease.verification.signed.signature_checks import (
     Signed,
@@ -206,11 +206,11 @@ def _check_rest(report: Report, record: dict[str, Any]) -> None:
 
         check_federated(report, record)
     elif record["format"] == OF_RECORDS:
-        from dprelease.verification.rehearsed_otherwise import check_rehearsed_records
+        from dprelease.verification.other_mode_rehearsals import check_rehearsed_records
 
         check_rehearsed_records(report, record)
     elif record["format"] == OF_PARTIES:
-        from dprelease.verification.rehearsed_otherwise import check_rehearsed_parties
+        from dprelease.verification.other_mode_rehearsals import check_rehearsed_parties
 
         check_rehearsed_parties(report, record)
     elif report.rehearsal:
@@ -226,7 +226,7 @@ def _check_rest(report: Report, record: dict[str, Any]) -> None:
 def _check_ledger(
     report: Report, record: dict[str, Any], path: Path, trusted: Trusted | None
 ) -> None:
-    from dprelease.verification.paid import UNSIGNED, is_unsigned, paid_for, vouched_for
+    from dprelease.verification.ledger_check import UNSIGNED, is_unsigned, paid_for, vouched_for
 
     try:
         problem, words = paid_for(path, record)

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 import dprelease
+from dprelease.accessor.grouped_columns import Selected
 from dprelease.accessor.groups import Grouped
-from dprelease.accessor.selected import Selected
-from dprelease.accessor.terms import QUESTIONS, TERMS
+from dprelease.accessor.query_options import QUESTIONS, TERMS
 from dprelease.errors import UsageError
 
 TABLE = {

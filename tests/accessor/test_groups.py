@@ -14,7 +14,7 @@ import pytest
 import dprelease
 from dprelease.accessor.frame_shapes import FUNCTIONS
 from dprelease.accessor.groups import Grouped
-from dprelease.accessor.terms import QUESTIONS
+from dprelease.accessor.query_options import QUESTIONS
 from dprelease.errors import SessionError, UsageError
 from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger

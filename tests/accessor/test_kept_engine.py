@@ -19,7 +19,7 @@ import dprelease
 from dprelease.accessor import session as session_module
 from dprelease.errors import BudgetError, DataError, DpReleaseError
 from dprelease.exact import scratch
-from dprelease.exact.answering import Recording
+from dprelease.exact.engine_api import Recording
 from dprelease.exact.engines import open_engine
 from dprelease.exact.reading import frames
 from dprelease.exact.settings import SCRATCH

@@ -16,9 +16,9 @@ import pytest
 
 import dprelease
 from dprelease.accessor.frame import DpAccessor, Rows
+from dprelease.accessor.grouped_columns import Selected
 from dprelease.accessor.groups import Grouped
-from dprelease.accessor.selected import Selected
-from dprelease.accessor.terms import QUESTIONS, TERMS
+from dprelease.accessor.query_options import QUESTIONS, TERMS
 from tests import processes
 
 ROOT = Path(__file__).parents[2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dprelease.query import aggregates
-from dprelease.schema.column_words import WORDS, OfColumn, Origin, Word
+from dprelease.schema.aggregate_keywords import WORDS, OfColumn, Origin, Word
 from dprelease.schema.field_types import Exact
 
 

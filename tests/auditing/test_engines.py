@@ -14,9 +14,9 @@ import pytest
 import dprelease
 from dprelease.auditing import sensitivities
 from dprelease.documents.audits.audit_record import Audit
-from dprelease.exact import machine_kind
+from dprelease.exact import duckdb_factory
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.machine_kind import MachineKind
+from dprelease.exact.duckdb_factory import MachineKind
 from dprelease.exact.results.true_table import ExactTable
 from dprelease.query.resolve import Query
 from tests.auditing.build import IDS, ROWS, declared
@@ -52,7 +52,7 @@ def test_what_engines_share_is_kept_for_a_whole_audit(
             yield
             told.append("ended")
 
-    monkeypatch.setattr(machine_kind, "ENGINE", SharedKind())
+    monkeypatch.setattr(duckdb_factory, "ENGINE", SharedKind())
     assert outcome(tmp_path).complete
     assert (told[0], told[-1], {*told[1:-1]}) == ("begun", "ended", {"opened"})
 

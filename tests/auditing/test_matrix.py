@@ -20,10 +20,10 @@ import pytest
 
 from dprelease.auditing import sensitivities, single_records
 from dprelease.auditing.black_box import (
-    asked_of_tables,
     drawn_answers,
     lower_bounds,
     release_bounds,
+    table_questions,
 )
 from dprelease.auditing.failures import Told
 from dprelease.auditing.neighbours.stored_values import AS_DECLARED
@@ -138,10 +138,10 @@ def _few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(single_records, "WAYS", (AS_DECLARED,))
     monkeypatch.setattr(single_records, "ALIKE", ())
     monkeypatch.setattr(single_records, "RECORDS", 200)
-    for module in (asked_of_tables, release_bounds):
+    for module in (table_questions, release_bounds):
         monkeypatch.setattr(module, "DRAWS", 40_000)
-    monkeypatch.setattr(asked_of_tables, "CHOSEN", 8_000)
-    monkeypatch.setattr(asked_of_tables, "RELEASES", 100)
+    monkeypatch.setattr(table_questions, "CHOSEN", 8_000)
+    monkeypatch.setattr(table_questions, "RELEASES", 100)
 
 
 def done_of(stage: Stage) -> list[Tried | TriedRecords]:

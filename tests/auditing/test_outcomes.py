@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import dprelease
-from dprelease.auditing import reproduced, sensitivities, whole_audit
+from dprelease.auditing import breach_files, sensitivities, whole_audit
 from dprelease.cli import app
 from dprelease.cli.audits.audit_command import audit_words
 from dprelease.documents import manifest
@@ -31,7 +31,7 @@ from dprelease.documents.audits.audit_record import (
 from dprelease.documents.json_schemas import render_schema as schema_of
 from dprelease.errors import DpReleaseError
 from dprelease.query.aggregates.sum import Sum
-from dprelease.release.audited import audited_by
+from dprelease.release.audit_check import audited_by
 from dprelease.schema.load import read_declaration
 from dprelease.signatures.sshsig import AUDITS, Signature
 from tests.auditing.build import IDS, declared
@@ -265,7 +265,7 @@ def test_an_outcome_is_written_whole_or_not(made: Path, tmp_path: Path) -> None:
     """A disk that is full costs the file, and leaves no folder; what was found is told before."""
     words = ["audit", str(made / "release.yaml"), "--no-draws", "--output", str(tmp_path / "new")]
     full = OSError(28, "No space left on device")
-    with mock.patch.object(reproduced, "rendered", side_effect=full):
+    with mock.patch.object(breach_files, "rendered", side_effect=full):
         done = CliRunner().invoke(app, words)
     assert "DP-OUTPUT-002" in done.output
     assert "All held." in done.output

@@ -11,12 +11,12 @@ import pytest
 import yaml
 
 import dprelease
-from dprelease.documents.described import (
+from dprelease.documents.metadata import Metadata
+from dprelease.documents.release_metadata import (
     metadata_of,
     metadata_of_messages,
     metadata_of_records,
 )
-from dprelease.documents.metadata import Metadata
 from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.federated_plan import resolve_federated
 from dprelease.planning.prepare import prepare

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dprelease.errors import DataError
 from dprelease.exact.bounding import bounding_in_memory as bounding
-from dprelease.exact.bounding import id_ranges, kept
+from dprelease.exact.bounding import id_ranges, row_selection_numpy
 from dprelease.query.resolve import Query
 from dprelease.statements.bounding import MODULUS, ROUNDS
 from tests.covering import examples, thinned
@@ -83,7 +83,7 @@ def patched(way: str) -> dict[Any, dict[str, int]]:
     held, batch, block, fewest, keys = WAYS[way]
     return {
         bounding: {"MOST_HELD": held, "BATCH": batch},
-        kept: {"BLOCK": block, "FEWEST": fewest},
+        row_selection_numpy: {"BLOCK": block, "FEWEST": fewest},
         id_ranges: {"FEWEST_KEYS": keys},
     }
 
@@ -247,10 +247,12 @@ def test_cells_of_equal_hash_are_still_two_cells() -> None:
     cells = np.array([5, 5 + MODULUS, 5 + 2 * MODULUS, 5, 5 + MODULUS, 7], dtype=np.int64)
     codes = np.array([0, 0, 0, 0, 0, 1], dtype=np.int64)
     values = pa.record_batch({"v0": pa.array([1, 2, 3, 4, 5, 6])})
-    rows = kept.Rows(codes, 0, cells, values)
+    rows = row_selection_numpy.Rows(codes, 0, cells, values)
     unit = build("integer", (2, 1), "with values").unit
     hashes = np.array([3, 4], dtype=np.int64)
-    found = kept.keep([rows], 6, hashes, kept.Bounds(unit, 2**40, room=10, threads=2))
+    found = row_selection_numpy.keep(
+        [rows], 6, hashes, row_selection_numpy.Bounds(unit, 2**40, room=10, threads=2)
+    )
     assert sorted(zip(found["id"].to_pylist(), found["cell"].to_pylist(), strict=True)) == [
         (0, 5),
         (0, 5 + MODULUS),
@@ -282,17 +284,19 @@ def test_packed_numbers_sort_as_keys_do(
     batch = pa.record_batch({"v0": pa.array(values)})
     known = {0: 0, 1: 1, 3: 2, 2**31: 3}
     codes = np.array([known[int(one)] for one in ids], dtype=np.int64)
-    hashes = kept.extend_hash(None, kept.residues(np.array(list(known), dtype=np.int64)))
+    hashes = row_selection_numpy.extend_hash(
+        None, row_selection_numpy.residues(np.array(list(known), dtype=np.int64))
+    )
     unit = build("integer", bounds, "with values").unit
 
     def found() -> list[tuple[Any, ...]]:
-        block = kept.Rows(codes, 0, np.ascontiguousarray(cells), batch)
-        limits = kept.Bounds(unit, 2**62, room=100, threads=1)
-        table = kept.keep([block], len(rows), hashes, limits)
+        block = row_selection_numpy.Rows(codes, 0, np.ascontiguousarray(cells), batch)
+        limits = row_selection_numpy.Bounds(unit, 2**62, room=100, threads=1)
+        table = row_selection_numpy.keep([block], len(rows), hashes, limits)
         return sorted(zip(*(table[name].to_pylist() for name in table.column_names), strict=True))
 
     packed = found()
-    with mock.patch.object(kept, "_by_cell", kept._by_hash):
+    with mock.patch.object(row_selection_numpy, "_by_cell", row_selection_numpy._by_hash):
         assert found() == packed
     assert max(Counter((one, cell) for one, cell, _ in packed).values(), default=0) <= bounds[1]
     groups = Counter(one for one, _ in {row[:2] for row in packed})
@@ -328,7 +332,9 @@ def test_ranges_share_the_work() -> None:
 
 def test_the_hash_in_numpy_is_the_documented_one() -> None:
     ids = np.array([0, 1, 77, MODULUS - 1], dtype=np.int64)
-    found = kept.extend_hash(kept.extend_hash(None, ids), np.array([9, 0, 4711, 3]))
+    found = row_selection_numpy.extend_hash(
+        row_selection_numpy.extend_hash(None, ids), np.array([9, 0, 4711, 3])
+    )
     wanted = [digest([0, 9]), digest([1, 0]), digest([77, 4711]), digest([MODULUS - 1, 3])]
     assert found.tolist() == wanted
     assert all(2**32 * factor <= 2**63 for _, factor in ROUNDS)  # XOR keeps a sum below 2^32
@@ -337,8 +343,10 @@ def test_the_hash_in_numpy_is_the_documented_one() -> None:
 @pytest.mark.parametrize("cells", [np.arange(20), np.arange(200), np.arange(0, 51200, 512)])
 def test_no_cell_is_preferred(cells: np.ndarray[Any, Any]) -> None:
     """Over 20,000 ids in a row each cell is among the first five as often as any other."""
-    ids = kept.extend_hash(None, np.arange(20_000))
-    hashes = kept.extend_hash(ids[:, None], np.broadcast_to(cells, (len(ids), len(cells))))
+    ids = row_selection_numpy.extend_hash(None, np.arange(20_000))
+    hashes = row_selection_numpy.extend_hash(
+        ids[:, None], np.broadcast_to(cells, (len(ids), len(cells)))
+    )
     first = np.argpartition(hashes, 5, axis=1)[:, :5]
     counts = np.bincount(first.ravel(), minlength=len(cells))
     expected = 5 * len(ids) / len(cells)

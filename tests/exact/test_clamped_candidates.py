@@ -22,8 +22,8 @@ from dprelease.exact.results.true_table import DenseProfile
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
 from dprelease.statements import compiler
-from dprelease.statements.compiled import ProfileSql
 from dprelease.statements.compiled_queries import compile_query
+from dprelease.statements.compiled_statements import ProfileSql
 from dprelease.statements.values.stored_candidates import Clamped, Rounded
 from tests.exact.build import ask, declare
 

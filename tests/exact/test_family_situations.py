@@ -21,8 +21,8 @@ from dprelease.exact.results import sorted_cells
 from dprelease.exact.results import vectors as vectors_in_memory
 from dprelease.query.resolve import Query, resolve
 from dprelease.schema.load import declaration_from_texts
-from dprelease.statements.compiled import KeyTable
 from dprelease.statements.compiled_queries import compile_query
+from dprelease.statements.compiled_statements import KeyTable
 from dprelease.statements.partial import compile_partial
 from tests.covering import examples, thinned
 from tests.exact.families import (

@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dprelease.exact.bounding import bounding_in_memory as bounding
-from dprelease.exact.bounding import held_rows
+from dprelease.exact.bounding import shared_rows
 from dprelease.exact.duckdb import Engine
 from dprelease.query.resolve import Query
-from dprelease.query.scans import joint
+from dprelease.query.scans import scan_planning
 from tests.exact.build import ask, declare
 from tests.exact.test_scanned import numbers
 
@@ -120,7 +120,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     for what, place, name in (
         ("read", bounding, "read_all"),
         ("numbered", bounding, "numbered"),
-        ("numbered", held_rows, "numbered"),
+        ("numbered", shared_rows, "numbered"),
     ):
         real = getattr(place, name)
 
@@ -150,19 +150,19 @@ def test_too_many_rows_to_hold_are_read_for_each_table(monkeypatch: pytest.Monke
 def test_planted_faults_are_found() -> None:
     queries, frame = queries_of("integer", (2, 3), ASKS), frame_of("integer", ROWS)
     alone = answers(queries, frame, together=False)
-    blocks = held_rows.HeldRows._blocks
+    blocks = shared_rows.HeldRows._blocks
 
-    def some_too_few(self: held_rows.HeldRows, columns: Any) -> Any:
+    def some_too_few(self: shared_rows.HeldRows, columns: Any) -> Any:
         for rows in blocks(self, columns):
             values = None if rows.values is None else rows.values.slice(9)
             yield replace(rows, ids=rows.ids[9:], cells=rows.cells[9:], values=values)
 
-    def rows_of_others(self: held_rows.HeldRows, columns: Any) -> Any:
+    def rows_of_others(self: shared_rows.HeldRows, columns: Any) -> Any:
         for rows in blocks(self, columns):
             yield replace(rows, ids=rows.ids[::-1])
 
     for fault in (some_too_few, rows_of_others):
-        with mock.patch.object(held_rows.HeldRows, "_blocks", fault):
+        with mock.patch.object(shared_rows.HeldRows, "_blocks", fault):
             assert answers(queries, frame, together=True) != alone, fault.__name__
 
 
@@ -172,10 +172,10 @@ def test_what_shares_its_rows() -> None:
               queries_of("integer", (2, 3), ASKS[:1])]  # fmt: skip
     rows = declare(COLUMNS)
     by_row = replace(ask(rows, {"n": {"count": "*"}}, ["shop"]), name="rows")
-    found = joint.bounded_together([*some, *others, by_row])
+    found = scan_planning.bounded_together([*some, *others, by_row])
     assert [[query.name for query in one.queries] for one in found] == [["q0", "q1", "q2"]]
-    with mock.patch.object(joint, "MOST_TABLES", 2):
-        found = joint.bounded_together(some)
+    with mock.patch.object(scan_planning, "MOST_TABLES", 2):
+        found = scan_planning.bounded_together(some)
         assert [[query.name for query in one.queries] for one in found] == [["q0", "q1"]]
 
 

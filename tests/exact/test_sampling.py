@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dprelease.exact.bounding import bounding_in_memory, kept
+from dprelease.exact.bounding import bounding_in_memory, row_selection_numpy
 from dprelease.query.resolve import Query
 from dprelease.statements.bounding import MODULUS, ROUNDS
 from tests.covering import examples
@@ -107,12 +107,14 @@ def test_only_how_many_rows_there_are_decides(
 ) -> None:
     """The same places in the order of values are kept, whatever the values are."""
     codes, cells = np.array(sorted(rows), dtype=np.int64).reshape(-1, 2).T
-    bounds = kept.Bounds(sampled("halves", "in a row", most)[0].unit, 1, 100, 1)
+    bounds = row_selection_numpy.Bounds(sampled("halves", "in a row", most)[0].unit, 1, 100, 1)
 
     def places(values: np.ndarray[Any, Any], count: int) -> list[int]:
         batch = pa.record_batch({f"v{j}": pa.array(values) for j in range(count)})
-        block = kept.Rows(np.ascontiguousarray(codes), 0, np.ascontiguousarray(cells), batch)
-        table = kept.keep([block], len(rows), np.arange(5) * 4711, bounds)
+        block = row_selection_numpy.Rows(
+            np.ascontiguousarray(codes), 0, np.ascontiguousarray(cells), batch
+        )
+        table = row_selection_numpy.keep([block], len(rows), np.arange(5) * 4711, bounds)
         order = {int(value): place for place, value in enumerate(values)}
         return sorted(order[value] for value in table["v0"].to_pylist())
 
@@ -124,10 +126,12 @@ def chosen(
     ids: np.ndarray[Any, Any], items: np.ndarray[Any, Any], most: int, *, of_rows: bool
 ) -> Any:
     """Return whether each of these cells, or rows of a cell, is kept of each id."""
-    start = kept.extend_hash(None, kept.residues(ids))
+    start = row_selection_numpy.extend_hash(None, row_selection_numpy.residues(ids))
     if of_rows:
-        start = kept.extend_hash(start, np.full(len(ids), 3, dtype=np.int64))
-    hashes = kept.extend_hash(start[:, None], np.broadcast_to(items, (len(ids), len(items))))
+        start = row_selection_numpy.extend_hash(start, np.full(len(ids), 3, dtype=np.int64))
+    hashes = row_selection_numpy.extend_hash(
+        start[:, None], np.broadcast_to(items, (len(ids), len(items)))
+    )
     return hashes.argsort(axis=1, kind="stable").argsort(axis=1) < most
 
 
@@ -179,6 +183,6 @@ def test_the_hash_chooses_as_random_numbers_would(persons: str, items: str, of_r
 
 
 def test_a_hash_of_one_round_is_found() -> None:
-    with mock.patch.object(kept, "ROUNDS", ROUNDS[:1]):
+    with mock.patch.object(row_selection_numpy, "ROUNDS", ROUNDS[:1]):
         assert least("in a row", "six", of_rows=True) < ERROR_RATE
         assert least("sparse", "two", of_rows=False) < ERROR_RATE

@@ -17,13 +17,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from dprelease.errors import DataError, State
-from dprelease.exact import scanned
+from dprelease.exact import shared_scan
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.results import vectors
 from dprelease.exact.results.true_table import DenseProfile, ExactTable, Profile
 from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.resolve import Query
-from dprelease.query.scans import joint
+from dprelease.query.scans import scan_planning
 from dprelease.schema.load import Declared
 from dprelease.statements.values import categories
 from tests.exact.build import ask, declare
@@ -151,7 +151,7 @@ def test_every_number_is_that_of_the_query_alone(
     declared = declare(COLUMNS)
     queries = [asked(declared, f"q{i}", *one) for i, one in enumerate(asks)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(joint, "MOST_CELLS", most)  # few tables are joint ones, some, or all
+        patch.setattr(scan_planning, "MOST_CELLS", most)  # few tables are joint ones, some, or all
         patch.setattr(categories, "COMPARED", compared)  # where more are looked up in tables
         frame = frame_of(rows)
         assert answers(queries, frame, together=True) == answers(queries, frame, together=False)
@@ -180,7 +180,7 @@ def test_one_scan_reads_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     read = 0
     scan = Engine._scan
 
-    def counted(self: Engine, what: joint.Scan) -> Any:
+    def counted(self: Engine, what: scan_planning.Scan) -> Any:
         nonlocal read
         read += 1
         return scan(self, what)
@@ -195,24 +195,24 @@ def test_planted_faults_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     alone = answers(asks(), frame_of(ODD), together=False)
     faults: dict[str, tuple[Any, str, Any]] = {
         "rows that one key drops are lost to all tables": (
-            joint.Joint, "space",
+            scan_planning.Joint, "space",
             property(lambda self: KeySpace(tuple(self.keys.values()))),
         ),
         "rows without a cell count in the last one": (
             Key, "size", property(lambda self: len(self.values))
         ),
-        "conditions are left out": (joint.Joint, "condition", None),
+        "conditions are left out": (scan_planning.Joint, "condition", None),
         "keys in the order of the joint table": (
-            scanned, "_over",
+            shared_scan, "_over",
             lambda values, keys, kept: over(values, keys, [k for k in keys if k.column in
                                             {one.column for one in kept}]),
         ),
         "one row too few": (
-            scanned, "fill",
+            shared_scan, "fill",
             lambda batches, joints: fill((batch.slice(1) for batch in batches), joints),
         ),
     }  # fmt: skip
-    over, fill = scanned._over, scanned.fill
+    over, fill = shared_scan._over, shared_scan.fill
     for name, (where, what, fault) in faults.items():
         with monkeypatch.context() as patch:
             patch.setattr(where, what, fault)
@@ -226,7 +226,7 @@ def test_planted_faults_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_too_many_rows_are_read_table_by_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sums of more rows might not fit 64 bits; the engine has 128."""
     alone = answers(asks(), frame_of(ODD), together=False)
-    monkeypatch.setattr(scanned, "MOST_ROWS", len(ODD) - 1)
+    monkeypatch.setattr(shared_scan, "MOST_ROWS", len(ODD) - 1)
     assert together(asks()) == alone
 
 
@@ -236,16 +236,16 @@ def test_tables_are_compared_with_those_that_they_could_share_alone(
     """A release may have thousands of tables: their number is not squared."""
     declared, compared = declare(COLUMNS), 0
     queries = [asked(declared, f"q{i}", (), ("n", "middle"), f"age <> {i}") for i in range(100)]
-    grown = joint.Joint.grown
+    grown = scan_planning.Joint.grown
 
-    def counting(self: joint.Joint, part: joint.Part) -> int:
+    def counting(self: scan_planning.Joint, part: scan_planning.Part) -> int:
         nonlocal compared
         compared += 1
         return grown(self, part)
 
-    monkeypatch.setattr(joint.Joint, "grown", counting)
+    monkeypatch.setattr(scan_planning.Joint, "grown", counting)
     twins = [replace(query, name=f"{query.name} again") for query in queries]
-    found, _ = joint.scans([*queries, *twins])
+    found, _ = scan_planning.scans([*queries, *twins])
     assert [len(scan.joints) for scan in found] == [200]
     assert compared == 200  # each twin with the joint table of the first
 
@@ -258,7 +258,7 @@ def test_wide_rows_come_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None
     alone = answers(wide, frame, together=False)
     real = Engine._scan
 
-    def watched(self: Engine, what: joint.Scan) -> Any:
+    def watched(self: Engine, what: scan_planning.Scan) -> Any:
         def seen(given: Any, joints: Any) -> Any:
             def each() -> Any:
                 nonlocal largest
@@ -269,10 +269,10 @@ def test_wide_rows_come_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None
             return fill(each(), joints)
 
         with monkeypatch.context() as patch:
-            patch.setattr(scanned, "fill", seen)
+            patch.setattr(shared_scan, "fill", seen)
             return real(self, what)
 
-    fill = scanned.fill
+    fill = shared_scan.fill
     monkeypatch.setattr(Engine, "_scan", watched)
     monkeypatch.setattr(vectors, "NUMBERS", 2**15)  # the engine gives 2,048 rows, and more of these
     assert answers(wide, frame, together=True) == alone
@@ -281,7 +281,7 @@ def test_wide_rows_come_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_what_is_read_alone_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
     declared, other = declare(COLUMNS), declare(COLUMNS)
-    monkeypatch.setattr(joint, "MOST_NUMBERS", 400)
+    monkeypatch.setattr(scan_planning, "MOST_NUMBERS", 400)
     queries = [
         asked(declared, "ids", ("state",), ("kinds", "n"), None),
         asked(declared, "wide", ("state",), ("most",), None),
@@ -290,11 +290,11 @@ def test_what_is_read_alone_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
         asked(declared, "a", ("state",), ("n",), None),
         asked(declared, "b", ("sex",), ("n",), None),
     ]
-    found, reasons = joint.scans(queries)
+    found, reasons = scan_planning.scans(queries)
     assert [{part.query.name for part in scan.parts} for scan in found] == [{"a", "b"}]
     assert reasons == {
         "ids": ["distinct values don't add up"],
-        "wide": [f"a row may add more than {joint.MOST_ADDED} steps"],
+        "wide": [f"a row may add more than {scan_planning.MOST_ADDED} steps"],
         "large": ["it has too many cells to be held with others"],
         "other": ["no other table reads the same rows and columns"],
     }
@@ -304,8 +304,8 @@ def test_a_scan_holds_no_more_than_it_may(monkeypatch: pytest.MonkeyPatch) -> No
     """Joint tables and what is added up from them, in as many scans as that takes."""
     queries = asks() + [replace(query, name=f"{query.name} again") for query in asks()]
     for most in (500, 1_000, 10_000):
-        monkeypatch.setattr(joint, "MOST_NUMBERS", most)
-        found, _ = joint.scans(queries)
+        monkeypatch.setattr(scan_planning, "MOST_NUMBERS", most)
+        found, _ = scan_planning.scans(queries)
         for scan in found:
             held = sum(table.space.size * max(table.candidates, len(table.vectors))
                        for table in scan.joints)  # fmt: skip
@@ -376,7 +376,7 @@ def test_names_of_computed_columns_that_are_one_to_the_engine(
 
 def test_many_small_keys_are_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cells for rows that a key drops are planned only where a table without it needs them."""
-    monkeypatch.setattr(joint, "MOST_NUMBERS", 4 * 2**8)
+    monkeypatch.setattr(scan_planning, "MOST_NUMBERS", 4 * 2**8)
     flags = {f"b{i}": {"type": "boolean"} for i in range(8)}
     declared = declare(flags)
     queries = [
@@ -384,7 +384,7 @@ def test_many_small_keys_are_planned(monkeypatch: pytest.MonkeyPatch) -> None:
         for size in (8, 0, 4, 8)
     ]
     queries[-1] = replace(queries[-1], name="twin")
-    found, reasons = joint.scans(queries)
+    found, reasons = scan_planning.scans(queries)
     assert [{part.query.name for part in scan.parts} for scan in found] == [
         {"q8", "twin"},
         {"q4", "q0"},

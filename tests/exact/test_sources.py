@@ -32,7 +32,7 @@ from dprelease.schema.load import table_from_mapping
 from dprelease.schema.model import Files, read_beside, validate
 from dprelease.schema.release import Limits, QuerySpec
 from dprelease.schema.yaml_text.reader import Document
-from dprelease.statements.compiled import Compiled
+from dprelease.statements.compiled_statements import Compiled
 
 COLUMNS: dict[str, Any] = {
     "id": {"type": "integer"},

@@ -17,7 +17,7 @@ import pytest
 from dprelease.errors import DataError
 from dprelease.exact import duckdb as engine_module
 from dprelease.exact.duckdb import Engine
-from dprelease.statements.compiled import Compiled
+from dprelease.statements.compiled_statements import Compiled
 from tests.exact.build import ask, declare, exact
 
 KEY = {"type": "category", "values": ["a", "b"], "others": "b", "nulls": "b"}

@@ -14,7 +14,7 @@ from dprelease.exact import duckdb as engine_module
 from dprelease.exact import table_reader
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.results import vectors
-from dprelease.statements.compiled import Compiled, ProfileSql
+from dprelease.statements.compiled_statements import Compiled, ProfileSql
 from tests.exact.build import ask, declare, exact
 
 ROWS = "SELECT i * i % 7 AS cell, i % 5 - 2 AS m0, i % 3 * 1000 AS m1 FROM range(5000) t(i)"

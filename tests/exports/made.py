@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from dprelease.documents.described import metadata_of
+from dprelease.documents.release_metadata import metadata_of
 from dprelease.exports.export import PublishedRelease
 from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.prepare import prepare

@@ -29,7 +29,7 @@ from dprelease.release.exporting import prepare_with_trial
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.schema.release_parts.format_names import FORMATS, OF_RECORDS
-from dprelease.verification.after_publication.exporting_elsewhere import export
+from dprelease.verification.after_publication.export_copy import export
 from tests.exports.build import ALL, RELEASE, WORDS_TOO, publish, write
 from tests.release import families_of_areas
 from tests.replay import Keyed
@@ -225,7 +225,7 @@ def test_a_format_that_fails_leaves_nothing(
     failing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor does a run that is ended between two of them."""
-    from dprelease.exports.known import export_of
+    from dprelease.exports.registry import export_of
 
     def fail(*_args: object) -> list[str]:
         raise KeyboardInterrupt
@@ -481,7 +481,7 @@ def test_a_package_that_is_not_installed(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Releases are refused with the line that installs it; of published ones it is noted."""
-    monkeypatch.setattr("dprelease.exports.known.versions_of", lambda export: {})
+    monkeypatch.setattr("dprelease.exports.registry.versions_of", lambda export: {})
     with pytest.raises(DpReleaseError, match=r"pip install 'dprelease\[excel\]'"):
         run(read_declaration(write(tmp_path / "new")))
     report = dprelease.verify(folder)

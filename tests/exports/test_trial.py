@@ -27,7 +27,7 @@ from dprelease.release.exporting import Exports, draft_of, exports_of
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, read_declaration
 from dprelease.schema.release_parts import format_names
-from dprelease.verification.after_publication.exporting_elsewhere import export
+from dprelease.verification.after_publication.export_copy import export
 from tests.exports import build, made
 from tests.release import families_of_areas
 from tests.replay import Keyed
@@ -74,7 +74,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     (tmp_path / "modules/own_export.py").write_text(OWN)
     monkeypatch.syspath_prepend(tmp_path / "modules")
     monkeypatch.setitem(format_names.FORMATS, "own", "own_export")
-    from dprelease.exports.known import export_of
+    from dprelease.exports.registry import export_of
 
     yield type(export_of("own"))
     sys.modules.pop("own_export")

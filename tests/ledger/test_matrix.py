@@ -18,7 +18,7 @@ import pytest
 
 import dprelease
 from dprelease.accessor.frame_shapes import FUNCTIONS
-from dprelease.accessor.terms import QUESTIONS
+from dprelease.accessor.query_options import QUESTIONS
 from dprelease.errors import LedgerError, QueryError
 from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger
@@ -28,7 +28,7 @@ from dprelease.numerics.entropy import Entropy
 from dprelease.query.resolve import resolve
 from dprelease.query.select import KINDS as SQL_KINDS
 from dprelease.release.accounts import check_prices
-from dprelease.schema.asked_columns import CHOSEN, KINDS
+from dprelease.schema.column_spec import CHOSEN, KINDS
 from dprelease.schema.load import declaration_from_texts
 from dprelease.schema.release import PrivateKeysSpec
 from tests.covering import thinned

@@ -23,7 +23,7 @@ from dprelease.ledger.store import Store
 from dprelease.release.accounts import check_prices, check_signers
 from dprelease.signatures.keys import HeldKey, SigningKey, signing_key
 from dprelease.signatures.sshsig import ENTRIES, MANIFESTS
-from dprelease.verification.paid import UNSIGNED
+from dprelease.verification.ledger_check import UNSIGNED
 from tests.ledger.test_history import rewritten
 from tests.ledger.test_ledger import TABLE, account, charge, release_with_ledger, unguarded
 from tests.ledger.test_periods import Clock

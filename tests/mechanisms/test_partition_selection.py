@@ -17,7 +17,7 @@ from dprelease.mechanisms.truncated_laplace import TruncatedLaplace
 from dprelease.noise.noised_answers import threshold
 from dprelease.privacy.accounting import epsilon_at
 from dprelease.privacy.losses.pure import ApproximateLoss
-from dprelease.privacy.priced import Priced
+from dprelease.privacy.priced_vector import Priced
 from dprelease.privacy.unit import Move, Sensitivity
 from tests.reference.read import number, rows
 from tests.replay import Keyed, Replay

@@ -22,7 +22,7 @@ from dprelease.numerics.rounding import exact_of
 from dprelease.planning.prepare import prepare
 from dprelease.release.accounts import account_of
 from dprelease.release.question import declare
-from dprelease.schema.asked_columns import ColumnSpec
+from dprelease.schema.column_spec import ColumnSpec
 from dprelease.schema.load import declaration_from_texts
 from dprelease.schema.release import BudgetSpec, PrivateKeysSpec
 from dprelease.schema.release_parts.records import RecordColumnSpec

@@ -19,7 +19,7 @@ from dprelease.planning.families.family_errors import agreed_errors
 from dprelease.planning.plan import Plan
 from dprelease.planning.plan_charts import errors_by_budget
 from dprelease.planning.prepare import prepare
-from dprelease.release import outlook
+from dprelease.release import ledger_forecast
 from dprelease.schema.load import Declaration
 
 SCHEMA: dict[str, Any] = {
@@ -144,7 +144,7 @@ def test_charts_and_outlooks_have_the_shares_of_the_plan(tmp_path: Path) -> None
         {f"{name}.n": error for name, error in own.items()}
     )
     assert max(own.values()) > 10 * min(own.values())
-    others = dict(outlook._others(aimed, queries, plan))
+    others = dict(ledger_forecast._others(aimed, queries, plan))
     assert [c.mechanism for c in others["discrete_gaussian"].columns] == [
         c.mechanism for c in plan.columns
     ]

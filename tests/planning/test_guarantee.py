@@ -12,7 +12,7 @@ from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.planning import plan as plans
 from dprelease.planning.guarantees import Guarantee, guarantee_of, within
-from dprelease.privacy.priced import Priced
+from dprelease.privacy.priced_vector import Priced
 from dprelease.privacy.unit import Move, Neighbours, Sensitivity
 from dprelease.schema.release import BudgetSpec
 from tests.planning.test_auto import query

@@ -25,7 +25,7 @@ from dprelease.privacy.dominating import (
 )
 from dprelease.privacy.grid import Grid
 from dprelease.privacy.losses.normal import normal_delta
-from dprelease.privacy.priced import Priced
+from dprelease.privacy.priced_vector import Priced
 from dprelease.privacy.unit import Move, Neighbours, PrivacyUnit, Sensitivity
 from tests.covering import sampled
 from tests.mechanisms.laws import KINDS, law_of, laws

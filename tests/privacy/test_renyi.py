@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprelease.mechanisms import registry
-from dprelease.privacy.priced import Priced
+from dprelease.privacy.priced_vector import Priced
 from dprelease.privacy.renyi import renyi_of, rho_of, zcdp_delta, zcdp_epsilon
 from dprelease.privacy.unit import Move, Sensitivity
 from tests.mechanisms.laws import KINDS, law_of

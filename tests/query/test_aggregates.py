@@ -23,8 +23,8 @@ from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.query.answers import CHOICES, ways
 from dprelease.query.forms.single_part import LABEL, MEASURED, READ_FROM_TREE
 from dprelease.query.measurement import Form, Measurement
-from dprelease.schema.asked_columns import ColumnSpec
-from dprelease.schema.column_words import WORDS, Origin
+from dprelease.schema.aggregate_keywords import WORDS, Origin
+from dprelease.schema.column_spec import ColumnSpec
 from dprelease.statements.values.row_values import WRITERS
 from dprelease.tables.published_columns import published_types
 from tests.exact.build import ask, declare, exact

@@ -22,7 +22,7 @@ from dprelease.reconstruction.attack import Asked, attack
 from dprelease.reconstruction.counted_tables import counted_tables
 from dprelease.reconstruction.opened_rehearsal import open_rehearsal
 from dprelease.reconstruction.record_combinations import combinations_of
-from dprelease.reconstruction.swapped import Free, swap_areas
+from dprelease.reconstruction.swapping import Free, swap_areas
 from dprelease.reconstruction.true_counts import true_counts
 from dprelease.rehearsal.draws import Draws
 from dprelease.rehearsal.run import rehearse

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dprelease.reconstruction.cell_likelihoods import exactly
 from dprelease.reconstruction.guesses import apportion, expected_rates, guess_records
-from dprelease.reconstruction.scored import baseline
-from dprelease.reconstruction.told_cells import exactly
+from dprelease.reconstruction.scoring import baseline
 from tests.reconstruction import worlds
 
 RECORDS = np.array([1, 0, 1, 0, 0, 2, 0, 0])

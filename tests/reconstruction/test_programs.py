@@ -17,10 +17,10 @@ from dprelease.reconstruction.attack import (
     round_counts,
     suppress_small_counts,
 )
+from dprelease.reconstruction.cell_likelihoods import ToldCells, exactly
 from dprelease.reconstruction.certain_records import certain_records
 from dprelease.reconstruction.noised_cells import falling, likelihoods_from_noise
 from dprelease.reconstruction.programs import STARTS, Program, _units, likeliest, program
-from dprelease.reconstruction.told_cells import ToldCells, exactly
 from dprelease.rehearsal.draws import Draws
 from tests.reconstruction import worlds
 from tests.replay import Keyed

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from dprelease.reconstruction.cell_likelihoods import exactly
 from dprelease.reconstruction.certain_records import certain_records
 from dprelease.reconstruction.programs import likeliest, program
-from dprelease.reconstruction.told_cells import exactly
 from tests.reconstruction import worlds
 
 

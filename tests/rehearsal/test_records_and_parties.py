@@ -29,7 +29,7 @@ from dprelease.rehearsal.run import rehearse
 from dprelease.rehearsal.stand_ins import Cast
 from dprelease.schema.load import read_declaration
 from dprelease.tables import formats
-from dprelease.verification.sealed import FORMS, read_sealed
+from dprelease.verification.manifest_reader import FORMS, read_sealed
 from tests.replay import Keyed
 
 PEOPLE = """\

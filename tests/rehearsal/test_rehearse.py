@@ -31,7 +31,7 @@ from dprelease.rehearsal.truth import truths
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.tables import formats
-from dprelease.verification.sealed import FORMS, read_sealed
+from dprelease.verification.manifest_reader import FORMS, read_sealed
 from tests.rehearsal.build import AGREEING, EXACT, FOUND, write
 from tests.replay import Keyed
 

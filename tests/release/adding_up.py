@@ -26,7 +26,7 @@ from dprelease.postprocess.families import (
     Real,
 )
 from dprelease.schema.release import QuerySpec
-from dprelease.system.ahead import Spread, in_threads
+from dprelease.system.prefetch import Spread, in_threads
 
 QUERY = "adding"
 LARGEST = 2**40

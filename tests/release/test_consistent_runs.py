@@ -24,7 +24,7 @@ from dprelease.postprocess.families import Batch, NoisedTable
 from dprelease.query.resolve import Query
 from dprelease.release.party import as_party
 from dprelease.release.runs.pipeline import run
-from dprelease.system.ahead import Spread
+from dprelease.system.prefetch import Spread
 from tests.exact.spark import local_spark
 from tests.processes import ended
 from tests.release.families_of_areas import declared, published, written

@@ -11,14 +11,14 @@ import duckdb
 import pytest
 
 from dprelease.errors import State
-from dprelease.exact import scanned
-from dprelease.exact.bounding.held_rows import HeldRows
+from dprelease.exact import shared_scan
+from dprelease.exact.bounding.shared_rows import HeldRows
 from dprelease.exact.duckdb import Engine
 from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger
 from dprelease.noise import noised_answers
 from dprelease.query.resolve import Query, resolve
-from dprelease.query.scans.joint import bounded_together, scans
+from dprelease.query.scans.scan_planning import bounded_together, scans
 from dprelease.release.runs import written_tables
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
@@ -88,7 +88,7 @@ def its_group(patch: pytest.MonkeyPatch, name: str, failure: BaseException) -> N
             pass
         raising(failure)
 
-    patch.setattr(scanned, "fill", fails)
+    patch.setattr(shared_scan, "fill", fails)
     patch.setattr(HeldRows, "read", lambda *_: raising(failure))
 
 

@@ -33,7 +33,7 @@ from dprelease.query.resolve import Query
 from dprelease.release import execute
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
-from dprelease.system.ahead import Spread, in_threads
+from dprelease.system.prefetch import Spread, in_threads
 from tests.processes import ended
 from tests.release import adding_up
 from tests.release.adding_up import AddingUp

@@ -32,7 +32,7 @@ from dprelease.planning.plan import PlannedColumn
 from dprelease.planning.prepare import prepare
 from dprelease.query.resolve import Query
 from dprelease.release.charging import charges_of
-from dprelease.release.outlook import outlooks
+from dprelease.release.ledger_forecast import outlooks
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, read_declaration
 from tests.release.families_of_areas import BY_ID, TOWNS, declared, people, published, written

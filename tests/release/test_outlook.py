@@ -17,7 +17,7 @@ from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger
 from dprelease.planning.prepare import prepare
 from dprelease.release.charging import charges_of
-from dprelease.release.outlook import LESS, Outlook
+from dprelease.release.ledger_forecast import LESS, Outlook
 from dprelease.schema.load import read_declaration
 
 TABLE = "office/people"

@@ -14,9 +14,9 @@ from dprelease import cli
 from dprelease.errors import DataError, OutputError
 from dprelease.exact.reading.sources import _files
 from dprelease.planning.prepare import prepare
-from dprelease.release import own_source
+from dprelease.release import path_conflicts
 from dprelease.release.folder import working_names
-from dprelease.release.own_source import refuse_own_source
+from dprelease.release.path_conflicts import refuse_own_source
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, read_declaration
 from tests.release.build import RELEASE, SCHEMA
@@ -204,9 +204,11 @@ def test_patterns_that_lead_everywhere(tmp_path: Path, monkeypatch: pytest.Monke
     assert refused(read_declaration(declared(tmp_path, "**/**/**/*.parquet", "out")))
     assert refused(read_declaration(declared(tmp_path, "**/to_b/**/*.parquet", "b/out")))
     assert not refused(read_declaration(declared(tmp_path, "**/to_d/**/*.parquet", "b/out")))
-    monkeypatch.setattr(own_source, "MOST_FOLDERS", 0)  # without a link nothing has to be looked at
+    monkeypatch.setattr(
+        path_conflicts, "MOST_FOLDERS", 0
+    )  # without a link nothing has to be looked at
     assert refused(read_declaration(declared(tmp_path, "/**/*.parquet", "out")))
-    monkeypatch.setattr(own_source, "MOST_FOLDERS", 300)
+    monkeypatch.setattr(path_conflicts, "MOST_FOLDERS", 300)
     assert not refused(read_declaration(declared(tmp_path, "/**/no.where/*.parquet", "out")))
 
 
@@ -229,7 +231,7 @@ def test_a_system_that_denies_every_look_ends_the_search(
     """Not even the root of all folders is there then."""
     monkeypatch.setattr(os.path, "lexists", lambda _path: False)
     end = str(tmp_path / "out" / "people")
-    there, missing = own_source._split(end)
+    there, missing = path_conflicts._split(end)
     assert there == os.path.abspath(os.sep)
     assert missing == list(Path(end).parts[1:])
 

@@ -26,7 +26,7 @@ from dprelease.postprocess.consistent.published import Cells
 from dprelease.postprocess.partition import Parts
 from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.tables import formats
-from dprelease.tables.parted import in_parts
+from dprelease.tables.partitioned_writer import in_parts
 from tests.covering import spread
 from tests.release.families_of_areas import TOWNS, declared, published
 from tests.release.test_levels import AT_TOWNS

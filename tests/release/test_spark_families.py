@@ -14,10 +14,10 @@ import pytest
 
 import dprelease
 from dprelease.exact import duckdb
-from dprelease.exact.answering import Sources
+from dprelease.exact.engine_api import Sources
 from dprelease.exact.results.true_table import ExactTable
-from dprelease.exact.spark import cluster_kind, spark_engine
 from dprelease.exact.spark import noise as spark_noise
+from dprelease.exact.spark import spark_engine, spark_factory
 from dprelease.exact.spark.spark_engine import SparkEngine
 from dprelease.noise import noised_answers
 from dprelease.noise.noised_vectors import perturb
@@ -81,7 +81,7 @@ def no_java(monkeypatch: pytest.MonkeyPatch) -> None:
             yield engine
         assert spark.jobs
 
-    monkeypatch.setattr(cluster_kind.ClusterKind, "open", opened)
+    monkeypatch.setattr(spark_factory.ClusterKind, "open", opened)
 
 
 @pytest.mark.share(0.5)

@@ -15,13 +15,13 @@ import pytest
 import dprelease
 from dprelease.consistency.estimates import first_pass
 from dprelease.errors import DataError, RunState, State
-from dprelease.exact import answering
+from dprelease.exact import engine_api
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.spark import work as spark_work
 from dprelease.exact.spark.spark_engine import SparkEngine
 from dprelease.postprocess.consistent import values
 from dprelease.release.runs.pipeline import run
-from dprelease.system import ahead
+from dprelease.system import prefetch
 from tests.exact.spark import local_spark
 from tests.release.families_of_areas import declared, published
 from tests.release.test_consistent import CASES
@@ -81,7 +81,7 @@ def test_subtrees_give_what_the_whole_tree_gives(
         patched.setattr(values, "FEW", 1 << 20)
         whole = published(tmp_path / "whole", **CASES[what])
     sent = Sent()
-    monkeypatch.setattr(answering, "in_threads", sent)
+    monkeypatch.setattr(engine_api, "in_threads", sent)
     assert files(published(tmp_path / "sent", **CASES[what])) == files(whole)
     assert sent.tasks > 4
 
@@ -99,7 +99,7 @@ def test_a_subtree_that_is_made_otherwise_is_seen(
             column = next(iter(batch.values))
             batch.values[column][0] += 1
 
-    monkeypatch.setattr(answering, "in_threads", Sent(change))
+    monkeypatch.setattr(engine_api, "in_threads", Sent(change))
     other = published(tmp_path / "other", **CASES["areas"])
     assert files(other) != files(whole)
     assert not dprelease.verify(other).ok
@@ -117,7 +117,7 @@ def test_what_is_sent_has_no_key_of_the_family(
             held.append(pickle.dumps((work, task)))
             yield work(task)
 
-    monkeypatch.setattr(answering, "in_threads", spread)
+    monkeypatch.setattr(engine_api, "in_threads", spread)
     folder = published(tmp_path, **CASES["areas"])
     names = pq.read_table(folder / "estimates/pop_town.parquet")["town"].unique().to_pylist()
     assert len(names) > 4
@@ -204,12 +204,12 @@ def test_threads_keep_the_order_and_leave_none_behind() -> None:
         return task * task
 
     before = threading.active_count()
-    assert list(ahead.in_threads(slow, range(20))) == [task * task for task in range(20)]
+    assert list(prefetch.in_threads(slow, range(20))) == [task * task for task in range(20)]
     begun: list[int] = []
-    made = ahead.in_threads(lambda task: begun.append(task) or task, iter(range(100)))
+    made = prefetch.in_threads(lambda task: begun.append(task) or task, iter(range(100)))
     assert next(made) == 0
     made.close()
-    assert len(begun) <= 1 + ahead.THREADS
+    assert len(begun) <= 1 + prefetch.THREADS
     assert threading.active_count() == before
 
     def fails(task: int) -> int:
@@ -218,7 +218,7 @@ def test_threads_keep_the_order_and_leave_none_behind() -> None:
         return task
 
     with pytest.raises(KeyError):
-        list(ahead.in_threads(fails, range(9)))
+        list(prefetch.in_threads(fails, range(9)))
     assert threading.active_count() == before
 
 

@@ -14,7 +14,7 @@ import dprelease
 from dprelease.errors.printable import amount
 from dprelease.report.accuracy.quality import Counted, Emptied
 from dprelease.report.accuracy.quality_part import _empty_cell_texts
-from dprelease.report.spoken import words_in
+from dprelease.report.localization import words_in
 from dprelease.report.words.en import SENTENCES
 
 NUMBERS = ("number", "cells", "pairs")

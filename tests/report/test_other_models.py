@@ -16,8 +16,8 @@ import dprelease
 from dprelease import cli
 from dprelease.release.party import as_party
 from dprelease.release.runs.pipeline import run
+from dprelease.report.localization import three_up, words_in
 from dprelease.report.rendering import LARGEST
-from dprelease.report.spoken import three_up, words_in
 from dprelease.schema.load import read_declaration
 from tests.release import test_federated, test_local
 from tests.replay import Keyed

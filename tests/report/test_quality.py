@@ -28,7 +28,7 @@ from dprelease.report.accuracy.totals import disagreements
 from dprelease.report.accuracy.true_errors import simulated_errors
 from dprelease.report.accuracy.truth_files import TruthFiles
 from dprelease.report.facts import Expected, Facts
-from dprelease.report.spoken import three_up, words_in
+from dprelease.report.localization import three_up, words_in
 from dprelease.schema.load import read_declaration
 from dprelease.tables import formats
 from tests.report.releases import published

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from dprelease import cli
 from dprelease.errors import DpReleaseError, Findings
-from dprelease.scaffold.translated import translate_description
+from dprelease.scaffold.metadata_sketch import translate_description
 from dprelease.schema.load import CONFIRM, read_table
 
 SMARTNOISE = """\

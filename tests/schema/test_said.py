@@ -12,7 +12,7 @@ import yaml
 from dprelease.errors import DpReleaseError, Findings
 from dprelease.schema.languages import said_in
 from dprelease.schema.load import Declaration, read_declaration
-from dprelease.schema.said import ANY_OF_THEM, NO_TEXT, problem_of
+from dprelease.schema.localized_text import ANY_OF_THEM, NO_TEXT, problem_of
 
 TABLE: dict[str, Any] = {
     "table": "people",
@@ -341,7 +341,7 @@ def test_marks_are_told_by_their_kind() -> None:
 
 def test_a_bad_label_hides_no_other_mistake(tmp_path: Path) -> None:
     """The column is what it was: what is asked of it is looked at all the same."""
-    from dprelease.schema.mistakes.salvage import what_is_left
+    from dprelease.schema.mistakes.partial_validation import what_is_left
 
     table = changed(TABLE, ("columns", "sex", "label"), "One\ntwo")
     left = what_is_left(written(tmp_path, RELEASE, table)).declaration

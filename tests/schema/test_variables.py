@@ -19,9 +19,9 @@ from dprelease.errors import DpReleaseError, Findings
 from dprelease.planning.declaration_findings import load_declaration, queries_and_findings, several
 from dprelease.query.resolve import resolve
 from dprelease.schema.load import read_declaration, read_table
+from dprelease.schema.localized_text import Told
 from dprelease.schema.release_parts.about import AboutSpec
 from dprelease.schema.release_parts.variables import assignments
-from dprelease.schema.said import Told
 
 SCHEMA = """\
 table: visits

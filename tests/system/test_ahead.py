@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dprelease.system.ahead import ahead
+from dprelease.system.prefetch import ahead
 
 NAME = "made-ahead-in-a-test"
 

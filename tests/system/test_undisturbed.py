@@ -17,7 +17,7 @@ import pytest
 from dprelease.errors import RunState
 from dprelease.exact.scratch import private_folder
 from dprelease.release.folder import claim_target
-from dprelease.system.undisturbed import ENDING, defer_signals, temporary_folder
+from dprelease.system.deferred_signals import ENDING, defer_signals, temporary_folder
 
 SIGNALS = [pytest.param(number, id=number.name) for number in ENDING]
 

@@ -16,9 +16,9 @@ import pytest
 from dprelease.documents import manifest
 from dprelease.planning import guarantees as guarantee
 from dprelease.planning.guarantees import Guarantee
-from dprelease.privacy.priced import Priced
+from dprelease.privacy.priced_vector import Priced
 from dprelease.schema.release import BudgetSpec
-from dprelease.verification.rebuilt import ROUNDING
+from dprelease.verification.manifest_comparison import ROUNDING
 from dprelease.verification.verify import verify
 from tests.rewriting import rewrite
 from tests.verification.forging import (

@@ -15,7 +15,7 @@ from dprelease.rehearsal.run import rehearse
 from dprelease.release.party import as_party
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
-from dprelease.verification.sealed import FORMS, HELD
+from dprelease.verification.manifest_reader import FORMS, HELD
 from tests.covering import spread
 from tests.rehearsal import test_records_and_parties
 from tests.release import test_federated, test_local

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import dprelease
-from dprelease.verification.rebuilt import ROUNDING, differences
+from dprelease.verification.manifest_comparison import ROUNDING, differences
 from tests.processes import run
 
 RELEASE = """\

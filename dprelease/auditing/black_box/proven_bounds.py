@@ -34,9 +34,9 @@ from fractions import Fraction
 import numpy as np
 from flint import arb, ctx
 
-from dprelease.auditing.black_box.asked_of_noise import Question
+from dprelease.auditing.black_box.answer_statistics import statistics
 from dprelease.auditing.black_box.drawn_answers import Bits, Source
-from dprelease.auditing.black_box.told_apart import statistics
+from dprelease.auditing.black_box.noise_questions import Question
 from dprelease.auditing.black_box.tried_events import Event, Hopeful, View, hopefuls
 from dprelease.mechanisms.base import rounded_up
 from dprelease.numerics.balls import ball

@@ -11,17 +11,17 @@ from fractions import Fraction
 
 import numpy as np
 
-from dprelease.auditing.black_box.asked_cells import query_cells
-from dprelease.auditing.black_box.asked_of_noise import (
+from dprelease.auditing.black_box.cell_sampling import query_cells
+from dprelease.auditing.black_box.drawn_answers import FRESH, Bits, Feature, Several, Stream
+from dprelease.auditing.black_box.noise_questions import (
     CHOICES,
     NUMBERS,
     Claim,
     Question,
     make_question,
 )
-from dprelease.auditing.black_box.asked_of_tables import Asked, TableQuestions
-from dprelease.auditing.black_box.drawn_answers import FRESH, Bits, Feature, Several, Stream
 from dprelease.auditing.black_box.proven_bounds import Group, Shown, prove_bounds
+from dprelease.auditing.black_box.table_questions import Asked, TableQuestions
 from dprelease.auditing.black_box.tiled_tables import tiled_records, tiled_table
 from dprelease.auditing.exact_pairs import Side, exact_sides
 from dprelease.auditing.pairs import Pair

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from dprelease.exact.answering import Answering
+from dprelease.exact.engine_api import Answering
 from dprelease.exact.results.partitions import Partitions
 from dprelease.exact.results.true_records import ExactRecords
 from dprelease.exact.results.true_table import ExactTable, Profile

@@ -28,8 +28,8 @@ from dprelease.auditing.whole_runs.replayed_run import (
 )
 from dprelease.documents.audits.audit_record import Canaries, Found
 from dprelease.errors import LedgerError, OutputError
-from dprelease.exports.known import findings as unfit
-from dprelease.exports.told import told_metadata
+from dprelease.exports.export_metadata import told_metadata
+from dprelease.exports.registry import findings as unfit
 from dprelease.numerics.rounding import plain_text
 from dprelease.planning.families.family_plan import families_of
 from dprelease.query.resolve import Query

@@ -26,8 +26,8 @@ from dprelease.errors import (
     State,
 )
 from dprelease.schema.table import Source
+from dprelease.system.deferred_signals import temporary_folder
 from dprelease.system.files import reason_of
-from dprelease.system.undisturbed import temporary_folder
 
 VARIABLE = "TMPDIR"
 """Where processes of a run learn of the folder for what is temporary."""

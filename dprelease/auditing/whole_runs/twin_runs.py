@@ -25,7 +25,7 @@ from dprelease.documents import manifest
 from dprelease.documents.audits.audit_record import Found, Twins
 from dprelease.schema.table import Source
 from dprelease.tables import formats
-from dprelease.verification.rebuilt import differences
+from dprelease.verification.manifest_comparison import differences
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -53,7 +53,7 @@ def audit(
 ) -> None:
     """Put a release to the test on invented neighbouring tables; opens no declared source."""
     with reporting(as_json):
-        from dprelease.auditing.reproduced import refuse_folder, write_outcome
+        from dprelease.auditing.breach_files import refuse_folder, write_outcome
         from dprelease.auditing.whole_audit import run_audit
         from dprelease.errors import Findings
         from dprelease.planning.declaration_findings import load_declaration

@@ -37,7 +37,7 @@ def ledger_told(declaration: Declaration, queries: Sequence[Query], plan: Plan) 
     """
     if declaration.spec.ledger is None:
         return Told()
-    from dprelease.release.outlook import outlooks
+    from dprelease.release.ledger_forecast import outlooks
 
     name = Path(declaration.spec.ledger).name
     try:

@@ -10,7 +10,7 @@ from dprelease.errors.printable import one_line
 if TYPE_CHECKING:
     from dprelease.query.grouping.group_keys import KeySpace
     from dprelease.query.resolve import Query
-    from dprelease.query.scans.joint import Joint
+    from dprelease.query.scans.scan_planning import Joint
     from dprelease.schema.release import ReleaseSpec
 
 BY_ITSELF = "this engine reads each table by itself"
@@ -26,7 +26,7 @@ def reads(spec: ReleaseSpec, queries: Sequence[Query]) -> list[dict[str, Any]]:
         return [_alone(query.name, [RECORD_BY_RECORD]) for query in queries]
     if spec.engine != "duckdb":
         return [_alone(query.name, [BY_ITSELF]) for query in queries]
-    from dprelease.query.scans.joint import MOST_TABLES, bounded_together, scans
+    from dprelease.query.scans.scan_planning import MOST_TABLES, bounded_together, scans
 
     objects = [_family(space, of_it) for space, of_it in _families(queries)]
     together, reasons = scans([query for query in queries if query.finest is None])

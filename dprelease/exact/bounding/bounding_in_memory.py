@@ -17,14 +17,20 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dprelease.exact.arrow_numbers import numbers_of
-from dprelease.exact.bounding.kept import Bounds, NoRoomError, Rows, extend_hash, keep
 from dprelease.exact.bounding.numbers_of_ids import hashes_between, is_text, number_ids
+from dprelease.exact.bounding.row_selection_numpy import (
+    Bounds,
+    NoRoomError,
+    Rows,
+    extend_hash,
+    keep,
+)
 from dprelease.exact.engine_memory import memory_limit, threads_of
 from dprelease.exact.results.true_table import Integers
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.statements.bounding import number
 from dprelease.statements.compiler import KEPT
-from dprelease.system.answered import reraise_handler_errors
+from dprelease.system.signal_propagation import reraise_handler_errors
 
 BATCH = 2**18
 """Rows that come from the engine at a time: what is known of ids drops rows of later ones."""

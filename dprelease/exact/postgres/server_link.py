@@ -18,7 +18,7 @@ from dprelease.errors import DataError
 from dprelease.exact.reading.sources import source_fields, unreadable
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
-from dprelease.system.answered import reraise_handler_errors
+from dprelease.system.signal_propagation import reraise_handler_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -17,7 +17,7 @@ from dprelease.exact.reading.sources import stored_columns
 from dprelease.exact.reading.stored_types import Ask, refuse_computed
 from dprelease.query import quoting
 from dprelease.statements.values.source_equality import EXACT, engine_collations
-from dprelease.system.answered import reraise_handler_errors
+from dprelease.system.signal_propagation import reraise_handler_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa

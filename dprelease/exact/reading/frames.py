@@ -21,7 +21,7 @@ from dprelease.exact.reading.sources import source_fields, stored_columns
 from dprelease.schema.load import Declared
 from dprelease.statements.meanings import loses
 from dprelease.statements.values.physical import OBJECTS, OF_OBJECTS
-from dprelease.system.answered import reraise_handler_errors
+from dprelease.system.signal_propagation import reraise_handler_errors
 
 if TYPE_CHECKING:
     import pandas as pd

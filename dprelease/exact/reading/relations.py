@@ -14,7 +14,7 @@ from dprelease.exact.reading.sources import source_fields, stored_columns
 from dprelease.exact.results.vectors import LARGE
 from dprelease.schema.load import Declared
 from dprelease.statements.values.source_equality import OTHER, engine_collations
-from dprelease.system.answered import reraise_handler_errors
+from dprelease.system.signal_propagation import reraise_handler_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa

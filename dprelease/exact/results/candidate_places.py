@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprelease.exact.arrow_numbers import numbers_of, validity_mask, with_any
-from dprelease.statements.compiled import ProfileSql
+from dprelease.statements.compiled_statements import ProfileSql
 from dprelease.statements.values.stored_candidates import Clamped, Rounded
 
 NARROW = 2**31

@@ -17,7 +17,7 @@ from dprelease.exact.results.candidate_places import places_of
 from dprelease.exact.results.stored import WIDTH, StoredVector
 from dprelease.exact.results.true_table import Integers
 from dprelease.query.measurement import Measurement
-from dprelease.statements.compiled import ProfileSql
+from dprelease.statements.compiled_statements import ProfileSql
 
 BATCH = 2**15
 """Rows that come from the engine at a time: numbers that are made of them stay in a cache, and the

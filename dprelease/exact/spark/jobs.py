@@ -13,8 +13,8 @@ from dprelease.exact.spark.executors.sums import BLOCK, SUMS, by_table
 from dprelease.exact.spark.executors.task_rows import columns_of
 from dprelease.exact.spark.executors.tasks import AddUp, Count, FillJoint, Public, Reading
 from dprelease.exact.spark.executors.unit_tasks import CODED, SPREAD, Bound, Bounded, Spread
-from dprelease.exact.spark.located import Located
 from dprelease.exact.spark.pieces import buckets_of, cores_of
+from dprelease.exact.spark.spark_input import Located
 from dprelease.statements.layers import SOURCE
 from dprelease.statements.rows_of_ids import CompiledRows
 from dprelease.statements.scan import CompiledScan

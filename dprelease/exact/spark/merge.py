@@ -9,7 +9,7 @@ import numpy as np
 
 from dprelease.exact.results.true_table import DenseProfile, ExactTable, Profile
 from dprelease.exact.results.vectors import MOST_ROWS
-from dprelease.exact.scanned import Scanned
+from dprelease.exact.shared_scan import Scanned
 from dprelease.exact.spark.executors.tasks import ROWS_SEEN
 from dprelease.statements.partial import PLACE, Partial
 from dprelease.statements.scan import Filled

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from dprelease.exact.answering import Answering
+from dprelease.exact.engine_api import Answering
 from dprelease.exact.results.partitions import Partitions
 from dprelease.exact.results.true_table import ExactTable, Integers
-from dprelease.exact.scanned import Scanned, ScannedTables
+from dprelease.exact.shared_scan import Scanned, ScannedTables
 from dprelease.exact.spark import units
 from dprelease.exact.spark.executors.link import Access, task_link
 from dprelease.exact.spark.executors.seal import Seal
@@ -42,11 +42,11 @@ from dprelease.exact.spark.spark_sources import Sources
 from dprelease.exact.spark.spark_tables import Stored, find_stored, refuse_change
 from dprelease.exact.spark.work import Waves
 from dprelease.query.resolve import Query
-from dprelease.query.scans.joint import MOST_NUMBERS, Scan, bounded_together
+from dprelease.query.scans.scan_planning import MOST_NUMBERS, Scan, bounded_together
 from dprelease.schema.load import Declared
 from dprelease.statements.partial import Partial, compile_partial, compile_partial_partitions
 from dprelease.statements.scan import compile_scan
-from dprelease.system.ahead import ahead
+from dprelease.system.prefetch import ahead
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dprelease.exact.spark.executors.tasks import Public
-from dprelease.exact.spark.located import Located, locate_rows
+from dprelease.exact.spark.spark_input import Located, locate_rows
 from dprelease.exact.spark.spark_reader import Reader
 from dprelease.exact.spark.spark_tables import Stored
 from dprelease.query.resolve import Query
-from dprelease.statements.compiled import KeyTable
+from dprelease.statements.compiled_statements import KeyTable
 from dprelease.statements.layers import needed_columns, needed_joined
 from dprelease.statements.meanings import typed_value
 

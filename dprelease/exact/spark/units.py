@@ -13,10 +13,10 @@ from dataclasses import replace
 from dprelease.exact.spark.executors.tasks import Public
 from dprelease.exact.spark.executors.unit_tasks import ROWS, Bounded
 from dprelease.exact.spark.jobs import Meeting, Sent
-from dprelease.exact.spark.located import Located
+from dprelease.exact.spark.spark_input import Located
 from dprelease.exact.spark.spark_sources import Sources
 from dprelease.query.resolve import Query
-from dprelease.query.scans.together import Together
+from dprelease.query.scans.shared_sources import Together
 from dprelease.schema.columns import IntegerColumn
 from dprelease.statements.partial import Partial, compile_partial
 from dprelease.statements.rows_of_ids import CompiledRows, compile_rows

@@ -24,9 +24,9 @@ from dprelease.documents.metadata import Code, ColumnMetadata, Metadata, Role, T
 from dprelease.errors import Place
 from dprelease.exports.cubes import suppressed_columns
 from dprelease.exports.export import PublishedRelease
-from dprelease.exports.written import write_formats
+from dprelease.exports.writer import write_formats
 from dprelease.schema.release_parts.format_names import PARQUET
-from dprelease.system.undisturbed import temporary_folder
+from dprelease.system.deferred_signals import temporary_folder
 from dprelease.tables.formats import write_table
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pathlib import Path
 from dprelease.errors import LedgerError
 from dprelease.privacy.accounting import pure_epsilon
 from dprelease.privacy.budget import Budget, Variant
-from dprelease.privacy.priced import Priced
+from dprelease.privacy.priced_vector import Priced
 from dprelease.privacy.renyi import rho_of
 from dprelease.query.resolve import Query
 from dprelease.schema.mechanism import AUTO

@@ -37,7 +37,7 @@ from dprelease.postprocess.consistent.family_shape import Placed as Tabled
 from dprelease.postprocess.consistent.family_shape import Shape
 from dprelease.postprocess.consistent.step import Consistent
 from dprelease.postprocess.families import Placer
-from dprelease.schema.asked_columns import ColumnSpec
+from dprelease.schema.column_spec import ColumnSpec
 from dprelease.schema.load import Declaration
 from dprelease.schema.release_parts.consistent import ConsistentSpec, TargetSpec
 

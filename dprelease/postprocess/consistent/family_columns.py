@@ -21,7 +21,7 @@ from dprelease.query.forms.ratio import RATIO
 from dprelease.query.forms.single_part import MEASURED
 from dprelease.query.grouping.places import Places
 from dprelease.query.measurement import Form, Measurement, Published
-from dprelease.schema.asked_columns import DEFAULT_CONFIDENCE
+from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
 
 SMALL = 8.0
 """Standard deviations of noise, in steps, below which margins have whole steps."""

@@ -25,7 +25,7 @@ from dprelease.consistency.variances import Variances
 from dprelease.numerics.lattice import LIMIT, Integers
 from dprelease.postprocess.consistent.family_columns import Agreed
 from dprelease.postprocess.families import NoisedTable
-from dprelease.system.ahead import Spread, in_threads
+from dprelease.system.prefetch import Spread, in_threads
 
 MANY = 1 << 20
 """Cells of a table from which on its sizes are summed while they are read."""

@@ -36,7 +36,7 @@ from dprelease.query.forms.single_part import MEASURED
 from dprelease.query.post import NOTHING
 from dprelease.schema.release import QuerySpec
 from dprelease.schema.release_parts.consistent import ConsistentSpec
-from dprelease.system.ahead import Spread, in_threads
+from dprelease.system.prefetch import Spread, in_threads
 
 LEAST_LARGEST = 1 << 29
 """What totals may be at least, with FINE bits after the point."""

@@ -32,7 +32,7 @@ from dprelease.postprocess.consistent.reading import Measured, begun_on_lattice
 from dprelease.postprocess.consistent.zeros import zeros_of
 from dprelease.postprocess.families import NoisedTable
 from dprelease.schema.release_parts.consistent import ConsistentSpec
-from dprelease.system.ahead import Spread
+from dprelease.system.prefetch import Spread
 
 DENSE = 10_000_000
 """Cells up to which a whole table has all of them; above, those that are not 0."""

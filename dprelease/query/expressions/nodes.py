@@ -10,7 +10,7 @@ from sqlglot import exp
 from dprelease.errors import Place, QueryError
 from dprelease.query import quoting
 from dprelease.schema.columns import CategoryColumn, Column, CutColumn
-from dprelease.schema.mistakes.nearest import nearest
+from dprelease.schema.mistakes.suggestions import nearest
 from dprelease.schema.table import Table
 
 COMPARISONS: dict[type[exp.Expression], str] = {

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from dprelease.documents.file_records import Written
 from dprelease.documents.metadata import Metadata
-from dprelease.documents.said_records import field_notes
-from dprelease.exact.answering import Answering
+from dprelease.documents.metadata_json import field_notes
+from dprelease.exact.engine_api import Answering
 from dprelease.noise.noised_answers import answer_query, noisy_batches
 from dprelease.noise.noised_vectors import NoisyTable
 from dprelease.numerics.entropy import BitSource
@@ -32,12 +32,12 @@ from dprelease.planning.plan import Plan, PlannedColumn
 from dprelease.postprocess.families import Family, FamilyStep, FamilyTable
 from dprelease.release.execute import Publication
 from dprelease.release.runs.written_tables import write_pieces
-from dprelease.system.ahead import ahead
-from dprelease.system.undisturbed import defer_signals
+from dprelease.system.deferred_signals import defer_signals
+from dprelease.system.prefetch import ahead
 from dprelease.tables.family_tables import MeasuredTables, Piece, published_table, step_tables
 from dprelease.tables.field_notes import Notes, noted_tables, with_field_notes
 from dprelease.tables.formats import ROW_GROUP
-from dprelease.tables.parted import in_parts
+from dprelease.tables.partitioned_writer import in_parts
 from dprelease.tables.published_tables import Tables
 
 if TYPE_CHECKING:

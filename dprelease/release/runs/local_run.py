@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 
 from dprelease.documents import local_manifest as manifest
-from dprelease.documents.described import Described
 from dprelease.documents.manifest import sha256
 from dprelease.documents.metadata import TableMetadata
-from dprelease.documents.said_records import field_notes
+from dprelease.documents.metadata_json import field_notes
+from dprelease.documents.release_metadata import Described
 from dprelease.errors import RunState
-from dprelease.exact.answering import Recording
+from dprelease.exact.engine_api import Recording
 from dprelease.exact.engines import frame_of, open_engine
 from dprelease.exact.postgres.server_link import servers_of
 from dprelease.exact.settings import Settings

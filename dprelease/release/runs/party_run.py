@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from dprelease.documents import party_manifest as manifest
-from dprelease.documents.described import Described
 from dprelease.documents.manifest import sha256
-from dprelease.documents.said_records import field_notes
+from dprelease.documents.metadata_json import field_notes
+from dprelease.documents.release_metadata import Described
 from dprelease.errors import RunState
 from dprelease.exact.engines import open_engines
 from dprelease.exact.settings import Settings

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from dprelease.documents import manifest
-from dprelease.documents.described import metadata_of
+from dprelease.documents.release_metadata import metadata_of
 from dprelease.errors import RunState
 from dprelease.exact.engines import open_engines
 from dprelease.exact.settings import Settings

@@ -18,10 +18,10 @@ from dprelease.report.accuracy.quality_pictures import (
 from dprelease.report.accuracy.totals import Disagreement
 from dprelease.report.accuracy.true_errors import Simulated
 from dprelease.report.facts import Facts
-from dprelease.report.named import Names
+from dprelease.report.localization import Words, three, three_up
 from dprelease.report.pictures import Gallery, Picture
 from dprelease.report.safe import printable_text
-from dprelease.report.spoken import Words, three, three_up
+from dprelease.report.safe_labels import Names
 
 SimulatedErrors = Mapping[tuple[str, str], Simulated]
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from dprelease.report.accuracy.quality import CLASSES, ColumnQuality, ends_of
 from dprelease.report.dots import Row, Scale, is_drawn
+from dprelease.report.localization import three, three_up
 from dprelease.report.pictures import Picture
 from dprelease.report.safe import printable_text
 from dprelease.report.sheet import ticks_between
-from dprelease.report.spoken import three, three_up
 
 if TYPE_CHECKING:
     from dprelease.report.accuracy.quality_part import SimulatedErrors, Told

@@ -27,14 +27,14 @@ from dprelease.privacy.unit import Neighbours
 from dprelease.query.resolve import Query
 from dprelease.report.accuracy.quality_part import Rows, Told
 from dprelease.report.facts import Facts, exact_of
-from dprelease.report.label_part import label_of
-from dprelease.report.made_part import LONGEST, Made, made_part
-from dprelease.report.named import Names
+from dprelease.report.localization import Words, three, three_up
 from dprelease.report.other_models.simulated_part import Errors, with_errors
 from dprelease.report.pictures import Gallery
+from dprelease.report.privacy_section import label_of
+from dprelease.report.provenance_section import LONGEST, Made, made_part
 from dprelease.report.rendering import page
+from dprelease.report.safe_labels import Names
 from dprelease.report.source import Checks, Published
-from dprelease.report.spoken import Words, three, three_up
 
 
 @dataclass(frozen=True)

@@ -22,14 +22,14 @@ from dprelease.query.local_records import RecordColumn, Records, resolve_records
 from dprelease.query.resolve import Query
 from dprelease.report.accuracy.quality_part import Rows, Told
 from dprelease.report.facts import Facts, exact_of
-from dprelease.report.label_part import label_of
-from dprelease.report.made_part import LONGEST, Made, made_part, short
-from dprelease.report.named import Names
+from dprelease.report.localization import Words, three_up
 from dprelease.report.other_models.simulated_part import Errors, with_errors
 from dprelease.report.pictures import Gallery, Picture, interval
+from dprelease.report.privacy_section import label_of
+from dprelease.report.provenance_section import LONGEST, Made, made_part, short
 from dprelease.report.rendering import page
+from dprelease.report.safe_labels import Names
 from dprelease.report.source import Checks, Published
-from dprelease.report.spoken import Words, three_up
 from dprelease.tables.record_figures import Estimate, estimates
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from dprelease.documents.rehearsal_manifest import ERRORS
 from dprelease.report.accuracy.quality_part import Rows, Told
-from dprelease.report.spoken import three
+from dprelease.report.localization import three
 
 Errors = Sequence[Mapping[str, Any]]
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 from pydantic import ValidatorFunctionWrapHandler, WrapValidator
 
 from dprelease.schema.field_types import LONGEST_TEXT, UNUSABLE, LocalPath, Text, refuse
+from dprelease.schema.localized_text import Prose
 from dprelease.schema.model import Files, Model, not_read, same_name, shorten
 from dprelease.schema.public_values.large_files import LARGEST
-from dprelease.schema.said import Prose
 from dprelease.schema.yaml_text.reader import not_utf8
 from dprelease.system.files import exact_size
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from pydantic import ValidationError
 
+from dprelease.schema.localized_text import Said
 from dprelease.schema.model import Files
 from dprelease.schema.public_values.key_files import Columns, ValuesFrom, short_file, values_of
 from dprelease.schema.public_values.nesting import once, parts_of_areas
 from dprelease.schema.public_values.value_labels import labels_beside, labels_of_rows
-from dprelease.schema.said import Said
 
 
 def listed_values(

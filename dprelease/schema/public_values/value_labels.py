@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from dprelease.schema.field_types import refuse, to_text
+from dprelease.schema.localized_text import EVERY, Label, Said, labels_of_values, problem_of
+from dprelease.schema.localized_text import LONGEST_LABEL as LONGEST
 from dprelease.schema.model import shorten
-from dprelease.schema.said import EVERY, Label, Said, labels_of_values, problem_of
-from dprelease.schema.said import LONGEST_LABEL as LONGEST
 
 NAMED = 5
 """Values that a message names at most."""

@@ -10,8 +10,8 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from dprelease.schema.field_types import TEXT_SCHEMA, ShortForm, refuse
+from dprelease.schema.localized_text import Label, Language, Line, Prose, Texts
 from dprelease.schema.model import Model
-from dprelease.schema.said import Label, Language, Line, Prose, Texts
 
 UNDETERMINED = "und"
 """The tag of BCP 47 for a language that nobody has told."""

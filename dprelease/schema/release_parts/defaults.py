@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from dprelease.errors import DeclarationError, Place
-from dprelease.schema.mistakes.nearest import nearest
+from dprelease.schema.mistakes.suggestions import nearest
 from dprelease.schema.model import not_read
 from dprelease.schema.yaml_text.reader import Document, KeyPath, not_utf8, parse, too_large
 from dprelease.system.files import TooLarge

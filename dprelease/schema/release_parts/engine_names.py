@@ -9,8 +9,8 @@ SPARK = "spark"
 """The engine of tables that are spread over machines."""
 
 ENGINES = {
-    DEFAULT_ENGINE: "dprelease.exact.machine_kind",
-    SPARK: "dprelease.exact.spark.cluster_kind",
+    DEFAULT_ENGINE: "dprelease.exact.duckdb_factory",
+    SPARK: "dprelease.exact.spark.spark_factory",
 }
 """By name, the module that declares `ENGINE`, as `exact.answering.EngineKind` has it.
 

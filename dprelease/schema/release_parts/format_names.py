@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dprelease.schema.mistakes.nearest import nearest
+from dprelease.schema.mistakes.suggestions import nearest
 
 PARQUET = "parquet"
 """What the tables themselves are: always published, whether or not it is named."""

@@ -8,7 +8,7 @@ from pydantic import model_validator
 
 from dprelease.schema.columns import CutColumn, CutLabels
 from dprelease.schema.field_types import Exact, Text
-from dprelease.schema.said import Told
+from dprelease.schema.localized_text import Told
 
 
 class HistogramSpec(Told):

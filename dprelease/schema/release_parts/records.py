@@ -9,9 +9,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from dprelease.schema.amounts import above_zero, at_most_one
 from dprelease.schema.field_types import TEXT_SCHEMA, Exact, ShortForm, Text, refuse, to_text
+from dprelease.schema.localized_text import Decimals, Told
 from dprelease.schema.mechanism import Mechanism
 from dprelease.schema.release_parts.shares import Share, ShareSpec
-from dprelease.schema.said import Decimals, Told
 
 
 class RecordColumnSpec(Told):

@@ -51,8 +51,8 @@ from dprelease.tables import formats
 from dprelease.tables.family_tables import published_table
 from dprelease.verification.after_publication.drawn_areas import DrawnArea, drawn_areas
 from dprelease.verification.central import recorded_columns, recorded_families
+from dprelease.verification.manifest_reader import read_sealed
 from dprelease.verification.report import Report, resolved_again
-from dprelease.verification.sealed import read_sealed
 
 if TYPE_CHECKING:
     import pandas as pd

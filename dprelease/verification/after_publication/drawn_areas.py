@@ -18,7 +18,7 @@ from dprelease.numerics.lattice import Floats, Integers
 from dprelease.numerics.rounding import exact
 from dprelease.postprocess.consistent.zeros import key_texts
 from dprelease.query.grouping.group_keys import Key
-from dprelease.schema.mistakes.nearest import nearest
+from dprelease.schema.mistakes.suggestions import nearest
 from dprelease.system.files import TooLarge, read_file
 
 MOST_BYTES = 1 << 30

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from dprelease.documents import manifest
-from dprelease.documents.described import Described
 from dprelease.documents.local_manifest import FORMAT
 from dprelease.documents.metadata import TableMetadata
+from dprelease.documents.release_metadata import Described
 from dprelease.errors import DpReleaseError, Place, VerificationError
 from dprelease.errors.local_paths import check_paths
 from dprelease.mechanisms import registry
@@ -19,8 +19,8 @@ from dprelease.query.local_records import RecordColumn, Records, resolve_records
 from dprelease.tables import formats
 from dprelease.tables.record_figures import Estimate, estimates
 from dprelease.verification.local_release import holds_records
+from dprelease.verification.manifest_reader import read_sealed
 from dprelease.verification.report import declared_again
-from dprelease.verification.sealed import read_sealed
 
 if TYPE_CHECKING:
     import pyarrow as pa

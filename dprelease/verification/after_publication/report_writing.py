@@ -8,17 +8,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from dprelease.documents.described import (
-    metadata_of,
-    metadata_of_messages,
-    metadata_of_records,
-    metadata_of_sums,
-)
 from dprelease.documents.local_manifest import FORMAT as LOCAL
 from dprelease.documents.metadata import Metadata
 from dprelease.documents.party_manifest import FORMAT as FEDERATED
 from dprelease.documents.rehearsal_manifest import FORMATS as REHEARSALS
 from dprelease.documents.rehearsal_manifest import OF_PARTIES, OF_RECORDS
+from dprelease.documents.release_metadata import (
+    metadata_of,
+    metadata_of_messages,
+    metadata_of_records,
+    metadata_of_sums,
+)
 from dprelease.errors import OutputError, raise_all
 from dprelease.errors.local_paths import check_paths
 from dprelease.exports.export import PublishedRelease
@@ -27,9 +27,9 @@ from dprelease.query.local_records import resolve_records
 from dprelease.report.accuracy.truth_files import TruthFiles
 from dprelease.report.facts import Facts
 from dprelease.report.source import Checks
-from dprelease.verification.after_publication.written_beside import beside, write_whole
+from dprelease.verification.after_publication.sidecar_paths import beside, write_whole
+from dprelease.verification.manifest_reader import read_sealed
 from dprelease.verification.report import declared_again
-from dprelease.verification.sealed import read_sealed
 from dprelease.verification.signed.named_audits import named_audit
 from dprelease.verification.verify import verify
 

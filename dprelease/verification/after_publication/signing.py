@@ -11,7 +11,7 @@ from dprelease.documents.audits.audit_name import ENDING
 from dprelease.documents.manifest import SIGNATURE, canonical
 from dprelease.errors import OutputError, SignatureError, VerificationError, raise_all
 from dprelease.errors.local_paths import check_paths
-from dprelease.release.audited import read_audit
+from dprelease.release.audit_check import read_audit
 from dprelease.signatures.keys import SigningKey
 from dprelease.signatures.sshsig import AUDITS, MANIFESTS, Signature
 from dprelease.system.files import reason_of

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dprelease.auditing.black_box.asked_of_noise import NUMBERS, Claim, make_question
 from dprelease.auditing.black_box.drawn_answers import Bits, NoisedCells, Source
+from dprelease.auditing.black_box.noise_questions import NUMBERS, Claim, make_question
 from dprelease.auditing.black_box.proven_bounds import Group, Shown, prove_bounds
 from dprelease.numerics.entropy import BitSource
 from dprelease.planning.plan import PlannedColumn, make_plan

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from dprelease.auditing.black_box import proven_bounds
-from dprelease.auditing.black_box.asked_of_noise import Claim, Question
+from dprelease.auditing.black_box.answer_statistics import Single, additive, linear
 from dprelease.auditing.black_box.drawn_answers import Feature
+from dprelease.auditing.black_box.noise_questions import Claim, Question
 from dprelease.auditing.black_box.proven_bounds import MISS, Group, prove_bounds
-from dprelease.auditing.black_box.told_apart import Single, additive, linear
 from dprelease.auditing.black_box.tried_events import View, hopefuls
 from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Integers

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprelease.auditing.black_box.asked_of_noise import CHOICES
 from dprelease.auditing.black_box.drawn_answers import ChosenInCells, SelectedKeys, Source
+from dprelease.auditing.black_box.noise_questions import CHOICES
 from dprelease.auditing.black_box.proven_bounds import Shown
 from dprelease.exact.results.true_table import Profile
 from dprelease.mechanisms.partition_selection import PartitionSelection

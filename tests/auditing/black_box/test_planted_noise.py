@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprelease.auditing.black_box.asked_of_noise import REPETITION
-from dprelease.auditing.black_box.asked_of_tables import Answered, Releases
 from dprelease.auditing.black_box.drawn_answers import (
     Feature,
     NoisedCells,
     Source,
 )
+from dprelease.auditing.black_box.noise_questions import REPETITION
+from dprelease.auditing.black_box.table_questions import Answered, Releases
 from dprelease.auditing.black_box.tiled_tables import Known
 from dprelease.noise import noised_vectors
 from dprelease.numerics.entropy import BitSource

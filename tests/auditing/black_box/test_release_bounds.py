@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 
 from dprelease.auditing.black_box import (
-    asked_of_tables,
     lower_bounds,
     proven_bounds,
     release_bounds,
+    table_questions,
 )
 from dprelease.auditing.pairs import Pair
 from dprelease.auditing.stage import Stage
@@ -147,9 +147,9 @@ def put(folder: Path, release: str, unit: str = UNIT) -> Put:
 
 @pytest.fixture(autouse=True)
 def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asked_of_tables, "DRAWS", 40_000)
-    monkeypatch.setattr(asked_of_tables, "CHOSEN", 4_000)
-    monkeypatch.setattr(asked_of_tables, "RELEASES", 400)
+    monkeypatch.setattr(table_questions, "DRAWS", 40_000)
+    monkeypatch.setattr(table_questions, "CHOSEN", 4_000)
+    monkeypatch.setattr(table_questions, "RELEASES", 400)
     monkeypatch.setattr(release_bounds, "DRAWS", 40_000)
 
 
@@ -298,8 +298,8 @@ def test_time_is_kept_and_fewer_draws_are_told(
 ) -> None:
     """By a clock that others at work on the machine don't move."""
     monkeypatch.setattr(time, "monotonic", time.process_time)
-    monkeypatch.setattr(asked_of_tables, "DRAWS", 10**8)
-    monkeypatch.setattr(asked_of_tables, "CHOSEN", 10**7)
+    monkeypatch.setattr(table_questions, "DRAWS", 10**8)
+    monkeypatch.setattr(table_questions, "CHOSEN", 10**7)
     release = put(tmp_path, REPLACED)
     none, left, _ = lower_bounds(release.stage, release.worst, time.monotonic() - 1.0)
     assert not none

@@ -21,11 +21,11 @@ from dprelease.exact.key_tables import arrow_of
 from dprelease.exact.results.true_table import Integers
 from dprelease.exact.results.vectors import MOST_ROWS
 from dprelease.exact.results.vectors import batches as read
-from dprelease.exact.scanned import fill
+from dprelease.exact.shared_scan import fill
 from dprelease.exact.spark.executors.link import Access, task_link
 from dprelease.exact.spark.executors.sums import Adding, added_up, by_table, row_of, rows_of_sums
 from dprelease.exact.spark.executors.task_rows import Link, Rows, from_ipc_bytes
-from dprelease.statements.compiled import KeyTable
+from dprelease.statements.compiled_statements import KeyTable
 from dprelease.statements.layers import JOINED, SOURCE
 from dprelease.statements.scan import CompiledScan
 from dprelease.version import __version__

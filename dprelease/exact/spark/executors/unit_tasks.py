@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from dprelease.exact.arrow_numbers import array_of, numbers_of
 from dprelease.exact.bounding import bounding_in_memory as bounding
-from dprelease.exact.bounding.held_rows import HeldRows
+from dprelease.exact.bounding.shared_rows import HeldRows
 from dprelease.exact.results.vectors import batches as read
 from dprelease.exact.spark.executors.link import Access, task_link
 from dprelease.exact.spark.executors.sums import rows_of_sums
@@ -23,7 +23,7 @@ from dprelease.exact.spark.executors.tasks import Batches, Public, Reading, reda
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query import quoting
 from dprelease.statements.bounding import windows
-from dprelease.statements.compiled import KeyTable
+from dprelease.statements.compiled_statements import KeyTable
 from dprelease.statements.compiler import KEPT
 from dprelease.statements.layers import JOINED, SOURCE
 from dprelease.statements.rows_of_ids import Columns, CompiledRows

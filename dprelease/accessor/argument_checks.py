@@ -1,0 +1,135 @@
+"""What a question is given: names and numbers, never the cells of a frame.
+
+A message quotes the name that it does not know. Who gives a column in place of its name, as pandas
+takes it, would find what stands in all of its cells there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+
+from dprelease.errors import UsageError
+from dprelease.schema.yaml_text.reader import Plain
+
+if TYPE_CHECKING:
+    from dprelease.accessor.row_selection import Chosen
+
+LIBRARIES = frozenset({"pandas", "numpy", "pyarrow", "polars"})
+"""Whose lists are columns and frames."""
+
+NUMBERS = ("bins", "q")
+"""What may be an array, of numbers."""
+
+NAMES = ("by", "columns")
+"""What may be an index or an array, such as `df.columns`, if it holds names of columns alone."""
+
+WANTED = "names, such as 'state' or ['state', 'sex'], and no column"
+
+Asking = TypeVar("Asking", bound=Callable[..., object])
+
+
+def simple(value: Any) -> Any:
+    """Return NumPy's scalars as Python's own, within lists and mappings too; all else as it is.
+
+    A float of less precision is the decimal that it prints as, as all floats are.
+    """
+    if isinstance(value, Mapping):
+        return {simple(key): simple(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [simple(part) for part in value]
+    if isinstance(value, tuple):
+        parts = [simple(part) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    kind = getattr(getattr(value, "dtype", None), "kind", "")
+    if not _is_scalar(value) or kind not in ("b", "i", "u", "f"):
+        return value
+    return float(str(value)) if kind == "f" else value.item()
+
+
+def plain(value: object) -> Plain:
+    """Return a declaration as YAML would have it: texts, lists and mappings."""
+    value = simple(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+class KnowsTable(Protocol):
+    """Who knows the table that is asked about."""
+
+    def _selection(self) -> Chosen: ...
+
+
+def refuse_cells(rows: KnowsTable, given: Mapping[str, object]) -> None:
+    """Raise UsageError DP-SESSION-016 for a column or a frame in place of a name or a number.
+
+    `given`: arguments by their names.
+    """
+    for name, value in given.items():
+        fits = (name in NUMBERS and _is_of_numbers(value)) or (
+            name in NAMES and _is_array(value) and _are_known(value, rows)
+        )
+        cells = None if fits else _cells(value)
+        if cells is not None:
+            kind = type(cells).__name__
+            wanted = "numbers" if name in NUMBERS else WANTED
+            raise UsageError("DP-SESSION-016", name=name, wanted=wanted, kind=kind)
+
+
+def refusing_cells(ask: Asking) -> Asking:
+    """Return a method of rows, or of groups of `rows`, that begins by `refuse_cells`."""
+    names = list(signature(ask).parameters)[1:]
+
+    @wraps(ask)
+    def wrapper(self: Any, *arguments: object, **named: object) -> object:
+        given = {**dict(zip(names, arguments, strict=False)), **named}
+        refuse_cells(getattr(self, "rows", self), given)
+        return ask(self, *simple(arguments), **simple(named))
+
+    return cast("Asking", wrapper)
+
+
+def _cells(value: object) -> object | None:
+    """Return what holds cells in an argument, if anything does."""
+    if isinstance(value, Mapping):
+        return _first(value.values())
+    if isinstance(value, list | tuple | set | frozenset):
+        return _first(value)
+    return value if _is_column(value) else None
+
+
+def _first(parts: Any) -> object | None:
+    each = (_cells(part) for part in parts)
+    return next((cells for cells in each if cells is not None), None)
+
+
+def _is_column(value: object) -> bool:
+    """Return whether it is a list of one of the libraries; their scalars are none."""
+    kinds = type(value).__mro__
+    known = any(kind.__module__.partition(".")[0] in LIBRARIES for kind in kinds)
+    return known and hasattr(value, "__len__") and not _is_scalar(value)
+
+
+def _is_scalar(value: object) -> bool:
+    return any(kind.__name__ == "generic" for kind in type(value).__mro__)
+
+
+def _is_array(value: object) -> bool:
+    return any(kind.__name__ in ("Index", "ndarray") for kind in type(value).__mro__)
+
+
+def _are_known(names: Any, rows: KnowsTable) -> bool:
+    """Return whether all are columns of the table: what is none may be a cell."""
+    chosen = rows._selection()
+    known = {*chosen.session.table.columns, *chosen.derived}
+    flat = getattr(names, "ndim", 0) == 1
+    return flat and all(isinstance(name, str) and name in known for name in names.tolist())
+
+
+def _is_of_numbers(value: object) -> bool:
+    return getattr(getattr(value, "dtype", None), "kind", "") in ("i", "u", "f")

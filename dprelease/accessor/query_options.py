@@ -1,0 +1,173 @@
+"""The terms of a question: how it is asked and paid for, and how `help` shows them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, Literal, TypedDict, TypeVar, cast, get_args
+
+from dprelease.accessor.argument_checks import refusing_cells
+from dprelease.errors import SessionError, UsageError
+from dprelease.numerics.rounding import Number
+
+Noise = str | Mapping[str, str | float | bool | Sequence[str]]
+"""A mechanism by name, or by name and shape: {"name": "asymmetric_laplace", "k": 1.2}."""
+
+Name = Literal[
+    "count", "count_distinct", "sum", "mean", "variance", "stddev", "quantile", "median",
+    "min", "max", "mode", "histogram", "value_counts", "crosstab", "describe", "tables", "sql",
+]  # fmt: skip
+QUESTIONS: tuple[str, ...] = get_args(Name)
+
+Ask = TypeVar("Ask", bound=Callable[..., object])
+
+
+class Price(TypedDict, total=False):
+    """The terms of every question; `TERMS` says what they mean."""
+
+    epsilon: Number | None
+    delta: Number
+    rho: Number | None
+    mechanism: Noise
+    confidence: float
+    private_keys: bool
+
+
+class Terms(Price, total=False):
+    """The terms of a question that names its own keys."""
+
+    by: str | Sequence[str] | None
+
+
+NUMBER = "int, float, str, Decimal or Fraction"
+TERMS: dict[str, tuple[str, object, str, str]] = {
+    "by": (
+        "str | Sequence[str] | None",
+        None,
+        "str or a list of str, optional",
+        "Key columns: an answer for each of their cells.",
+    ),
+    "epsilon": (
+        "Number | None",
+        None,
+        NUMBER,
+        "Price. A float stands for the decimal that it prints as, as in all numbers of a budget.",
+    ),
+    "delta": (
+        "Number",
+        0,
+        f"{NUMBER}, default 0",
+        "Of the price; some noise, and `private_keys`, need one.",
+    ),
+    "rho": (
+        "Number | None",
+        None,
+        NUMBER,
+        "Price where the session counts in rho; `delta` then only says where epsilon is told.",
+    ),
+    "mechanism": (
+        "Noise",
+        "auto",
+        "str or mapping, default 'auto'",
+        'A name, or one with its shape: `{"name": "asymmetric_laplace", "k": 1.2}`. "auto" leaves '
+        "it to the plan.",
+    ),
+    "confidence": ("float", 0.95, "float, default 0.95", "Of the margins of error."),
+    "private_keys": (
+        "bool",
+        False,
+        "bool, default False",
+        "Whether keys are found in the data; needs a delta.",
+    ),
+}
+"""Annotation, default, type in words and meaning of every term, in the order of `help`."""
+
+RAISES = """
+
+Raises
+------
+QueryError
+    If the question has no bounded meaning; nothing is charged.
+BudgetError
+    If the price does not fit; nothing is charged.
+SessionError, UsageError, DataError
+    If it can't be asked in this way, or of these rows; its message says whether it is charged."""
+
+
+def parse_terms(terms: Mapping[str, object], *, by: bool = True) -> Terms:
+    """Return the terms of a question.
+
+    `by`: whether it can be asked by keys in its terms.
+
+    Raises
+    ------
+    UsageError
+        DP-SESSION-012 for a term that there is not: left out of account, it would be another
+        question that is answered and paid for.
+    """
+    known = [name for name in TERMS if by or name != "by"]
+    for name in terms:
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            nearest = f"; did you mean '{close[0]}'" if close else ""
+            raise UsageError("DP-SESSION-012", name=name, nearest=nearest, known=", ".join(known))
+    return cast("Terms", terms)
+
+
+def term(terms: Mapping[str, Any], name: str) -> Any:
+    """Return a term, or its default where it is not given, or is None, as in pandas."""
+    value = terms.get(name)
+    return TERMS[name][1] if value is None else value
+
+
+def keys_of(terms: Terms) -> list[str]:
+    """Return the keys that a question is asked by.
+
+    Raises UsageError DP-SESSION-016 for what is neither a name nor a list, and SessionError
+    DP-SESSION-008 for a list of anything but names.
+    """
+    by: object = terms.get("by")
+    if by is None or isinstance(by, str):
+        return [] if by is None else [by]
+    if not isinstance(by, Iterable):
+        wanted, kind = "a column or a list of columns", type(by).__name__
+        raise UsageError("DP-SESSION-016", name="by", wanted=wanted, kind=kind)
+    keys = list(by)
+    names = [key for key in keys if isinstance(key, str)]
+    if len(names) < len(keys):
+        raise SessionError("DP-SESSION-008", what="by", known="the names of columns, as texts")
+    return names
+
+
+def question(ask: Ask) -> Ask:
+    """Return a question whose signature and docstring name its terms, and that takes no cells.
+
+    Type checkers know them from `Unpack`. `help`, notebooks and completion look at the signature,
+    which would only say `**terms`; unknown ones still reach the question, which refuses them in
+    its own words.
+    """
+    signature = inspect.signature(ask)
+    own = list(signature.parameters.values())
+    terms = {"Unpack[Terms]": list(TERMS), "Unpack[Price]": [n for n in TERMS if n != "by"]}
+    names = terms[own.pop().annotation]
+    shown = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for name, (kind, default, *_) in TERMS.items()
+        if name in names
+    ]
+    described: Any = refusing_cells(ask)
+    described.__signature__ = signature.replace(parameters=[*own, *shown])
+    described.__doc__ = _document_terms(inspect.getdoc(ask) or "", names)
+    return cast("Ask", described)
+
+
+def _document_terms(doc: str, names: Sequence[str]) -> str:
+    """Return a docstring in numpy style with the terms below its own parameters."""
+    before, returns, after = doc.partition("\n\nReturns\n-------\n")
+    if "\nParameters\n----------\n" not in before:
+        before += "\n\nParameters\n----------"
+    for name in names:
+        *_, kind, meaning = TERMS[name]
+        before += f"\n{name} : {kind}\n    {meaning}"
+    return before + returns + after + RAISES

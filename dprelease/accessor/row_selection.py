@@ -1,0 +1,101 @@
+"""The registered rows that a question is about, and what the run of one has done."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from dprelease.accessor import frame_shapes
+from dprelease.accessor.answer import Question, answer, explain_plan, plan_question
+from dprelease.accessor.query_options import Price, Terms, keys_of, parse_terms
+from dprelease.accessor.session import Session
+from dprelease.errors import RunState, UsageError
+from dprelease.schema.columns import IntegerColumn, NumberColumn
+from dprelease.schema.model import free_name, same_name
+from dprelease.schema.yaml_text.reader import Plain
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Rows of a session that satisfy every predicate, with columns computed for the question."""
+
+    session: Session
+    token: str
+    predicates: tuple[str, ...] = ()
+    derived: Mapping[str, Plain] = field(default_factory=dict)
+    dry: bool = False
+    """Whether questions are only planned."""
+    state: RunState = field(default_factory=RunState)
+    """What the question has done so far."""
+
+    def ask(
+        self, columns: Mapping[str, Mapping[str, Plain]], terms: Terms, what: str
+    ) -> pd.DataFrame:
+        """Return the answer to several aggregates by name, or their plan if it is all."""
+        _, asked = parse_terms(terms), Question(columns, self.predicates, self.derived, what)
+        if self.dry:
+            return explain_plan(self.session, *plan_question(self.session, asked, terms))
+        return answer(self.session, self.token, asked, terms, self.state)[0]
+
+    def single(self, spec: Mapping[str, Plain], terms: Terms) -> pd.DataFrame:
+        """Return the answer to one aggregate, as `value` and `moe`."""
+        keys = keys_of(terms)
+        (name,) = frame_shapes.names_of_answers(["answer"], keys)
+        frame = self.ask({name: spec}, terms, next(iter(spec)))
+        return frame if self.dry else frame_shapes.shown_as(frame, keys, ("value", "moe"))
+
+    def counts(self, keys: Sequence[str], terms: Price, what: str) -> pd.DataFrame:
+        """Return counts of rows by keys, and their margins if they have some; or their plan."""
+        (name,) = frame_shapes.names_of_answers(["count"], keys)
+        return self.ask({name: {"count": "*"}}, {**terms, "by": list(keys)}, what)
+
+    def free_column(self, wanted: str) -> str:
+        """Return a name for a computed column that no column of the table has."""
+        names = (*self.session.table.columns, *self.derived)
+        return free_name(wanted, {same_name(name) for name in names})
+
+    def numbers(self) -> list[str]:
+        """Return the declared columns of numbers with bounds; an id is none."""
+        table = self.session.table
+        return [
+            name
+            for name, column in table.columns.items()
+            if isinstance(column, IntegerColumn | NumberColumn)
+            and column.lattice is not None
+            and name != table.unit.id
+        ]
+
+    def refuse_others(self, names: Iterable[str]) -> None:
+        """Raise UsageError DP-SESSION-016 for declared columns that are no numbers with bounds."""
+        table, numbers = self.session.table, self.numbers()
+        for name in names:
+            if name in table.columns and name not in numbers and name not in self.derived:
+                column = table.columns[name]
+                kind = f"{getattr(column, 'type', 'cut')} without them, as '{name}' is"
+                kind = f"id, as '{name}' is" if name == table.unit.id else kind
+                known = ", ".join(numbers) or "here are none"
+                wanted = f"columns of numbers with declared bounds ({known})"
+                raise UsageError("DP-SESSION-016", name="columns", wanted=wanted, kind=kind)
+
+
+class Asking(ABC):
+    """What questions are asked of."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _selection(self) -> Chosen:
+        """Return the rows that are asked about; raise SessionError if they can't be."""
+
+    @contextmanager
+    def _asking(self) -> Iterator[Chosen]:
+        """Yield the rows for one question: whatever ends it says what it had done."""
+        state = RunState()
+        with state.told_by_failures():
+            yield replace(self._selection(), state=state)

@@ -1,0 +1,260 @@
+"""By which statistics the answers to a question are looked at.
+
+Statistics of answers: one number of them, what it leaves, and scores over many.
+
+Scores are trained on answers that take part in nothing else. Whatever training makes of them is a
+function of an answer, so a bound that is shown by it holds: a bad score shows less, never too much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dprelease.auditing.black_box.noise_questions import CHOICES, REPETITION, Question
+from dprelease.auditing.black_box.tried_events import MOST_VALUES, Statistic
+from dprelease.numerics.lattice import Floats, Integers
+
+RIDGE = 1e-9
+"""Part of the largest variance that is added to all: numbers may depend on each other wholly."""
+
+LEFT_OUT = 0.05
+"""Part of the answers, about, that are too far out for averages to be taken over them."""
+
+PARTS, FEW_PARTS = 48, 12
+"""Intervals of one number in an additive score; of one that surely differs, which all count."""
+
+SURE = 3.0
+"""Standard errors within which a logarithm of a ratio counts as 0."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Single:
+    """One number of an answer."""
+
+    feature: int
+    kind: str = ""
+
+    def __call__(self, drawn: Integers) -> Floats:
+        """Return (n,) numbers."""
+        numbers: Floats = drawn[self.feature].astype(np.float64)
+        return numbers
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Residue:
+    """What one number leaves when it is divided by a modulus: coarse noise gives away the rest."""
+
+    feature: int
+    modulus: int
+    kind: ClassVar[str] = "residue"
+
+    def __call__(self, drawn: Integers) -> Floats:
+        """Return (n,) residues."""
+        residues: Floats = np.mod(drawn[self.feature], self.modulus).astype(np.float64)
+        return residues
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Linear:
+    """A weighted sum of numbers."""
+
+    features: Integers
+    weights: Floats
+    kind: ClassVar[str] = "linear score"
+
+    def __call__(self, drawn: Integers) -> Floats:
+        """Return (n,) scores."""
+        total: Floats = np.zeros(drawn.shape[1])
+        for feature, weight in zip(self.features.tolist(), self.weights.tolist(), strict=True):
+            if weight:
+                total += weight * drawn[feature]
+        return total
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Additive:
+    """A sum over numbers of what the interval that each lies in weighs."""
+
+    features: Integers
+    edges: tuple[Floats, ...]
+    weights: tuple[Floats, ...]
+    kind: ClassVar[str] = "additive score"
+
+    def __call__(self, drawn: Integers) -> Floats:
+        """Return (n,) scores."""
+        total: Floats = np.zeros(drawn.shape[1])
+        for feature, edges, weights in zip(
+            self.features.tolist(), self.edges, self.weights, strict=True
+        ):
+            total += weights[np.searchsorted(edges, drawn[feature], side="right")]
+        return total
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Together:
+    """Several numbers as one, for answers of which each has few values."""
+
+    features: Integers
+    lowest: Integers
+    sizes: Integers
+    kind: ClassVar[str] = "choice"
+
+    def __call__(self, drawn: Integers) -> Floats:
+        """Return (n,) codes; what lies outside the values that were seen counts as the nearest."""
+        code: Integers = np.zeros(drawn.shape[1], dtype=np.int64)
+        for feature, low, size in zip(
+            self.features.tolist(), self.lowest.tolist(), self.sizes.tolist(), strict=True
+        ):
+            code = code * size + np.clip(drawn[feature] - low, 0, size - 1).astype(np.int64)
+        return code.astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Repeated:
+    """Whether an answer was already seen: of the first table (1), the second (2), both (3)."""
+
+    features: Integers
+    seen: tuple[frozenset[bytes], frozenset[bytes]]
+    kind: ClassVar[str] = "repetition"
+
+    @classmethod
+    def from_answers(cls, features: Integers, one: Integers, other: Integers) -> Repeated:
+        """Return what knows the answers of both tables."""
+        return cls(features, (frozenset(_rows(one, features)), frozenset(_rows(other, features))))
+
+    def __call__(self, drawn: Integers) -> Floats:
+        """Return (n,) numbers from 0 to 3."""
+        rows = _rows(drawn, self.features)
+        return np.array([(row in self.seen[0]) + 2 * (row in self.seen[1]) for row in rows], float)
+
+
+def _rows(drawn: Integers, features: Integers) -> list[bytes]:
+    return [row.tobytes() for row in np.ascontiguousarray(drawn[features].T)]
+
+
+def together(features: Integers, one: Integers, other: Integers, most: int) -> Together | None:
+    """Return several numbers as one, or None if that would have more than `most` values."""
+    both = [np.concatenate((one[f], other[f])) for f in features.tolist()]
+    lowest = [int(values.min()) for values in both]
+    sizes = [int(values.max()) - low + 1 for values, low in zip(both, lowest, strict=True)]
+    product = 1
+    for size in sizes:
+        product *= size
+    if product > most:
+        return None
+    return Together(features, np.array(lowest), np.array(sizes))
+
+
+def linear(features: Integers, one: Integers, other: Integers) -> Linear:
+    """Return Fisher's discriminant: the inverse covariance times the difference of the means.
+
+    Source: Fisher 1936, "The use of multiple measurements in taxonomic problems", Annals of
+    Eugenics 7(2). Numbers are centred and scaled by quantiles first, and answers far out are left
+    out of the averages: laws without a variance have quantiles as well.
+    """
+    both = [side[features].astype(np.float64) for side in (one, other)]
+    quartiles = np.quantile(np.concatenate(both, axis=1), (0.25, 0.5, 0.75), axis=1)
+    spread = np.maximum(quartiles[2] - quartiles[0], 1.0)
+    scaled = [(side - quartiles[1][:, None]) / spread[:, None] for side in both]
+    inner = _inner(scaled, len(features))
+    means = [side.mean(axis=1) for side in inner]
+    centred = [side - mean[:, None] for side, mean in zip(inner, means, strict=True)]
+    covariance = sum((side @ side.T / side.shape[1] for side in centred), np.zeros(()))
+    ridge = RIDGE * float(np.max(np.diag(covariance))) or 1.0
+    with_ridge = covariance + ridge * np.eye(len(features))
+    weights: Floats = np.linalg.solve(with_ridge, means[0] - means[1]) / spread
+    largest = float(np.max(np.abs(weights)))
+    return Linear(features, weights / largest if largest > 0 else weights)
+
+
+def _inner(scaled: Sequence[Floats], features: int) -> list[Floats]:
+    """Return the answers no number of which is far out."""
+    sizes = [np.abs(side) for side in scaled]
+    cut = np.quantile(np.concatenate(sizes, axis=1), 1.0 - LEFT_OUT / features, axis=1)
+    kept = [np.all(size <= cut[:, None], axis=0) for size in sizes]
+    if any(np.count_nonzero(keep) < 2 for keep in kept):
+        return list(scaled)
+    return [side[:, keep] for side, keep in zip(scaled, kept, strict=True)]
+
+
+def additive(
+    features: Integers, one: Integers, other: Integers, *, moved: bool = False
+) -> Additive:
+    """Return the sum of each number's own logarithm of the ratio of both tables' shares.
+
+    For numbers that don't depend on each other it is about the likelihood ratio, the best of all
+    statistics (Neyman and Pearson 1933). A logarithm that lies within its error counts as 0, but
+    where the tables surely differ (`moved`): there many small ones add up.
+    """
+    parts, sure = (FEW_PARTS, 0.0) if moved else (PARTS, SURE)
+    edges, weights = [], []
+    for feature in features.tolist():
+        both = one[feature], other[feature]
+        pooled = np.sort(np.concatenate(both))
+        places = np.linspace(0, len(pooled) - 1, parts).astype(np.int64)
+        found = np.unique(pooled[places]).astype(np.float64)
+        counts = [
+            np.bincount(np.searchsorted(found, side, side="right"), minlength=len(found) + 1) + 0.5
+            for side in both
+        ]
+        shares = [count / count.sum() for count in counts]
+        ratios = np.log(shares[0] / shares[1])
+        error = np.sqrt(1.0 / counts[0] + 1.0 / counts[1])
+        edges.append(found)
+        weights.append(np.where(np.abs(ratios) > sure * error, ratios, 0.0))
+    return Additive(features, tuple(edges), tuple(weights))
+
+
+def common_step(feature: int, drawn: Integers) -> int:
+    """Return the largest whole number that all differences of one number are multiples of."""
+    values = drawn[feature]
+    if values.dtype.kind != "i":
+        return 1
+    return int(np.gcd.reduce(values - values[0]))
+
+
+MOST_SINGLE = 8
+"""Numbers of an answer that are looked at one by one."""
+
+POWER = 256
+"""Noise that was made by floats is a multiple of some power of two, where it is large."""
+
+
+def statistics(question: Question, one: Integers, other: Integers) -> Iterator[Statistic]:
+    """Yield the statistics of a question, trained on (features, n) answers of both tables."""
+    moved, numbers = question.moved, question.numbers
+    if question.style == REPETITION:
+        yield Repeated.from_answers(moved, one, other)
+    elif question.style == CHOICES:
+        for place in moved[:MOST_SINGLE].tolist():
+            yield Single(place, "choice")
+        as_one = together(moved, one, other, MOST_VALUES)
+        if len(moved) > 1 and as_one is not None:
+            yield as_one
+    else:
+        for place in moved[:MOST_SINGLE].tolist():
+            yield Single(place)
+            for modulus in {POWER, *_steps(place, one, other)}:
+                yield Residue(place, modulus)
+    if len(moved) > 1:
+        yield linear(moved, one, other)
+        yield additive(moved, one, other)
+        yield additive(moved, one, other, moved=True)
+    if len(numbers) > len(moved):
+        yield linear(numbers, one, other)
+        yield additive(numbers, one, other)
+
+
+def _steps(place: int, one: Integers, other: Integers) -> Iterator[int]:
+    """Yield moduli by which one table's numbers all leave the same; 1 for what is not whole."""
+    if one.dtype.kind != "i":
+        yield 1
+        return
+    for drawn in (one, other):
+        step = common_step(place, drawn)
+        if step > 1:
+            yield step

@@ -1,0 +1,102 @@
+"""What is asked of a source of answers: which of its numbers, and the epsilon that is claimed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from dprelease.auditing.black_box.drawn_answers import Feature
+from dprelease.numerics.lattice import Integers
+from dprelease.privacy.accounting import FINE, ROUGH, epsilon_at
+from dprelease.privacy.priced_vector import Priced
+
+OTHER_DELTAS = tuple(map(Fraction, ("1e-4", "1e-3", "1e-2", "3e-2", "0.1", "0.2", "0.4")))
+"""Where else the claimed curve is looked at: a million draws see little of what is rarer."""
+
+NUMBERS, CHOICES, REPETITION = "numbers", "choices", "repetition"
+
+
+@dataclass(frozen=True, eq=False)
+class Claim:
+    """The epsilon that is claimed at a delta, and what the accountant says at others."""
+
+    delta: Fraction
+    epsilon: float
+    curve: Callable[[Fraction], float] | None = None
+    known: dict[Fraction, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, vectors: Sequence[Priced], delta: Fraction, epsilon: float | None = None) -> Claim:
+        """Return what the accountant says of vectors; `epsilon`: a promise made at `delta`."""
+        held = tuple(vectors)
+        price = _price(held, delta) if epsilon is None else epsilon
+        return cls(delta, price, lambda other: epsilon_at(held, other, ROUGH))
+
+    def at(self, delta: Fraction) -> float:
+        """Return the epsilon at a delta; infinity where none is claimed."""
+        if delta == self.delta:
+            return self.epsilon
+        if delta not in self.known:
+            price = math.inf if self.curve is None else self.curve(delta)
+            # What holds at a smaller delta holds at a larger one.
+            self.known[delta] = min(price, self.epsilon) if delta > self.delta else price
+        return self.known[delta]
+
+    @property
+    def deltas(self) -> tuple[Fraction, ...]:
+        """Return where bounds are looked for: the release's own first."""
+        if self.curve is None:
+            return (self.delta,)
+        return (self.delta, *(delta for delta in OTHER_DELTAS if delta > self.delta))
+
+
+@lru_cache(maxsize=512)
+def _price(vectors: tuple[Priced, ...], delta: Fraction) -> float:
+    return epsilon_at(vectors, delta, FINE)
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """Some of an answer's numbers, and what is claimed of them together.
+
+    `numbers`: their places in an answer; `moved`: of those in which the tables differ.
+    """
+
+    query: str
+    column: str
+    mechanism: str
+    numbers: Integers
+    moved: Integers
+    claim: Claim
+    style: str = NUMBERS
+
+    @property
+    def deltas(self) -> tuple[Fraction, ...]:
+        """Return where bounds are looked for; few answers say nothing beside the release's own."""
+        return (self.claim.delta,) if self.style == REPETITION else self.claim.deltas
+
+
+def make_question(
+    features: Sequence[Feature],
+    columns: frozenset[tuple[str, str]] | None,
+    claim: Claim,
+    named: tuple[str, str, str],
+    style: str = NUMBERS,
+) -> Question | None:
+    """Return the question of some columns, or of all; None where the tables don't differ.
+
+    `columns`: names of queries and measurements. `named`: query, column and mechanism, as told.
+    """
+    places = [
+        i for i, f in enumerate(features) if columns is None or (f.query, f.column) in columns
+    ]
+    moved = [i for i in places if features[i].moved]
+    if not moved or not math.isfinite(claim.epsilon):
+        return None
+    query, column, mechanism = named
+    return Question(query, column, mechanism, np.array(places), np.array(moved), claim, style)

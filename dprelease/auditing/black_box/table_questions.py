@@ -1,0 +1,374 @@
+"""The questions about noised tables: each measurement where it moves most, and all together.
+
+Answers drawn as releases draw them: one call of the noise stage for each, with bits of its own.
+
+Many equal cells in one table tell what the noise of a cell is like. They can't tell whether the
+next release gets other noise, or whether the noise of one question comes back in another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from dprelease.auditing.black_box.cell_sampling import QueryCells, Sides, distance, query_cells
+from dprelease.auditing.black_box.drawn_answers import (
+    Bits,
+    ChosenInCells,
+    Feature,
+    NoisedCells,
+    SelectedKeys,
+    Several,
+    Source,
+    Stream,
+    UnderKeys,
+    choices_of,
+    chosen_names,
+    differ,
+    vectors_of,
+)
+from dprelease.auditing.black_box.noise_questions import (
+    CHOICES,
+    REPETITION,
+    Claim,
+    Question,
+    make_question,
+)
+from dprelease.auditing.black_box.proven_bounds import Group
+from dprelease.auditing.black_box.tiled_tables import Known
+from dprelease.noise.noised_answers import answer_query
+from dprelease.numerics.lattice import Integers
+from dprelease.planning.plan import Plan, PlannedColumn
+from dprelease.query.aggregates.frequent import Frequent
+from dprelease.schema.release import PRIVATE_KEYS
+
+
+@dataclass(frozen=True, eq=False)
+class Answered:
+    """All columns of one query in some cells, answered as a release answers them."""
+
+    columns: tuple[PlannedColumn, ...]
+    sides: tuple[Known, Known]
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """Return a feature for each number and cell; first whether keys appear, if not public."""
+        one, moved = self.sides[0], self._keys_moved()
+        found = []
+        name = self.columns[0].query.name
+        if one.names:
+            found += [Feature(name, PRIVATE_KEYS, i, there) for i, there in enumerate(moved)]
+        for measurement, names in self._number_names():
+            for _ in names:
+                found += [
+                    Feature(name, measurement, i, moved[i] or self._differ(measurement, i))
+                    for i in range(one.cells)
+                ]
+        return tuple(found)
+
+    def _number_names(self) -> list[tuple[str, list[str]]]:
+        """Return names of measurements, each with those of its noised numbers."""
+        vectors = [(c.measurement.name, [c.measurement.name]) for c in vectors_of(self.columns)]
+        return vectors + [(c.measurement.name, chosen_names(c)) for c in choices_of(self.columns)]
+
+    def _keys_moved(self) -> list[bool]:
+        one, other = (side.units for side in self.sides)
+        if one is None or other is None:
+            return [False] * self.sides[0].cells
+        moved: list[bool] = (one != other).tolist()
+        return moved
+
+    def _differ(self, measurement: str, cell: int) -> bool:
+        one, other = self.sides
+        if measurement in one.profiles:
+            return differ(one.profiles, other.profiles, measurement, cell)
+        return bool(one.vectors[measurement][cell] != other.vectors[measurement][cell])
+
+    def draw(self, n: int, side: int, bits: Stream) -> Integers:
+        """Return the numbers of n answers; 0 where a key does not appear."""
+        rows = [self._row(side, bits) for _ in range(n)]
+        return np.stack(rows, axis=1)
+
+    def _row(self, side: int, bits: Stream) -> Integers:
+        known = self.sides[side]
+        answer = answer_query(known, self.columns, bits)
+        places: Integers = np.arange(known.cells, dtype=np.int64)
+        parts = []
+        if known.names:
+            place = {name: i for i, name in enumerate(known.names)}
+            (key,) = answer.query.keys.keys
+            places = np.array([place[str(name)] for name in key.values], dtype=np.int64)
+            appears: Integers = np.zeros(known.cells, dtype=np.int64)
+            appears[places] = 1
+            parts.append(appears)
+        for measurement, names in self._number_names():
+            base = self.sides[0].vectors.get(measurement, np.zeros(known.cells, dtype=np.int64))
+            for name in names:
+                row: Integers = np.zeros(known.cells, dtype=np.int64)
+                row[places] = answer.noisy.columns[name] - base[places]
+                parts.append(row)
+        return np.concatenate(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Releases:
+    """Whole releases: all queries one after the other, from one stream of bits for each release."""
+
+    queries: tuple[Answered, ...]
+    bits: Bits
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """Return those of all queries."""
+        return tuple(feature for query in self.queries for feature in query.features)
+
+    def draw(self, n: int, side: int, bits: Stream) -> Integers:
+        """Return the numbers of n releases, each with fresh bits."""
+        columns = []
+        for _ in range(n):
+            own = self.bits()
+            columns.append(np.concatenate([query.draw(1, side, own) for query in self.queries]))
+        return np.concatenate(columns, axis=1)
+
+
+DRAWS, CHOSEN, RELEASES = 10**6, 10**5, 4000
+"""Answers of each table that are wanted: of noised vectors, of choices, of whole releases."""
+
+MOST_CELLS, MOST_CHOSEN = 16, 4
+"""Cells in which the tables differ that are drawn of a query, and of one that chooses in them."""
+
+MOST_NUMBERS = 160
+"""Numbers of an answer, about, that a score is over."""
+
+MOST_COLUMNS = 256
+"""Columns of one pair of tables that are asked about."""
+
+Names = frozenset[tuple[str, str]]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Asked:
+    """A pair of tables, and the measurements that it is asked about."""
+
+    sides: Sides
+    measurements: Names
+    fewer: int = 1
+    """How many times fewer answers are drawn than of the pairs that move most."""
+
+
+@dataclass(frozen=True, eq=False)
+class TableQuestions:
+    """The questions about a release of tables."""
+
+    plan: Plan
+    bits: Bits
+
+    def groups(self, pairs: Sequence[Asked]) -> Iterator[Group]:
+        """Yield the questions of every pair, and for one of them those about whole releases."""
+        whole = max(
+            pairs, key=lambda one: distance(one.sides, self.plan.noisy_columns), default=None
+        )
+        for one in pairs:
+            yield from self._of_vectors(one, whole=one is whole)
+            yield from self._of_choices(one)
+        if whole is not None:
+            yield from self._of_releases(whole.sides)
+
+    def _cells(
+        self,
+        sides: Sides,
+        names: Names | None,
+        kept: Callable[[PlannedColumn], bool],
+        most: int,
+        *,
+        beside: bool = False,
+    ) -> list[QueryCells]:
+        """Return the cells of all queries with such columns; of some measurements, if named."""
+        columns = [
+            c for c in self.plan.noisy_columns if kept(c) and (names is None or _name(c) in names)
+        ]
+        queries: dict[str, list[PlannedColumn]] = {}
+        for column in columns[:MOST_COLUMNS]:
+            queries.setdefault(column.query.name, []).append(column)
+        room = max(1, MOST_NUMBERS // max(1, len(columns)))
+        found = (
+            query_cells(sides, held, min(most, room), beside=beside and room > most)
+            for held in queries.values()
+            if held[0].query.name in sides[0].tables
+        )
+        return [cells for cells in found if cells is not None]
+
+    def _claim(self, columns: Sequence[PlannedColumn]) -> Claim:
+        return Claim.of([column.accounting_input for column in columns], self.plan.guarantee.delta)
+
+    @cached_property
+    def _promise(self) -> Claim:
+        """What the release promises."""
+        promise = self.plan.guarantee
+        priced = [column.accounting_input for column in self.plan.noisy_columns]
+        return Claim.of(priced, promise.delta, promise.epsilon)
+
+    def _of_vectors(self, one: Asked, *, whole: bool) -> Iterator[Group]:
+        names = None if whole else one.measurements
+        parts = self._cells(one.sides, names, is_vector, MOST_CELLS, beside=True)
+        source = Several(tuple(noise_source(cells) for cells in parts))
+        columns = [column for cells in parts for column in vectors_of(cells.columns)]
+        questions = [
+            make_question(
+                source.features, frozenset({_name(c)}), self._claim([c]), _question_labels(c)
+            )
+            for c in columns
+            if _name(c) in one.measurements
+        ]
+        if whole and len(columns) > 1:
+            told = ("", "", "all noised numbers")
+            questions.append(make_question(source.features, None, self._claim(columns), told))
+        yield from _group(source, questions, DRAWS // one.fewer)
+
+    def _of_choices(self, one: Asked) -> Iterator[Group]:
+        def is_choice_column(column: PlannedColumn) -> bool:
+            # Keys may be selected by noise, and are then a vector as well.
+            return not is_vector(column) or column.measurement.name == PRIVATE_KEYS
+
+        names = frozenset(
+            _name(part)
+            for column in self.plan.noisy_columns
+            if _name(column) in one.measurements and is_choice_column(column)
+            for part in self._with_lower_ranks(column)
+        )
+        for cells in self._cells(one.sides, names, is_choice_column, MOST_CHOSEN):
+            own = [c for c in cells.columns if _name(c) in one.measurements]
+            if choices_of(cells.columns):
+                yield from self._choice_questions(cells, own, CHOSEN // one.fewer)
+            if cells.selecting is not None:
+                yield from self._key_questions(cells, cells.selecting, DRAWS // one.fewer)
+
+    def _choice_questions(
+        self, cells: QueryCells, own: Sequence[PlannedColumn], draws: int
+    ) -> Iterator[Group]:
+        source = choice_source(cells)
+        questions = []
+        for column in choices_of(own):
+            ranks = self._with_lower_ranks(column)
+            names = frozenset(map(_name, ranks))
+            claim = self._claim(ranks)
+            questions.append(
+                make_question(source.features, names, claim, _question_labels(column), CHOICES)
+            )
+        yield from _group(source, questions, draws)
+
+    def _key_questions(
+        self, cells: QueryCells, column: PlannedColumn, draws: int
+    ) -> Iterator[Group]:
+        source = keys_of(cells, column)
+        question = make_question(
+            source.features, None, self._claim([column]), _question_labels(column), CHOICES
+        )
+        yield from _group(source, [question], draws)
+
+    def _with_lower_ranks(self, column: PlannedColumn) -> list[PlannedColumn]:
+        """Return a choice with those that it depends on: what they took is not open to it."""
+        wanted = column.measurement.aggregate
+        if not isinstance(wanted, Frequent):
+            return [column]
+        lower = {replace(wanted, rank=rank) for rank in range(1, wanted.rank + 1)}
+        kind = column.measurement.mechanism, column.measurement.own
+        return [
+            other
+            for other in self.plan.of_query(column.query.name)
+            if other.measurement.aggregate in lower
+            and (other.measurement.mechanism, other.measurement.own) == kind
+        ]
+
+    def _of_releases(self, sides: Sides) -> Iterator[Group]:
+        """Yield whole releases: all their numbers together, and each drawn by itself."""
+        parts = self._cells(sides, None, lambda _column: True, MOST_CHOSEN)
+        told = "", "", "whole releases"
+        if any(choices_of(cells.columns) or cells.selecting for cells in parts):
+            source = Several(tuple(everything(cells) for cells in parts))
+            question = make_question(source.features, None, self._promise, told)
+            yield from _group(source, [question], CHOSEN)
+        drawn = Releases(tuple(answered_cells(cells) for cells in parts), self.bits)
+        features = drawn.features
+        claim = self._promise
+        one_by_one = "", "", "releases one by one"
+        questions = [make_question(features, None, claim, one_by_one, REPETITION)]
+        for cells in parts:
+            questions += self._repetition_questions(features, cells)
+        yield from _group(drawn, questions, RELEASES)
+
+    def _repetition_questions(
+        self, features: Sequence[Feature], cells: QueryCells
+    ) -> Iterator[Question | None]:
+        """Yield each measurement of a query by itself; beside its keys, if these are not public."""
+        keys = [] if cells.selecting is None else [cells.selecting]
+        for column in cells.columns:
+            if column is not cells.selecting:
+                beside = [*keys, *self._with_lower_ranks(column)]
+                names = frozenset(map(_name, beside))
+                yield make_question(
+                    features, names, self._claim(beside), _question_labels(column), REPETITION
+                )
+
+
+def is_vector(column: PlannedColumn) -> bool:
+    """Return whether noise is added to it."""
+    return column.measurement.is_vector
+
+
+def _name(column: PlannedColumn) -> tuple[str, str]:
+    return column.query.name, column.measurement.name
+
+
+def _question_labels(column: PlannedColumn) -> tuple[str, str, str]:
+    return (*_name(column), column.mechanism.name)
+
+
+def _group(source: Source, questions: Sequence[Question | None], draws: int) -> Iterator[Group]:
+    held = tuple(question for question in questions if question is not None)
+    if held:
+        yield Group(source, held, draws)
+
+
+def noise_source(cells: QueryCells) -> NoisedCells:
+    """Return what draws the noised vectors of some cells."""
+    places = tuple(cells.cells.tolist())
+    return NoisedCells(vectors_of(cells.columns), places, cells.vectors)
+
+
+def choice_source(cells: QueryCells) -> ChosenInCells:
+    """Return what draws the choices in some cells."""
+    places = tuple(cells.cells.tolist())
+    return ChosenInCells(choices_of(cells.columns), places, cells.profiles)
+
+
+def keys_of(cells: QueryCells, selecting: PlannedColumn) -> SelectedKeys:
+    """Return what draws which of some keys appear."""
+    if cells.units is None:
+        raise TypeError("public keys are not selected")
+    return SelectedKeys(selecting, cells.units)
+
+
+def everything(cells: QueryCells) -> Source:
+    """Return what draws all that is published of some cells."""
+    parts: list[Source] = []
+    if vectors_of(cells.columns):
+        parts.append(noise_source(cells))
+    if choices_of(cells.columns):
+        parts.append(choice_source(cells))
+    if cells.selecting is None:
+        return Several(tuple(parts))
+    return UnderKeys(keys_of(cells, cells.selecting), tuple(parts))
+
+
+def answered_cells(cells: QueryCells) -> Answered:
+    """Return what answers about some cells as a release does."""
+    number = len(cells.cells)
+    known: list[Known] = []
+    for side in (0, 1):
+        units = None if cells.units is None else cells.units[side]
+        known.append(Known(cells.vectors[side], cells.profiles[side], number, cells.names, units))
+    return Answered(cells.columns, (known[0], known[1]))

@@ -1,0 +1,128 @@
+"""Rows of ids that are held once for several tables, each of which bounds them by its own cells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import duckdb
+import pyarrow as pa
+
+from dprelease.exact.arrow_numbers import numbers_of, places_of
+from dprelease.exact.bounding import bounding_in_memory as bounding
+from dprelease.exact.bounding.numbers_of_ids import Numbered, number_ids
+from dprelease.exact.bounding.row_selection_numpy import Bounds, Rows, keep
+from dprelease.exact.engine_memory import threads_of
+from dprelease.privacy.unit import PrivacyUnit
+from dprelease.query.resolve import Query
+from dprelease.query.scans.scan_planning import bounded_together
+from dprelease.query.scans.shared_sources import Together
+from dprelease.statements.rows_of_ids import Columns, CompiledRows
+
+FEW_COLUMNS, COLUMN_BYTES = 3, 9
+"""Columns that `ROW_BYTES` counts on, and what another one takes of each row that is held."""
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class HeldRows:
+    """Rows as they came, and the numbers of their ids."""
+
+    batches: list[pa.RecordBatch]
+    numbers: Numbered
+    room: int
+    """Bytes that they take of those that may be held."""
+
+    @classmethod
+    def read(
+        cls, link: duckdb.DuckDBPyConnection, compiled: CompiledRows, taken: int = 0
+    ) -> HeldRows | None:
+        """Return the rows of a SELECT; None where there is no room, or ids are too wide.
+
+        `taken`: bytes of rows that are held already.
+
+        Raises
+        ------
+        duckdb.Error
+            If the engine fails.
+        """
+        row = bounding.ROW_BYTES + COLUMN_BYTES * max(0, compiled.wide - FEW_COLUMNS)
+        room = bounding.most_held(link, row, taken)
+        narrow = bounding.narrow_ids(link, compiled.sql)
+        if narrow is None or room < 1:
+            return None
+        batches = bounding.read_all(link, narrow[0], room, threads_of(link), row)
+        if batches is None:
+            return None
+        ids = pa.chunked_array([batch.column(0) for batch in batches], type=narrow[1])
+        return cls(batches, number_ids(link, ids), room=len(ids) * row)
+
+    def select_rows(
+        self, link: duckdb.DuckDBPyConnection, columns: Columns, unit: PrivacyUnit, cells: int
+    ) -> pa.Table:
+        """Return the rows of one table that count, as `bounding_in_memory` does."""
+        bounds = Bounds(unit, cells, max(1, self.numbers.rows), threads_of(link))
+        return keep(self._blocks(columns), self.numbers.rows, self.numbers.hashes, bounds)
+
+    def _blocks(self, columns: Columns) -> Iterator[Rows]:
+        for batch, ids in zip(self.batches, self.numbers.ids, strict=True):
+            cells = batch.column(columns.cells)
+            arrays = [batch.column(place) for _, place in columns.values]
+            if cells.null_count:
+                counts = cells.is_valid()
+                ids = ids[places_of(counts)]
+                cells, *arrays = (array.filter(counts) for array in (cells, *arrays))
+            names = [name for name, _ in columns.values]
+            values = pa.RecordBatch.from_arrays(arrays, names=names) if names else None
+            yield Rows(ids, self.numbers.low, numbers_of(cells), values)
+
+
+@dataclass(slots=True)
+class _Group:
+    """Queries that share their rows: how many are still to come, and the rows once one came."""
+
+    sources: Together
+    left: int
+    begun: bool = False
+    held: tuple[HeldRows, CompiledRows] | None = None
+
+
+class SharedRows:
+    """Which of the queries that are to come share their rows, and the rows that are held.
+
+    Tables of several groups may take turns: the rows of each are held until its last one.
+    """
+
+    def __init__(
+        self,
+        queries: Sequence[Query],
+        read: Callable[[Together, int], tuple[HeldRows, CompiledRows] | None],
+    ) -> None:
+        """Plan for queries that are to come, each of which is asked once.
+
+        `read` gives the rows of a group, beside others that take so many bytes.
+        """
+        self._read = read
+        self._groups = [_Group(one, len(one.queries)) for one in bounded_together(queries)]
+        self._coming = {
+            query.name: (query, group) for group in self._groups for query in group.sources.queries
+        }
+
+    @property
+    def room(self) -> int:
+        """Return how many bytes the rows take that are held."""
+        return sum(group.held[0].room for group in self._groups if group.held is not None)
+
+    def of(self, query: Query) -> tuple[HeldRows, Columns] | None:
+        """Return the rows of a query and where its cells stand; None if it has to read them."""
+        known, group = self._coming.pop(query.name, (None, None))
+        if group is None:
+            return None
+        if known is query and not group.begun:
+            group.held, group.begun = self._read(group.sources, self.room), True
+        group.left -= 1
+        held = group.held
+        if not group.left:
+            group.held = None
+        if held is None or known is not query:
+            return None
+        return held[0], held[1].columns[query.name]

@@ -1,0 +1,36 @@
+"""The engine duckdb: on this machine, in this process."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+from dprelease.exact.engine_api import EngineKind, Sources
+
+if TYPE_CHECKING:
+    from dprelease.exact.duckdb import Engine
+    from dprelease.exact.settings import Settings
+    from dprelease.schema.release import ReleaseSpec
+
+
+class MachineKind(EngineKind):
+    """See `EngineKind`; this one also reads single records."""
+
+    def open(
+        self, sources: Sources, spec: ReleaseSpec | None, settings: Settings
+    ) -> AbstractContextManager[Engine]:
+        """See `EngineKind.open`."""
+        from dprelease.exact.duckdb import Engine
+
+        return Engine.open(
+            sources.declared,
+            sources.frame,
+            sources.joined,
+            sources.joined_frame,
+            settings,
+            sources.servers,
+            sources.queries,
+        )
+
+
+ENGINE = MachineKind()

@@ -1,0 +1,48 @@
+"""What formats are told of a release: what is said of its tables, and how they are laid out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from dprelease.documents.metadata import Metadata
+from dprelease.documents.release_metadata import metadata_of, metadata_of_records
+from dprelease.postprocess.families import Family
+from dprelease.query.local_records import resolve_records
+from dprelease.query.resolve import Query
+from dprelease.schema.load import Declaration
+from dprelease.tables import formats
+
+
+def told_metadata(
+    declaration: Declaration, queries: Sequence[Query], families: Sequence[Family]
+) -> Metadata:
+    """Return what is said of a release of aggregates, with all numbers of rows that are declared.
+
+    No others: what is decided by these before a release is drawn has to be decided likewise
+    afterwards, and by who verifies it.
+    """
+    metadata = metadata_of(declaration, queries, families)
+    rows = dict(_whole_outputs(families))
+    tables = tuple(
+        replace(table, rows=rows[table.name]) if table.name in rows else table
+        for table in metadata.tables
+    )
+    return replace(metadata, tables=tables, wide=declaration.spec.wide)
+
+
+def told_records(declaration: Declaration) -> Metadata:
+    """Return what is said of a release of single records, of which nobody declares how many."""
+    return metadata_of_records(declaration, resolve_records(declaration))
+
+
+def _whole_outputs(families: Sequence[Family]) -> Iterator[tuple[str, int]]:
+    """Yield name and rows of what steps publish with a row for every cell, as their records say."""
+    for family in families:
+        record = {} if family.step is None else family.step.record(family.tables)
+        wholes = record.get("whole_tables", ())
+        few = {whole["name"] for whole in wholes if whole["cells"] != "all"}
+        for output in family.outputs:
+            named = {output.name, formats.file_of(output.name)}
+            if output.columns and not named & few:
+                yield output.name, output.keys.size

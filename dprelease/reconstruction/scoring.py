@@ -1,0 +1,117 @@
+"""How many records of an attacker are right, beside those that are guessed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dprelease.documents.outcomes.attack_outcome import (
+    WORDS,
+    Baseline,
+    Form,
+    FormOutcome,
+    SizeClass,
+)
+from dprelease.numerics.lattice import Flags, Floats, Integers
+from dprelease.reconstruction.cell_likelihoods import ToldCells
+from dprelease.reconstruction.certain_records import Certain
+from dprelease.reconstruction.guesses import Guessed
+from dprelease.reconstruction.programs import Solved
+
+SIZES = ((1, 1, "1"), (2, 9, "2 to 9"), (10, None, "10 or more"))
+"""How many people have a combination: classes of records."""
+
+DEVIATIONS = 2.576
+"""Of an interval of 99 %."""
+
+
+@dataclass(frozen=True, slots=True)
+class SolvedBlock:
+    """A block whose answer stands: what was found, what is certain, and what is true.
+
+    All by combination, complete ones alone but for `solved` and `certain`; `complete`: which these
+    are.
+    """
+
+    solved: Solved
+    certain: Certain
+    complete: Flags
+    records: Integers
+    guess: Guessed
+
+
+def baseline(guesses: Sequence[Guessed], records: Sequence[Integers]) -> Baseline:
+    """Return what is right by guessing, of all blocks together."""
+    apportioned = [
+        int(np.minimum(one.apportioned, true).sum())
+        for one, true in zip(guesses, records, strict=True)
+    ]
+    return Baseline(
+        drawn=math.fsum(float(one.right.sum()) for one in guesses),
+        deviation=math.sqrt(max(0.0, math.fsum(float(one.variance.sum()) for one in guesses))),
+        apportioned=sum(apportioned),
+        alone=math.fsum(
+            float(one.met[true == 1].sum()) for one, true in zip(guesses, records, strict=True)
+        ),
+    )
+
+
+def outcome(
+    form: Form, blocks: Sequence[SolvedBlock], beside: Baseline, error: tuple[float | None, float]
+) -> FormOutcome:
+    """Return what one form of the tables gives away; `error`: mean one, and the part withheld."""
+    named = np.concatenate([one.solved.records[one.complete] for one in blocks])
+    true = np.concatenate([one.records[one.complete] for one in blocks])
+    certain = np.concatenate([one.certain.least[one.complete] for one in blocks])
+    guess = np.concatenate([one.guess.right[one.complete] for one in blocks])
+    right = int(np.minimum(named, true).sum())
+    spread = DEVIATIONS * beside.deviation
+    return FormOutcome(
+        form=form,
+        words=WORDS[form],
+        error=error[0],
+        withheld=error[1],
+        records=int(named.sum()),
+        right=right,
+        beyond=right - max(beside.drawn, beside.apportioned),
+        interval=(right - beside.drawn - spread, right - beside.drawn + spread),
+        alone_named=int((named == 1).sum()),
+        alone_right=int(((named == 1) & (true == 1)).sum()),
+        alone_found=int(((named >= 1) & (true == 1)).sum()),
+        certain=int(certain.sum()),
+        certain_right=int(np.minimum(certain, true).sum()),
+        certain_alone=int(((certain >= 1) & (true == 1)).sum()),
+        decided=all(one.certain.decided for one in blocks),
+        blocks=len(blocks),
+        likeliest=sum(one.solved.proved for one in blocks),
+        admitted=sum(one.solved.admitted for one in blocks),
+        only=sum(one.certain.only for one in blocks),
+        classes=_classes(named, true, guess),
+    )
+
+
+def _classes(named: Integers, true: Integers, guess: Floats) -> list[SizeClass]:
+    found = []
+    for low, high, words in SIZES:
+        inside = (true >= low) & (true <= (np.inf if high is None else high))
+        found.append(
+            SizeClass(
+                people=words,
+                records=int(true[inside].sum()),
+                right=int(np.minimum(named, true)[inside].sum()),
+                guessed=math.fsum(guess[inside].tolist()),
+            )
+        )
+    return found
+
+
+def error_of(told: Sequence[ToldCells], true: Sequence[Integers]) -> tuple[float | None, float]:
+    """Return the mean absolute error of the cells that tables show, and the part they withhold."""
+    shown = np.concatenate([one.middle for one in told])
+    errors = np.abs(shown - np.concatenate(true))
+    known = ~np.isnan(errors)
+    mean = math.fsum(errors[known].tolist()) / int(known.sum()) if known.any() else None
+    return mean, 1.0 - float(known.mean()) if len(known) else 0.0

@@ -1,0 +1,138 @@
+"""What every rehearsal does, whatever it publishes: its folder, its mark, what lies beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dprelease.documents import manifest
+from dprelease.documents.file_records import Written
+from dprelease.documents.rehearsal_manifest import (
+    ERRORS,
+    FORMATS,
+    NOTE,
+    NOTED,
+    PEOPLE,
+    TRUTH,
+)
+from dprelease.errors import OutputError, RunState
+from dprelease.numerics.entropy import BitSource
+from dprelease.planning.plan import Plan
+from dprelease.query.resolve import Query
+from dprelease.rehearsal.error_summary import encode_errors
+from dprelease.rehearsal.stand_ins import Cast
+from dprelease.release.execute import Publication, publishing
+from dprelease.release.path_conflicts import refuse_own_source
+from dprelease.schema.load import Declaration
+from dprelease.system.files import read_file
+from dprelease.system.json_text import MOST_BYTES, parse_json
+from dprelease.tables import formats
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ASIDE = "-rehearsal"
+"""What follows the declared folder's name in that of its rehearsal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A rehearsal as it was asked for; `declaration`: with its sources. See `rehearse`."""
+
+    declaration: Declaration
+    output: Path | None
+    overwrite: bool
+    bits: BitSource
+    progress: Callable[[str], None]
+    state: RunState | None
+
+    @property
+    def target(self) -> Path:
+        """Return the folder: by default one beside that of the release."""
+        declared = self.declaration.spec.output.rstrip("/")
+        return self.output or self.declaration.folder / f"{declared}{ASIDE}"
+
+
+@contextmanager
+def rehearsing(
+    wanted: Wanted,
+    cast: Cast,
+    queries: Sequence[Query],
+    plan: Plan,
+    *,
+    draft: dict[str, Any],
+    files: Sequence[str],
+    tables: int = 0,
+) -> Iterator[Publication]:
+    """Yield a rehearsal that is about to be filled: its folder claimed, its tables marked.
+
+    It may not lie among the declared sources. `files`: the names of all that may stand beside its
+    tables. `tables`: bytes, as for `publishing`.
+
+    Raises
+    ------
+    OutputError
+        DP-REHEARSE-004 where a release would be replaced; as `publishing`.
+    """
+    refuse_own_source(wanted.declaration, plan, wanted.target, list(files))
+    with publishing(
+        cast.unpaid,
+        queries,
+        plan,
+        output=wanted.target,
+        overwrite=wanted.overwrite,
+        state=wanted.state,
+        draft=draft,
+        tables=tables,
+    ) as release:
+        _refuse_release(release.claim.target)
+        yield replace(release, notes={NOTED: NOTE})
+
+
+def _refuse_release(target: Path) -> None:
+    """Raise DP-REHEARSE-004 if anything but a rehearsal is there, which has been paid for."""
+    try:
+        record = parse_json(read_file(target / manifest.NAME, MOST_BYTES))
+    except FileNotFoundError:
+        return  # nothing is there: else the claim had been refused
+    except (OSError, ValueError, RecursionError):
+        record = None
+    if not isinstance(record, dict) or record.get("format") not in FORMATS:
+        raise OutputError("DP-REHEARSE-004", name=target.name)
+
+
+def truth_of(name: str) -> str:
+    """Return the name of the file in which a published table stands beside its truth."""
+    return formats.file_of(f"{TRUTH}/{name}")
+
+
+def people_of(table: str) -> str:
+    """Return the name of the file of a table's invented rows."""
+    return formats.file_of(f"{PEOPLE}/{table}")
+
+
+def written_people(folder: Path, cast: Cast) -> dict[str, Written]:
+    """Write the invented rows of every table, and return digests and rows by file."""
+    files = {people_of(name): table for name, table in cast.invented.items()}
+    return {name: written_table(folder, name, table) for name, table in files.items()}
+
+
+def written_errors(folder: Path, errors: list[dict[str, Any]]) -> dict[str, Written]:
+    """Write the errors of all columns, and return the digest by file."""
+    text = encode_errors(errors)
+    (folder / ERRORS).write_bytes(text)
+    return {ERRORS: Written(manifest.sha256(text), 0)}
+
+
+def written_table(
+    folder: Path, file: str, table: pa.Table, notes: Mapping[str, str] | None = None
+) -> Written:
+    """Write a table that says of itself what it is, and return its digest and rows."""
+    path = folder / file
+    path.parent.mkdir(exist_ok=True, parents=True)
+    noted = table.replace_schema_metadata(dict(notes or {NOTED: NOTE}))
+    rows = formats.write_table(noted, path)
+    return Written(manifest.sha256_of(path), rows)

@@ -1,0 +1,320 @@
+"""Published tables beside the truth: one table for each, cell by cell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dprelease.documents.truth_columns import truth_columns
+from dprelease.numerics.lattice import Flags, Floats, Integers
+from dprelease.planning.plan import Plan
+from dprelease.planning.quantile_target import Target
+from dprelease.postprocess.families import Family
+from dprelease.query.aggregates.quantile import Quantile
+from dprelease.query.grouping.group_keys import KeySpace
+from dprelease.query.measurement import Published, read_at
+from dprelease.query.post import NOTHING
+from dprelease.query.resolve import Query
+from dprelease.rehearsal.truth import MISSING, Truth, below_and_upto, totals
+from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
+from dprelease.tables import formats
+from dprelease.tables.arrays import fractions, key_values, wrap_array
+from dprelease.tables.key_columns import KeyArrays
+from dprelease.tables.published_columns import published_arrays, published_types
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One published column of one published table, and what it is compared as.
+
+    `names`: of its columns in the truth: exact value, value without bounds (empty where no bounds
+    cut), rows off (empty where it is a number), margin (empty without one), rows of the cell, and
+    whether it is told.
+    """
+
+    table: str
+    column: str
+    unit: str
+    confidence: float
+    expected: float | None
+    true: str
+    unbounded: str
+    off: str
+    margin: str
+    rows: str
+    told: str
+
+
+def published_tables(families: Sequence[Family]) -> Iterator[tuple[str, Query, bool]]:
+    """Yield name and query of every published table with a truth, and whether it is as noised.
+
+    Measurements have none: what a step makes of them has the same cells. What a step publishes that
+    is no table of a query, as invented persons, has none either.
+    """
+    for family in families:
+        queries = {table.query.name: table.query for table in family.tables}
+        if family.step is None:
+            yield from ((name, query, True) for name, query in queries.items())
+            continue
+        for output in family.outputs:
+            name = output.name.rpartition("/")[2]
+            if name in queries and output.keys == queries[name].keys:
+                yield output.name, queries[name], False
+
+
+def columns_to_compare(families: Sequence[Family], plan: Plan) -> list[Compared]:
+    """Return all columns that are compared, table by table."""
+    found = []
+    held = _columns_by_table(families)
+    for name, query, as_noised in published_tables(families):
+        errors = {c.measurement.name: c.mean_absolute_error for c in plan.of_query(query.name)}
+        names = truth_columns((key.column for key in query.key_columns), held[name])
+        for column in query.columns:
+            first = column.parts[0]
+            alone = as_noised and len(column.parts) == 1
+            expected = errors.get(first.name) if alone else None
+            is_choice = first.is_choice
+            found.append(
+                Compared(
+                    table=name,
+                    column=column.name,
+                    unit=first.error_unit if is_choice else column.unit,
+                    confidence=float(column.margin or DEFAULT_CONFIDENCE),
+                    expected=None if expected is None or np.isinf(expected) else expected,
+                    true=names.true[column.name],
+                    unbounded=names.unbounded[column.name] if query.unit.id else "",
+                    off=names.off[column.name] if is_choice else "",
+                    margin=_margin(column, as_noised),
+                    rows=names.rows,
+                    told=names.told,
+                )
+            )
+    return found
+
+
+def _columns_by_table(families: Sequence[Family]) -> dict[str, tuple[str, ...]]:
+    """Return the published columns of every table, but for its keys."""
+    held: dict[str, tuple[str, ...]] = {}
+    for family in families:
+        for table in family.tables:
+            types = (published_types(table.query, column) for column in table.query.columns)
+            held[table.query.name] = tuple(name for of_one in types for name, _ in of_one)
+        held |= {output.name: tuple(output.columns) for output in family.outputs}
+    return held
+
+
+def _margin(column: Published, as_noised: bool) -> str:
+    return f"{column.name}_moe" if column.margin is not None or not as_noised else ""
+
+
+def beside_truth(folder: Path, name: str, truth: Truth, columns: Sequence[Compared]) -> pa.Table:
+    """Return a published table with the truth beside it.
+
+    A row for each row that is published; where keys are not public, one for each that occurs.
+    """
+    held = formats.PUBLISHED.read(folder / formats.file_of(name))
+    query = truth.query
+    if query.private is not None:
+        held, cells = _spread(held, query, columns[0].told)
+    else:
+        cells = _cells(held, query.keys)
+    exact = _arrays(query, truth.vectors)
+    loose = {} if truth.unbounded is None else _arrays(query, truth.unbounded)
+    by_name = {column.name: column for column in query.columns}
+    chosen = wrapped_places(cells)
+    for one in columns:
+        held = held.append_column(one.true, exact[one.column].take(chosen))
+        if one.unbounded:
+            held = held.append_column(one.unbounded, loose[one.column].take(chosen))
+        if one.off:
+            off = _rows_off(held.column(one.column), by_name[one.column], truth, cells)
+            held = held.append_column(one.off, fractions(off))
+    if columns:
+        rows = wrapped_places(np.ascontiguousarray(truth.rows[cells]))
+        held = held.append_column(columns[0].rows, rows)
+    return held
+
+
+def wrapped_places(places: Integers) -> pa.Array:
+    """Return whole numbers as an Arrow array."""
+    import pyarrow as pa
+
+    return wrap_array(pa.int64(), np.ascontiguousarray(places))
+
+
+def _arrays(query: Query, vectors: Mapping[str, Integers]) -> dict[str, pa.Array]:
+    """Return the exact values of every published column, without what finishes it for readers."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    arrays = {}
+    for column in query.columns:
+        plain = replace(column, post=NOTHING, margin=None)
+        missing = _missing(column, vectors)
+        filled = {n: np.where(v == MISSING, 0, v) for n, v in vectors.items()}
+        array = published_arrays(query, plain, filled, {})[column.name]
+        if missing.any():
+            array = pc.if_else(pa.array(missing), pa.scalar(None, array.type), array)
+        arrays[column.name] = array
+    return arrays
+
+
+def _missing(column: Published, vectors: Mapping[str, Integers]) -> Flags:
+    first = column.parts[0]
+    name = first.name if column.at is None else read_at(first.name, column.at)
+    missing: Flags = vectors[name] == MISSING
+    return missing
+
+
+def _cells(held: pa.Table, keys: KeySpace) -> Integers:
+    """Return the cell of each row of a published table."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    cells = np.zeros(len(held), dtype=np.int64)
+    for key, stride in zip(keys.keys, keys.strides, strict=True):
+        values = held.column(key.column).combine_chunks()
+        if isinstance(key.values, range):
+            places = values.to_numpy(zero_copy_only=False).astype(np.int64) - key.values[0]
+        else:
+            known = key_values(key)
+            if known.type == pa.bool_():  # Arrow looks up no truth values
+                known, values = known.cast(pa.int8()), values.cast(pa.int8())
+            places = pc.index_in(values, value_set=known).to_numpy(zero_copy_only=False)
+        cells += places.astype(np.int64) * stride
+    return cells
+
+
+def _spread(held: pa.Table, query: Query, told_in: str) -> tuple[pa.Table, Integers]:
+    """Return a table of all keys that occur, with what is published of some; and all cells.
+
+    `told_in`: the column that says which are published.
+    """
+    import pyarrow as pa
+
+    keys = KeyArrays(query).of(0, query.keys.size)
+    names = [key.column for key in query.key_columns]
+    told = list(zip(*(held.column(name).to_pylist() for name in names), strict=True))
+    place = {row: i for i, row in enumerate(told)}
+    rows = zip(*(keys[name].to_pylist() for name in names), strict=True)
+    places = [place.get(row) for row in rows]
+    chosen = pa.array(places, pa.int64())
+    arrays = {**keys}
+    arrays |= {
+        name: held.column(name).combine_chunks().take(chosen)
+        for name in held.column_names
+        if name not in keys
+    }
+    arrays[told_in] = chosen.is_valid()
+    return pa.table(arrays), np.arange(query.keys.size, dtype=np.int64)
+
+
+def _rows_off(
+    published: pa.ChunkedArray, column: Published, truth: Truth, cells: Integers
+) -> Floats:
+    """Return how many rows lie between what was chosen and what is right; NaN without either."""
+    first = column.parts[0]
+    aggregate, profile = first.aggregate, truth.profiles[first.name]
+    places = _places(published, column, truth.query)
+    known = ~np.isnan(places)
+    cell, below, upto = below_and_upto(profile)
+    if aggregate.by_rank:
+        best = _count_at(profile.values, profile.counts, cell, cells, truth.vectors[first.name])
+        chosen = np.where(known, places, -1).astype(np.int64)
+        held = _count_at(profile.values, profile.counts, cell, cells, None, chosen)
+        return np.where(known, (best - held).astype(np.float64), np.nan)
+    at = column.at if column.at is not None else aggregate.part
+    if at is None:
+        raise TypeError("a choice on a lattice is a quantile")
+    total = totals(profile)[cells]
+    target = Target.of(Quantile(column.name, 0, 1, first.step, at), 1)
+    ranks = _ranks(profile.values, cell, below, upto, cells, np.where(known, places, 0.0))
+    scores = target.scores(ranks[0], ranks[1], total)
+    return np.where(known & (total > 0), -scores / target.b, np.nan)
+
+
+def _places(published: pa.ChunkedArray, column: Published, query: Query) -> Floats:
+    """Return what was published as places of candidates; between two, where it was rounded."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    first = column.parts[0]
+    if first.aggregate.by_rank:
+        known = _candidates(query, first.aggregate.column or "")
+        values = published.combine_chunks()
+        if known.type == pa.bool_():
+            known, values = known.cast(pa.int8()), values.cast(pa.int8())
+        found = pc.index_in(values, value_set=known).cast(pa.float64())
+        return _floats(found)
+    lattice = first.aggregate.lattice
+    lower = 0 if lattice is None else lattice.lower
+    steps = _floats(published) / float(first.step)
+    places: Floats = (steps - lower) / getattr(first.aggregate, "stride", 1)
+    return places
+
+
+def _candidates(query: Query, name: str) -> pa.Array:
+    from dprelease.query.grouping.group_keys import Key, key_of
+
+    key = key_of(name, query.table.columns[name])
+    if not isinstance(key, Key):
+        raise TypeError("candidates are declared values")
+    return key_values(key)
+
+
+def _floats(array: pa.Array | pa.ChunkedArray) -> Floats:
+    import pyarrow as pa
+
+    floats: Floats = array.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return floats
+
+
+def _count_at(
+    values: Integers,
+    counts: Integers,
+    cell: Integers,
+    cells: Integers,
+    by_cell: Integers | None,
+    chosen: Integers | None = None,
+) -> Integers:
+    """Return how often a value stands in each of some cells, one for each cell or each row."""
+    wanted = chosen if by_cell is None else by_cell[cells]
+    if wanted is None:
+        raise TypeError("a value is needed")
+    span = int(max(values.max(initial=0), wanted.max(initial=0))) + 1
+    pairs = cell * span + values
+    asked = cells * span + np.clip(wanted, 0, None)
+    at = np.clip(np.searchsorted(pairs, asked), 0, max(len(pairs) - 1, 0))
+    if not len(pairs):
+        return np.zeros(len(cells), dtype=np.int64)
+    there = (pairs[at] == asked) & (wanted >= 0)
+    found: Integers = np.where(there, counts[at], 0)
+    return found
+
+
+def _ranks(
+    values: Integers,
+    cell: Integers,
+    below: Integers,
+    upto: Integers,
+    cells: Integers,
+    places: Floats,
+) -> tuple[Integers, Integers]:
+    """Return how many values of each cell lie below a place, and up to it."""
+    whole = np.floor(places).astype(np.int64)
+    span = int(values.max(initial=0)) + 2
+    pairs = cell * span + values
+    inside = np.clip(whole, -1, span - 2)
+    last = np.searchsorted(pairs, cells * span + inside, side="right") - 1
+    there = (last >= 0) & (cell[np.maximum(last, 0)] == cells) if len(pairs) else cells < 0
+    reached = np.where(there, upto[np.maximum(last, 0)], 0) if len(pairs) else 0 * cells
+    exact = there & (values[np.maximum(last, 0)] == places) if len(pairs) else there
+    before = np.where(exact, below[np.maximum(last, 0)], reached) if len(pairs) else reached
+    return before, reached

@@ -1,0 +1,168 @@
+"""The label: what a release promises, to whom, at what cost, and what it does not promise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from dprelease.privacy.event import Event
+from dprelease.privacy.unit import Neighbours
+from dprelease.report.facts import Facts, exact_of
+from dprelease.report.localization import Words, three_up
+from dprelease.report.pictures import Gallery, Picture, belief, trade_off
+from dprelease.report.safe import SPACE
+from dprelease.report.safe_labels import Names
+
+MOST_UNITS = 12
+"""Privacy units that are told by themselves; a release has one for each table of people."""
+
+
+@dataclass(frozen=True)
+class Label:
+    """What stands on the label, ready to be put into the page."""
+
+    units: list[Markup]
+    promised: Markup
+    exact: Markup
+    cuts: list[Markup]
+    epsilon: str
+    epsilon_words: Markup
+    delta: str
+    delta_words: Markup
+    rho: str
+    guess: Markup
+    belief: Markup
+    costs: list[Markup]
+    outside: list[Markup]
+    pictures: list[Picture]
+
+
+def label_of(
+    facts: Facts,
+    words: Words,
+    names: Names,
+    gallery: Gallery,
+    *,
+    record: Mapping[str, Any] | None = None,
+    units: Sequence[Mapping[str, Any]] | None = None,
+    is_curved: bool = True,
+) -> Label:
+    """Return the label of a release.
+
+    `record`: what it is made of, where that is not the manifest as it stands; `units`: the
+    protected ones, where it does not list them. `is_curved`: whether the price at several deltas is
+    known, so that the curve of attacks can be drawn.
+    """
+    record = facts.record if record is None else record
+    protected = record["privacy_unit"] if units is None else units
+    guarantee, reading = record["guarantee"], record["reading"]
+    epsilon, delta = float(guarantee["epsilon"]), exact_of(guarantee["delta"])
+    replace = guarantee["neighbours"] == Neighbours.REPLACE.value
+    limit, one_in = words.exactly(delta), ""
+    if delta:
+        one_in = words.number(float(f"{float(1 / delta):.3g}"))
+    factor = math.exp(min(epsilon, 700.0))
+    return Label(
+        units=list(_units(protected, words, names)),
+        promised=words.say("label.replace" if replace else "label.add_remove"),
+        exact=words.say("label.exact", holds=guarantee["holds"])
+        if "holds" in guarantee
+        else Markup(""),
+        cuts=list(_cuts(protected, names, words)),
+        epsilon=words.number(three_up(epsilon)),
+        epsilon_words=words.say("label.epsilon.words", factor=words.number(three_up(factor))),
+        delta=limit,
+        delta_words=words.say("label.delta.words", delta=limit, one_in=one_in)
+        if delta
+        else words.say("label.delta.none"),
+        rho="" if guarantee["rho"] is None else words.number(three_up(float(guarantee["rho"]))),
+        guess=words.say(
+            "label.gain.guess.replace" if replace else "label.gain.guess",
+            right=words.percent(1.0 - reading["least_total_error"] / 2.0, up=True),
+            space=SPACE,
+        ),
+        belief=words.say("label.gain.belief", beliefs=_beliefs(reading, words)),
+        costs=list(_costs(facts, record["ledger"], words, names)),
+        outside=[names.name(text, 600) for text in record["unprotected_quantities"]],
+        pictures=[
+            belief(gallery, reading),
+            *([trade_off(gallery, facts.pairs, replace=replace)] if is_curved else []),
+        ],
+    )
+
+
+def _beliefs(reading: Mapping[str, Any], words: Words) -> Markup:
+    told = [
+        words.say(
+            "label.gain.from_to",
+            prior=words.percent(row["prior"]),
+            posterior=words.percent(row["posterior"], up=True),
+        )
+        for row in reading["largest_posterior"]
+    ]
+    return Markup(", ").join(told)
+
+
+def _units(units: Sequence[Mapping[str, Any]], words: Words, names: Names) -> Iterator[Markup]:
+    told = {(unit["table"], unit["id"]): unit for unit in units}
+    for table, identity in list(told)[:MOST_UNITS]:
+        if identity is None:
+            yield words.say("label.unit.row", table=names.name(table))
+        else:
+            yield words.say("label.unit.id", table=names.name(table), id=names.name(identity))
+    if len(told) > MOST_UNITS:
+        yield words.say("page.more", number=words.number(len(told) - MOST_UNITS))
+
+
+def _cuts(units: Sequence[Mapping[str, Any]], names: Names, words: Words) -> Iterator[Markup]:
+    """Yield what bounds leave of a unit, each sentence once."""
+    told = dict.fromkeys(unit["words"].partition(" Values are ")[2] for unit in units)
+    sentences = [text for text in told if text]
+    for text in sentences[:MOST_UNITS]:
+        yield names.name(text[0].upper() + text[1:], 600)
+    if len(sentences) > MOST_UNITS:
+        yield words.say("page.more", number=words.number(len(sentences) - MOST_UNITS))
+    if not sentences:
+        yield words.say("label.cut.all")
+
+
+def _costs(
+    facts: Facts, ledger: Mapping[str, Any] | None, words: Words, names: Names
+) -> Iterator[Markup]:
+    if ledger is None:
+        yield words.say("label.cost.none")
+        return
+    entry = words.number(ledger["entry"])
+    yield words.say("label.cost.ledger", entry=entry, file=names.name(ledger["file"]))
+    for renewal in ledger.get("renewals") or ():
+        part = _part_of(renewal, facts)
+        told = {
+            "table": names.name(renewal["table"]),
+            "every": names.name(renewal["every"]),
+            "begin": renewal["from"],
+            "end": renewal["until"],
+        }
+        if part <= 1.0:
+            yield words.say("label.cost.part", part=words.percent(part), **told)
+        else:
+            yield words.say("label.cost.whole", **told)
+        yield names.name(renewal["words"], 800)
+
+
+def _part_of(renewal: Mapping[str, Any], facts: Facts) -> float:
+    """Return the part of a table's budget for a period that the release's noise costs."""
+    from dprelease.ledger.account import Account, price
+
+    of_period = {name: renewal[name] for name in ("every", "begins", "periods")}
+    held = {"table": renewal["table"], "neighbours": "", "unit": "", **renewal["budget"]}
+    account = Account.from_json({**held, "renews": of_period})
+    events = [
+        Event.from_json(measured)
+        for (query, _), measured in facts.measurement_records.items()
+        if any(table.identity == renewal["table"] for table in facts.queries[query].charged_tables)
+    ]
+    return price(account, events) / float(account.amount)

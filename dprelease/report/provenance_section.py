@@ -1,0 +1,276 @@
+"""How a release was made, as it was declared and as its manifest records it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from dprelease.documents.audits.audit_record import Audit
+from dprelease.mechanisms.base import Mechanism
+from dprelease.planning.bounded_words import bounded_words
+from dprelease.planning.invariant_plans import without_invariants
+from dprelease.planning.plan import PlannedColumn
+from dprelease.report.accuracy.quality_part import Rows, Told
+from dprelease.report.localization import three, three_up
+from dprelease.report.pictures import Picture, noise
+from dprelease.report.source import Checks
+
+MOST_CURVES = 6
+"""Laws of noise that are drawn; all are listed."""
+
+MOST_NAMED = 4
+"""Columns that are named of those that share a law."""
+
+LONGEST = 600
+"""Letters of a sentence of the manifest."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """What stands under how it was made, ready to be put into the page."""
+
+    bounds: Rows | None
+    treatments: Rows | None
+    cuts: list[Markup]
+    noise_lead: Markup
+    noise: Rows
+    curves: list[Picture]
+    composition: Markup
+    processing: list[Markup]
+    families: list[tuple[Markup, list[Markup]]]
+    checked: list[Markup] | None
+    notes: list[Markup]
+    audit: Rows | None
+
+
+def made_part(told: Told, checks: Checks | None, *, is_drawn: bool = True) -> Made:
+    """Return what is said of how a release was made; `is_drawn`: with curves of its noise."""
+    names, record = told.names, told.facts.record
+    laws = _laws(told)
+    return Made(
+        bounds=_bounds(told),
+        treatments=_treatments(told),
+        cuts=list(_cuts(told)),
+        noise_lead=told.words.say("made.noise.lead"),
+        noise=_noise(told, laws),
+        curves=_curves(told, laws) if is_drawn else [],
+        composition=names.sentence(record["composition"], LONGEST)
+        if "composition" in record
+        else Markup(""),
+        processing=list(_processing(told)),
+        families=[
+            (
+                told.words.say("made.family", name=names.name(family["name"])),
+                [names.sentence(text, LONGEST) for text in family["record"].get("words", ())],
+            )
+            for family in list(record.get("families", ()))[: told.most]
+        ],
+        checked=None
+        if checks is None
+        else [names.sentence(one, LONGEST) for one in checks.checked],
+        notes=[] if checks is None else [names.sentence(one, LONGEST) for one in checks.notes],
+        audit=None if checks is None or checks.audit is None else _audit(told, checks.audit),
+    )
+
+
+def _heads(told: Told, *names: str) -> list[Markup]:
+    return [told.words.say(f"made.head.{name}") for name in names]
+
+
+def _truncate_rows(told: Told, rows: Sequence[list[Markup]]) -> list[list[Markup]]:
+    """Return no more rows than the page takes; the last one says how many there are more."""
+    if len(rows) <= told.most:
+        return list(rows)
+    left = told.words.say("page.more", number=told.words.number(len(rows) - told.most + 1))
+    empty = [Markup("") for _ in rows[0][1:]]
+    return [*rows[: told.most - 1], [left, *empty]]
+
+
+def _bounds(told: Told) -> Rows | None:
+    """Return the bounds of all columns that are added up, once for each table."""
+    words, found = told.words, {}
+    for query in told.facts.queries.values():
+        for measurement in query.measurements:
+            name, lattice = measurement.aggregate.column, measurement.aggregate.lattice
+            if name is None or lattice is None:
+                continue
+            low, high = (
+                words.exactly(end * lattice.step) for end in (lattice.lower, lattice.upper)
+            )
+            unit = getattr(query.table.columns[name], "unit", None) or ""
+            says = {"low": low, "high": high, "unit": told.names.name(unit)}
+            found[query.declared.table.name, name] = told.cells(
+                told.names.name(name),
+                words.say("made.range", **says),
+                words.exactly(lattice.step),
+            )
+    if not found:
+        return None
+    heads = _heads(told, "column", "bounds", "step")
+    return Rows(words.say("made.bounds"), heads, _truncate_rows(told, list(found.values())))
+
+
+def _treatments(told: Told) -> Rows | None:
+    """Return what happens to values that are missing or not declared, once for each column."""
+    found: dict[tuple[str, str], list[Markup]] = {}
+    for held in told.facts.record["treatments"]:
+        for column, says in held["columns"].items():
+            row = told.cells(told.names.name(column), told.names.sentence(says, LONGEST))
+            found.setdefault((column, says), row)
+    if not found:
+        return None
+    heads = _heads(told, "column", "treatment")
+    title = told.words.say("made.treatment")
+    return Rows(title, heads, _truncate_rows(told, list(found.values())))
+
+
+def _cuts(told: Told) -> Iterator[Markup]:
+    """Yield which rows count, in words: conditions, joins, and bounds of what one unit adds."""
+    spec = told.facts.declaration.spec
+    said: dict[str, None] = {}
+    counted: dict[str, list[str]] = {}
+    for name, query in spec.queries.items():
+        if query.where is not None:
+            said[f"{name}: {told.words.plain('made.where')} {query.where}"] = None
+    for held in told.facts.record["treatments"]:
+        counted.setdefault(held["rows"], []).append(held["query"])
+    said |= {f"{', '.join(names)}: {rows}": None for rows, names in counted.items()}
+    for held in told.facts.record["treatments"]:
+        if "join" in held:
+            said[str(held["join"])] = None
+    for asked in told.facts.queries.values():
+        words = bounded_words(asked)
+        if words:
+            said[words[0].upper() + words[1:] + ("" if words.endswith(".") else ".")] = None
+    sentences = list(said)
+    for text in sentences[: told.most]:
+        yield told.names.sentence(text, LONGEST)
+    if len(sentences) > told.most:
+        yield told.words.say("page.more", number=told.words.number(len(sentences) - told.most))
+
+
+Laws = Mapping[tuple[Any, ...], list[PlannedColumn]]
+
+
+def _laws(told: Told) -> Laws:
+    """Return noisy vectors by what is the same of them: noise, step, what one unit moves."""
+    found: dict[tuple[Any, ...], list[PlannedColumn]] = {}
+    for column in without_invariants(list(told.facts.planned_columns())):
+        measurement = column.measurement
+        key = (
+            column.mechanism,
+            measurement.error_step,
+            measurement.error_unit,
+            measurement.sensitivity,
+        )
+        found.setdefault(key, []).append(column)
+    return found
+
+
+def _noise(told: Told, laws: Laws) -> Rows:
+    words, names, rows = told.words, told.names, []
+    for columns in laws.values():
+        first = columns[0]
+        shape = ", ".join(
+            f"{name} {short(text, told)}"
+            for name, text in first.mechanism.parameters
+            if text != "0.0"
+        )
+        margin = float(first.margin(0.95))
+        unit = first.measurement.error_unit
+        rows.append(
+            told.cells(
+                names.name(first.mechanism.name),
+                names.name(shape, LONGEST),
+                _added_to(told, columns),
+                names.name(first.measurement.aggregate.words, LONGEST),
+                names.name(str(first.measurement.sensitivity), LONGEST),
+                f"± {words.number(three_up(margin))} {unit}".strip(),
+            )
+        )
+    heads = _heads(told, "noise", "parameters", "for", "counts", "sensitivity", "margin")
+    return Rows(words.say("made.noise"), heads, _truncate_rows(told, rows))
+
+
+def _audit(told: Told, audit: Audit) -> Rows:
+    """Return how near invented neighbours came to each claim, and what draws showed of it."""
+    words, names = told.words, told.names
+    bounds: dict[tuple[str, str], float] = {}
+    for bound in audit.black_box or ():
+        name = (bound.query, bound.column)
+        bounds[name] = max(bound.bound, bounds.get(name, 0.0))
+    rows = []
+    left = {(one.query, one.column) for one in audit.not_tried}
+    for one in audit.sensitivities:
+        least = bounds.get((one.query, one.column))
+        shown = [] if least is None else [words.number(three(least))]
+        shown += [words.say("made.audit.untried")] * ((one.query, one.column) in left)
+        rows.append(
+            told.cells(
+                names.name(f"{one.query}.{one.column}"),
+                names.name(one.claimed, LONGEST),
+                words.number(one.pairs),
+                f"{words.number(three(100 * one.ratio))} %",
+                ", ".join(shown),
+            )
+        )
+    heads = _heads(told, "column", "sensitivity", "pairs", "used", "least")
+    return Rows(words.say("made.audit"), heads, _truncate_rows(told, rows))
+
+
+def _added_to(told: Told, columns: Sequence[PlannedColumn]) -> Markup:
+    titles = [
+        told.names.name(f"{column.query.name}.{column.measurement.name}")
+        for column in columns[:MOST_NAMED]
+    ]
+    joined = Markup(", ").join(titles)
+    if len(columns) <= MOST_NAMED:
+        return joined
+    more = told.words.say("page.more", number=told.words.number(len(columns) - MOST_NAMED))
+    return Markup("{}, {}").format(joined, more)
+
+
+def short(text: str, told: Told) -> str:
+    """Return a parameter of a law with three digits that count; a word as it is."""
+    try:
+        return told.words.number(three(float(text)))
+    except ValueError:
+        return text
+
+
+def _curves(told: Told, laws: Laws) -> list[Picture]:
+    pictures: list[Picture] = []
+    drawn: set[tuple[object, ...]] = set()
+    for columns in laws.values():
+        first, law = columns[0], columns[0].mechanism
+        step, unit = float(first.measurement.error_step), first.measurement.error_unit
+        single = first.measurement.is_vector and first.measurement.aggregate.levels == 1
+        key = (law, step, unit)
+        if not single or not isinstance(law, Mechanism) or key in drawn:
+            continue
+        drawn.add(key)
+        if len(pictures) < MOST_CURVES:
+            picture = noise(told.gallery, law, step, law.name, unit)
+            pictures += [] if picture is None else [picture]
+    return pictures
+
+
+def _processing(told: Told) -> Iterator[Markup]:
+    """Yield what was done to noised values, for all columns, then for those it was declared of."""
+    record, names = told.facts.record, told.names
+    for text in record["post_processing"]:
+        yield names.sentence(text, LONGEST)
+    by_words: dict[str, list[str]] = {}
+    for file in record["files"]:
+        for column, sentences in file.get("post_processing", {}).items():
+            for text in sentences:
+                by_words.setdefault(text, []).append(f"{file['query']}.{column}")
+    for text, columns in list(by_words.items())[: told.most]:
+        shown = Markup(", ").join(names.name(name) for name in columns[:MOST_NAMED])
+        if len(columns) > MOST_NAMED:
+            more = told.words.number(len(columns) - MOST_NAMED)
+            shown = Markup("{}, {}").format(shown, told.words.say("page.more", number=more))
+        yield Markup("{} ({})").format(names.sentence(text, LONGEST), shown)

@@ -1,0 +1,141 @@
+"""A table schema from what other tools say of a table, each bound marked for confirmation.
+
+Whoever wrote a description down may have taken bounds and keys from the data, as some of these
+tools do by themselves: a guarantee needs that they are public. So each carries a mark, and a schema
+with a mark is refused until its keeper has confirmed or replaced what stands there.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import date
+from pathlib import Path
+
+from dprelease.errors import DataError, Place
+from dprelease.numerics.rounding import exact, plain_text
+from dprelease.scaffold.metadata_importers import Described, DescribedTable, described_table
+from dprelease.scaffold.sketch import (
+    DATE,
+    INTEGER,
+    NUMBER,
+    OTHERS,
+    TEXT,
+    name_of,
+    quote_yaml,
+    word_of,
+)
+from dprelease.schema.load import CONFIRM
+from dprelease.schema.localized_text import LONGEST_LABEL, problem_of
+
+HEAD = """\
+# A sketch from a description of the table for {form}; no row was looked at. Lines with the mark
+# "CONFIRM" hold bounds and keys of that description. A release keeps its guarantee only if they are
+# what everybody may know (a code list, a tariff, the law), and were not taken from the data: find
+# each of them there, or replace it; then remove the mark with its words. A schema with a mark is
+# refused.
+"""
+MARK = f"  {CONFIRM}: is it public knowledge, and not from the data? Then remove this"
+FILL = "FILL IN, from what everybody may know"
+
+
+def translate_description(
+    described: Path,
+    source: Path | None = None,
+    unit: str | None = None,
+    folder: Path | None = None,
+) -> str:
+    """Return the text of a table schema from a description of the table.
+
+    `source`: the file of its rows, if that is known. `unit`: the column that names the privacy
+    units, if the description does not say or is wrong. `folder`: where the schema will be.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-023 if nothing is described, 011 if `unit` is no column of it.
+    """
+    table = described_table(described)
+    names = [column.name for column in table.columns]
+    if unit is not None and unit not in names:
+        place, known = Place(file=described.name), ", ".join(names[:40])
+        raise DataError("DP-DATA-011", place=place, column=unit, known=known)
+    told = next((column.name for column in table.columns if column.is_unit), None)
+    lines = [HEAD.format(form=table.form).rstrip(), f"table: {name_of(table.name)}"]
+    lines.append(_source(table, source, folder))
+    lines += _unit(table, unit or told)
+    lines.append("columns:")
+    for column in table.columns:
+        lines.append(f"  {word_of(column.name)}: {_body(column, column.name == (unit or told))}")
+    return "\n".join(lines) + "\n"
+
+
+def _source(table: DescribedTable, source: Path | None, folder: Path | None) -> str:
+    if source is not None:
+        path = str(source) if folder is None else os.path.relpath(source, folder)
+        return f"source: {word_of(path)}"
+    if table.source is not None and "://" not in table.source:
+        return f"source: {word_of(table.source)}"
+    return "# source: FILL IN, the path of the rows, relative to this file"
+
+
+def _unit(table: DescribedTable, unit: str | None) -> list[str]:
+    if unit is None:
+        return [
+            "# Every row is a privacy unit of its own. If people have several rows, say which",
+            "# column names them: privacy_unit: {id: ..., max_groups: ..., "
+            "max_rows_per_group: ...}",
+        ]
+    rows = _whole(table.max_rows)
+    groups = _whole(table.max_groups) or rows  # so many rows lie in no more groups
+    lines = ["privacy_unit:", f"  id: {word_of(unit)}"]
+    for key, bound in (("max_groups", groups), ("max_rows_per_group", rows)):
+        lines.append(f"  # {key}: {FILL}" if bound is None else f"  {key}: {bound}{MARK}")
+    return lines
+
+
+def _whole(text: str | None) -> str | None:
+    try:
+        number = exact(text or "")
+    except ValueError:
+        return None
+    return plain_text(number) if number.denominator == 1 and number >= 1 else None
+
+
+def _body(column: Described, is_unit: bool) -> str:
+    label = _label(column)
+    if is_unit:
+        kind = column.kind if column.kind in ("integer", "text") else "text"
+        return f"{{type: {kind}{label}}}"
+    if column.values:
+        values = ", ".join(quote_yaml(value) for value in dict.fromkeys(column.values))
+        return f"{{type: category, values: [{values}]{label}}}{MARK}"
+    bounds = _bounds(column)
+    if bounds:
+        return f"{{type: {column.kind}, {bounds}{label}}}{MARK}"
+    known = {"integer": INTEGER, "number": NUMBER, "text": TEXT, "date": DATE, **OTHERS}
+    return known[column.kind].replace(f"type: {column.kind}", f"type: {column.kind}{label}", 1)
+
+
+def _label(column: Described) -> str:
+    text = column.label.strip()
+    if text in ("", column.name) or problem_of(text, LONGEST_LABEL) is not None:
+        return ""
+    return f", label: {quote_yaml(text)}"
+
+
+def _bounds(column: Described) -> str:
+    """Return both bounds as they are declared; nothing without both, or for those that are none."""
+    ends = [column.lower, column.upper]
+    if None in ends or column.kind not in ("integer", "number", "date"):
+        return ""
+    try:
+        if column.kind == "date":
+            low, high = (date.fromisoformat((end or "")[:10]).isoformat() for end in ends)
+            return f"lower: {low}, upper: {high}"
+        numbers = [exact(end or "") for end in ends]
+    except ValueError:
+        return ""
+    if column.kind == "integer" and any(number.denominator != 1 for number in numbers):
+        return ""
+    low, high = map(plain_text, numbers)
+    return f"lower: {low}, upper: {high}"

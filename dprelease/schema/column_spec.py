@@ -1,0 +1,182 @@
+"""Columns of a query as a release file asks for them."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated, Self
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    WithJsonSchema,
+    create_model,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from dprelease.numerics.rounding import plain_text
+from dprelease.schema.aggregate_keywords import WORDS, OfColumn, Origin, QuantileSpec
+from dprelease.schema.amounts import above_zero, at_most_one, confidence
+from dprelease.schema.field_types import (
+    Exact,
+    Flag,
+    ShortForm,
+    Whole,
+    refuse,
+    to_bool,
+    to_exact,
+)
+from dprelease.schema.localized_text import Decimals, Told
+from dprelease.schema.mechanism import Mechanism
+
+DEFAULT_CONFIDENCE = Fraction(95, 100)
+
+
+def _relative_margin(value: object) -> object:
+    parts = re.fullmatch(r"\s*(\S+?)\s*%\s*at\s*(\S+)\s*", str(value))
+    if parts is None:
+        refuse("DP-RELEASE-009")
+    share, size = (to_exact(part) for part in parts.groups())
+    return share / 100 * size
+
+
+def _percentage(value: object) -> Fraction:
+    text = str(value).strip()
+    return to_exact(text[:-1].strip()) / 100 if text.endswith("%") else to_exact(value)
+
+
+def _share(value: object) -> object:
+    """Return a part of 1; above it only with a percent sign, for 30 means 30 % to many."""
+    share = _percentage(value)
+    if share > 1 and not str(value).strip().endswith("%"):
+        refuse("DP-RELEASE-017", percent=f"{plain_text(100 * share)}")
+    return share
+
+
+def _confidence(value: object) -> object:
+    if isinstance(value, bool) or value in ("true", "false"):
+        return DEFAULT_CONFIDENCE if to_bool(value) else None
+    try:
+        share = confidence(_percentage(value))
+    except PydanticCustomError:
+        share = None  # neither a truth value nor a number
+    if share is None:
+        refuse("DP-RELEASE-005")
+    return share
+
+
+KINDS = tuple(WORDS)
+"""Aggregates; a column asks for one of them."""
+
+CHOSEN = frozenset(
+    name for name, word in WORDS.items() if word.origin in (Origin.CHOSEN, Origin.LABEL)
+)
+"""Aggregates that are chosen among candidates."""
+
+if TYPE_CHECKING:
+
+    class WordKeys(Told):
+        """A key for each word; which of them there are is known from `WORDS` alone."""
+
+else:
+    WordKeys = create_model(
+        "WordKeys",
+        __base__=Told,
+        __module__=__name__,
+        **{name: (word.kind | None, None) for name, word in WORDS.items()},
+    )
+
+
+class ColumnSpec(WordKeys):
+    """One column to publish: exactly one aggregate, and how its noise is made."""
+
+    k: Annotated[Whole | None, Field(ge=1, le=1000)] = None
+    mechanism: Mechanism | None = None
+    weight: Annotated[Exact, AfterValidator(above_zero)] = Fraction(1)
+    epsilon: Annotated[Exact | None, AfterValidator(above_zero)] = None
+    rho: Annotated[Exact | None, AfterValidator(above_zero)] = None
+    moe: Annotated[Exact | None, AfterValidator(above_zero)] = None
+    relative_moe: Annotated[
+        Exact | None,
+        BeforeValidator(_relative_margin),
+        AfterValidator(above_zero),
+        WithJsonSchema({"type": "string", "description": "such as 5 % at 1000"}),
+    ] = None
+    margin: Annotated[
+        Exact | None, BeforeValidator(_confidence), ShortForm({"type": "boolean"})
+    ] = None
+    non_negative: Flag = False
+    round_to: Annotated[Exact | None, AfterValidator(above_zero)] = None
+    suppress_below: Exact | None = None
+    bottom_code: Exact | None = None
+    top_code: Exact | None = None
+    labels: Flag = False
+    flag_above: Annotated[
+        Exact | None, BeforeValidator(_share), AfterValidator(above_zero),
+        WithJsonSchema({"type": "string", "description": "such as 30 %"}),
+    ] = None  # fmt: skip
+    decimals: Decimals | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        asked = [name for name in KINDS if getattr(self, name) is not None]
+        if len(asked) != 1:
+            refuse("DP-RELEASE-002", key=(asked or [""])[-1])
+        at_most_one(self, "epsilon", "rho", "moe", "relative_moe")
+        word = WORDS[asked[0]]
+        if (self.k is not None) != word.with_k:
+            refuse("DP-RELEASE-015")
+        if self.margin_wanted is not None and word.origin is not Origin.NOISED:
+            refuse("DP-RELEASE-012", key="relative_moe" if self.moe is None else "moe")
+        if (self.margin is not None or self.flag_above is not None) and asked[0] in CHOSEN:
+            refuse("DP-RELEASE-013", key="flag_above" if self.margin is None else "margin")
+        coded = self.bottom_code is not None or self.top_code is not None
+        if self.bottom_code is not None and self.top_code is not None:
+            coded = self.bottom_code < self.top_code
+        if (self.labels and not coded) or (not coded and self.top_code is not None):
+            refuse("DP-RELEASE-016")
+        changed = coded or self.non_negative or self.round_to or self.suppress_below is not None
+        if changed and word.origin is Origin.LABEL:
+            refuse("DP-RELEASE-016")
+        return self
+
+    @property
+    def aggregate_and_column(self) -> tuple[str, str | tuple[str, ...]]:
+        """Return the aggregate and its column, or columns."""
+        kind, declared = self.aggregate_and_options
+        return kind, declared.of if isinstance(declared, OfColumn) else declared
+
+    @property
+    def aggregate_and_options(self) -> tuple[str, str | tuple[str, ...] | OfColumn]:
+        """Return the aggregate, and all that is declared of it."""
+        kind = next(name for name in KINDS if getattr(self, name) is not None)
+        return kind, getattr(self, kind)
+
+    @property
+    def at(self) -> Fraction:
+        """Return the part of values that lie below, of a quantile."""
+        kind, declared = self.aggregate_and_options
+        at = declared.at if isinstance(declared, QuantileSpec) else WORDS[kind].at
+        if at is None:
+            raise TypeError(f"{kind} is no quantile")
+        return at
+
+    @property
+    def ranks(self) -> int:
+        """Return how many of the most frequent values are asked for."""
+        return self.k or 1
+
+    def published_names(self, name: str) -> list[str]:
+        """Return the names of all columns that are published for this one."""
+        if self.ranks > 1:
+            return [f"{name}_{rank}" for rank in range(1, self.ranks + 1)]
+        beside = {"moe": self.margin is not None, "label": self.labels}
+        beside["unreliable"] = self.flag_above is not None
+        return [name, *(f"{name}_{word}" for word, wanted in beside.items() if wanted)]
+
+    @property
+    def margin_wanted(self) -> Fraction | None:
+        """Return the declared margin of error, in the column's unit."""
+        return self.relative_moe if self.moe is None else self.moe

@@ -1,0 +1,276 @@
+"""What is left of a declaration with mistakes, so that those of other kinds are told beside them.
+
+A wrong value hides nothing but itself: the rest of both files is read as if it were not there. No
+release is ever made of what comes out; whatever leans on a part that was left out is left out too,
+so that nothing is said of it that its mending would make untrue.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from dprelease.errors import DeclarationError, DpReleaseError, Findings
+from dprelease.schema.columns import TextColumn
+from dprelease.schema.load import (
+    Declaration,
+    Declared,
+    prepare_document,
+    table_files,
+    unknown_tables,
+)
+from dprelease.schema.mistakes.suggestions import nearest
+from dprelease.schema.mistakes.validation_passes import dropped_from, in_rounds
+from dprelease.schema.model import Files, read_beside
+from dprelease.schema.public_values.large_files import find_beside
+from dprelease.schema.release import BudgetSpec, QuerySpec, ReleaseSpec
+from dprelease.schema.release_parts.variables import TABLES, Variables, fill_variables
+from dprelease.schema.table import Table
+from dprelease.schema.yaml_text.reader import (
+    Document,
+    KeyPath,
+    Plain,
+    dotted_path,
+    parse,
+    read_document,
+)
+
+STAND_INS: dict[str, Plain] = {"title": "-", "budget": {"epsilon": "1"}, "output": "out"}
+"""What a release has for the moment where it has none: no finding comes of these."""
+
+LEANING = ("from", "join", "derive", "histogram", "private_keys")
+"""Parts of a query that others lean on: without them it is left out whole."""
+FOR_READERS = ("label", "description", "footnotes", "decimals")
+"""Parts of a column that change nothing that is asked of it."""
+
+
+@dataclass(frozen=True)
+class Left:
+    """What is in order of a release file and its tables, and what its faults had hidden."""
+
+    declaration: Declaration | None = None
+    """The parts that are in order; None if too few are."""
+    findings: list[DpReleaseError] = field(default_factory=list)
+    document: Document | None = None
+    budget: BudgetSpec | None = None
+    """The budget, whatever is wrong with all else; None if its own form is."""
+
+
+def what_is_left(path: Path, variables: Mapping[str, str] | None = None) -> Left:
+    """Return the parts of a release file and its tables that are in order.
+
+    Raises nothing: what is wrong with the rest has been told by whoever read it.
+    """
+    read = read_beside(path.parent)
+    try:
+        document, known = prepare_document(read_document(path), read, {}, variables or {})
+    except (DeclarationError, Findings):
+        return Left()
+    findings: list[DpReleaseError] = []
+    names, lost = table_files(document), set[str]()
+    tables = {}
+    for name in names:
+        declared = _table(path.parent, name, lost, known, findings)
+        if declared is not None:  # else nobody knows what its queries are about
+            tables[declared.table.name] = declared
+    if len(tables) == len(names) > 0:
+        findings += unknown_tables(document, tables)
+    values = _values(document)
+    budget = _budget(values)  # its own: what stands in for one comes later
+    spec, dropped = _release(document, values, tables, lost, Files(read, find_beside(path.parent)))
+    left = Left(None, findings, document, budget)
+    if spec is None:
+        return left
+    inside = [path for path in dropped if path[:1] == ("queries",) and len(path) > 2]
+    leaning = {path[1] for path in inside if _is_leaned_on(str(path[2]))}
+    kept = {name: query for name, query in spec.queries.items() if name not in leaning}
+    spec = spec.model_copy(update={"queries": kept})
+    return replace(left, declaration=Declaration(spec, document, tables))
+
+
+def without(declaration: Declaration, lost: Mapping[str, set[str]]) -> Declaration | None:
+    """Return a declaration without some columns of its tables, and all that leans on them.
+
+    `lost`: their names, by those of the tables. Returns None if no query is left.
+    """
+    gone, tables = set[str](), {}
+    for name, declared in declaration.tables.items():
+        columns = _leaning(declared.document, lost.get(name, set()))
+        gone |= columns
+        tables[name] = replace(declared, table=_as_texts(declared.table, columns))
+    files = Files(read_beside(declaration.folder), find_beside(declaration.folder))
+    document = declaration.document
+    spec, _ = _release(document, _values(document), tables, gone, files)
+    return None if spec is None else replace(declaration, spec=spec, tables=tables)
+
+
+def _release(
+    document: Document,
+    values: dict[str, Plain],
+    tables: Mapping[str, Declared],
+    lost: set[str],
+    files: Files,
+) -> tuple[ReleaseSpec | None, list[KeyPath]]:
+    """Return what is left of a release without lost columns, and the paths of what was dropped."""
+    queries = values.get("queries")
+    if isinstance(queries, dict):
+        values["queries"] = dict(_queries(queries, tables, lost))
+    spec, dropped, _ = in_rounds(ReleaseSpec, document, values, files, STAND_INS)
+    return spec, dropped
+
+
+def _budget(values: Mapping[str, Plain]) -> BudgetSpec | None:
+    """Return the budget of a release file, if it has the form of one."""
+    try:
+        return BudgetSpec.model_validate(values.get("budget"))
+    except ValidationError:  # which has been told
+        return None
+
+
+def _is_leaned_on(key: str) -> bool:
+    """Return whether others may lean on a part of a query, also if its name is misspelt."""
+    known = [field.alias or name for name, field in QuerySpec.model_fields.items()]
+    meant = key if key in known else nearest(key, known)
+    return not any(part in meant for part in known if part not in LEANING)
+
+
+def _values(document: Document) -> dict[str, Plain]:
+    """Return the values, without those that the reader itself refuses."""
+    values = copy.deepcopy(document.values)
+    for keys in document.findings:
+        for path in _beside(document, keys):
+            dropped_from(values, path)
+    return values
+
+
+def _beside(document: Document, keys: KeyPath) -> Iterator[KeyPath]:
+    """Yield a path, and those beside it on its line: a stray comma may have cut a value in two."""
+    line = document.lines.get(keys)
+    for path, other in document.lines.items():
+        if path == keys or (other == line and path[:-1] == keys[:-1] and len(path) == len(keys)):
+            yield path
+
+
+def _table(
+    folder: Path, name: str, lost: set[str], known: Variables, findings: list[DpReleaseError]
+) -> Declared | None:
+    """Return what is left of a table.
+
+    Names of columns that are not are added to `lost`, and what its faults had hidden to `findings`.
+    """
+    beside = folder / Path(name).parent
+    files = Files(read_beside(beside), find_beside(beside))
+    try:
+        text = read_beside(folder)(name)
+        document = fill_variables(parse(text, folder / name), known, TABLES)
+    except (OSError, ValueError, DeclarationError):
+        return None
+    table, dropped, hidden = in_rounds(Table, document, _values(document), files, {})
+    findings += hidden
+    names = {name for path in [*dropped, *document.findings] for name in _names(document, path)}
+    gone = _leaning(document, names)
+    lost |= gone
+    if table is None:
+        return None
+    return Declared(_as_texts(table, gone - names), document, document.path.parent)
+
+
+def _as_texts(table: Table, names: set[str]) -> Table:
+    """Return a table in which these columns are texts: messages that list columns name them too."""
+    columns = {
+        name: TextColumn(type="text") if name in names else column
+        for name, column in table.columns.items()
+    }
+    return table.model_copy(update={"columns": columns})
+
+
+def _leaning(document: Document, lost: set[str]) -> set[str]:
+    """Return names of lost columns, and of those that are computed from any of them."""
+    columns = document.values.get("columns")
+    read: dict[str, list[tuple[str, str]]] = {}  # by each word in a formula: it is looked at once
+    for name, column in columns.items() if isinstance(columns, dict) else ():
+        text = (column.get("expression") or column.get("cut")) if isinstance(column, dict) else None
+        if isinstance(text, str):
+            for part in set(re.findall(r"\w+", text)):
+                read.setdefault(part, []).append((name, text))
+    found, waiting = set(lost), list(lost)
+    while waiting:
+        name = waiting.pop()
+        word = _word([name])
+        first = re.search(r"\w+", name)
+        near = read.get(first[0], ()) if first else ()
+        more = {other for other, text in near if word.search(text)} - found
+        found |= more
+        waiting += more
+    return found
+
+
+def faulty_columns(declared: Declared, errors: Iterable[DpReleaseError]) -> set[str]:
+    """Return the columns of a table whose schema some findings stand in."""
+    keys = {e.place.key for e in errors if e.place.file == declared.document.path.name}
+    spots = {name: dotted_path(("columns", name)) for name in declared.table.columns}
+    return {
+        name
+        for name, spot in spots.items()
+        if any(key == spot or key.startswith(f"{spot}.") for key in keys)
+    }
+
+
+def _names(document: Document, path: KeyPath) -> Iterator[str]:
+    """Yield what is not what was declared without a part of the schema: columns, and the unit."""
+    if path[:1] == ("columns",) and len(path) > 2 and str(path[2]) in FOR_READERS:
+        return
+    if path[:1] == ("columns",) and len(path) > 1:
+        yield str(path[1])
+    elif path and path[0] != "columns":  # it may be the unit, badly spelt: nobody knows its id
+        yield from ("count_distinct", "on_unit")
+        yield from _texts(document.values.get(str(path[0])))
+
+
+def _texts(value: Plain) -> Iterator[str]:
+    """Yield every text in a value."""
+    if isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _texts(part)
+    elif value is not None:
+        yield value
+
+
+def _queries(
+    queries: Mapping[str, Plain], tables: Mapping[str, Declared], lost: set[str]
+) -> Iterator[tuple[str, Plain]]:
+    """Yield queries without what names a lost column, or asks a table that there is not."""
+    word = _word(lost)
+    for name, query in queries.items():
+        if not isinstance(query, dict):
+            yield name, query
+            continue
+        join = query.get("join")
+        other = join.get("table") if isinstance(join, dict) else None
+        if query.get("from") not in [*tables] or other not in [None, *tables]:
+            continue
+        left = {key: value for key, value in query.items() if not _names_any(value, word)}
+        columns = query.get("columns")
+        if isinstance(columns, dict):
+            left["columns"] = {k: v for k, v in columns.items() if not _names_any(v, word)}
+        if left.get("columns") and not (query.keys() - left.keys()) & set(LEANING):
+            yield name, left
+
+
+def _word(names: Iterable[str]) -> re.Pattern[str]:
+    """Return what finds any of some names in a text; nothing, if there are none."""
+    words = (rf"(?<!\w){re.escape(name)}(?!\w)" for name in names if name)
+    return re.compile("|".join(words) or r"$^")
+
+
+def _names_any(value: Plain, word: re.Pattern[str]) -> bool:
+    if isinstance(value, dict):
+        return any(_names_any(part, word) for part in (*value, *value.values()))
+    if isinstance(value, list):
+        return any(_names_any(part, word) for part in value)
+    return value is not None and word.search(value) is not None

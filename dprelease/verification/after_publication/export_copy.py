@@ -1,0 +1,164 @@
+"""Writes a published release in other formats, outside of its folder, which stays as it is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dprelease.documents import manifest
+from dprelease.documents.local_manifest import FORMAT as LOCAL
+from dprelease.documents.metadata import Metadata
+from dprelease.documents.rehearsal_manifest import FORMATS as REHEARSED
+from dprelease.errors import (
+    DeclarationError,
+    Findings,
+    OutputError,
+    Place,
+    RunState,
+    State,
+    VerificationError,
+    raise_all,
+)
+from dprelease.exports.export import PublishedRelease
+from dprelease.exports.export_metadata import told_metadata, told_records
+from dprelease.exports.registry import findings
+from dprelease.exports.writer import write_formats
+from dprelease.query.local_records import resolve_records
+from dprelease.query.resolve import resolve
+from dprelease.release.folder import claim_target
+from dprelease.schema.release_parts.format_names import OF_RECORDS, in_order
+from dprelease.verification.after_publication.sidecar_paths import beside
+from dprelease.verification.central import recorded_columns, recorded_families
+from dprelease.verification.export_checks import KEY
+from dprelease.verification.manifest_reader import read_sealed
+from dprelease.verification.report import Report, resolved_again
+from dprelease.verification.verify import check_files
+
+ENDING = "-exports"
+
+
+def export(
+    folder: Path,
+    names: Sequence[str],
+    *,
+    wide: Sequence[str] | None = None,
+    output: Path | None = None,
+    state: RunState | None = None,
+) -> tuple[Path, list[str]]:
+    """Write a release in some formats; return the new folder and the names of its files.
+
+    `wide`: keys whose values become columns; those that the release declares by default. `output`:
+    a folder that is not there yet; beside the release's by default. The manifest's digests of all
+    files are compared first.
+
+    Raises
+    ------
+    VerificationError, Findings
+        If the folder is not what its manifest says; DP-EXPORT-010 if it is a rehearsal,
+        DP-VERIFY-025 if it is another folder without tables or records of a release.
+    DeclarationError, Findings
+        DP-EXPORT-002, 003 or 005 if a format can't be had of it.
+    OutputError
+        DP-EXPORT-006 or 007 if the folder is there, or lies inside of the release; as `claimed`.
+    """
+    state = RunState() if state is None else state
+    target = beside(folder, ENDING) if output is None else output
+    _refuse_target(folder, target)
+    record, metadata = _manifest_and_metadata(folder)
+    if wide is not None:
+        metadata = replace(metadata, wide=tuple(wide))
+    ordered = in_order(names)
+    if record["format"] == LOCAL:
+        _refuse_others(ordered, metadata)
+    raise_all(findings(ordered, metadata, Place(), Place()))
+    told = {name: part for name, part in record.items() if name not in (KEY, "digest")}
+    with claim_target(target, False, state) as claim:
+        release = PublishedRelease(folder, told, metadata)
+        written = write_formats(ordered, release, claim.folder)
+        _refuse_change(folder, record)
+        claim.store()
+        claim.publish(state)
+    return target, [file["name"] for part in written for file in part["files"]]
+
+
+def _refuse_others(names: Sequence[str], metadata: Metadata) -> None:
+    """Raise DP-EXPORT-004 for a format that single records don't have, or a wide layout."""
+    others = [name for name in names if name not in OF_RECORDS]
+    if others or metadata.wide:
+        format_ = f"the format {others[0]}" if others else "a wide layout"
+        known, what = ", ".join(OF_RECORDS), "The records of single units"
+        raise DeclarationError("DP-EXPORT-004", what=what, format=format_, known=known)
+
+
+def _refuse_target(folder: Path, target: Path) -> None:
+    """Raise DP-EXPORT-006 or 007 for a folder that can't be written."""
+    if target.resolve().is_relative_to(folder.resolve()):
+        raise OutputError("DP-EXPORT-007", name=target.name)
+    if os.path.lexists(target):
+        raise OutputError("DP-EXPORT-006", name=target.name or target)
+
+
+def _manifest_and_metadata(folder: Path) -> tuple[dict[str, Any], Metadata]:
+    """Return a release's manifest, whose digests hold, and what is said of its tables."""
+    record = _record(folder)
+    report = Report(folder)
+    check_files(report, record)
+    _refuse(report)
+    if record["format"] == LOCAL:
+        found = resolved_again(
+            report,
+            record,
+            declares=lambda d: d.spec.mode == "local",
+            other="it declares another mode",
+            resolve=resolve_records,
+        )
+        if found is not None and report.ok:
+            return record, _with_rows(told_records(found[0]), record)
+        _refuse(report)
+    resolved = resolved_again(
+        report,
+        record,
+        declares=lambda d: d.spec.mode == "central" and d.spec.federated is None,
+        other="it declares another mode",
+        resolve=resolve,
+    )
+    columns = None if resolved is None else recorded_columns(report, record, resolved[1])
+    if resolved is not None and columns is not None:
+        families = recorded_families(report, resolved[0], columns)
+        if families is not None and report.ok:
+            return record, _with_rows(told_metadata(*resolved, families), record)
+    _refuse(report)
+    raise AssertionError("what has no metadata has findings")
+
+
+def _record(folder: Path) -> dict[str, Any]:
+    """Return the manifest of a release; raise DP-EXPORT-010 for that of a rehearsal."""
+    try:
+        return read_sealed(folder, manifest.FORMAT, LOCAL)
+    except VerificationError as refused:
+        if refused.code != "DP-VERIFY-025" or read_sealed(folder)["format"] not in REHEARSED:
+            raise
+    place = Place(manifest.NAME)
+    raise VerificationError("DP-EXPORT-010", place=place, state=State.RELEASED)
+
+
+def _refuse_change(folder: Path, record: dict[str, Any]) -> None:
+    """Raise what `check_files` finds by now: a run may have put another release in its place."""
+    report = Report(folder)
+    check_files(report, record)
+    _refuse(report)
+
+
+def _refuse(report: Report) -> None:
+    if not report.ok:
+        raise Findings(report.findings)
+
+
+def _with_rows(metadata: Metadata, record: Mapping[str, Any]) -> Metadata:
+    """Return metadata in which the numbers of rows are known that were noised."""
+    rows = {file["name"]: file["rows"] for file in record["files"]}
+    tables = [replace(table, rows=rows.get(table.file, table.rows)) for table in metadata.tables]
+    return replace(metadata, tables=tuple(tables))

@@ -1,0 +1,153 @@
+"""Checks the formats of a release: makes them again from its tables and compares their bytes."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dprelease.documents.listed_files import files_of_tables
+from dprelease.documents.manifest import sha256_of
+from dprelease.documents.metadata import Metadata
+from dprelease.errors import OutputError
+from dprelease.schema.load import Declaration
+from dprelease.schema.release_parts.format_names import PARQUET
+from dprelease.system.deferred_signals import temporary_folder
+from dprelease.system.files import reason_of
+from dprelease.verification.report import Report
+
+if TYPE_CHECKING:
+    from dprelease.exports.export import Export
+
+KEY = "exports"
+
+
+def check_formats(report: Report, declaration: Declaration, record: Mapping[str, Any]) -> None:
+    """Add a finding unless a manifest tells of the declared formats, in their order.
+
+    A rehearsal has none: nothing in them would tell that they are not about the declared people.
+    """
+    told = [held["format"] for held in record.get(KEY, ())]
+    wanted = [] if report.rehearsal else list(declaration.spec.formats_beside)
+    if told != wanted or record.get(KEY) == []:
+        report.add_finding("DP-VERIFY-022", KEY, problem="it does not list the declared ones")
+
+
+def check_exports(report: Report, metadata: Metadata, record: Mapping[str, Any]) -> None:
+    """Add to a report what is found about the formats of a release whose tables are in order.
+
+    Each is made again from the tables and the manifest, in a temporary folder, and has to be the
+    same bytes; written by another version of its packages, it has to say the same to who reads it.
+    What needs a package that is not here is noted: its digests hold, whatever it says.
+
+    Raises
+    ------
+    OutputError
+        DP-OUTPUT-016 if the temporary folder does not take them: that says nothing of the release.
+    """
+    from dprelease.exports.export import PublishedRelease
+
+    if not record.get(KEY):
+        return
+    told = {name: part for name, part in record.items() if name not in (KEY, "digest")}
+    beside: dict[str, Sequence[str]] = {PARQUET: files_of_tables(told)}
+    try:
+        with temporary_folder("dprelease-verify-") as folder:
+            for i, held in enumerate(record[KEY]):
+                release = PublishedRelease(report.path, told, metadata, dict(beside))
+                beside[held["format"]] = [file["name"] for file in held["files"]]
+                _check(report, release, held, f"{KEY}[{i}]", folder)
+                _take_published(report.path, held, folder)
+    except OSError as problem:
+        reason = reason_of(problem)
+        raise OutputError("DP-OUTPUT-016", reason=reason, refused_by=problem) from None
+
+
+def _take_published(release: Path, held: Mapping[str, Any], folder: Path) -> None:
+    """Let those that come after see the files as they were published: they may list digests."""
+    for file in held["files"]:
+        path = folder / file["name"]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(release / file["name"], path)
+
+
+def _check(report: Report, release: Any, held: dict[str, Any], key: str, folder: Path) -> None:
+    import pyarrow as pa
+
+    from dprelease.exports.registry import export_of, missing, versions_of
+
+    export = export_of(held["format"])
+    absent = missing(export)
+    if absent:
+        report.notes.append(
+            f"the files of the format {export.name} were not made again: {', '.join(absent)} is "
+            f"not installed (pip install 'dprelease[{export.extra}]')"
+        )
+        return
+    here = versions_of(export)
+    if here.keys() != held["packages"].keys():
+        problem = f"the format {export.name} is not made by those packages"
+        report.add_finding("DP-VERIFY-022", key, problem=problem)
+        return
+    try:
+        files = export.write(release, folder)
+        other = here != held["packages"]
+        _compare(report, export, held, key, files, folder, other_versions=other)
+    except (OSError, pa.ArrowException) as problem:
+        if getattr(problem, "errno", None) is not None:  # of the system, and not of a broken table
+            raise
+        reason = type(problem).__name__
+        report.add_finding("DP-VERIFY-022", key, problem=f"it can't be made again ({reason})")
+
+
+def _compare(
+    report: Report,
+    export: Export,
+    held: dict[str, Any],
+    key: str,
+    files: Sequence[str],
+    folder: Path,
+    *,
+    other_versions: bool,
+) -> None:
+    """Compare the files of a format with those that were made again.
+
+    Digests of what is published were compared with the manifest's before.
+    """
+    from dprelease.exports.export import Packaged
+
+    name = export.name
+    if files != [file["name"] for file in held["files"]]:
+        problem = f"the files of {name} are not those that it has"
+        report.add_finding("DP-VERIFY-022", key, problem=problem)
+        return
+    differ = [
+        file["name"] for file in held["files"] if sha256_of(folder / file["name"]) != file["sha256"]
+    ]
+    if differ and other_versions and not isinstance(export, Packaged):
+        report.notes.append(
+            f"the files of the format {name} were not compared: other versions of its packages "
+            "made them than are here"
+        )
+        return
+    if other_versions:
+        differ = [
+            file for file in differ if not _reads_same(export, report.path / file, folder / file)
+        ]
+    for file in differ:
+        report.add_finding("DP-VERIFY-023", key, name=file, format=name)
+    how = ", read back, as its packages have other versions here" if other_versions else ""
+    report.checked.append(f"the files of the format {name} follow from the tables{how}")
+
+
+def _reads_same(export: Export, one: Path, other: Path) -> bool:
+    """Return whether two files say the same to readers; False for what is none of the format."""
+    import pyarrow as pa
+
+    from dprelease.exports.export import Packaged
+
+    try:
+        return isinstance(export, Packaged) and export.same(one, other)
+    except (OSError, ValueError, KeyError, pa.ArrowException):
+        return False

@@ -1,0 +1,137 @@
+"""The sum of all parties' messages: what is published of a federated release."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from dprelease.documents import manifest
+from dprelease.documents.metadata import TableMetadata
+from dprelease.documents.party_manifest import FORMAT
+from dprelease.errors import BudgetError, Place, VerificationError
+from dprelease.errors.local_paths import check_paths
+from dprelease.numerics.lattice import Integers
+from dprelease.numerics.rounding import exact
+from dprelease.query.resolve import Query
+from dprelease.tables.summed_messages import fits, in_unit, margin_names, sum_messages
+from dprelease.verification.manifest_comparison import differences
+from dprelease.verification.manifest_reader import read_sealed
+from dprelease.verification.party_messages import checked_messages, declared_queries
+from dprelease.verification.verify import verify
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FEW = 4
+"""Messages from which on two parties never have the very same ones by chance."""
+
+
+def federated_sum(folders: Sequence[str | Path], query: str | None = None) -> pd.DataFrame:
+    """Return keys, sums and margins of error (95 %, `<column>_moe`, with more
+    underscores where that is a column already) of all parties together.
+
+    Whoever calls this sees every party's messages, and so has the guarantee of a single share
+    alone. It is for parties that trust whoever sums, and a model of what secure aggregation
+    computes: sums modulo 2^64, cell by cell. `attrs["dprelease"]` holds what was promised.
+
+    One folder is verified; the others have to say the same but for the number of their party and
+    the digests of their files, and to hold the same keys in the same order, and whole numbers.
+
+    Parameters
+    ----------
+    folders
+        One folder of messages of each party, in any order.
+    query
+        The name of the query, where the release has several.
+
+    Raises
+    ------
+    BudgetError
+        DP-FED-003 unless there is one whole folder of every party, all of the same release and
+        version, and all sums fit 64 bits.
+    """
+    check_paths(folders)
+    paths = [Path(folder) for folder in folders]
+    if not paths:
+        _refuse("no folder is given")
+    records = [_record(path) for path in paths]
+    report = verify(paths[0])
+    if not report.ok:
+        _refuse(f"{paths[0].name} does not verify ({report.findings[0].code})")
+    _compare(paths, records)
+    _check_parties(records)
+    declared = {each.name: (each, told) for each, told in declared_queries(paths[0], records[0])}
+    chosen = query or (next(iter(declared)) if len(declared) == 1 else "")
+    if chosen not in declared:
+        _refuse(f"name one of the queries {', '.join(declared)}")
+    return _sum_table(paths, records, *declared[chosen])
+
+
+def _refuse(problem: str) -> NoReturn:
+    raise BudgetError("DP-FED-003", place=Place(manifest.NAME), problem=problem)
+
+
+def _record(path: Path) -> dict[str, Any]:
+    try:
+        return read_sealed(path, FORMAT)
+    except VerificationError as error:
+        code = error.code
+    _refuse(f"{path.name} holds no messages, or others than were written ({code})")
+
+
+def _common_manifest(record: dict[str, Any]) -> dict[str, Any]:
+    """Return what the manifests of all parties have in common."""
+    files = [{**file, "sha256": ""} for file in record["files"]]
+    tool = {**record["tool"], "dependencies": {}}
+    return {**record, "files": files, "tool": tool, "party": 0, "digest": ""}
+
+
+def _compare(paths: Sequence[Path], records: Sequence[dict[str, Any]]) -> None:
+    first = _common_manifest(records[0])
+    for path, record in zip(paths, records, strict=True):
+        for difference in differences(_common_manifest(record), first, "manifest"):
+            _refuse(f"{path.name} and {paths[0].name} differ at {difference.partition('.')[2]}")
+
+
+def _check_parties(records: Sequence[dict[str, Any]]) -> None:
+    """Refuse unless there is one folder of every party, as many as were verified to be declared."""
+    wanted, given = range(1, records[0]["parties"] + 1), Counter(r["party"] for r in records)
+    for party, times in given.items():
+        if times > 1 or party not in wanted:
+            _refuse(f"party {party} stands there {'twice' if times > 1 else 'and is none'}")
+    for party in wanted:
+        if party not in given:
+            _refuse(f"party {party} is missing: {len(records)} are given of {len(wanted)}")
+    sent = [tuple(file["sha256"] for file in record["files"]) for record in records]
+    values = sum(f["rows"] for f in records[0]["files"]) * len(records[0]["measurements"])
+    if values >= FEW and len(set(sent)) != len(sent):
+        _refuse("two parties have the very same messages")
+
+
+def _sum_table(
+    paths: Sequence[Path], records: Sequence[dict[str, Any]], query: Query, told: TableMetadata
+) -> pd.DataFrame:
+    columns = {m["column"]: m for m in records[0]["measurements"] if m["query"] == query.name}
+    shown: pd.DataFrame | None = None
+    totals: dict[str, Integers] = {}
+    for path, record in zip(paths, records, strict=True):
+        table = checked_messages(path, record, query, told)
+        if table is None:
+            _refuse(f"a file of {path.name} is missing, or another one than was written")
+        if shown is None:
+            keys = [name for name in table.column_names if name not in columns]
+            shown = table.select(keys).to_pandas()
+        for name in columns:
+            sent = [table.column(name).to_numpy()]
+            totals[name] = sum_messages([totals[name], *sent] if name in totals else sent)
+    assert shown is not None  # a release has two parties at least
+    margins = margin_names(query)
+    for name, held in columns.items():
+        if not fits(totals[name]):
+            _refuse(f"the sums of {name} do not fit 64 bits")
+        shown[name] = in_unit(totals[name], exact(held["step"]) / held["refined"])
+        shown[margins[name]] = float(exact(held["sum_margin_95"]))
+    shown.attrs["dprelease"] = {"trust": records[0]["trust"], "words": records[0]["trust_words"]}
+    return shown

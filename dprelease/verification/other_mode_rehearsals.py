@@ -1,0 +1,188 @@
+"""Checks rehearsals of single records and of parties: as releases, and what they say is true."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dprelease.documents import party_manifest
+from dprelease.documents.file_records import Written, named_record
+from dprelease.documents.rehearsal_manifest import (
+    ERRORS,
+    PARTIES,
+    manifest_of_release,
+    rehearsed_sums,
+)
+from dprelease.documents.release_metadata import Described
+from dprelease.errors import DpReleaseError
+from dprelease.planning.federated_plan import FederatedPlan
+from dprelease.planning.local_plan import LocalPlan
+from dprelease.query.local_records import Records
+from dprelease.query.resolve import Query
+from dprelease.rehearsal.error_summary import summary
+from dprelease.rehearsal.record_comparison import (
+    errors_of_records,
+    estimates_of,
+    estimates_with_truth,
+    names_of,
+)
+from dprelease.rehearsal.rehearsal_folder import truth_of
+from dprelease.rehearsal.rehearsed_parties import (
+    compared_sums,
+    messages_of,
+    sum_of,
+    truth_of_sums,
+)
+from dprelease.rehearsal.rehearsed_records import truth_of_records
+from dprelease.tables import formats
+from dprelease.verification.local_release import check_local
+from dprelease.verification.manifest_comparison import check_rebuilt, differences
+from dprelease.verification.party_messages import (
+    check_trust,
+    federated_again,
+    federated_plan,
+    is_message,
+)
+from dprelease.verification.rehearsal_checks import check_truth, is_beside, says_errors
+from dprelease.verification.report import Report, declared_again, is_written
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Errors = list[dict[str, Any]]
+Part = TypeVar("Part", Query, Records)
+
+
+def check_rehearsed_records(report: Report, record: dict[str, Any]) -> None:
+    """Add to a report what is found about a rehearsal of single records; digests were checked."""
+    plan = check_local(report, manifest_of_release(record))
+    if plan is None:
+        return
+    declaration = declared_again(record, report.path)
+    wanted = truth_of_records(plan, declaration)
+    check_truth(report, record, declaration, wanted, lambda: _of_records(report, plan))
+
+
+def _of_records(report: Report, plan: LocalPlan) -> Iterator[str]:
+    """Yield which truths are not beside the records, and which errors are others."""
+
+    def check_part(part: Records) -> Errors | str:
+        columns = plan.of_records(part.name)
+        beside, published = _read(report, truth_of(part.name)), _read(report, part.name)
+        names = [column.name for column in part.columns]
+        true = [names_of(part).true[name] for name in names]
+        types = [published.schema.field(name).type for name in names]
+        if beside.column_names != [*names, *true] or (
+            [beside.schema.field(name).type for name in true] != types
+        ):
+            raise KeyError(part.name)
+        if not beside.select(names).equals(published):
+            return truth_of(part.name)
+        told = _read(report, truth_of(estimates_of(part)))
+        again = estimates_with_truth(part, columns, beside)
+        same = told.schema.equals(again.schema) and not any(
+            differences(told.to_pylist(), again.to_pylist(), "estimates")
+        )
+        if not same:
+            return truth_of(estimates_of(part))
+        return errors_of_records(part, columns, beside, told)
+
+    yield from _find_problems(report, plan.records, check_part)
+
+
+def check_rehearsed_parties(report: Report, record: dict[str, Any]) -> None:
+    """Add to a report what is found about a rehearsal of all parties; digests were checked.
+
+    Each party's messages have the columns and keys that they have to have, and the sums are theirs.
+    """
+    resolved = federated_again(report, record)
+    if resolved is None:
+        return
+    declaration, queries = resolved
+    described = Described(declaration.spec)
+    plan = federated_plan(report, record, declaration, queries)
+    if plan is None:
+        return
+    if not _check_messages(report, record, described, queries, plan):
+        return
+    digests = {file["query"]: Written(file["sha256"], file["rows"]) for file in record["files"]}
+    files = [
+        named_record(query.name, described.sums(query), digests.get(query.name, Written("", 0)))
+        for query in queries
+    ]
+    blank = dict.fromkeys((query.name for query in queries), "")
+    own = party_manifest.build(declaration, queries, plan, blank, 1)
+    again = rehearsed_sums(own, files, [], {}, {})
+    check_rebuilt(report, record, {**again, "rehearsal": record["rehearsal"]})
+    check_trust(report, record, plan)
+    wanted = truth_of_sums(queries, declaration)
+    check_truth(report, record, declaration, wanted, lambda: _of_sums(report, queries, plan))
+
+
+def _check_messages(
+    report: Report,
+    record: dict[str, Any],
+    described: Described,
+    queries: Sequence[Query],
+    plan: FederatedPlan,
+) -> bool:
+    """Return whether every party's messages and all sums are what they have to be."""
+    told = [file["name"] for file in record["rehearsal"]["messages"]]
+    if told != [*messages_of(queries, plan.parties)]:
+        report.add_finding("DP-VERIFY-021", "rehearsal", problem="it lacks messages of a party")
+        return False
+    wrong = []
+    for query in queries:
+        told_of, sums = described.messages(query), described.sums(query)
+        for party in range(1, plan.parties + 1):
+            folder = report.path / PARTIES / str(party)
+            if not is_message(folder, query, told_of, rehearsal=True):
+                wrong.append(f"{PARTIES}/{party}/{told_of.file}")
+        if not is_written(report.path, sums, query.keys.size, rehearsal=True):
+            wrong.append(sums.file)
+    for name in wrong:
+        report.add_finding("DP-VERIFY-006", name=name)
+    report.checked.append("rows, columns and keys of every party's messages follow, and of sums")
+    return not wrong
+
+
+def _of_sums(report: Report, queries: Sequence[Query], plan: FederatedPlan) -> Iterator[str]:
+    """Yield which sums are not those of the messages, or not beside the truth."""
+
+    def check_part(query: Query) -> Errors | str:
+        published = _read(report, query.name)
+        if not published.equals(sum_of(report.path, query, plan)):
+            return formats.file_of(query.name)
+        columns = compared_sums(query, plan)
+        beside = _read(report, truth_of(query.name))
+        return summary(columns, beside) if is_beside(beside, published, columns) else truth_of(
+            query.name
+        )  # fmt: skip
+
+    yield from _find_problems(report, queries, check_part)
+
+
+def _find_problems(
+    report: Report, parts: Sequence[Part], found: Callable[[Part], Errors | str]
+) -> Iterator[str]:
+    """Yield what is wrong with the truths of some tables, or with the errors that are told."""
+    import pyarrow as pa
+
+    errors: Errors = []
+    for part in parts:
+        try:
+            told = found(part)
+        except (OSError, KeyError, ValueError, pa.ArrowException, DpReleaseError):
+            yield f"'{truth_of(part.name)}' has other columns than it should"
+            return
+        if isinstance(told, str):
+            yield f"'{told}' is not what the tables beside it make of it"
+            return
+        errors += told
+    if not says_errors((report.path / ERRORS).read_bytes(), errors):
+        yield f"'{ERRORS}' has other errors than the tables"
+
+
+def _read(report: Report, name: str) -> pa.Table:
+    file = name if name.endswith(formats.file_of("")) else formats.file_of(name)
+    return formats.PUBLISHED.read(report.path / file)
