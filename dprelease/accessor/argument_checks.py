@@ -15,7 +15,7 @@ from dprelease.errors import UsageError
 from dprelease.schema.yaml_text.reader import Plain
 
 if TYPE_CHECKING:
-    from dprelease.accessor.row_selection import Chosen
+    from dprelease.accessor.row_selection import RowSelection
 
 LIBRARIES = frozenset({"pandas", "numpy", "pyarrow", "polars"})
 """Whose lists are columns and frames."""
@@ -62,7 +62,7 @@ def plain(value: object) -> Plain:
 class KnowsTable(Protocol):
     """Who knows the table that is asked about."""
 
-    def _selection(self) -> Chosen: ...
+    def _selection(self) -> RowSelection: ...
 
 
 def refuse_cells(rows: KnowsTable, given: Mapping[str, object]) -> None:

@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from dprelease.accessor.argument_checks import plain, refuse_cells, simple
-from dprelease.accessor.groups import Grouped
+from dprelease.accessor.groups import GroupBy
 from dprelease.accessor.multi_table_queries import Systems
 from dprelease.accessor.query_options import QUESTIONS, Name
-from dprelease.accessor.row_selection import Chosen
+from dprelease.accessor.row_selection import RowSelection
 from dprelease.accessor.session import Session, session_of
 from dprelease.errors import DataError, SessionError, UsageError
 from dprelease.exact.reading.arrow import decode_dictionary, readable
@@ -45,7 +45,7 @@ class Questions(Systems):
         """Return the session of these rows; raise SessionError DP-SESSION-001 without one."""
         return self._selection().session
 
-    def where(self, predicate: str) -> Rows:
+    def where(self, predicate: str) -> SelectedRows:
         """Return the rows that also satisfy a predicate.
 
         Parameters
@@ -70,9 +70,9 @@ class Questions(Systems):
         if not isinstance(given, str):
             kind = type(given).__name__
             raise UsageError("DP-SESSION-016", name="predicate", wanted=CONDITION, kind=kind)
-        return Rows(replace(chosen, predicates=(*chosen.predicates, predicate)))
+        return SelectedRows(replace(chosen, predicates=(*chosen.predicates, predicate)))
 
-    def derive(self, **columns: Mapping[str, object]) -> Rows:
+    def derive(self, **columns: Mapping[str, object]) -> SelectedRows:
         """Return the rows with further columns, each computed from its row.
 
         Parameters
@@ -90,19 +90,19 @@ class Questions(Systems):
         chosen = self._selection()
         refuse_cells(self, columns)
         more = {name: plain(declared) for name, declared in columns.items()}
-        return Rows(replace(chosen, derived={**chosen.derived, **more}))
+        return SelectedRows(replace(chosen, derived={**chosen.derived, **more}))
 
     @overload
     def groupby(
         self, by: str | Sequence[str], *, as_index: Literal[True] = True
-    ) -> Grouped[pd.Series]: ...
+    ) -> GroupBy[pd.Series]: ...
     @overload
     def groupby(
         self, by: str | Sequence[str], *, as_index: Literal[False]
-    ) -> Grouped[pd.DataFrame]: ...
+    ) -> GroupBy[pd.DataFrame]: ...
     def groupby(
         self, by: str | Sequence[str], *, as_index: bool = True
-    ) -> Grouped[pd.Series] | Grouped[pd.DataFrame]:
+    ) -> GroupBy[pd.Series] | GroupBy[pd.DataFrame]:
         """Return the rows in groups of declared keys, as pandas does.
 
         Parameters
@@ -128,7 +128,7 @@ class Questions(Systems):
                 kind = type(value).__name__
                 raise UsageError("DP-SESSION-016", name=name, wanted=wanted, kind=kind)
         keys = (by,) if isinstance(by, str) else tuple(by)
-        return Grouped(Rows(self._selection()), keys, as_index)
+        return GroupBy(SelectedRows(self._selection()), keys, as_index)
 
     def explain(self, question: Name, *arguments: object, **named: object) -> pd.DataFrame:
         """Return what a question would measure, with which noise, error and price; spends nothing.
@@ -150,20 +150,20 @@ class Questions(Systems):
             refuse_cells(self, {"question": question})
             if question not in QUESTIONS:
                 raise SessionError("DP-SESSION-008", what=question, known=", ".join(QUESTIONS))
-            dry = Rows(replace(chosen, dry=True))
+            dry = SelectedRows(replace(chosen, dry=True))
             explained: pd.DataFrame = getattr(dry, question)(*arguments, **named)
             return explained
 
 
-class Rows(Questions):
+class SelectedRows(Questions):
     """The registered rows that satisfy every predicate, with the columns that were derived."""
 
     __slots__ = ("_rows",)
 
-    def __init__(self, rows: Chosen) -> None:
+    def __init__(self, rows: RowSelection) -> None:
         self._rows = rows
 
-    def _selection(self) -> Chosen:
+    def _selection(self) -> RowSelection:
         return self._rows
 
 
@@ -220,13 +220,13 @@ class DpAccessor(Questions):
         self._same_rows(session, known)
         self._frame.attrs[TOKEN] = known
 
-    def _selection(self) -> Chosen:
+    def _selection(self) -> RowSelection:
         token = self._frame.attrs.get(TOKEN)
         if token is None:
             raise SessionError("DP-SESSION-001")
         session = session_of(token)
         self._same_rows(session, token)
-        return Chosen(session, token)
+        return RowSelection(session, token)
 
     def _same_rows(self, session: Session, token: str) -> None:
         """Return if the frame holds the registered rows, whatever it leaves out of columns.

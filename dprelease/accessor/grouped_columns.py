@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, cast, overload
 
 from dprelease.accessor import frame_shapes
 from dprelease.accessor.query_options import Price, Terms, parse_terms, question
-from dprelease.accessor.row_selection import Chosen
-from dprelease.accessor.tabular_queries import Counted
+from dprelease.accessor.row_selection import RowSelection
+from dprelease.accessor.tabular_queries import TabularQueries
 from dprelease.errors import SessionError, UsageError
 from dprelease.query.expressions.used_columns import unknown_column
 from dprelease.schema.yaml_text.reader import Plain
@@ -24,12 +24,12 @@ class Groups:
 
     __slots__ = ("as_index", "by", "rows")
 
-    def __init__(self, rows: Counted, by: tuple[str, ...], as_index: bool) -> None:
+    def __init__(self, rows: TabularQueries, by: tuple[str, ...], as_index: bool) -> None:
         self.rows, self.by, self.as_index = rows, by, as_index
 
     def _aggregate(
         self,
-        chosen: Chosen,
+        chosen: RowSelection,
         wanted: Mapping[frame_shapes.Label, tuple[str, str]],
         terms: Price,
         *,
@@ -46,14 +46,14 @@ class Groups:
         )
 
 
-def _spec(chosen: Chosen, column: str, function: str) -> dict[str, Plain]:
+def _spec(chosen: RowSelection, column: str, function: str) -> dict[str, Plain]:
     declared = chosen.session.table
     if column != "*" and column not in {**declared.columns, **chosen.derived}:
         raise SessionError("DP-SESSION-009", **unknown_column(declared, column))
     return frame_shapes.spec_of(column, function)
 
 
-class Selected(Groups, Generic[Shape]):
+class SelectedColumns(Groups, Generic[Shape]):
     """One column of groups, whose answers are Series, or several, whose answers are frames.
 
     With `as_index=False` all of them are frames, as in pandas.
@@ -63,7 +63,7 @@ class Selected(Groups, Generic[Shape]):
 
     def __init__(
         self,
-        rows: Counted,
+        rows: TabularQueries,
         by: tuple[str, ...],
         as_index: bool,
         columns: tuple[str, ...],
@@ -76,7 +76,7 @@ class Selected(Groups, Generic[Shape]):
         with self.rows._asking() as chosen:
             return self._in_shape(self._all(chosen, function, terms))
 
-    def _all(self, chosen: Chosen, function: str, terms: Price) -> pd.DataFrame:
+    def _all(self, chosen: RowSelection, function: str, terms: Price) -> pd.DataFrame:
         frame_shapes.refuse_twins(self.columns)
         wanted: dict[frame_shapes.Label, tuple[str, str]] = {
             column: (column, function) for column in self.columns

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar, Unpack, cast, overload
 
 from dprelease.accessor import frame_shapes
 from dprelease.accessor.argument_checks import refuse_cells, simple
-from dprelease.accessor.grouped_columns import Groups, Selected
+from dprelease.accessor.grouped_columns import Groups, SelectedColumns
 from dprelease.accessor.query_options import Price, Terms, question
 from dprelease.errors import UsageError
 
@@ -18,7 +18,7 @@ Aggregated = Mapping[str, str | Sequence[str]] | Mapping[str, tuple[str, str]]
 One = TypeVar("One")
 
 
-class Grouped(Groups, Generic[One]):
+class GroupBy(Groups, Generic[One]):
     """Rows in groups of declared keys; `["income"]` and `[["income", "age"]]` select columns.
 
     Answers are indexed by the keys, or have them as columns, with a row for each declared cell.
@@ -29,20 +29,22 @@ class Grouped(Groups, Generic[One]):
     __slots__ = ()
 
     @overload
-    def __getitem__(self, columns: str) -> Selected[One]: ...
+    def __getitem__(self, columns: str) -> SelectedColumns[One]: ...
     @overload
-    def __getitem__(self, columns: list[str]) -> Selected[pd.DataFrame]: ...
-    def __getitem__(self, columns: str | list[str]) -> Selected[One] | Selected[pd.DataFrame]:
+    def __getitem__(self, columns: list[str]) -> SelectedColumns[pd.DataFrame]: ...
+    def __getitem__(
+        self, columns: str | list[str]
+    ) -> SelectedColumns[One] | SelectedColumns[pd.DataFrame]:
         """Return one column, or a list of columns, of the groups."""
-        return cast("Selected[One]", self._of(columns, single=isinstance(columns, str)))
+        return cast("SelectedColumns[One]", self._of(columns, single=isinstance(columns, str)))
 
-    def _of(self, columns: object, *, single: bool = False) -> Selected[pd.DataFrame]:
+    def _of(self, columns: object, *, single: bool = False) -> SelectedColumns[pd.DataFrame]:
         refuse_cells(self.rows, {"columns": columns})
         names = [columns] if isinstance(columns, str) else frame_shapes.list_or_none(columns)
         if names is None or not all(isinstance(name, str) for name in names) or not names:
             kind, wanted = type(columns).__name__, "a column or a list of columns"
             raise UsageError("DP-SESSION-016", name="columns", wanted=wanted, kind=kind)
-        return Selected(self.rows, self.by, self.as_index, tuple(names), single)
+        return SelectedColumns(self.rows, self.by, self.as_index, tuple(names), single)
 
     @question
     def size(self, **terms: Unpack[Price]) -> pd.DataFrame:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Unpack, cast
 from dprelease.accessor.answer import explain_plan
 from dprelease.accessor.argument_checks import plain
 from dprelease.accessor.query_options import Price, Terms, parse_terms, question
-from dprelease.accessor.row_selection import Chosen
-from dprelease.accessor.tabular_queries import Counted
+from dprelease.accessor.row_selection import RowSelection
+from dprelease.accessor.tabular_queries import TabularQueries
 from dprelease.errors import UsageError
 from dprelease.schema.model import free_name, same_name
 from dprelease.schema.yaml_text.reader import Plain
@@ -23,7 +23,7 @@ WANTED = 'aggregates by name, such as {"income": {"sum": "income"}}'
 ROUTES = ("marginals", "cube", "rollup", "hierarchy")
 
 
-class Systems(Counted):
+class Systems(TabularQueries):
     """Also answers with several tables at once, one scan of the rows and one price for all."""
 
     __slots__ = ()
@@ -135,7 +135,7 @@ def _keys(name: str, given: object, *, nested: bool) -> Plain:
 
 
 def _answer_or_explain(
-    chosen: Chosen,
+    chosen: RowSelection,
     columns: Mapping[str, Mapping[str, Plain]],
     keys: Mapping[str, Plain],
     terms: Terms,

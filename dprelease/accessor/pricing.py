@@ -10,9 +10,8 @@ from fractions import Fraction
 
 from dprelease.accessor.query_options import Noise, Terms, term
 from dprelease.accessor.session import Session, Spending, amount, spending
-from dprelease.errors import BudgetError, RunState, SessionError, UsageError
-from dprelease.errors import Charge as Spent
-from dprelease.planning.auto.ledger_cost import Charged, counted_by
+from dprelease.errors import BudgetError, ChargeState, RunState, SessionError, UsageError
+from dprelease.planning.auto.ledger_cost import LedgerCost, counted_by
 from dprelease.planning.budget_shares import Share
 from dprelease.planning.plan import Plan, make_plan
 from dprelease.privacy.renyi import rho_of
@@ -82,7 +81,7 @@ def plan_queries(
     ledger = session.ledger
     charged = None if ledger is None else counted_by(ledger.path, queries, pure=pure)
     if charged is None and session.budget.rho is not None:
-        charged = Charged.RHO  # what the session counts: `auto` takes noise that has one
+        charged = LedgerCost.RHO  # what the session counts: `auto` takes noise that has one
     return make_plan(queries, budget, share=share, charged=charged)
 
 
@@ -136,11 +135,11 @@ def charged_for(
         with ledger.reserve_for_block(charges, what, state) as reservation:
             session.charge(price, what, own)
             ledger.read(reservation)
-            state.charge, state.rows = Spent.SPENT, True
+            state.charge, state.rows = ChargeState.SPENT, True
             yield
             ledger.commit(reservation, "")
     except BaseException:
-        if own.charge is Spent.SPENT and state.charge is Spent.NONE:
+        if own.charge is ChargeState.SPENT and state.charge is ChargeState.NONE:
             session.give_back(price)
         raise
 

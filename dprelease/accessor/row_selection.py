@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class RowSelection:
     """Rows of a session that satisfy every predicate, with columns computed for the question."""
 
     session: Session
@@ -90,11 +90,11 @@ class Asking(ABC):
     __slots__ = ()
 
     @abstractmethod
-    def _selection(self) -> Chosen:
+    def _selection(self) -> RowSelection:
         """Return the rows that are asked about; raise SessionError if they can't be."""
 
     @contextmanager
-    def _asking(self) -> Iterator[Chosen]:
+    def _asking(self) -> Iterator[RowSelection]:
         """Yield the rows for one question: whatever ends it says what it had done."""
         state = RunState()
         with state.told_by_failures():

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from dprelease.errors import (
     BudgetError,
-    Charge,
+    ChargeState,
     DeclarationError,
     RunState,
     SessionError,
@@ -252,7 +252,7 @@ class Session:
             left = self.remaining
             if not price.within(left):
                 raise BudgetError("DP-BUDGET-090", what=what, price=price, left=left)
-            spent, charged = self._spent + price, Charge.SPENT
+            spent, charged = self._spent + price, ChargeState.SPENT
             # Without a call in between: no interrupt comes after the one and before the other.
             self._spent, state.charge = spent, charged
 

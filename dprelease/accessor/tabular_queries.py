@@ -232,7 +232,7 @@ class Aggregates(Asking):
             return chosen.single({"mode": column}, terms)
 
 
-class Counted(Aggregates):
+class TabularQueries(Aggregates):
     """Also answers in the shapes that pandas has for them.
 
     They tell in `attrs["dprelease_answer"]` their guarantee, margins of error and mechanisms. The

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from dprelease.auditing.exact_pairs import Found
+from dprelease.auditing.exact_pairs import FoundCells
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.lattice import Integers
 from dprelease.planning.quantile_target import Target, rows_inside
@@ -22,14 +22,16 @@ Changes = dict[int, list[int]]
 """By pair, how far each cell moved that did, lattice steps or points of score."""
 
 
-def changes_of(aggregate: Aggregate, law: Randomizer, one: Found, other: Found) -> Changes:
+def changes_of(
+    aggregate: Aggregate, law: Randomizer, one: FoundCells, other: FoundCells
+) -> Changes:
     """Return how far both sides lie apart, by pair; `law` is that of the measurement."""
     if not aggregate.is_choice:
         return _vectors(one, other)
     return CHOICES[type(aggregate)](aggregate, law, one, other)
 
 
-def _vectors(one: Found, other: Found) -> Changes:
+def _vectors(one: FoundCells, other: FoundCells) -> Changes:
     pair = np.concatenate((one.pair, other.pair))
     cell = np.concatenate((one.cell, other.cell))
     moved = np.concatenate((one.value, -other.value))
@@ -47,7 +49,7 @@ def _vectors(one: Found, other: Found) -> Changes:
 Cells = Iterator[tuple[int, Integers, Integers, Integers]]
 
 
-def _differing_cells(one: Found, other: Found) -> Cells:
+def _differing_cells(one: FoundCells, other: FoundCells) -> Cells:
     """Yield pair, candidates, and how often each occurs on both sides, of cells that differ."""
     by_cell: dict[tuple[int, int], dict[int, list[int]]] = {}
     for side, found in enumerate((one, other)):
@@ -65,7 +67,9 @@ def _differing_cells(one: Found, other: Found) -> Cells:
             yield pair, candidates, both[:, 0], both[:, 1]
 
 
-def _frequent(aggregate: Aggregate, _law: Randomizer, one: Found, other: Found) -> Changes:
+def _frequent(
+    aggregate: Aggregate, _law: Randomizer, one: FoundCells, other: FoundCells
+) -> Changes:
     changes: Changes = {}
     for pair, candidates, left, right in _differing_cells(one, other):
         apart = left - right
@@ -75,7 +79,7 @@ def _frequent(aggregate: Aggregate, _law: Randomizer, one: Found, other: Found) 
     return changes
 
 
-def _quantile(aggregate: Aggregate, law: Randomizer, one: Found, other: Found) -> Changes:
+def _quantile(aggregate: Aggregate, law: Randomizer, one: FoundCells, other: FoundCells) -> Changes:
     quantile = narrow_aggregate(aggregate, Quantile)
     target = Target.of(quantile, rows_inside(quantile, law))
     changes: Changes = {}
@@ -95,7 +99,7 @@ def _scores(target: Target, at: Integers, candidates: Integers, counts: Integers
     return target.scores(below, held, int(upto[-1]))
 
 
-def _tree(aggregate: Aggregate, _law: Randomizer, one: Found, other: Found) -> Changes:
+def _tree(aggregate: Aggregate, _law: Randomizer, one: FoundCells, other: FoundCells) -> Changes:
     levels = narrow_aggregate(aggregate, Tree).levels
     changes: Changes = {}
     for pair, candidates, left, right in _differing_cells(one, other):
@@ -106,7 +110,7 @@ def _tree(aggregate: Aggregate, _law: Randomizer, one: Found, other: Found) -> C
     return changes
 
 
-Choice = Callable[[Aggregate, Randomizer, Found, Found], Changes]
+Choice = Callable[[Aggregate, Randomizer, FoundCells, FoundCells], Changes]
 
 CHOICES: dict[type[Aggregate], Choice] = {Frequent: _frequent, Quantile: _quantile, Tree: _tree}
 """How far scores, or counts of a tree's nodes, moved apart, by aggregate."""

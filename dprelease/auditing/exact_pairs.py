@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dprelease.auditing.pairs import Pair, Tables
-from dprelease.auditing.stage import Stage, Unanswered
+from dprelease.auditing.stage import EngineFailure, Stage
 from dprelease.exact.engine_api import Answering
 from dprelease.exact.results.true_table import DenseProfile, ExactTable, Profile
 from dprelease.numerics.lattice import Integers
@@ -88,7 +88,7 @@ def _units(query: Query, units: Mapping[str, int]) -> Integers:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundCells:
     """What a stack found of one measurement: entries of cells that hold something.
 
     `pair`, `cell`, `candidate`, `value`: one for each entry. `candidate` is 0 for vectors; of
@@ -118,13 +118,13 @@ def keys_in_stack(
 
 def found_in_stack(
     stage: Stage, queries: Sequence[Query], tables: Tables, codes: Codes, keys: Keys
-) -> dict[tuple[str, str], Found]:
+) -> dict[tuple[str, str], FoundCells]:
     """Return what every measurement of stacked queries finds, by names; raises as `engines`.
 
     `keys`: those that are not public and occur on either side. Which groups are kept of a unit
     follows from all of them, as it does from all that were selected.
     """
-    found: dict[tuple[str, str], Found] = {}
+    found: dict[tuple[str, str], FoundCells] = {}
     with stage.engines(queries, tables) as engines:
         for query in queries:
             engine = engines[query.name]
@@ -165,22 +165,22 @@ def _private_places(query: Query, codes: Codes) -> Place:
     return lambda at: (numbers[0][at], numbers[1][at])
 
 
-def _nonzero_cells(vector: Integers, place: Place) -> Found:
+def _nonzero_cells(vector: Integers, place: Place) -> FoundCells:
     at = np.flatnonzero(vector)
     pair, cell = place(at)
-    return Found(pair, cell, np.zeros_like(at), vector[at])
+    return FoundCells(pair, cell, np.zeros_like(at), vector[at])
 
 
-def _profile_placed(profile: Profile | DenseProfile, place: Place) -> Found:
+def _profile_placed(profile: Profile | DenseProfile, place: Place) -> FoundCells:
     profile = profile.pairs() if isinstance(profile, DenseProfile) else profile
     at = np.repeat(np.arange(len(profile.starts) - 1), np.diff(profile.starts))
     pair, cell = place(at)
-    return Found(pair, cell, profile.values, profile.counts)
+    return FoundCells(pair, cell, profile.values, profile.counts)
 
 
 def found_of_pair(
     stage: Stage, pair: Pair, queries: Sequence[Query]
-) -> tuple[dict[tuple[str, str], Found], dict[tuple[str, str], Found]]:
+) -> tuple[dict[tuple[str, str], FoundCells], dict[tuple[str, str], FoundCells]]:
     """Return what every measurement finds on either side of one pair; raises as `exact_sides`."""
     one, other = exact_sides(stage, pair, queries)
     return _found_of_side(one), _found_of_side(other)
@@ -193,13 +193,13 @@ def failing_sides(stage: Stage, pair: Pair, queries: Sequence[Query]) -> tuple[s
         try:
             exact_sides(stage, replace(pair, one=tables, other=tables), queries)
             codes.append("")
-        except Unanswered as failure:
+        except EngineFailure as failure:
             codes.append(failure.code)
     return codes[0], codes[1]
 
 
-def _found_of_side(side: Side) -> dict[tuple[str, str], Found]:
-    found: dict[tuple[str, str], Found] = {}
+def _found_of_side(side: Side) -> dict[tuple[str, str], FoundCells]:
+    found: dict[tuple[str, str], FoundCells] = {}
 
     def place(at: Integers) -> tuple[Integers, Integers]:
         return np.zeros_like(at), at

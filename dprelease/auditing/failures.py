@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from dprelease.auditing.neighbours.situations import NOBODY, Situation
 from dprelease.auditing.pairs import Pair
-from dprelease.auditing.stage import Unanswered
-from dprelease.documents.audits.audit_record import Found
+from dprelease.auditing.stage import EngineFailure
+from dprelease.documents.audits.audit_record import AuditFinding
 
 MOST_FAILING = 3
 """Pairs of a stack that are looked for one by one; of more, the stack is left out."""
@@ -39,7 +39,7 @@ def answer_without_failures(
     while True:
         try:
             return ask(_without(situations, failing)), failing
-        except Unanswered:
+        except EngineFailure:
             if len(failing) == MOST_FAILING:
                 return None, failing
             if code_of(ask, [NOWHERE] * len(situations)):
@@ -65,7 +65,7 @@ def code_of(ask: Ask[object], situations: Sequence[Situation]) -> str:
     """Return by which error the engine fails on situations; nothing if it answers."""
     try:
         ask(situations)
-    except Unanswered as failure:
+    except EngineFailure as failure:
         return failure.code
     return ""
 
@@ -106,11 +106,11 @@ class Failure:
     pair: Pair | None
 
     @property
-    def finding(self) -> Found:
+    def finding(self) -> AuditFinding:
         """Return it as what did not hold."""
         codes = " and ".join(sorted({code for code in self.codes if code})) or "a failure"
         one_alone = self.codes[0] != self.codes[1]
-        return Found(
+        return AuditFinding(
             check="engine errors",
             query="",
             column="",
@@ -121,7 +121,7 @@ class Failure:
 
 
 @dataclass
-class Told:
+class GroupReport:
     """What was tried of one group of queries, what was left out, and what the engine fails on."""
 
     tried: list[str] = field(default_factory=list)

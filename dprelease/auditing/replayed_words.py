@@ -16,7 +16,7 @@ BLOCK = 1 << 13
 """Words that are made at a time."""
 
 
-class Replayed:
+class ReplayedWords:
     """A stream of words that follows from a text; it counts what it gives."""
 
     def __init__(self, text: str) -> None:

@@ -10,11 +10,11 @@ from itertools import zip_longest
 
 from dprelease.auditing.changes import Changes, changes_of
 from dprelease.auditing.claims import NOTHING, Nearness, nearness
-from dprelease.auditing.exact_pairs import Found, Keys, failing_sides, found_of_pair
+from dprelease.auditing.exact_pairs import FoundCells, Keys, failing_sides, found_of_pair
 from dprelease.auditing.failures import (
     MOST_FAILING,
     Failure,
-    Told,
+    GroupReport,
     answer_without_failures,
     refusal_of,
     told_apart,
@@ -26,8 +26,8 @@ from dprelease.auditing.neighbours.stacks import lone
 from dprelease.auditing.neighbours.stored_values import ALIKE, AS_DECLARED, FLOAT_IDS, TURNED, WAYS
 from dprelease.auditing.neighbours.worst_units import random_units, together, worst_units
 from dprelease.auditing.pairs import Pair
-from dprelease.auditing.replayed_words import Replayed
-from dprelease.auditing.stage import Stage, Unanswered
+from dprelease.auditing.replayed_words import ReplayedWords
+from dprelease.auditing.stage import EngineFailure, Stage
 from dprelease.errors.printable import amount
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.query.measurement import Measurement
@@ -93,13 +93,13 @@ class Most:
 
 
 @dataclass(frozen=True)
-class Tried:
+class TriedGroup:
     """What became of one group of queries."""
 
     group: Group
     worst: Mapping[Named, Worst]
     situations: Sequence[Situation]
-    told: Told
+    told: GroupReport
     most: Most
 
     @property
@@ -132,7 +132,7 @@ class Tried:
         return [lone(self.group.tables, one, self.group.public) for one in each]
 
 
-def groups_of(stage: Stage, queries: Sequence[Query], bits: Replayed) -> list[Group]:
+def groups_of(stage: Stage, queries: Sequence[Query], bits: ReplayedWords) -> list[Group]:
     """Return the queries by the tables about people that they read."""
     literals, draws = literals_of(stage.declaration), Draws(bits)
     by_tables: dict[tuple[str, ...], list[Query]] = {}
@@ -147,7 +147,7 @@ def groups_of(stage: Stage, queries: Sequence[Query], bits: Replayed) -> list[Gr
     return groups
 
 
-def compare_pairs(group: Group, until: float) -> Tried:
+def compare_pairs(group: Group, until: float) -> TriedGroup:
     """Compare all pairs of a group of queries with the claims of every measurement.
 
     `until`: the time, as `time.monotonic` tells it, after which no further ones are begun.
@@ -162,7 +162,7 @@ def compare_pairs(group: Group, until: float) -> Tried:
     }
     begun = time.monotonic()
     situations = list(_situations(group, begun + FINDING * (until - begun)))
-    done = Tried(group, worst, situations, Told(), Most())
+    done = TriedGroup(group, worst, situations, GroupReport(), Most())
     _compare_stacks(done, begun + STACKED * (until - begun))
     _compare_lone(done, until)
     return done
@@ -192,13 +192,13 @@ def _situations(group: Group, until: float) -> Iterator[Situation]:
     yield from random_units(group, group.queries, min(RANDOM, room))
 
 
-def _compare_stacks(done: Tried, until: float) -> None:
+def _compare_stacks(done: TriedGroup, until: float) -> None:
     """Try all pairs in stacks: as declared first, then stored in one way after another."""
     group, told, room = done.group, done.told, done.group.pairs
     parts = [done.situations[i : i + room] for i in range(0, len(done.situations), room)]
     number, tables = len(done.situations), ", ".join(group.tables)
     keys = [group.keys_of(part, WAYS) for part in parts]
-    declared: list[Answers] = []
+    declared: list[SideAnswers] = []
     has_ids = any(isinstance(_id_of(table), IntegerColumn) for table in group.tables.values())
     beside = (TURNED, FLOAT_IDS) if has_ids else (TURNED,)
     ways = (*WAYS, *beside)
@@ -228,20 +228,20 @@ def _id_of(table: Table) -> Column | None:
 
 
 @dataclass(frozen=True)
-class Answers:
+class SideAnswers:
     """What one side of a stack was found to hold; None if it could not be asked.
 
     `refused`: by which error, whatever rows there are.
     """
 
-    found: Mapping[Named, Found] | None
+    found: Mapping[Named, FoundCells] | None
     failing: Sequence[int]
     refused: str = ""
 
 
 def _measure_side(
-    done: Tried, part: Sequence[Situation], keys: Keys, way: str, *, first: bool
-) -> Answers:
+    done: TriedGroup, part: Sequence[Situation], keys: Keys, way: str, *, first: bool
+) -> SideAnswers:
     group, told = done.group, done.told
 
     sides = [
@@ -249,7 +249,7 @@ def _measure_side(
     ]
     refused = refusal_of(sides[0], part) if way == FLOAT_IDS else ""
     if refused:
-        return Answers(None, (), refused)
+        return SideAnswers(None, (), refused)
     found, failing = answer_without_failures(sides[0 if first else 1], part)
     for situation, codes in (told_apart(sides, part[i]) for i in failing):
         pair = lone(group.tables, situation, group.public, (way, way))
@@ -258,11 +258,14 @@ def _measure_side(
         told.left_out.append(
             f"{amount(len(part), 'pair', 'pairs')} stored {way}: the engine fails on many of them"
         )
-    return Answers(found, failing)
+    return SideAnswers(found, failing)
 
 
 def _compare(
-    done: Tried, part: Sequence[Situation], sides: tuple[Answers, Answers], ways: tuple[str, str]
+    done: TriedGroup,
+    part: Sequence[Situation],
+    sides: tuple[SideAnswers, SideAnswers],
+    ways: tuple[str, str],
 ) -> None:
     one, other = sides
     if one.found is None or other.found is None:
@@ -276,7 +279,9 @@ def _compare(
         _note_most(done, changes, part)
 
 
-def _note_most(done: Tried, changes: Mapping[Named, Changes], part: Sequence[Situation]) -> None:
+def _note_most(
+    done: TriedGroup, changes: Mapping[Named, Changes], part: Sequence[Situation]
+) -> None:
     """Note the pair that moved all measurements together most, among those that are neighbours."""
     worst = done.worst
     exact = {pair for name in worst if worst[name].measurement.exact for pair in changes[name]}
@@ -335,7 +340,7 @@ def nearness_of(held: Worst, change: Sequence[int]) -> Nearness:
     return nearness(change, held.measurement.sensitivity)
 
 
-def _compare_lone(done: Tried, until: float) -> None:
+def _compare_lone(done: TriedGroup, until: float) -> None:
     """Try pairs as whole tables by themselves: those that moved most first, then some of all."""
     group, told = done.group, done.told
     most = LONE if group.stage.declaration.spec.engine == DEFAULT_ENGINE else min(LONE, FAR_LONE)
@@ -359,12 +364,12 @@ def _compare_lone(done: Tried, until: float) -> None:
     told.tried.append(f"{len(tried_)} {words.format(f'{len(done.situations):,}')}")
 
 
-def _compare_alone(done: Tried, situation: Situation, ways: tuple[str, str]) -> None:
+def _compare_alone(done: TriedGroup, situation: Situation, ways: tuple[str, str]) -> None:
     group = done.group
     pair = lone(group.tables, situation, group.public, ways)
     try:
         one, other = found_of_pair(group.stage, pair, group.queries)
-    except Unanswered:
+    except EngineFailure:
         stored = ways[0] if ways[0] == ways[1] else f"{ways[0]} on one side alone"
         codes = failing_sides(group.stage, pair, group.queries)
         done.told.fails(Failure(f"{situation.words}, by itself", stored, codes, pair))

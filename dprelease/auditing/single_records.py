@@ -14,13 +14,19 @@ from itertools import pairwise
 import numpy as np
 
 from dprelease.auditing.claims import Nearness
-from dprelease.auditing.failures import NOWHERE, Failure, Told, answer_without_failures, code_of
+from dprelease.auditing.failures import (
+    NOWHERE,
+    Failure,
+    GroupReport,
+    answer_without_failures,
+    code_of,
+)
 from dprelease.auditing.neighbours.counting_rows import Group
 from dprelease.auditing.neighbours.situations import Rows, Situation
 from dprelease.auditing.neighbours.stacks import PAIR, lone, numbers_of, with_pair_number
 from dprelease.auditing.neighbours.stored_values import ALIKE, AS_DECLARED, WAYS
 from dprelease.auditing.pairs import Pair
-from dprelease.auditing.replayed_words import Replayed
+from dprelease.auditing.replayed_words import ReplayedWords
 from dprelease.auditing.sensitivities import Named, Worst, record
 from dprelease.auditing.stage import Stage
 from dprelease.errors.printable import amount
@@ -48,7 +54,7 @@ class TriedRecords:
     group: Group
     part: Records
     worst: dict[Named, Worst]
-    told: Told
+    told: GroupReport
     nearby: dict[Named, list[Situation]]
     """Of each column, records that give way to others with a value next to theirs."""
 
@@ -69,7 +75,7 @@ class TriedRecords:
         return [lone(self.group.tables, one, {}) for one in self.nearby.get(name, ())]
 
 
-def tried_records(stage: Stage, part: Records, bits: Replayed) -> TriedRecords:
+def tried_records(stage: Stage, part: Records, bits: ReplayedWords) -> TriedRecords:
     """Compare records, each of which gives way to another one, with the claims of every column."""
     table = part.declared.table
     literals, draws = literals_of(stage.declaration), Draws(bits)
@@ -84,7 +90,7 @@ def tried_records(stage: Stage, part: Records, bits: Replayed) -> TriedRecords:
         Situation("a record replaced by another one", one, other)
         for one, other in zip(units, units[::-1], strict=True)
     ]
-    told = Told()
+    told = GroupReport()
     sides = _sides(stage, part, group, situations, told)
     nearby = {
         (part.name, column.name): list(_nearby(column, sides[AS_DECLARED][column.name], units))
@@ -123,7 +129,7 @@ def _nearby(column: RecordColumn, values: Integers, units: Sequence[Rows]) -> It
 
 
 def _sides(
-    stage: Stage, part: Records, group: Group, situations: Sequence[Situation], told: Told
+    stage: Stage, part: Records, group: Group, situations: Sequence[Situation], told: GroupReport
 ) -> dict[str, dict[str, Integers]]:
     """Return what all records say, in each way of storing them in which the engine answers."""
     name, sides = part.declared.table.name, {}

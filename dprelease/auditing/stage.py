@@ -41,7 +41,7 @@ PARTY = 1
 """Which one of several parties a whole run is: all run the same."""
 
 
-class Unanswered(Exception):
+class EngineFailure(Exception):
     """An engine failed on invented rows, by the error of this code, or of this class."""
 
     def __init__(self, problem: Exception) -> None:
@@ -54,10 +54,10 @@ class Unanswered(Exception):
 def _wrap_failures() -> Iterator[None]:
     try:
         yield
-    except Unanswered:
+    except EngineFailure:
         raise
     except Exception as problem:
-        raise Unanswered(problem) from problem
+        raise EngineFailure(problem) from problem
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dprelease.auditing.failures import Told
+from dprelease.auditing.failures import GroupReport
 from dprelease.auditing.neighbours.counting_rows import Group
 from dprelease.auditing.neighbours.situations import Situation
 from dprelease.auditing.pairs import Pair
-from dprelease.auditing.replayed_words import Replayed
+from dprelease.auditing.replayed_words import ReplayedWords
 from dprelease.auditing.sensitivities import (
     Named,
-    Tried,
+    TriedGroup,
     Worst,
     asked_queries,
     compare_pairs,
@@ -34,10 +34,10 @@ from dprelease.auditing.whole_runs.replayed_run import room
 from dprelease.auditing.whole_runs.twin_runs import twins
 from dprelease.documents.audits.audit_record import (
     Audit,
-    Bounded,
-    Compared,
-    Found,
-    Untried,
+    AuditFinding,
+    EpsilonBound,
+    SensitivityCheck,
+    UntestedPart,
     digest_of_declaration,
     seal_audit,
 )
@@ -60,7 +60,9 @@ MOST_SLOTS = 1000
 """Parts of a change, of all measurements, up to which a proof takes seconds."""
 
 
-def composed_claims(stage: Stage, until: float, told: Told) -> tuple[list[Found], list[Untried]]:
+def composed_claims(
+    stage: Stage, until: float, told: GroupReport
+) -> tuple[list[AuditFinding], list[UntestedPart]]:
     """Return which claims of the plan are false, and which have no proof.
 
     `until`: the time, as `time.monotonic` tells it, after which nothing is begun.
@@ -72,7 +74,7 @@ def composed_claims(stage: Stage, until: float, told: Told) -> tuple[list[Found]
         told.left_out.append("what all measurements cost together")
         return [], []
     events, guarantee = _events_and_guarantee(stage)
-    findings = list[Found]()
+    findings = list[AuditFinding]()
     opinion = second_opinion(events, guarantee)
     if opinion.contradicted:
         claimed, seen = f"{opinion.counted} {opinion.claimed:.9g}", f"{opinion.at_least:.9g}"
@@ -89,7 +91,7 @@ def composed_claims(stage: Stage, until: float, told: Told) -> tuple[list[Found]
     ]
     words = [f"a proof of {one.claim.words}" for one in verdicts if one.verdict is Verdict.OPEN]
     words += [SUMS] * isinstance(stage.plan, FederatedPlan)
-    return findings, [Untried(query="", column="", mechanism=what) for what in words]
+    return findings, [UntestedPart(query="", column="", mechanism=what) for what in words]
 
 
 def _events_and_guarantee(stage: Stage) -> tuple[list[Event], Guarantee]:
@@ -114,8 +116,10 @@ def _proof_text(one: CertifiedClaim) -> str:
     )
 
 
-def _make_finding(claimed: str, seen: str) -> Found:
-    return Found(check="composition", query="", column="", claimed=claimed, seen=seen, pair="")
+def _make_finding(claimed: str, seen: str) -> AuditFinding:
+    return AuditFinding(
+        check="composition", query="", column="", claimed=claimed, seen=seen, pair=""
+    )
 
 
 TIME_LIMIT = 240.0
@@ -134,7 +138,7 @@ class Outcome:
 
     audit: Audit
     declaration: Declaration
-    pairs: list[tuple[Found, Pair]] = field(default_factory=list)
+    pairs: list[tuple[AuditFinding, Pair]] = field(default_factory=list)
 
     @property
     def errors(self) -> list[DpReleaseError]:
@@ -191,7 +195,7 @@ def _run_steps(
     draws: bool,
     progress: Callable[[str], None],
 ) -> Outcome:
-    bits = Replayed(digest_of_declaration(declaration))
+    bits = ReplayedWords(digest_of_declaration(declaration))
     parts = PARTS[draws]
     progress("sensitivities")
     done = list(_compare_all(stage, names, bits, start + parts[0] * time_limit))
@@ -217,7 +221,7 @@ def _run_steps(
             findings += leaks
             left_out += unsaid
     findings += more
-    composed = Told(tried_words, left_out)
+    composed = GroupReport(tried_words, left_out)
     false, unproved = composed_claims(stage, start + parts[2] * time_limit, composed)
     findings += false
     outcome["not_tried"] = unproved
@@ -225,14 +229,14 @@ def _run_steps(
     alone = {name: one.pairs_alone(name) for one in done for name in one.worst}
     progress("black box")
     if draws:
-        at_once = [pair for one in done if isinstance(one, Tried) for pair in one.most_at_once]
+        at_once = [pair for one in done if isinstance(one, TriedGroup) for pair in one.most_at_once]
         bounds, untried, failed = _black_box(
             stage, pairs, at_once, alone, start + time_limit, progress
         )
         findings += [_bound_finding(one) for one in bounds if not one.holds]
         outcome |= {"black_box": bounds, "not_tried": [*unproved, *untried]}
         left_out += failed
-    told = Told(tried_words, left_out)
+    told = GroupReport(tried_words, left_out)
     audit = _audit_record(stage, declaration, worst, told, outcome, findings)
     shown = [(_breach(held, name), pairs[name]) for held, name in broken if name in pairs]
     shown += [(one.finding, one.pair) for one in failures if one.pair is not None]
@@ -243,9 +247,9 @@ def _audit_record(
     stage: Stage,
     declaration: Declaration,
     worst: Mapping[Named, Worst],
-    told: Told,
+    told: GroupReport,
     outcome: Mapping[str, object],
-    findings: Sequence[Found],
+    findings: Sequence[AuditFinding],
 ) -> Audit:
     return seal_audit(
         declaration,
@@ -289,8 +293,8 @@ def _every(stage: Stage) -> set[str]:
 
 
 def _compare_all(
-    stage: Stage, names: Sequence[str], bits: Replayed, until: float
-) -> Iterator[Tried | TriedRecords]:
+    stage: Stage, names: Sequence[str], bits: ReplayedWords, until: float
+) -> Iterator[TriedGroup | TriedRecords]:
     if stage.records:
         for part in stage.records:
             if not names or part.name in names:
@@ -300,12 +304,12 @@ def _compare_all(
         yield compare_pairs(group, until)
 
 
-def _most(done: Sequence[Tried | TriedRecords]) -> list[tuple[Group, Situation]]:
+def _most(done: Sequence[TriedGroup | TriedRecords]) -> list[tuple[Group, Situation]]:
     """Return the situations that move most, of all measurements by turns."""
     at_once = [
         (one.group, one.most.situation)
         for one in done
-        if isinstance(one, Tried) and one.most.situation is not None
+        if isinstance(one, TriedGroup) and one.most.situation is not None
     ]
     held = [
         (one.group, worst.situation, worst.near.ratio)
@@ -317,8 +321,8 @@ def _most(done: Sequence[Tried | TriedRecords]) -> list[tuple[Group, Situation]]
     return [*at_once[:1], *((group, situation) for group, situation, _ in held)]
 
 
-def _breach(held: Worst, name: Named) -> Found:
-    return Found(
+def _breach(held: Worst, name: Named) -> AuditFinding:
+    return AuditFinding(
         check="sensitivity",
         query=name[0],
         column=name[1],
@@ -328,8 +332,8 @@ def _breach(held: Worst, name: Named) -> Found:
     )
 
 
-def _comparison_record(held: Worst, name: Named) -> Compared:
-    return Compared(
+def _comparison_record(held: Worst, name: Named) -> SensitivityCheck:
+    return SensitivityCheck(
         query=name[0],
         column=name[1],
         claimed=str(held.measurement.sensitivity),
@@ -347,14 +351,14 @@ def _black_box(
     alone: Mapping[Named, Sequence[Pair]],
     until: float,
     progress: Callable[[str], None],
-) -> tuple[list[Bounded], list[Untried], list[str]]:
+) -> tuple[list[EpsilonBound], list[UntestedPart], list[str]]:
     from dprelease.auditing.black_box import lower_bounds
 
     return lower_bounds(stage, pairs, until, progress, at_once=at_once, alone=alone)
 
 
-def _bound_finding(one: Bounded) -> Found:
-    return Found(
+def _bound_finding(one: EpsilonBound) -> AuditFinding:
+    return AuditFinding(
         check="black box",
         query=one.query,
         column=one.column,

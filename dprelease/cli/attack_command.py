@@ -49,10 +49,10 @@ def attack(
     """Reconstruct the people of a rehearsal from its tables; and from the same, coarsened."""
     with reporting(as_json):
         from dprelease.documents.outcomes.attack_outcome import FORMS
-        from dprelease.reconstruction.attack import Asked
+        from dprelease.reconstruction.attack import AttackRequest
         from dprelease.reconstruction.attack import attack as run
 
-        asked = Asked(about, area, FORMS, seconds, swapped)
+        asked = AttackRequest(about, area, FORMS, seconds, swapped)
         with progress_bar(len(FORMS)) as progress:
             found = run(folder, asked, on=on, progress=progress)
         if output is not None:

@@ -12,7 +12,7 @@ from dprelease.cli.reporting import AsJson, Commands, Wide, reporting, respond
 from dprelease.cli.shown.shown_tables import table
 
 if TYPE_CHECKING:
-    from dprelease.planning.auto.comparison import Compared
+    from dprelease.planning.auto.comparison import MechanismComparison
 
 app = Commands(help="List the mechanisms, or compare them under a budget.")
 
@@ -117,7 +117,7 @@ def compare(
         respond(as_json, [row.to_json() for row in rows], _words(rows, wide=wide))
 
 
-def _words(rows: list[Compared], *, wide: bool) -> str:
+def _words(rows: list[MechanismComparison], *, wide: bool) -> str:
     heads = ("mechanism", "shape", "mean error", "RMSE", "95 %", "99.9 %", "efficiency")
     lines: list[tuple[str, ...]] = [heads]
     for row in rows:

@@ -17,7 +17,7 @@ from dprelease.errors import OutputError
 from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:
-    from dprelease.profile.bounds import Tried
+    from dprelease.profile.bounds import TriedBound
     from dprelease.profile.look import Profile
     from dprelease.profile.losses import Losses
 
@@ -140,7 +140,7 @@ def _fractions(losses: tuple[Losses, ...]) -> list[tuple[str, ...]]:
     return lines
 
 
-def _bounds(bounds: tuple[Tried, ...]) -> list[tuple[str, ...]]:
+def _bounds(bounds: tuple[TriedBound, ...]) -> list[tuple[str, ...]]:
     heads = ("column", "bound", "", "rows cut", "cut off a cell", "noise", "error at most", "unit")
     lines: list[tuple[str, ...]] = [heads]
     for one in bounds:

@@ -32,7 +32,7 @@ _AT_ONCE = 1 << 16  # cells of families made together: their arrays stay in a pr
 
 
 @dataclass(frozen=True)
-class Carried:
+class CellsOfAreas:
     """Cells of a table at some areas.
 
     Parameters
@@ -49,7 +49,7 @@ class Carried:
 
 def carried_cells(
     structure: Structure, table: Table, final: Contrasts, families: Whole, before: Whole
-) -> Carried:
+) -> CellsOfAreas:
     """Return the published cells of a table at the children of some areas.
 
     Parameters
@@ -75,7 +75,7 @@ def carried_cells(
     shape = (int(families[-1]), *(structure.sizes[i] for i in table))
     if shape[0] * each <= _AT_ONCE:
         return _carry_at_once(structure, table, final, families, before)
-    carried = Carried(np.empty(shape, np.int64), np.empty(shape, np.int64))
+    carried = CellsOfAreas(np.empty(shape, np.int64), np.empty(shape, np.int64))
     for first, last in pairwise(_cuts(families, max(1, _AT_ONCE // each))):
         start, stop = int(families[first]), int(families[last])
         some = {space: final[space][start:stop] for space in spaces}
@@ -96,7 +96,7 @@ def _cuts(families: Whole, most: int) -> list[int]:
 
 def _carry_at_once(
     structure: Structure, table: Table, final: Contrasts, families: Whole, before: Whole
-) -> Carried:
+) -> CellsOfAreas:
     """Return what `carried_cells` does, all at once."""
     number = cells(structure.sizes, table)
     scaled = _table_without_overflow(structure, table, final)
@@ -115,7 +115,7 @@ def _carry_at_once(
         later, sooner = _neighbours(axis, high.ndim)
         high[later] -= high[sooner].copy()
     quotient += high
-    return Carried(quotient, running)
+    return CellsOfAreas(quotient, running)
 
 
 def _running_quotients(x: Whole, number: int) -> Whole:

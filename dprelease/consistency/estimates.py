@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from dprelease.consistency.algebra import Contrasts, Table, cells
-from dprelease.consistency.cells import ROOM, Carried, carried_cells
+from dprelease.consistency.cells import ROOM, CellsOfAreas, carried_cells
 from dprelease.consistency.fixed_point import FixedPointRangeError, Whole
 from dprelease.consistency.passes import Read, Upward, downward, upward
 from dprelease.consistency.subtrees import PlacedSubtree, sizes, subtree, subtree_summary
@@ -169,7 +169,7 @@ class Top:
 
     piece: Piece
     final: Contrasts
-    carried: dict[Table, Carried]
+    carried: dict[Table, CellsOfAreas]
 
     def subtrees_below(
         self, variances: Variances, read: Read, first: FirstPass, whole: Whole | None = None
@@ -186,7 +186,7 @@ class Top:
                 subtree(variances, read, first.level, (start, stop)),
                 {space: x[start:stop] for space, x in self.final.items()},
                 {
-                    table: Carried(one.values[start:stop], one.before[start:stop])
+                    table: CellsOfAreas(one.values[start:stop], one.before[start:stop])
                     for table, one in self.carried.items()
                 },
                 None if whole is None else whole[start:stop],
@@ -235,12 +235,12 @@ def _tables(
     ranges: Ranges,
     final: list[Contrasts],
     published: Sequence[Sequence[Table]],
-    given: dict[Table, Carried] | None,
-) -> tuple[list[dict[Table, Whole]], dict[Table, Carried]]:
+    given: dict[Table, CellsOfAreas] | None,
+) -> tuple[list[dict[Table, Whole]], dict[Table, CellsOfAreas]]:
     """Return the cells of each level of a piece, and what its lowest level carries."""
     structure = variances.structure
     levels: list[dict[Table, Whole]] = []
-    carried: dict[Table, Carried] = {}
+    carried: dict[Table, CellsOfAreas] = {}
     if given is None:
         alone = np.arange(ranges[0][1] + 1)
         for table in published[0]:

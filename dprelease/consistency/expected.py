@@ -23,7 +23,7 @@ _ROUNDED = 1 + 2.0**-40  # as `standard_errors` rounds upwards
 
 
 @dataclass(frozen=True)
-class Spread:
+class ErrorRange:
     """The least, the median and the greatest over the areas of a level."""
 
     least: float
@@ -67,9 +67,9 @@ class ExpectedError:
     cells: int
     measured: float | None
     summed: float | None
-    variance: Spread
-    standard_error: Spread
-    margin: Spread
+    variance: ErrorRange
+    standard_error: ErrorRange
+    margin: ErrorRange
 
 
 def expected_errors(
@@ -106,12 +106,12 @@ def expected_errors(
 
 
 def _row(
-    variances: Variances, level: int, table: Table, spread: Spread, quantile: float, rest: float
+    variances: Variances, level: int, table: Table, spread: ErrorRange, quantile: float, rest: float
 ) -> ExpectedError:
     structure = variances.structure
     areas = structure.tree.counts[level]
-    errors = Spread(*(math.sqrt(v) * _ROUNDED for v in spread.all()))
-    margins = Spread(*(quantile * error + (rest if error else 0.0) for error in errors.all()))
+    errors = ErrorRange(*(math.sqrt(v) * _ROUNDED for v in spread.all()))
+    margins = ErrorRange(*(quantile * error + (rest if error else 0.0) for error in errors.all()))
     number = areas * cells(structure.sizes, table)
     measured, summed = _without(structure, level, table)
     return ExpectedError(level, table, areas, number, measured, summed, spread, errors, margins)
@@ -160,8 +160,8 @@ def _variances_of_areas(one: SpaceVariances, level: int, picked: Whole) -> Float
     return np.concatenate(parts)
 
 
-def _spread(each: Floats, areas: Whole) -> Spread:
+def _spread(each: Floats, areas: Whole) -> ErrorRange:
     order = np.argsort(each, kind="stable")
     until = np.cumsum(areas[order])
     middle = int(np.searchsorted(until, (until[-1] + 1) // 2))
-    return Spread(*(float(each[order[at]]) for at in (0, middle, -1)))
+    return ErrorRange(*(float(each[order[at]]) for at in (0, middle, -1)))

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprelease.consistency.algebra import Contrasts, Table
-from dprelease.consistency.cells import Carried
+from dprelease.consistency.cells import CellsOfAreas
 from dprelease.consistency.fixed_point import FixedPointRangeError, Whole
 from dprelease.consistency.passes import Read, rounding, upward
 from dprelease.consistency.tree import Ranges
@@ -76,12 +76,12 @@ class PlacedSubtree:
 
     subtree: Subtree
     final: Contrasts
-    before: Mapping[Table, Carried]
+    before: Mapping[Table, CellsOfAreas]
     whole: Whole | None = None
 
 
 @dataclass(frozen=True)
-class Said:
+class SubtreeMessage:
     """What a subtree says upwards.
 
     Parameters
@@ -113,13 +113,13 @@ def subtree(variances: Variances, read: Read, level: int, span: tuple[int, int])
     return Subtree(level, ranges, variances.part(level, ranges), measured)
 
 
-def subtree_summary(subtree: Subtree) -> Said:
+def subtree_summary(subtree: Subtree) -> SubtreeMessage:
     """Return what a subtree says upwards; numbers out of range are told, for whoever asked."""
     try:
         up = upward(subtree.variances, subtree.read, 0, subtree.own)
     except FixedPointRangeError:
-        return Said({}, [], [], is_within=False)
-    return Said(up.best[0], sizes(up.best), sizes(up.sums))
+        return SubtreeMessage({}, [], [], is_within=False)
+    return SubtreeMessage(up.best[0], sizes(up.best), sizes(up.sums))
 
 
 def sizes(levels: Sequence[Contrasts]) -> list[int]:

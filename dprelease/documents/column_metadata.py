@@ -14,7 +14,7 @@ from dprelease.numerics.rounding import plain_text
 from dprelease.postprocess.families import Flag, Output
 from dprelease.query.forms.single_part import LABEL
 from dprelease.query.grouping.group_keys import Key, key_of
-from dprelease.query.measurement import Published
+from dprelease.query.measurement import OutputColumn
 from dprelease.query.resolve import Query
 from dprelease.schema.column_spec import DEFAULT_CONFIDENCE, ColumnSpec
 from dprelease.schema.columns import (
@@ -24,7 +24,7 @@ from dprelease.schema.columns import (
     CutColumn,
     IntegerColumn,
 )
-from dprelease.schema.localized_text import Said
+from dprelease.schema.localized_text import LocalizedText
 from dprelease.schema.release import QuerySpec
 from dprelease.schema.release_parts.records import RecordColumnSpec
 from dprelease.tables.family_tables import schema_of_output
@@ -96,11 +96,11 @@ IN_ITS_UNIT = frozenset((Role.MARGIN, Role.LOWER, Role.UPPER, Role.STANDARD_ERRO
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ColumnRequest:
     """A published column, and how it was asked for; one of several most frequent has a rank."""
 
     query: Query
-    published: Published
+    published: OutputColumn
     spec: ColumnSpec
     rank: int | None
 
@@ -118,16 +118,16 @@ class Asked:
         return plain_text(self.published.margin or DEFAULT_CONFIDENCE)
 
 
-def asked_columns(query: Query, spec: QuerySpec) -> dict[str, Asked]:
+def asked_columns(query: Query, spec: QuerySpec) -> dict[str, ColumnRequest]:
     """Return the published columns of a query by name, with what was asked."""
     published = {column.name: column for column in query.columns}
-    found: dict[str, Asked] = {}
+    found: dict[str, ColumnRequest] = {}
     for name, column in spec.columns.items():
         ranks = range(1, column.ranks + 1) if column.ranks > 1 else (None,)
         for rank in ranks:
             own = name if rank is None else f"{name}_{rank}"
             if own in published:
-                found[own] = Asked(query, published[own], column, rank)
+                found[own] = ColumnRequest(query, published[own], column, rank)
     return found
 
 
@@ -137,11 +137,11 @@ class Teller:
 
     languages: tuple[str, ...]
 
-    def texts(self, said: Said | None) -> dict[str, str]:
+    def texts(self, said: LocalizedText | None) -> dict[str, str]:
         """Return a text in each language; nothing if none was declared."""
         return {} if said is None else said.texts(self.languages)
 
-    def several(self, said: Sequence[Said]) -> tuple[dict[str, str], ...]:
+    def several(self, said: Sequence[LocalizedText]) -> tuple[dict[str, str], ...]:
         """Return texts in each language."""
         return tuple(map(self.texts, said))
 
@@ -214,7 +214,7 @@ class Teller:
             codes=None if column.key is None else self._codes(column.key, declared),
         )
 
-    def _value(self, asked: Asked, name: str, kind: str) -> ColumnMetadata:
+    def _value(self, asked: ColumnRequest, name: str, kind: str) -> ColumnMetadata:
         label = self.texts(asked.spec.label)
         if asked.rank is not None:
             label = {tag: f"{text} {asked.rank}" for tag, text in label.items()}
@@ -231,7 +231,7 @@ class Teller:
             codes=self._candidate_codes(asked),
         )
 
-    def _companion(self, asked: Asked, name: str, kind: str, role: Role) -> ColumnMetadata:
+    def _companion(self, asked: ColumnRequest, name: str, kind: str, role: Role) -> ColumnMetadata:
         of = asked.published.name
         is_number = role in IN_ITS_UNIT
         return ColumnMetadata(
@@ -245,7 +245,7 @@ class Teller:
             confidence=asked.confidence if role in AT_CONFIDENCE else "",
         )
 
-    def _candidate_codes(self, asked: Asked) -> CodeList | None:
+    def _candidate_codes(self, asked: ColumnRequest) -> CodeList | None:
         """Return the candidates of a chosen label; None for numbers."""
         column = asked.published.parts[0].aggregate.column
         if asked.published.form != LABEL or column is None:
@@ -269,7 +269,7 @@ class Teller:
         return self.texts(declared.label)
 
 
-def value_labels(column: Column) -> Mapping[str, Said]:
+def value_labels(column: Column) -> Mapping[str, LocalizedText]:
     """Return the labels of a column's values, by their texts."""
     match column:
         case CategoryColumn():

@@ -28,7 +28,7 @@ class WrittenPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class FileDigest:
     """One published table: the SHA-256 of its file's bytes, and its number of rows.
 
     `parts`: its files, if it has several. `digest` is then that of their list.
@@ -39,14 +39,14 @@ class Written:
     parts: tuple[WrittenPart, ...] = ()
 
     @classmethod
-    def of(cls, parts: Sequence[WrittenPart]) -> Written:
+    def of(cls, parts: Sequence[WrittenPart]) -> FileDigest:
         """Return a table of these parts, whose list is as `sha256sum` writes it."""
         listed = "".join(f"{part.digest}  {part.name}\n" for part in parts)
         digest = hashlib.sha256(listed.encode()).hexdigest()
         return cls(digest, sum(part.rows for part in parts), tuple(parts))
 
     @classmethod
-    def blank(cls, parts: Parts | None) -> Written:
+    def blank(cls, parts: Parts | None) -> FileDigest:
         """Return one that is as long as any, where all that is told of it stands for itself."""
         if parts is None:
             return cls("", 0)
@@ -59,7 +59,7 @@ def files_of_parts(parts: Parts) -> list[str]:
 
 
 def file_records(
-    families: Sequence[Family], written: Mapping[str, Written], metadata: Metadata
+    families: Sequence[Family], written: Mapping[str, FileDigest], metadata: Metadata
 ) -> Iterator[dict[str, Any]]:
     """Yield the record of every published file, family by family."""
     told = {table.name: table for table in metadata.tables}
@@ -76,7 +76,7 @@ def file_records(
             yield _output_record(family, output, told[output.name], written[output.name])
 
 
-def file_record(query: Query, told: TableMetadata, written: Written) -> dict[str, Any]:
+def file_record(query: Query, told: TableMetadata, written: FileDigest) -> dict[str, Any]:
     """Return the record of one published table; its number of rows is public, or noised."""
     return {
         **named_record(query.name, told, written),
@@ -89,7 +89,9 @@ def file_record(query: Query, told: TableMetadata, written: Written) -> dict[str
     }
 
 
-def _measured_record(table: FamilyTable, told: TableMetadata, written: Written) -> dict[str, Any]:
+def _measured_record(
+    table: FamilyTable, told: TableMetadata, written: FileDigest
+) -> dict[str, Any]:
     computed = {
         measurement.name: TRUE_STEPS if measurement.exact else STEPS_OF_NOISE
         for measurement in table.vectors
@@ -99,14 +101,14 @@ def _measured_record(table: FamilyTable, told: TableMetadata, written: Written) 
 
 
 def _output_record(
-    family: Family, output: Output, told: TableMetadata, written: Written
+    family: Family, output: Output, told: TableMetadata, written: FileDigest
 ) -> dict[str, Any]:
     computed = dict(output.computed)
     named = named_record(family.name, told, written)
     return {**named, "computed": computed, "post_processing": {}}
 
 
-def named_record(query: str, told: TableMetadata, written: Written) -> dict[str, Any]:
+def named_record(query: str, told: TableMetadata, written: FileDigest) -> dict[str, Any]:
     """Return what every record of a file has: its name, its rows, its columns, its digest."""
     return {
         "name": told.file,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dprelease.documents import manifest
-from dprelease.documents.file_records import Written, named_record
+from dprelease.documents.file_records import FileDigest, named_record
 from dprelease.documents.metadata import TableMetadata
 from dprelease.documents.release_metadata import metadata_of_records
 from dprelease.mechanisms.base import Mechanism
@@ -96,7 +96,7 @@ def measurement(planned: LocalColumn, records: int) -> dict[str, Any]:
 
 def file_record(told: TableMetadata, digest: str) -> dict[str, Any]:
     """Return the record of one published file; its number of rows is that of the source."""
-    return named_record(told.query, told, Written(digest, told.rows or 0))
+    return named_record(told.query, told, FileDigest(digest, told.rows or 0))
 
 
 def treatment(part: Records) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from dprelease.documents.audits.audit_name import named_record
 from dprelease.documents.encoding import digest_of, pieces
-from dprelease.documents.file_records import Written, family_records, file_records
+from dprelease.documents.file_records import FileDigest, family_records, file_records
 from dprelease.documents.metadata import Metadata
 from dprelease.documents.metadata_json import about_record
 from dprelease.documents.release_metadata import metadata_of
@@ -85,7 +85,7 @@ def build(
     declaration: Declaration,
     queries: tuple[Query, ...],
     plan: Plan,
-    written: dict[str, Written],
+    written: dict[str, FileDigest],
     ledger: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the sealed manifest of a release whose files were written, by the name of each table.
@@ -99,7 +99,7 @@ def draft(
     declaration: Declaration,
     queries: tuple[Query, ...],
     plan: Plan,
-    written: dict[str, Written],
+    written: dict[str, FileDigest],
     ledger: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return what `build` does before it is sealed: of blank files `fill_draft` makes it whole."""
@@ -125,7 +125,7 @@ def fill_draft(
     blank: Mapping[str, Any],
     families: Sequence[Family],
     metadata: Metadata,
-    written: Mapping[str, Written],
+    written: Mapping[str, FileDigest],
     ledger: dict[str, Any] | None,
 ) -> dict[str, Any]:
     """Return what `build` does, of the draft of blank files: but for these it is the same."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dprelease.documents import manifest
-from dprelease.documents.file_records import Written, named_record
+from dprelease.documents.file_records import FileDigest, named_record
 from dprelease.documents.metadata import TableMetadata
 from dprelease.documents.release_metadata import metadata_of_messages
 from dprelease.numerics.rounding import plain_text
@@ -93,4 +93,4 @@ def measurement(share: ShareColumn, parties: int) -> dict[str, Any]:
 
 def file_record(told: TableMetadata, digest: str) -> dict[str, Any]:
     """Return the record of one file of messages; its number of rows is public."""
-    return named_record(told.name, told, Written(digest, told.rows or 0))
+    return named_record(told.name, told, FileDigest(digest, told.rows or 0))

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dprelease.documents import manifest
-from dprelease.documents.file_records import Written
+from dprelease.documents.file_records import FileDigest
 
 FORMAT = "dprelease-rehearsal/1"
 OF_RECORDS = "dprelease-local-rehearsal/1"
@@ -41,7 +41,7 @@ PARTIES = "parties"
 
 
 def manifest_of_rehearsal(
-    record: Mapping[str, Any], stand_ins: list[dict[str, Any]], truth: Mapping[str, Written]
+    record: Mapping[str, Any], stand_ins: list[dict[str, Any]], truth: Mapping[str, FileDigest]
 ) -> dict[str, Any]:
     """Return the sealed manifest of a rehearsal, given that of the release; files by name."""
     of = {release: rehearsal for rehearsal, release in FORMATS.items()}
@@ -54,8 +54,8 @@ def rehearsed_sums(
     record: Mapping[str, Any],
     files: list[dict[str, Any]],
     stand_ins: list[dict[str, Any]],
-    truth: Mapping[str, Written],
-    messages: Mapping[str, Written],
+    truth: Mapping[str, FileDigest],
+    messages: Mapping[str, FileDigest],
 ) -> dict[str, Any]:
     """Return the sealed manifest of a rehearsal of all parties, given that of one of them.
 
@@ -67,7 +67,7 @@ def rehearsed_sums(
     return manifest.with_digest(whole)
 
 
-def _files(written: Mapping[str, Written]) -> list[dict[str, Any]]:
+def _files(written: Mapping[str, FileDigest]) -> list[dict[str, Any]]:
     return [
         {"name": name, "rows": file.rows, "sha256": file.digest} for name, file in written.items()
     ]

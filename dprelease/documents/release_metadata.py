@@ -16,7 +16,7 @@ from dprelease.postprocess.families import Family, FamilyTable, Output
 from dprelease.query.resolve import Query
 from dprelease.schema.languages import languages_of
 from dprelease.schema.load import Declaration
-from dprelease.schema.localized_text import Told
+from dprelease.schema.localized_text import Documented
 from dprelease.schema.release import QuerySpec, ReleaseSpec
 from dprelease.schema.release_parts.about import AboutSpec
 from dprelease.tables import formats
@@ -41,7 +41,7 @@ def metadata_of(
     `families`: those of the queries; tables of queries that are in none with a step are published
     for themselves. `rows`: numbers of rows that are known once they are written.
     """
-    told = Described(declaration.spec)
+    told = ReleaseMetadata(declaration.spec)
     known = rows or {}
     in_family = {t.query.name: family for family in families if family.step for t in family.tables}
     tables: list[TableMetadata] = []
@@ -61,25 +61,25 @@ def metadata_of_records(
     declaration: Declaration, parts: Sequence[Records], rows: Rows | None = None
 ) -> Metadata:
     """Return what is said of a release of single records: columns of values, and no keys."""
-    told = Described(declaration.spec)
+    told = ReleaseMetadata(declaration.spec)
     known = rows or {}
     return told.together([told.records(part, known.get(part.name)) for part in parts])
 
 
 def metadata_of_messages(declaration: Declaration, queries: Sequence[Query]) -> Metadata:
     """Return what is said of one party's messages, none of which is published to be read."""
-    told = Described(declaration.spec)
+    told = ReleaseMetadata(declaration.spec)
     return told.together([told.messages(query) for query in queries])
 
 
 def metadata_of_sums(declaration: Declaration, queries: Sequence[Query]) -> Metadata:
     """Return what is said of the sums of all parties' messages."""
-    told = Described(declaration.spec)
+    told = ReleaseMetadata(declaration.spec)
     return told.together([told.sums(query) for query in queries])
 
 
 @dataclass(frozen=True)
-class Described:
+class ReleaseMetadata:
     """What is said of the tables of one release, each as it is known before it is drawn."""
 
     spec: ReleaseSpec
@@ -165,9 +165,9 @@ class Described:
         measured: bool = False,
     ) -> TableMetadata:
         """Return a table with what its query, or itself if that stands for several, is called."""
-        asked: Told = self.spec.records.get(declared) or self.spec.queries[declared]
+        asked: Documented = self.spec.records.get(declared) or self.spec.queries[declared]
         several = asked.told if isinstance(asked, QuerySpec) else {}
-        own = several.get(name.rpartition("/")[2], Told())
+        own = several.get(name.rpartition("/")[2], Documented())
         teller = self.teller
         return TableMetadata(
             name,
@@ -181,7 +181,7 @@ class Described:
             teller.several(asked.footnotes + own.footnotes),
         )
 
-    def _with_keys(self, asked: Told, columns: Sequence[ColumnMetadata]) -> dict[str, str]:
+    def _with_keys(self, asked: Documented, columns: Sequence[ColumnMetadata]) -> dict[str, str]:
         """Return the label of a query; of one that stands for several tables, with the keys."""
         label = self.teller.texts(asked.label)
         if not isinstance(asked, QuerySpec) or not asked.is_several:

@@ -40,11 +40,11 @@ from dprelease.errors.error_tree import (
     VerificationError,
     raise_all,
 )
-from dprelease.errors.state import Charge, RunState, State
+from dprelease.errors.state import ChargeState, RunState, State
 
 __all__ = [
     "BudgetError",
-    "Charge",
+    "ChargeState",
     "DataError",
     "DeclarationError",
     "DpReleaseError",

@@ -47,7 +47,7 @@ THERE = {
 MAYBE_THERE = "look first whether the answer is there, which would be charged again; only then "
 
 
-class Charge(Enum):
+class ChargeState(Enum):
     """What has become of the price of a run."""
 
     NONE = "nothing is charged"
@@ -65,7 +65,7 @@ class RunState:
 
     rows: bool = False
     """Whether rows about people may have been read."""
-    charge: Charge = Charge.NONE
+    charge: ChargeState = ChargeState.NONE
     released: bool | None = False
     """Whether the release is readable; None where the system did not say."""
 
@@ -75,10 +75,14 @@ class RunState:
         if self.released is None:
             return State.UNKNOWN
         if self.released:
-            return State.PAID if self.charge is Charge.SPENT else State.RELEASED
+            return State.PAID if self.charge is ChargeState.SPENT else State.RELEASED
         if self.rows:
-            return State.READ if self.charge is Charge.NONE else State.CHARGED
-        unread = {Charge.NONE: State.NOTHING, Charge.HELD: State.HELD, Charge.SPENT: State.SPENT}
+            return State.READ if self.charge is ChargeState.NONE else State.CHARGED
+        unread = {
+            ChargeState.NONE: State.NOTHING,
+            ChargeState.HELD: State.HELD,
+            ChargeState.SPENT: State.SPENT,
+        }
         return unread[self.charge]
 
     @contextmanager

@@ -26,12 +26,12 @@ from dprelease.exact.inputs import (
     refuse_unstored,
 )
 from dprelease.exact.key_tables import KeyTables
-from dprelease.exact.nan_safety import AskedFloats
+from dprelease.exact.nan_safety import FloatColumns
 from dprelease.exact.postgres.server_link import Servers, servers_of
 from dprelease.exact.reading.duckdb_files import database_relation
 from dprelease.exact.reading.error_locations import told_at
 from dprelease.exact.reading.parquet_files import parquet_relation
-from dprelease.exact.reading.sources import Opened, source_fields, stored_columns
+from dprelease.exact.reading.sources import OpenedSource, source_fields, stored_columns
 from dprelease.exact.results.partitions import Partitions
 from dprelease.exact.results.true_table import ExactTable
 from dprelease.exact.results.vectors import batches, most_added
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from dprelease.exact.shared_scan import Scanned, ScannedTables
     from dprelease.query.local_records import Records
     from dprelease.query.scans.scan_planning import Scan
-    from dprelease.query.scans.shared_sources import Together
+    from dprelease.query.scans.shared_sources import SharedSource
     from dprelease.statements.record_statements import CompiledRecords
     from dprelease.statements.rows_of_ids import CompiledRows
 
@@ -73,7 +73,7 @@ class Engine(Recording):
     def __init__(self, inputs: list[Input], scratch: Path, link: duckdb.DuckDBPyConnection) -> None:
         self.declared = inputs[0].declared
         self._inputs, self._scratch = inputs, scratch
-        self._floats = AskedFloats(())
+        self._floats = FloatColumns(())
         self._unique: set[str] = set()
         self._compiled: tuple[Query, Compiled] | None = None
         self._keys = KeyTables()
@@ -238,7 +238,7 @@ class Engine(Recording):
         return done
 
     def _load_shared_rows(
-        self, sources: Together, taken: int
+        self, sources: SharedSource, taken: int
     ) -> tuple[HeldRows, CompiledRows] | None:
         """Return the rows that several queries bound, if they fit beside `taken` other bytes."""
         from dprelease.exact.bounding.shared_rows import HeldRows
@@ -347,7 +347,7 @@ class Engine(Recording):
         for given in self._inputs:
             with told_at([given]):
                 self._introduce(given)
-        self._floats = AskedFloats.of([given.physical for given in self._inputs], queries)
+        self._floats = FloatColumns.of([given.physical for given in self._inputs], queries)
         locks = locking([file for given in self._inputs for file in given.accessible_paths])
         self._ask("; ".join([*self._floats.settings, *locks]), self._inputs[0])
 
@@ -368,7 +368,7 @@ class Engine(Recording):
         stored |= given.objects
         given.physical = {n: stored[n] for n in stored_columns(given.declared) if n in stored}
 
-    def _relation_to_read(self, given: Input, opened: Opened) -> str:
+    def _relation_to_read(self, given: Input, opened: OpenedSource) -> str:
         """Return the relation to read: rows as they are stored, each by its own file's types."""
         source = given.declared.table.source
         if not opened.relation:

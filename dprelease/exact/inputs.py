@@ -15,7 +15,7 @@ from dprelease.exact.nan_safety import columns_to_read
 from dprelease.exact.reading.error_locations import place_of, told_at
 from dprelease.exact.reading.frames import object_columns, to_arrow
 from dprelease.exact.reading.relations import batches_of, is_relation
-from dprelease.exact.reading.sources import Opened, open_files, stamp
+from dprelease.exact.reading.sources import OpenedSource, open_files, stamp
 from dprelease.query.resolve import Query
 from dprelease.query.unread import beyond
 from dprelease.schema.load import Declared
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 DATABASE, SECOND_DATABASE = "dp_database", "dp_second_database"
 
 
-class Fetched(Protocol):
+class BatchSource(Protocol):
     """Rows that come as Arrow batches, when they are asked for."""
 
     @property
@@ -50,9 +50,9 @@ class Input:
 
     declared: Declared
     relation: str
-    opened: Opened | None = None
+    opened: OpenedSource | None = None
     arrow: object | None = None
-    rows: dict[str, Fetched] = field(default_factory=dict)
+    rows: dict[str, BatchSource] = field(default_factory=dict)
     """Rows that come as Arrow batches, by the table that they fill, until they are fetched."""
     physical: dict[str, str] = field(default_factory=dict)
     """The engine's types of the stored columns, once they are known."""
@@ -253,7 +253,7 @@ def find_input(
     if before is not None and opened.attach:
         shared = before.opened is not None and before.opened.attach == opened.attach
         if shared:
-            opened = Opened(opened.files, opened.stamps, (), opened.relation)
+            opened = OpenedSource(opened.files, opened.stamps, (), opened.relation)
         else:
             opened = open_files(declared, source, SECOND_DATABASE)
     if not opened.relation:
@@ -274,11 +274,11 @@ def _of_server(declared: Declared, relation: str, servers: Servers) -> Input:
     from dprelease.exact.postgres.server_rows import server_rows
 
     rows = server_rows(declared, servers)
-    nothing = Opened((), (), (), "")  # its files are nobody's here
+    nothing = OpenedSource((), (), (), "")  # its files are nobody's here
     return Input(declared, relation, nothing, rows={relation: rows}, collations=rows.collations)
 
 
-def _cells(declared: Declared, opened: Opened) -> CellRows:
+def _cells(declared: Declared, opened: OpenedSource) -> CellRows:
     """Return the rows of files whose cells have types of their own; loaded where there are any."""
     if format_of(declared) == "sqlite":
         from dprelease.exact.reading.sqlite_files import sqlite_rows

@@ -17,7 +17,7 @@ whether a row's value is missing would depend on others."""
 
 
 @dataclass(frozen=True, slots=True)
-class AskedFloats:
+class FloatColumns:
     """By the types that a table's columns are stored as, and those of the table joined to it.
 
     Where none is asked for, the engine may use statistics: it reads nothing that they don't tell.
@@ -26,7 +26,7 @@ class AskedFloats:
     tables: tuple[frozenset[str], ...]
 
     @classmethod
-    def of(cls, physical: Sequence[Types], queries: Sequence[Query] | None) -> AskedFloats:
+    def of(cls, physical: Sequence[Types], queries: Sequence[Query] | None) -> FloatColumns:
         """Return the columns of floats that these queries read: all, where they are not known."""
         stored = [frozenset(_floats(types, types)) for types in physical]
         if queries is None or not any(stored):

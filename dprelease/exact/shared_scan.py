@@ -10,14 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprelease.exact.arrow_numbers import numbers_of
-from dprelease.exact.results.true_table import DenseProfile, ExactTable, Held, Integers, Profile
+from dprelease.exact.results.true_table import (
+    DenseProfile,
+    ExactTable,
+    Integers,
+    Profile,
+    VectorBlock,
+)
 from dprelease.exact.results.vectors import MOST_ROWS
 from dprelease.query.grouping.group_keys import Key
 from dprelease.query.resolve import Query
 from dprelease.query.scans.scan_planning import Part, Scan, parts_of, scans
-from dprelease.statements.scan import Filled
+from dprelease.statements.scan import JointTable
 
-Scanned = list[tuple[Filled, dict[object, Integers]]]
+Scanned = list[tuple[JointTable, dict[object, Integers]]]
 """Joint tables, and of each its vectors by what they add up."""
 
 
@@ -47,7 +53,7 @@ class ScannedTables:
         parts = parts_of(query)
         if not any(part.name in self._scans or part.name in self._found for part in parts):
             return self._read(query)
-        vectors: dict[str, Held] = {}
+        vectors: dict[str, VectorBlock] = {}
         profiles: dict[str, Profile | DenseProfile] = {}
         for part in parts:
             table = self._part(part)
@@ -71,7 +77,7 @@ class ScannedTables:
         return self._read(part.query) if table is None else table
 
 
-def fill(batches: Iterable[Any], joints: Sequence[Filled]) -> Scanned | None:
+def fill(batches: Iterable[Any], joints: Sequence[JointTable]) -> Scanned | None:
     """Return the joint tables of rows that come in batches; None if sums might not fit 64 bits."""
     tables: Scanned = [
         (
@@ -97,10 +103,10 @@ def fill(batches: Iterable[Any], joints: Sequence[Filled]) -> Scanned | None:
     ]
 
 
-def _added_up(joint: Filled, numbers: dict[object, Integers], part: Part) -> ExactTable:
+def _added_up(joint: JointTable, numbers: dict[object, Integers], part: Part) -> ExactTable:
     """Return a part's table, whose cells are sums of those of a joint one."""
     table, keys = joint.joint, joint.joint.space.keys
-    vectors: dict[str, Held] = {}
+    vectors: dict[str, VectorBlock] = {}
     profiles: dict[str, Profile | DenseProfile] = {}
     if table.candidates:
         (counts,) = numbers.values()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dprelease.exact.arrow_numbers import numbers_of
-from dprelease.exact.results.true_table import Held, Integers
+from dprelease.exact.results.true_table import Integers, VectorBlock
 from dprelease.exact.results.vectors import LARGE, MOST_ROWS, batches, most_added
 from dprelease.exact.table_reader import Attempt
 from dprelease.privacy.unit import PrivacyUnit
@@ -67,7 +67,9 @@ class SortedFamilies:
     _level: tuple[KeySpace, SortedCells] | None = None
     """The level whose cells are held."""
 
-    def vectors(self, query: Query, physical: Types, joined: Types) -> dict[str, Held] | None:
+    def vectors(
+        self, query: Query, physical: Types, joined: Types
+    ) -> dict[str, VectorBlock] | None:
         """Return the vectors of one table by name; None where the engine adds up, by itself.
 
         Raises

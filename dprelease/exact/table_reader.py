@@ -11,7 +11,7 @@ import duckdb
 import numpy as np
 
 from dprelease.exact.results.stored import WIDTH
-from dprelease.exact.results.true_table import DenseProfile, Held, Integers, Profile
+from dprelease.exact.results.true_table import DenseProfile, Integers, Profile, VectorBlock
 from dprelease.exact.results.vectors import HELD, MOST_ROWS, count_places, read_vectors, sum_rows
 from dprelease.statements.compiled_statements import Compiled, KeyTable, ProfileSql
 
@@ -42,7 +42,9 @@ class TableReader:
         """Return the tables of public values that have to be there: each takes a statement."""
         return compiled.tables(by_row=size >= MANY_CELLS)
 
-    def vectors(self, compiled: Compiled, added: dict[str, int], size: int) -> Mapping[str, Held]:
+    def vectors(
+        self, compiled: Compiled, added: dict[str, int], size: int
+    ) -> Mapping[str, VectorBlock]:
         """Return all vectors; `added` is the most that one row adds to each."""
         if not compiled.columns:
             return {}
@@ -51,14 +53,16 @@ class TableReader:
             return self._many(compiled, most, size)
         columns = self._fetch_vectors(compiled.sql)
         cells = columns["cell"]
-        vectors: dict[str, Held] = {}
+        vectors: dict[str, VectorBlock] = {}
         for i, name in enumerate(compiled.columns):
             vector = np.zeros(size + 1, dtype=np.int64)
             vector[cells] = columns[f"m{i}"]
             vectors[name] = vector[:size]
         return vectors
 
-    def _many(self, compiled: Compiled, most: dict[str, int], size: int) -> Mapping[str, Held]:
+    def _many(
+        self, compiled: Compiled, most: dict[str, int], size: int
+    ) -> Mapping[str, VectorBlock]:
         """Return vectors of more cells than are fetched at once."""
         if compiled.rows and max(most.values()) < 2**62 // MOST_ROWS:
             sums = self.attempt(

@@ -34,7 +34,7 @@ from dprelease.ledger.account import vectors_of
 from dprelease.numerics.rounding import round_down, round_up
 from dprelease.privacy.accounting import pure_epsilon
 from dprelease.privacy.event import Event
-from dprelease.privacy.priced_vector import Priced
+from dprelease.privacy.priced_vector import PricedVector
 from dprelease.privacy.renyi import has_rho, rho_of
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ DISCRETE_LAPLACE, CONCENTRATED = "DiscreteLaplaceDpEvent", "ZCDpEvent"
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class EventClass:
     """The event of one noisy vector: its class and fields, and how it stands to the law."""
 
     kind: str
@@ -54,7 +54,7 @@ class Told:
     words: str
 
 
-def accountant_events(events: Sequence[Event]) -> list[Told]:
+def accountant_events(events: Sequence[Event]) -> list[EventClass]:
     """Return what dp-accounting is told of each noisy vector of a release.
 
     Its accountant by loss distributions takes no `ZCDpEvent`, that by Rényi divergences no discrete
@@ -70,23 +70,23 @@ def accountant_events(events: Sequence[Event]) -> list[Told]:
     ]
 
 
-def _accountant_event(event: Event) -> Told:
+def _accountant_event(event: Event) -> EventClass:
     sensitivity = event.sensitivity
     scale = Fraction(float(dict(event.parameters)["scale"]))  # the very float that was sampled
     if event.mechanism == "gaussian":
         multiplier = _root_below(scale**2 / sensitivity.l2_squared)
         words = "The law itself, then rounded to the lattice."
-        return Told("GaussianDpEvent", {"noise_multiplier": multiplier}, words)
+        return EventClass("GaussianDpEvent", {"noise_multiplier": multiplier}, words)
     if event.mechanism == "laplace":
         multiplier = round_down(scale / sensitivity.l1)
         words = "The law itself, then rounded to the lattice."
-        return Told("LaplaceDpEvent", {"noise_multiplier": multiplier}, words)
+        return EventClass("LaplaceDpEvent", {"noise_multiplier": multiplier}, words)
     if event.mechanism == "discrete_laplace":
         held = {
             "noise_parameter": round_up(1 / scale),
             "sensitivity": sensitivity.l1,
         }
-        return Told(DISCRETE_LAPLACE, held, "The law itself.")
+        return EventClass(DISCRETE_LAPLACE, held, "The law itself.")
     return _upper_bound_event(vectors_of([event])[0])
 
 
@@ -98,24 +98,24 @@ def _root_below(square: Fraction) -> float:
     return root
 
 
-def _upper_bound_event(vector: Priced) -> Told:
+def _upper_bound_event(vector: PricedVector) -> EventClass:
     """Return an event that costs at least what a vector does."""
     pure = pure_epsilon([vector])
     if pure is not None:
         epsilon = round_up(pure)
         words = f"Randomized response of epsilon {epsilon!r}, the dearest of all such laws."
-        return Told(DISCRETE_LAPLACE, {"noise_parameter": epsilon, "sensitivity": 1}, words)
+        return EventClass(DISCRETE_LAPLACE, {"noise_parameter": epsilon, "sensitivity": 1}, words)
     if has_rho(vector):
         return _zcdp_event(vector)
-    return Told("UnsupportedDpEvent", {}, "dp-accounting has no class for such a law.")
+    return EventClass("UnsupportedDpEvent", {}, "dp-accounting has no class for such a law.")
 
 
-def _zcdp_event(vector: Priced) -> Told:
+def _zcdp_event(vector: PricedVector) -> EventClass:
     words = "The zero-concentrated guarantee of the law, rounded up."
-    return Told(CONCENTRATED, {"rho": rho_of([vector]), "xi": 0.0}, words)
+    return EventClass(CONCENTRATED, {"rho": rho_of([vector]), "xi": 0.0}, words)
 
 
-def tree_of(several: Sequence[Told]) -> dict[str, Any]:
+def tree_of(several: Sequence[EventClass]) -> dict[str, Any]:
     """Return all events composed, as JSON values.
 
     They are the fields of dp-accounting's own `to_named_tuple`: names of module and class, and the

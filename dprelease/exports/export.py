@@ -76,7 +76,7 @@ class Export(Protocol):
 
 
 @runtime_checkable
-class Packaged(Protocol):
+class PackagedExport(Protocol):
     """An export whose bytes other packages shape, so that their other versions write others.
 
     `packages`: the distributions, each needed; they are looked for before any row is read, and the

@@ -30,7 +30,7 @@ from dprelease.mechanisms import registry
 from dprelease.numerics.rounding import exact, plain_text, round_down, round_up
 from dprelease.privacy.accounting import epsilon_at, pure_epsilon
 from dprelease.privacy.event import Event
-from dprelease.privacy.priced_vector import Priced, priced_of
+from dprelease.privacy.priced_vector import PricedVector, priced_of
 from dprelease.privacy.renyi import rho_of, zcdp_epsilon
 
 EPSILON, RHO = "epsilon", "rho"
@@ -144,7 +144,7 @@ def fits_alone(account: Account, events: Sequence[Event]) -> bool:
     return epsilon_at(vectors_of(events), account.delta) <= account.epsilon
 
 
-def vectors_of(events: Sequence[Event]) -> list[Priced]:
+def vectors_of(events: Sequence[Event]) -> list[PricedVector]:
     """Return what the accountant needs of recorded events."""
     laws = ((registry.law_of(event), event.sensitivity) for event in events)
     return [

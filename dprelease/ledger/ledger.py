@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from dprelease.errors import BudgetError, LedgerError, RunState, SignatureError
-from dprelease.errors import Charge as Spent
+from dprelease.errors import BudgetError, ChargeState, LedgerError, RunState, SignatureError
 from dprelease.ledger import periods
 from dprelease.ledger.account import Account, Charge, fits_alone, not_allowed, price
 from dprelease.ledger.chain import Entry
@@ -162,7 +161,7 @@ class Ledger:
         priced = [self.with_cost(accounts, charge) for charge in charges]
         name, lock = self._new_name_and_lock()
         state = RunState() if state is None else state
-        state.charge = Spent.HELD  # an interrupt may come as soon as it is written
+        state.charge = ChargeState.HELD  # an interrupt may come as soon as it is written
         try:
             with Store.open(self.path) as store, store.transaction():
                 self._settle_abandoned(store)
@@ -181,7 +180,7 @@ class Ledger:
                 return Reservation(entry, lock=lock, accounts=known.accounts)
         except BaseException as problem:
             if isinstance(problem, BudgetError):
-                state.charge = Spent.NONE
+                state.charge = ChargeState.NONE
             else:
                 self._take_back(name, state)
             lock.let_go()
@@ -206,7 +205,7 @@ class Ledger:
         with suppress(Exception):  # then it stays for `recover`, which is what the state says
             if name in self.state().reservations:
                 self._step(name, CANCEL, {"why": "it could not be written"})
-            state.charge = Spent.NONE
+            state.charge = ChargeState.NONE
 
     def with_cost(self, accounts: Mapping[str, Account], charge: Charge) -> tuple[Charge, float]:
         """Return a charge and its price; raises as `reserve` for what the accounts can't count."""
@@ -337,14 +336,14 @@ class Ledger:
         if not state.rows:
             with suppress(Exception):
                 self.cancel(reservation)
-                state.charge = Spent.NONE
+                state.charge = ChargeState.NONE
                 return
             noted = False  # that rows are about to be read, though writing it seemed to fail
             with suppress(Exception):
                 noted = READ in self.state().reservations[reservation.id].steps
             if not noted:
                 return
-            state.charge = Spent.SPENT
+            state.charge = ChargeState.SPENT
         with suppress(Exception):
             self.fail(reservation)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dprelease.errors import OutputError, Place
 from dprelease.errors.printable import printable
-from dprelease.planning.auto.comparison import Compared
+from dprelease.planning.auto.comparison import MechanismComparison
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +37,7 @@ MARKS = (("mean", "o", "C0"), ("95 %", "o", "white"), ("99.9 %", "|", "0.1"))
 """The errors of a comparison, and what each is drawn as: told apart by form, not by colour."""
 
 
-def draw_comparison(rows: Sequence[Compared], path: Path) -> None:
+def draw_comparison(rows: Sequence[MechanismComparison], path: Path) -> None:
     """Write dots of the mean, 95 % and 99.9 % errors of every mechanism, on a logarithmic axis.
 
     Lengths of bars would mean nothing there: such an axis has no 0 for them to begin at.
@@ -71,7 +71,7 @@ def draw_comparison(rows: Sequence[Compared], path: Path) -> None:
     save(figure, path)
 
 
-def _errors(row: Compared) -> list[float]:
+def _errors(row: MechanismComparison) -> list[float]:
     law = row.mechanism
     return [law.mean_absolute_error, float(law.half_width(0.95)), float(law.half_width(0.999))]
 

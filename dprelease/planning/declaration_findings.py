@@ -13,7 +13,12 @@ from dprelease.planning.noise_requests import NoiseRequest
 from dprelease.query.resolve import Query, resolve_with_findings
 from dprelease.schema.load import Declaration, read_declaration
 from dprelease.schema.mechanism import AUTO, MechanismSpec
-from dprelease.schema.mistakes.partial_validation import Left, faulty_columns, what_is_left, without
+from dprelease.schema.mistakes.partial_validation import (
+    ValidParts,
+    faulty_columns,
+    what_is_left,
+    without,
+)
 from dprelease.schema.release import PRIVATE_KEYS
 from dprelease.schema.yaml_text.reader import dotted_path
 
@@ -90,7 +95,7 @@ def nameless(declaration: Declaration, queries: Iterable[Query]) -> list[Declara
     return [DeclarationError("DP-RELEASE-011", place=place, name=name) for name in charged]
 
 
-def _of_what_is_left(left: Left) -> list[DpReleaseError]:
+def _of_what_is_left(left: ValidParts) -> list[DpReleaseError]:
     """Return the findings of the parts that are in order, and of the budget, whatever they are."""
     if left.declaration is not None:
         found = queries_and_findings(left.declaration)[1]

@@ -12,7 +12,7 @@ from dprelease.numerics.rounding import exact_of, plain_text, round_down, round_
 from dprelease.privacy.accounting import epsilon_at, pure_epsilon
 from dprelease.privacy.budget import Budget, Variant
 from dprelease.privacy.guarantee import HOLDS, Guarantee
-from dprelease.privacy.priced_vector import Priced
+from dprelease.privacy.priced_vector import PricedVector
 from dprelease.privacy.renyi import rho_of, zcdp_epsilon
 from dprelease.schema.release import BudgetSpec
 
@@ -42,7 +42,7 @@ def has_no_amount(spec: BudgetSpec) -> bool:
     return spec.epsilon is None and spec.rho is None
 
 
-def guarantee_of(vectors: Sequence[Priced], spec: BudgetSpec) -> Guarantee:
+def guarantee_of(vectors: Sequence[PricedVector], spec: BudgetSpec) -> Guarantee:
     """Return the guarantee of all vectors together."""
     budget = budget_of(spec)
     pure = pure_epsilon(vectors)

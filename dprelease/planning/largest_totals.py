@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dprelease.errors import Place, QueryError
 from dprelease.numerics.lattice import LIMIT
 from dprelease.numerics.rounding import plain_text
-from dprelease.query.measurement import Published
+from dprelease.query.measurement import OutputColumn
 from dprelease.query.resolve import Query
 
 MOST_ROWS = 2**33
@@ -21,7 +21,7 @@ MOST_ROWS = 2**33
 def too_large_totals(
     query: Query,
     place: Callable[[str], Place],
-    limit: Callable[[Published], int] = lambda _: LIMIT,
+    limit: Callable[[OutputColumn], int] = lambda _: LIMIT,
 ) -> Iterator[QueryError]:
     """Yield DP-QUERY-014 for each column whose total may be above a limit, lattice steps.
 

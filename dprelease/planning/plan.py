@@ -14,7 +14,7 @@ from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import finite, plain_text
-from dprelease.planning.auto.ledger_cost import Charged, beside
+from dprelease.planning.auto.ledger_cost import LedgerCost, beside
 from dprelease.planning.auto.mechanism_choice import noises_of
 from dprelease.planning.bounded_words import bounded_words, counted_rows
 from dprelease.planning.budget_shares import Share, flat, spend
@@ -42,9 +42,9 @@ from dprelease.postprocess.derived_values import is_computed, typical_margin
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.event import Event
 from dprelease.privacy.guarantee import Guarantee
-from dprelease.privacy.priced_vector import Priced, kinds_of
+from dprelease.privacy.priced_vector import PricedVector, kinds_of
 from dprelease.privacy.renyi import renyi_of, rho_of
-from dprelease.query.measurement import Measurement, Published
+from dprelease.query.measurement import Measurement, OutputColumn
 from dprelease.query.resolve import Query
 from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
 from dprelease.schema.release import BudgetSpec
@@ -87,7 +87,7 @@ class PlannedColumn:
         return self.query.unit.id is not None
 
     @property
-    def accounting_input(self) -> Priced:
+    def accounting_input(self) -> PricedVector:
         """Return what the accountant needs."""
         return make_accounting_input(self.mechanism, self.measurement.sensitivity)
 
@@ -188,7 +188,7 @@ class Plan:
             "renyi": {order: finite(epsilon) for order, epsilon in orders.items()},
         }
 
-    def computed_columns(self) -> Iterator[tuple[Query, Published, float | None]]:
+    def computed_columns(self) -> Iterator[tuple[Query, OutputColumn, float | None]]:
         """Yield columns that are computed from several vectors, with a margin of error (95 %).
 
         That of a cell of 1,000 rows spread evenly between the bounds; of a sum, that of any cell.
@@ -275,7 +275,7 @@ def make_plan(
     budget: BudgetSpec,
     place: Placer | None = None,
     share: Share | None = None,
-    charged: Charged | None = None,
+    charged: LedgerCost | None = None,
 ) -> Plan:
     """Return the plan that spends the budget to within 0.1 %, and never more.
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from dprelease.errors import DpReleaseError, Place, raise_all
-from dprelease.planning.auto.ledger_cost import Charged, counted_by
+from dprelease.planning.auto.ledger_cost import LedgerCost, counted_by
 from dprelease.planning.budget_shares import shares_of
 from dprelease.planning.declaration_findings import queries_and_findings, relocate_findings, several
 from dprelease.planning.families.family_plan import refuse_families
@@ -79,7 +79,7 @@ def _resolve_and_plan(
         raise
 
 
-def _ledger_charge(declaration: Declaration, queries: tuple[Query, ...]) -> Charged | None:
+def _ledger_charge(declaration: Declaration, queries: tuple[Query, ...]) -> LedgerCost | None:
     """Return what the release's ledger counts; None without one."""
     spec = declaration.spec
     if spec.ledger is None:

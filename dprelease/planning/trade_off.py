@@ -10,7 +10,7 @@ import numpy as np
 
 from dprelease.numerics.lattice import Floats
 from dprelease.privacy.accounting import epsilon_at
-from dprelease.privacy.priced_vector import Priced
+from dprelease.privacy.priced_vector import PricedVector
 
 DELTAS = tuple(Fraction(1, 10**i) for i in range(1, 10))
 
@@ -18,7 +18,7 @@ Pairs = Sequence[tuple[float, float]]
 """Epsilons, each with its delta."""
 
 
-def pairs_of(vectors: Sequence[Priced], pure_epsilon: float) -> Pairs:
+def pairs_of(vectors: Sequence[PricedVector], pure_epsilon: float) -> Pairs:
     """Return epsilons of noisy vectors together, at several deltas and at 0."""
     pairs = [(epsilon_at(vectors, delta), float(delta)) for delta in DELTAS]
     return [*pairs, (pure_epsilon, 0.0)]

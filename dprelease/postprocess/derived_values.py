@@ -21,7 +21,7 @@ from dprelease.query.aggregates.square_sum import SquareSum
 from dprelease.query.aggregates.sum import Sum
 from dprelease.query.forms.centred_moments import MEAN, STDDEV, SUM, VARIANCE
 from dprelease.query.forms.ratio import RATIO
-from dprelease.query.measurement import Form, Published
+from dprelease.query.measurement import Form, OutputColumn
 
 Laws = Mapping[str, Randomizer]
 Vectors = Mapping[str, Integers]
@@ -59,32 +59,32 @@ def with_center(total: Sum, sums: Integers, counts: Integers) -> Integers:
     return saturated
 
 
-def is_computed(column: Published) -> bool:
+def is_computed(column: OutputColumn) -> bool:
     """Return whether a column is computed from its parts, and does not show one of them."""
     return column.form in WHOLE or column.form in FRACTIONS
 
 
-def whole_of(column: Published, vectors: Vectors) -> Integers:
+def whole_of(column: OutputColumn, vectors: Vectors) -> Integers:
     """Return sums (n,) that are computed from other vectors, lattice steps."""
     return WHOLE[column.form].values(column, vectors)
 
 
-def whole_margin(column: Published, laws: Laws, confidence: float) -> int:
+def whole_margin(column: OutputColumn, laws: Laws, confidence: float) -> int:
     """Return the margin of such a sum, of any cell, lattice steps."""
     return WHOLE[column.form].margin(column, laws, confidence)
 
 
-def fractions_of(column: Published, vectors: Vectors) -> Floats:
+def fractions_of(column: OutputColumn, vectors: Vectors) -> Floats:
     """Return means, ratios, variances or standard deviations (n,), in the column's unit."""
     return FRACTIONS[column.form].values(column, vectors)
 
 
-def margins_of(column: Published, vectors: Vectors, laws: Laws, confidence: float) -> Floats:
+def margins_of(column: OutputColumn, vectors: Vectors, laws: Laws, confidence: float) -> Floats:
     """Return margins of error (n,) of fractions, in the column's unit; NaN where there is none."""
     return FRACTIONS[column.form].margins(column, vectors, _noise(column, laws), confidence)
 
 
-def typical_margin(column: Published, laws: Laws, confidence: float) -> float | None:
+def typical_margin(column: OutputColumn, laws: Laws, confidence: float) -> float | None:
     """Return the margin of any cell, or where it depends on more, in one evenly spread.
 
     None where it depends on more than the number of rows.
@@ -94,13 +94,13 @@ def typical_margin(column: Published, laws: Laws, confidence: float) -> float | 
     return evenly_spread(column, laws, confidence)
 
 
-def sum_margin(column: Published, laws: Laws, confidence: float) -> int:
+def sum_margin(column: OutputColumn, laws: Laws, confidence: float) -> int:
     """Return the margin of a sum that is computed from a centred one, lattice steps."""
     total, parts = narrow_aggregate(column.parts[0].aggregate, Sum), _noise(column, laws)
     return math.ceil(sum_width(parts[0], parts[1], total.center, confidence))
 
 
-def evenly_spread(column: Published, laws: Laws, confidence: float) -> float | None:
+def evenly_spread(column: OutputColumn, laws: Laws, confidence: float) -> float | None:
     """Return the margin in a cell of 1,000 rows spread evenly between the bounds.
 
     None for a ratio of sums: its margin depends on more than the number of rows.
@@ -115,32 +115,32 @@ def evenly_spread(column: Published, laws: Laws, confidence: float) -> float | N
     return margin if math.isfinite(margin) else None
 
 
-def _noise(column: Published, laws: Laws) -> list[Mechanism]:
+def _noise(column: OutputColumn, laws: Laws) -> list[Mechanism]:
     """Return the noise of every part of a column."""
     of_parts = [laws[part.name] for part in column.parts]
     return [law for law in of_parts if isinstance(law, Mechanism)]
 
 
-def _moments(column: Published, vectors: Vectors) -> tuple[Sum, Moments]:
+def _moments(column: OutputColumn, vectors: Vectors) -> tuple[Sum, Moments]:
     *_, total, count = column.parts
     centred = narrow_aggregate(total.aggregate, Sum)
     return centred, Moments.of(centred, vectors[total.name], vectors[count.name])
 
 
-def _sums(column: Published, vectors: Vectors) -> Integers:
+def _sums(column: OutputColumn, vectors: Vectors) -> Integers:
     total, count = column.parts
     return with_center(
         narrow_aggregate(total.aggregate, Sum), vectors[total.name], vectors[count.name]
     )
 
 
-def _means(column: Published, vectors: Vectors) -> Floats:
+def _means(column: OutputColumn, vectors: Vectors) -> Floats:
     total, moments = _moments(column, vectors)
     return (moments.mean + total.center) * float(total.step)
 
 
 def _mean_margins(
-    column: Published, vectors: Vectors, parts: list[Mechanism], confidence: float
+    column: OutputColumn, vectors: Vectors, parts: list[Mechanism], confidence: float
 ) -> Floats:
     total, moments = _moments(column, vectors)
     ends = float(total.least), float(total.most)
@@ -148,17 +148,17 @@ def _mean_margins(
     return ratio_margins(moments.mean, moments.count, pivot, ends) * float(total.step)
 
 
-def _variances(column: Published, vectors: Vectors) -> Floats:
+def _variances(column: OutputColumn, vectors: Vectors) -> Floats:
     step = float(_moments(column, vectors)[0].step)
     return _variance(column, vectors)[1] * step**2
 
 
-def _deviations(column: Published, vectors: Vectors) -> Floats:
+def _deviations(column: OutputColumn, vectors: Vectors) -> Floats:
     step = float(_moments(column, vectors)[0].step)
     return np.sqrt(_variance(column, vectors)[1]) * step
 
 
-def _variance(column: Published, vectors: Vectors) -> tuple[Moments, Floats]:
+def _variance(column: OutputColumn, vectors: Vectors) -> tuple[Moments, Floats]:
     """Return the moments, and sample variances in squared steps: NaN below two rows."""
     squares = narrow_aggregate(column.parts[0].aggregate, SquareSum)
     total, moments = _moments(column, vectors)
@@ -175,7 +175,7 @@ def _widest(total: Sum) -> float:
 
 
 def _spread_margins(
-    column: Published, vectors: Vectors, parts: list[Mechanism], confidence: float
+    column: OutputColumn, vectors: Vectors, parts: list[Mechanism], confidence: float
 ) -> Floats:
     """Return margins (n,) of variances or their roots: to the farther end of what is compatible."""
     squares, total = (
@@ -194,7 +194,7 @@ def _spread_margins(
     return np.maximum(np.maximum(value - low, high - value), 0.0) * step
 
 
-def _ratios(column: Published, vectors: Vectors) -> Floats:
+def _ratios(column: OutputColumn, vectors: Vectors) -> Floats:
     over, under = (vectors[part.name].astype(np.float64) for part in column.parts)
     return _ratio(over, under) * float(column.parts[0].step / column.parts[1].step)
 
@@ -204,7 +204,7 @@ def _ratio(over: Floats, under: Floats) -> Floats:
 
 
 def _ratio_margins(
-    column: Published, vectors: Vectors, parts: list[Mechanism], confidence: float
+    column: OutputColumn, vectors: Vectors, parts: list[Mechanism], confidence: float
 ) -> Floats:
     over, under = (vectors[part.name].astype(np.float64) for part in column.parts)
     ratio = _ratio(over, under)
@@ -224,8 +224,8 @@ def _ratio_margins(
 class Whole:
     """The arithmetic of a form on the lattice: values, and one margin for all cells, in steps."""
 
-    values: Callable[[Published, Vectors], Integers]
-    margin: Callable[[Published, Laws, float], int]
+    values: Callable[[OutputColumn, Vectors], Integers]
+    margin: Callable[[OutputColumn, Laws, float], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,8 +235,8 @@ class Quotient:
     `by_rows`: whether the margin in a cell of evenly spread values follows from its rows alone.
     """
 
-    values: Callable[[Published, Vectors], Floats]
-    margins: Callable[[Published, Vectors, list[Mechanism], float], Floats]
+    values: Callable[[OutputColumn, Vectors], Floats]
+    margins: Callable[[OutputColumn, Vectors, list[Mechanism], float], Floats]
     by_rows: bool = True
 
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from dprelease.numerics.lattice import Integers
-from dprelease.query.measurement import Published, read_at
+from dprelease.query.measurement import OutputColumn, read_at
 from dprelease.query.resolve import Query
 
 Vectors = Mapping[str, Integers]
@@ -16,7 +16,7 @@ Named = tuple[Fraction, str]
 """A quantile: the part of the values below it, and the name of its noised vector."""
 
 
-def ascending(query: Query, column: Published, vectors: Vectors) -> Integers:
+def ascending(query: Query, column: OutputColumn, vectors: Vectors) -> Integers:
     """Return one quantile of every cell, in the order of all quantiles of its column.
 
     Post-processing of noised answers. The smallest and the largest value are put in order first,
@@ -40,12 +40,12 @@ def ascending(query: Query, column: Published, vectors: Vectors) -> Integers:
     return np.minimum(found, bounds[lows]) if lows < len(ends) else found
 
 
-def is_quantile(column: Published) -> bool:
+def is_quantile(column: OutputColumn) -> bool:
     """Return whether a column is a quantile, measured or read from a tree."""
     return column.at is not None or column.parts[0].aggregate.part is not None
 
 
-def _quantile_and_name(column: Published) -> Named:
+def _quantile_and_name(column: OutputColumn) -> Named:
     first = column.parts[0]
     if column.at is not None:
         return column.at, read_at(first.name, column.at)

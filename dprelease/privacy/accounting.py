@@ -15,7 +15,7 @@ from functools import lru_cache
 from dprelease.numerics.rounding import round_down, round_up
 from dprelease.privacy.dominating import LOSS_ERROR, move_grid, slot_grid
 from dprelease.privacy.grid import Grid
-from dprelease.privacy.priced_vector import Kind, Priced, kinds_of
+from dprelease.privacy.priced_vector import Kind, PricedVector, kinds_of
 from dprelease.privacy.renyi import rho_of, zcdp_epsilon
 from dprelease.privacy.unit import Move
 
@@ -106,7 +106,7 @@ PARTS = (Fraction(1, 2), Fraction(1, 64))
 """Parts of delta tried for vectors by divergences, beside others by loss distributions."""
 
 
-def pure_epsilon(vectors: Sequence[Priced]) -> Fraction | None:
+def pure_epsilon(vectors: Sequence[PricedVector]) -> Fraction | None:
     """Return the sum of the largest losses of all vectors, exact; None if one has no bound.
 
     Basic composition of pure guarantees: Dwork, McSherry, Nissim and Smith 2006.
@@ -123,7 +123,9 @@ def pure_epsilon(vectors: Sequence[Priced]) -> Fraction | None:
     return total
 
 
-def epsilon_at(vectors: Sequence[Priced], delta: Fraction, precision: Precision = FINE) -> float:
+def epsilon_at(
+    vectors: Sequence[PricedVector], delta: Fraction, precision: Precision = FINE
+) -> float:
     """Return an upper bound of the epsilon that all vectors together have at `delta`.
 
     delta 0: the pure epsilon. Otherwise the least of it, of the exact formula where every loss is
@@ -144,14 +146,17 @@ def epsilon_at(vectors: Sequence[Priced], delta: Fraction, precision: Precision 
     )
 
 
-def _is_by_curve(vector: Priced) -> bool:
+def _is_by_curve(vector: PricedVector) -> bool:
     return any(
         loss.by_curve for move in vector.sensitivity.moves for loss in vector.losses(move.shift)
     )
 
 
 def _by_curves(
-    vectors: Sequence[Priced], curves: Sequence[Priced], delta: Fraction, precision: Precision
+    vectors: Sequence[PricedVector],
+    curves: Sequence[PricedVector],
+    delta: Fraction,
+    precision: Precision,
 ) -> float:
     """Return an epsilon of vectors of which some, `curves`, have Rényi divergences alone.
 
@@ -171,7 +176,7 @@ def _by_curves(
     return min(together, apart * (1.0 + 2.0**-40))
 
 
-def _normal_mu(vectors: Sequence[Priced]) -> float | None:
+def _normal_mu(vectors: Sequence[PricedVector]) -> float | None:
     """Return mu of the composed loss if all losses are normal: their squares add up."""
     total = 0.0
     for vector in vectors:
@@ -225,7 +230,7 @@ def _composed_epsilon(kinds: tuple[Kind, ...], delta: float, precision: Precisio
     return (lattice_epsilon + coordinates * LOSS_ERROR) * (1.0 + 2.0**-40)
 
 
-def _too_dear(vector: Priced, delta: float) -> bool:
+def _too_dear(vector: PricedVector, delta: float) -> bool:
     """Return whether a single cell costs more than any budget: composing only adds to that."""
     return any(
         loss.span > LARGEST_PRICE and loss.delta(LARGEST_PRICE) > delta
@@ -234,7 +239,7 @@ def _too_dear(vector: Priced, delta: float) -> bool:
     )
 
 
-def _several(vector: Priced, slots: int, width: float, composer: Composer) -> Grid:
+def _several(vector: PricedVector, slots: int, width: float, composer: Composer) -> Grid:
     """Return the composition of `slots` parts, each the worst of the vector's moves."""
     moves = vector.sensitivity.moves
     if len(moves) > 1:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Self
 
 from dprelease.privacy.accounting import FINE, Precision, epsilon_at
-from dprelease.privacy.priced_vector import Priced
+from dprelease.privacy.priced_vector import PricedVector
 from dprelease.privacy.renyi import rho_of
 
 
@@ -47,7 +47,7 @@ class Budget:
         """Return whether a mechanism has to have a zero-concentrated guarantee."""
         return self.variant is Variant.ZERO_CONCENTRATED
 
-    def price(self, vectors: Sequence[Priced], precision: Precision = FINE) -> float:
+    def price(self, vectors: Sequence[PricedVector], precision: Precision = FINE) -> float:
         """Return what all vectors cost together, rounded up; infinity if there is no guarantee."""
         if self.variant is Variant.ZERO_CONCENTRATED:
             return rho_of(vectors, rough=precision is not FINE)

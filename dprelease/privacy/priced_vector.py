@@ -16,7 +16,7 @@ from dprelease.privacy.unit import Move, Sensitivity
 
 
 @dataclass(frozen=True)
-class Priced:
+class PricedVector:
     """One noisy vector, as far as its price goes; equal keys have equal losses."""
 
     key: Hashable
@@ -35,7 +35,7 @@ def priced_of(
     sensitivity: Sensitivity,
     *,
     by_squares: bool,
-) -> Priced:
+) -> PricedVector:
     """Return what the accountant needs of a vector, whether parts of a change meet in cells or not.
 
     Parameters
@@ -56,11 +56,11 @@ def priced_of(
     """
     meeting = sensitivity.meeting
     if meeting == 1:
-        return Priced(key, losses, sensitivity)
+        return PricedVector(key, losses, sensitivity)
     apart = Sensitivity(sensitivity.slots * meeting, sensitivity.moves)
     every = [(move, loss) for move in sensitivity.moves for loss in losses(move.shift)]
     if all(loss.normal_mu is not None for _, loss in every):
-        return Priced(key, losses, apart)
+        return PricedVector(key, losses, apart)
     worst: PrivacyLoss = ConcentratedLoss(math.inf)
     pure = [move.cells * Fraction(loss.pure_epsilon) for move, loss in every if _is_pure(loss)]
     rho = [move.cells * Fraction(loss.rho) for move, loss in every if loss.rho is not None]
@@ -68,21 +68,21 @@ def priced_of(
         worst = PureLoss(sensitivity.slots * max(pure))
     elif by_squares and len(rho) == len(every):
         worst = ConcentratedLoss(round_up(apart.slots * max(rho)))
-    return Priced((key, sensitivity), lambda _shift: (worst,), Sensitivity(1, (Move(1, 1),)))
+    return PricedVector((key, sensitivity), lambda _shift: (worst,), Sensitivity(1, (Move(1, 1),)))
 
 
 def _is_pure(loss: PrivacyLoss) -> bool:
     return math.isfinite(loss.pure_epsilon)
 
 
-Kind = tuple[Priced, int]
+Kind = tuple[PricedVector, int]
 """A vector, and the slots of all vectors like it together."""
 
 
-def kinds_of(vectors: Sequence[Priced]) -> list[Kind]:
+def kinds_of(vectors: Sequence[PricedVector]) -> list[Kind]:
     """Return one vector of every kind, and the slots of all vectors of its kind together."""
     counts: Counter[tuple[Hashable, Sensitivity]] = Counter()
-    kinds: dict[tuple[Hashable, Sensitivity], Priced] = {}
+    kinds: dict[tuple[Hashable, Sensitivity], PricedVector] = {}
     for vector in vectors:
         key = (vector.key, vector.sensitivity)
         counts[key] += vector.sensitivity.slots

@@ -11,7 +11,7 @@ from functools import lru_cache
 from flint import arb
 
 from dprelease.numerics.balls import LEAST_FLOAT, ball, least_above
-from dprelease.privacy.priced_vector import Kind, Priced, kinds_of
+from dprelease.privacy.priced_vector import Kind, PricedVector, kinds_of
 
 FIRST, LAST = 1.0 + 2.0**-12, 1e6
 CLOSE = 3e-4
@@ -30,7 +30,7 @@ SAFE = 1.0 + 2.0**-40
 """More than floats err in the sums here: each term is rounded up already."""
 
 
-def renyi_of(vectors: Sequence[Priced], order: float) -> float:
+def renyi_of(vectors: Sequence[PricedVector], order: float) -> float:
     """Return an upper bound of the Rényi divergence of an order above 1 of all vectors together.
 
     Divergences of one order add up, also when each vector is chosen by the answers before it
@@ -51,7 +51,7 @@ def _divergence(kinds: Sequence[Kind], order: float) -> float:
     return total * SAFE
 
 
-def rho_of(vectors: Sequence[Priced], *, rough: bool = False) -> float:
+def rho_of(vectors: Sequence[PricedVector], *, rough: bool = False) -> float:
     """Return a rho for which all vectors are rho-zCDP together, rounded up; infinity if unknown.
 
     rho bounds D_a / a over all orders a > 1 (Bun and Steinke 2016, arXiv 1605.02065v1, Definition
@@ -76,12 +76,12 @@ def _rho(kinds: tuple[Kind, ...], rough: bool) -> float:
     return (known + (_largest_ratio(rest, rough) if rest else 0.0)) * SAFE
 
 
-def has_rho(vector: Priced) -> bool:
+def has_rho(vector: PricedVector) -> bool:
     """Return whether a vector has a zero-concentrated guarantee: so at every scale, or at none."""
     return _closed_form_rho(vector) is not None or math.isfinite(_beyond([(vector, 1)], LAST))
 
 
-def _closed_form_rho(vector: Priced) -> float | None:
+def _closed_form_rho(vector: PricedVector) -> float | None:
     """Return the rho of one slot of a vector all of whose losses have one in closed form."""
     worst = 0.0
     for move in vector.sensitivity.moves:

@@ -25,7 +25,7 @@ BOUNDS = {"max_groups": MANY_GROUPS, "max_rows_per_group": MANY_ROWS}
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class TriedBound:
     """One bound with another value, and what that means for one column of one table.
 
     `cut_rows`: the part of its rows that both bounds leave out. `cut`: by how much they lower a
@@ -56,7 +56,7 @@ class Tried:
 
 def bounds_tried(
     declaration: Declaration, queries: Sequence[Query], engines: Mapping[str, Answering]
-) -> Iterator[Tried]:
+) -> Iterator[TriedBound]:
     """Yield what other bounds would mean, query by query.
 
     Left out are queries of units with one row, those whose keys are not public, and joined ones
@@ -97,7 +97,7 @@ def _compare_bound(
     held: Sums,
     whole: Sums,
     plan: Plan | None,
-) -> Iterator[Tried]:
+) -> Iterator[TriedBound]:
     errors: dict[str, float | None] = {}
     if plan is not None:
         planned = plan.of_query(query.name)
@@ -105,7 +105,7 @@ def _compare_bound(
     lost = 1 - held.rows / whole.rows if whole.rows else 0.0
     for measurement in query.measurements:
         if measurement.name in held.vectors:
-            yield Tried(
+            yield TriedBound(
                 query=query.name,
                 column=measurement.name,
                 unit=measurement.unit,

@@ -13,7 +13,7 @@ from dprelease.exact.settings import Settings
 from dprelease.exact.tallies import TallyingEngine, tallying
 from dprelease.numerics.rounding import finite
 from dprelease.planning.prepare import prepare
-from dprelease.profile.bounds import Tried, bounds_tried
+from dprelease.profile.bounds import TriedBound, bounds_tried
 from dprelease.profile.exact_sums import MANY_GROUPS, MANY_ROWS, sums_under_bounds
 from dprelease.profile.losses import Losses
 from dprelease.query.resolve import Query
@@ -36,7 +36,7 @@ class Profile:
     """What a look at the data of a release found: exact numbers, with no noise."""
 
     losses: tuple[Losses, ...]
-    bounds: tuple[Tried, ...]
+    bounds: tuple[TriedBound, ...]
 
     def __repr__(self) -> str:
         return "<Profile>"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, BinaryIO
 
 from dprelease.errors import OutputError
-from dprelease.profile.bounds import Tried
+from dprelease.profile.bounds import TriedBound
 from dprelease.profile.look import CONFIDENTIAL
 
 MOST_PANELS = 24
@@ -18,16 +18,16 @@ CUT, NOISE, BOTH = "#D55E00", "#0072B2", "#000000"
 """Colours that the colour-blind tell apart; lines have marks of their own as well."""
 
 
-def panels(bounds: Sequence[Tried]) -> dict[tuple[str, str, str], list[Tried]]:
+def panels(bounds: Sequence[TriedBound]) -> dict[tuple[str, str, str], list[TriedBound]]:
     """Return what was tried, by query, column and bound: the bounds of a column side by side."""
-    found: dict[tuple[str, str], dict[str, list[Tried]]] = {}
+    found: dict[tuple[str, str], dict[str, list[TriedBound]]] = {}
     for tried in bounds:
         by_bound = found.setdefault((tried.query, tried.column), {})
         by_bound.setdefault(tried.bound, []).append(tried)
     return {(*names, bound): tried for names, by in found.items() for bound, tried in by.items()}
 
 
-def draw(bounds: Sequence[Tried], file: BinaryIO, name: str) -> None:
+def draw(bounds: Sequence[TriedBound], file: BinaryIO, name: str) -> None:
     """Draw the errors of a cell by bound into a PNG, SVG or PDF file.
 
     Raises
@@ -51,7 +51,7 @@ def draw(bounds: Sequence[Tried], file: BinaryIO, name: str) -> None:
     figure.savefig(file, format=name.rpartition(".")[2].lower())
 
 
-def _panel(axis: Any, names: tuple[str, str, str], tried: Sequence[Tried]) -> None:
+def _panel(axis: Any, names: tuple[str, str, str], tried: Sequence[TriedBound]) -> None:
     query, column, bound = names
     values = [one.value for one in tried]
     lines = (

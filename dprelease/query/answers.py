@@ -23,7 +23,7 @@ from dprelease.query.aggregates.count_distinct import CountDistinct
 from dprelease.query.aggregates.key_selection import Partitions
 from dprelease.query.declared_columns import ColumnParts, DeclaredColumn, DeclaredColumns
 from dprelease.query.expressions.used_columns import unknown_column
-from dprelease.query.measurement import Form, Measurement, Published
+from dprelease.query.measurement import Form, Measurement, OutputColumn
 from dprelease.query.post import PostProcessing
 from dprelease.schema.aggregate_keywords import WORDS
 from dprelease.schema.column_spec import ColumnSpec
@@ -66,7 +66,7 @@ COUNT = ColumnSpec.model_validate({"count": "*"})
 
 
 @dataclass
-class Answers:
+class AnswerCollector:
     """Collects the measurements and the published columns of one query, and all findings."""
 
     default: MechanismSpec
@@ -78,7 +78,7 @@ class Answers:
     exact: Mapping[str, str] = field(default_factory=dict)
     """Columns whose true values are published, and how; see `Measurement.exact`."""
     measurements: list[Measurement] = field(default_factory=list)
-    columns: list[Published] = field(default_factory=list)
+    columns: list[OutputColumn] = field(default_factory=list)
     _shared: dict[object, int] = field(default_factory=dict)
 
     def add(self, name: str, spec: ColumnSpec) -> None:
@@ -96,11 +96,11 @@ class Answers:
         post = self._post(name, spec, form, measurements[0])
         if form.apart and len(measurements) > 1:
             for rank, measurement in enumerate(measurements, 1):
-                self.columns.append(Published(f"{name}_{rank}", form, (measurement,), ""))
+                self.columns.append(OutputColumn(f"{name}_{rank}", form, (measurement,), ""))
             return
         unit = form.unit([self._unit_of(aggregate) for _, aggregate in computed.parts])
         parts = tuple(measurements)
-        self.columns.append(Published(name, form, parts, unit, spec.margin, post, computed.at))
+        self.columns.append(OutputColumn(name, form, parts, unit, spec.margin, post, computed.at))
 
     def add_keys(self, spec: PrivateKeysSpec) -> None:
         """Add the selection of keys that are not public.
@@ -225,6 +225,6 @@ class Answers:
         return aggregate.unit(self.declared.table.columns)
 
 
-def _using(column: Published, measurement: Measurement) -> Published:
+def _using(column: OutputColumn, measurement: Measurement) -> OutputColumn:
     parts = tuple(measurement if part.name == measurement.name else part for part in column.parts)
     return replace(column, parts=parts)

@@ -13,7 +13,7 @@ from dprelease.query.measurement import Form
 from dprelease.schema.column_spec import ColumnSpec
 from dprelease.schema.columns import IntegerColumn, NumberColumn
 from dprelease.schema.field_types import DROP
-from dprelease.schema.steps import Lattice
+from dprelease.schema.number_bounds import Lattice
 from dprelease.schema.table import Table
 
 Part = tuple[str, Aggregate]

@@ -23,7 +23,7 @@ Placer = Callable[..., Place]
 
 
 @dataclass(frozen=True)
-class AskedTogether:
+class FamilyQueries:
     """The queries of one family, in declared order; of most families it is one."""
 
     spec: ReleaseSpec

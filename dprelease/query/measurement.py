@@ -84,20 +84,20 @@ class Form(ABC):
     """Whether each part is a column of its own, where there are several."""
 
     @abstractmethod
-    def formula(self, column: Published) -> str:
+    def formula(self, column: OutputColumn) -> str:
         """Return how a column is computed from the measurements, in words."""
 
     def unit(self, units: Sequence[str]) -> str:
         """Return the unit of what is published, given those of the parts."""
         return units[0]
 
-    def largest_shift(self, column: Published) -> int:
+    def largest_shift(self, column: OutputColumn) -> int:
         """Return how far one unit moves any total that a column is computed by, lattice steps."""
         return max(part.sensitivity.largest_shift for part in column.parts)
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class OutputColumn:
     """One column of the published table.
 
     `parts`: the measurements that it is computed from, in the order that its form names them.

@@ -8,16 +8,16 @@ from typing import Any
 
 from dprelease.errors import DpReleaseError, Place, QueryError, raise_all
 from dprelease.privacy.unit import Neighbours, PrivacyUnit
-from dprelease.query.answers import Answers
+from dprelease.query.answers import AnswerCollector
 from dprelease.query.declared_columns import DeclaredColumns
 from dprelease.query.declared_invariants import exactly_published, refuse_invariants
 from dprelease.query.expressions.used_columns import Formulas, Predicate, unknown_column
-from dprelease.query.family_members import AskedTogether
+from dprelease.query.family_members import FamilyQueries
 from dprelease.query.grouping.family_keys import FamilyKeys, family_keys
 from dprelease.query.grouping.group_keys import Key, KeySpace, key_of
 from dprelease.query.grouping.private_keys import COMPOSITE, UNKNOWN, PrivateKeys, private_kind
 from dprelease.query.join import Join
-from dprelease.query.measurement import Measurement, Published
+from dprelease.query.measurement import Measurement, OutputColumn
 from dprelease.query.view import View, Views
 from dprelease.schema.load import Declaration, Declared
 from dprelease.schema.mechanism import MechanismSpec
@@ -38,7 +38,7 @@ class Query:
     unit: PrivacyUnit
     neighbours: Neighbours
     measurements: tuple[Measurement, ...]
-    columns: tuple[Published, ...]
+    columns: tuple[OutputColumn, ...]
     view: Table | None = None
     formulas: Formulas = field(default_factory=dict)
     join: Join | None = None
@@ -98,7 +98,7 @@ def resolve_with_findings(
     views = Views(declaration.tables, errors)
     asked_by = spec.asked_by
     families: dict[str, FamilyKeys] = {}
-    together = {name: AskedTogether(spec, name, queries) for name, queries in spec.families.items()}
+    together = {name: FamilyQueries(spec, name, queries) for name, queries in spec.families.items()}
     for one in together.values():
         errors += one.problems(declaration.place)
     family_of = {query: name for name, one in together.items() for query in one.queries}
@@ -213,7 +213,7 @@ class _Resolver:
         declared = DeclaredColumns(table, self.refuse, asked.columns)
         finest = None if self.family is None else self.family.within(keys)
         cells = UNKNOWN if private else keys.size
-        answers = Answers(default, neighbours, cells, declared, finest, self.exact)
+        answers = AnswerCollector(default, neighbours, cells, declared, finest, self.exact)
         if private is not None:
             answers.add_keys(private)
         for column, spec in asked.columns.items():

@@ -82,7 +82,7 @@ FUNCTIONS = (
 
 
 @dataclass
-class Selected:
+class SelectStatement:
     """A statement taken apart.
 
     `columns`: what a release file would declare as the query's columns. `where` and `group_by` are
@@ -96,7 +96,7 @@ class Selected:
     view: str = ""
 
 
-def select(text: str, tables: Mapping[str, Table]) -> Selected:
+def select(text: str, tables: Mapping[str, Table]) -> SelectStatement:
     """Return the parts of one SELECT statement over a declared table.
 
     Raises
@@ -136,14 +136,16 @@ class _Splitter:
         self.names: dict[str, str] = {}
         self.nodes = self.depth = 0
         self.aliases: dict[str, exp.Expression] = {}
-        self.found: Selected
+        self.found: SelectStatement
 
-    def run(self) -> Selected:
+    def run(self) -> SelectStatement:
         self._only_known_clauses()
         source = self._source()
         self._only_its_own_columns()
         where = self.tree.args.get("where")
-        self.found = Selected(source, None if where is None else where.this.sql("duckdb"), [])
+        self.found = SelectStatement(
+            source, None if where is None else where.this.sql("duckdb"), []
+        )
         for item in self.tree.expressions:
             if item.alias and item.alias in self.aliases:
                 _refuse("DP-SQL-002", what=f"the name {item.alias[:60]} for two columns")

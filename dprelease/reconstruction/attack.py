@@ -27,10 +27,15 @@ from dprelease.errors import DeclarationError, Place
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.numerics.lattice import Flags, Floats, Integers
 from dprelease.query.grouping.group_keys import KeySpace
-from dprelease.reconstruction.cell_likelihoods import ToldCells, convex, exactly, within
+from dprelease.reconstruction.cell_likelihoods import ObservedCells, convex, exactly, within
 from dprelease.reconstruction.certain_records import certain_records
 from dprelease.reconstruction.counted_tables import CountedTable, counted_tables
-from dprelease.reconstruction.guesses import Guessed, expected_rates, guess_records, log_rates
+from dprelease.reconstruction.guesses import (
+    BaselineGuesses,
+    expected_rates,
+    guess_records,
+    log_rates,
+)
 from dprelease.reconstruction.noised_cells import likelihoods_from_noise
 from dprelease.reconstruction.opened_rehearsal import OpenedRehearsal, open_rehearsal
 from dprelease.reconstruction.programs import likeliest, program
@@ -49,13 +54,13 @@ FEWEST = 10
 """Counts from 1 up to below it are withheld."""
 
 
-def round_counts(true: Integers) -> ToldCells:
+def round_counts(true: Integers) -> ObservedCells:
     """Return counts rounded to the nearest multiple of 5; no count lies half-way."""
     shown = (BASE * np.rint(true / BASE)).astype(np.float64)
     return within(shown, shown - BASE // 2, shown + BASE // 2, shown)
 
 
-def randomly_rounded(true: Integers, draws: Draws) -> ToldCells:
+def randomly_rounded(true: Integers, draws: Draws) -> ObservedCells:
     """Return counts rounded to one of the multiples of 5 beside them, the nearer one more often.
 
     Up with the probability rest / 5, so that the mean of what is shown is the count; multiples stay
@@ -69,15 +74,15 @@ def randomly_rounded(true: Integers, draws: Draws) -> ToldCells:
     slopes = [after - before for before, after in pairwise(costs)]
     falls = convex([1.0] * (BASE - 1), slopes)
     lower = np.maximum(shown - (BASE - 1), 0.0)
-    return ToldCells(shown, lower, shown + BASE - 1, shown, falls, falls)
+    return ObservedCells(shown, lower, shown + BASE - 1, shown, falls, falls)
 
 
-def suppress_small_counts(true: Integers) -> ToldCells:
+def suppress_small_counts(true: Integers) -> ObservedCells:
     """Return counts of which those from 1 to 9 are withheld; which they are is seen."""
     return _withheld(true, (true > 0) & (true < FEWEST), FEWEST - 1.0)
 
 
-def doubly_suppressed(true: Integers, keys: KeySpace) -> ToldCells:
+def doubly_suppressed(true: Integers, keys: KeySpace) -> ObservedCells:
     """Return counts of which others are withheld besides, so that no single one can be subtracted.
 
     In every line of a table, along each of its keys, in which exactly one count is withheld, the
@@ -104,10 +109,10 @@ def _cover_lines(table: Integers, cover: Flags, axis: int) -> bool:
     return len(lines) > 0
 
 
-def _withheld(true: Integers, hidden: Flags, upper: float) -> ToldCells:
+def _withheld(true: Integers, hidden: Flags, upper: float) -> ObservedCells:
     shown: Floats = true.astype(np.float64)
     guess = np.where(hidden, FEWEST / 2, shown)
-    return ToldCells(
+    return ObservedCells(
         np.where(hidden, np.nan, shown),
         np.where(hidden, 1.0, shown),
         np.where(hidden, upper, shown),
@@ -196,7 +201,7 @@ SWAPPED = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AttackRequest:
     """What is attacked: the table about people, the column of areas, forms, and how long.
 
     `seconds`: for each form; `swapped`: the part of records that changes areas.
@@ -210,14 +215,14 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class _Attacked:
+class _AttackSetup:
     """What is known before anything is solved; the truth is used to make forms and for scores."""
 
     rehearsal: OpenedRehearsal
     combinations: Combinations
     areas: Areas
     true: TrueCounts
-    guesses: tuple[Guessed, ...]
+    guesses: tuple[BaselineGuesses, ...]
 
     @property
     def tables(self) -> tuple[CountedTable, ...]:
@@ -226,7 +231,7 @@ class _Attacked:
 
 def attack(
     folder: Path,
-    asked: Asked | None = None,
+    asked: AttackRequest | None = None,
     *,
     on: Words = None,
     bits: BitSource | None = None,
@@ -259,7 +264,7 @@ def attack(
     DeclarationError
         DP-ATTACK-002, 003, 005 and 006 for what can't be attacked so.
     """
-    wanted = asked or Asked()
+    wanted = asked or AttackRequest()
     rehearsal = open_rehearsal(folder, on)
     found = counted_tables(rehearsal.families, wanted.table)
     if not found.used:
@@ -271,7 +276,7 @@ def attack(
     guesses = tuple(
         guess_records(combinations, block, true.records[block]) for block in areas.blocks
     )
-    attacked = _Attacked(rehearsal, combinations, areas, true, guesses)
+    attacked = _AttackSetup(rehearsal, combinations, areas, true, guesses)
     beside = baseline(guesses, [true.records[block] for block in areas.blocks])
     draws = Draws(bits or Entropy())
     forms: list[FormOutcome] = []
@@ -307,15 +312,15 @@ def attack(
 
 
 def _likelihoods_of_form(
-    attacked: _Attacked, form: Form, draws: Draws, rate: float
-) -> dict[str, ToldCells] | None:
+    attacked: _AttackSetup, form: Form, draws: Draws, rate: float
+) -> dict[str, ObservedCells] | None:
     """Return what the tables tell in one form, by name; None for one that these can't have."""
     true, folder = attacked.true.cells, attacked.rehearsal.folder
     if form == "swapped":
         if attacked.areas.attribute is None:
             return None
         true = _cells_after_swaps(attacked, rate, draws)
-    make: dict[Form, Callable[[CountedTable, Integers], ToldCells]] = {
+    make: dict[Form, Callable[[CountedTable, Integers], ObservedCells]] = {
         "exact": lambda _, cells: exactly(cells.astype(np.float64)),
         "rounded": lambda _, cells: round_counts(cells),
         "rounded at random": lambda _, cells: randomly_rounded(cells, draws),
@@ -329,7 +334,7 @@ def _likelihoods_of_form(
     return {one.name: make[form](one, true[one.name]) for one in attacked.tables}
 
 
-def _cells_after_swaps(attacked: _Attacked, rate: float, draws: Draws) -> dict[str, Integers]:
+def _cells_after_swaps(attacked: _AttackSetup, rate: float, draws: Draws) -> dict[str, Integers]:
     """Return the counts of all tables after swaps; records that lack a value stay there."""
     combinations, area = attacked.combinations, attacked.areas.attribute or 0
     records = attacked.true.records
@@ -344,7 +349,9 @@ def _cells_after_swaps(attacked: _Attacked, rate: float, draws: Draws) -> dict[s
     return found
 
 
-def _solve_blocks(attacked: _Attacked, told: dict[str, ToldCells], end: float) -> list[SolvedBlock]:
+def _solve_blocks(
+    attacked: _AttackSetup, told: dict[str, ObservedCells], end: float
+) -> list[SolvedBlock]:
     """Return all blocks solved, those of few cells first; each gets its part of the time left.
 
     `end`: when all are to be solved, by the monotonic clock.

@@ -14,7 +14,7 @@ Segments = tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class ToldCells:
+class ObservedCells:
     """The cells of one table as they are told.
 
     `middle`: the likeliest true value, NaN where nothing is told. `lower`, `upper`: bounds that
@@ -36,14 +36,14 @@ class ToldCells:
         return bool(np.isfinite(self.upper).any() or (self.lower > 0).any())
 
 
-def exactly(true: Floats) -> ToldCells:
+def exactly(true: Floats) -> ObservedCells:
     """Return cells that are told as they are."""
-    return ToldCells(true, true, true, true)
+    return ObservedCells(true, true, true, true)
 
 
-def within(middle: Floats, lower: Floats, upper: Floats, guess: Floats) -> ToldCells:
+def within(middle: Floats, lower: Floats, upper: Floats, guess: Floats) -> ObservedCells:
     """Return cells that are told by bounds alone."""
-    return ToldCells(middle, np.maximum(lower, 0.0), upper, guess)
+    return ObservedCells(middle, np.maximum(lower, 0.0), upper, guess)
 
 
 def convex(widths: Sequence[float], slopes: Sequence[float]) -> Segments:

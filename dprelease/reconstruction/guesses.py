@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from dprelease.numerics.lattice import Floats, Integers
 from dprelease.reconstruction.attributes import Attribute
-from dprelease.reconstruction.cell_likelihoods import ToldCells
+from dprelease.reconstruction.cell_likelihoods import ObservedCells
 from dprelease.reconstruction.counted_tables import CountedTable
 from dprelease.reconstruction.record_combinations import Combinations
 
@@ -28,7 +28,7 @@ def expected_rates(
     combinations: Combinations,
     block: Integers,
     tables: Sequence[CountedTable],
-    told: Mapping[str, ToldCells],
+    told: Mapping[str, ObservedCells],
 ) -> Floats:
     """Return how many records the published one-way marginals let one expect of each combination.
 
@@ -100,7 +100,7 @@ def _scale_to_margin(share: Floats, labels: Integers, target: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Guessed:
+class BaselineGuesses:
     """What somebody gets right who draws all records of a block from its true one-way marginals.
 
     `right`, `variance`: expected number of records, by combination; the variance of their sum is at
@@ -115,7 +115,9 @@ class Guessed:
     apportioned: Integers
 
 
-def guess_records(combinations: Combinations, block: Integers, records: Integers) -> Guessed:
+def guess_records(
+    combinations: Combinations, block: Integers, records: Integers
+) -> BaselineGuesses:
     """Return what is guessed of a block, given how many records really have each combination.
 
     Whoever guesses knows more than the tables tell: the exact number of records, and the exact
@@ -133,7 +135,7 @@ def guess_records(combinations: Combinations, block: Integers, records: Integers
         right[there] += reached
         squares[there] += (2 * k - 1) * reached
     met: Floats = np.asarray(binom.sf(0, total, parts), dtype=np.float64)
-    return Guessed(right, squares - right**2, met, apportion(total * parts, total))
+    return BaselineGuesses(right, squares - right**2, met, apportion(total * parts, total))
 
 
 def apportion(expected: Floats, total: int) -> Integers:

@@ -12,7 +12,7 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.lattice import Floats
 from dprelease.query.post import PostProcessing
-from dprelease.reconstruction.cell_likelihoods import Segments, ToldCells, convex, exactly
+from dprelease.reconstruction.cell_likelihoods import ObservedCells, Segments, convex, exactly
 
 CONFIDENCES = (0.2, 0.5, 0.8, 0.95, 0.99, 0.999)
 """Between the half widths of these the logarithm of the likelihood is taken for a straight line."""
@@ -20,7 +20,7 @@ CONFIDENCES = (0.2, 0.5, 0.8, 0.95, 0.99, 0.999)
 
 def likelihoods_from_noise(
     published: Floats, law: Randomizer | None, post: PostProcessing
-) -> ToldCells:
+) -> ObservedCells:
     """Return what published counts tell; nothing is ruled out but numbers below 0.
 
     Cells that are left empty tell nothing, and rounding adds half a step on each side.
@@ -32,7 +32,7 @@ def likelihoods_from_noise(
     flat = () if post.round_to is None else ((float(post.round_to) / 2, 0.0),)
     n = len(published)
     # Noise is what was published less what is true: a true value above it has noise below 0.
-    return ToldCells(
+    return ObservedCells(
         published,
         np.zeros(n),
         np.full(n, math.inf),

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import coo_matrix, csr_matrix, hstack
 
 from dprelease.numerics.lattice import Floats, Integers
-from dprelease.reconstruction.cell_likelihoods import Segments, ToldCells
+from dprelease.reconstruction.cell_likelihoods import ObservedCells, Segments
 from dprelease.reconstruction.counted_tables import CountedTable
 from dprelease.reconstruction.record_combinations import Combinations
 
@@ -48,7 +48,7 @@ def program(
     combinations: Combinations,
     block: Integers,
     tables: Sequence[CountedTable],
-    told: Mapping[str, ToldCells],
+    told: Mapping[str, ObservedCells],
     total: float,
 ) -> Program:
     """Return the program of a block; `total`: about how many records it has.
@@ -95,7 +95,7 @@ STARTS = (0, 1, 2, 3, 4, 6, 9, 13, 19, 28, 42, 63, 95, 142, 213, 320, 480, 720, 
 
 
 @dataclass(frozen=True, slots=True)
-class Solved:
+class Solution:
     """Numbers of records by combination, and whether they were shown to be the likeliest.
 
     `admitted`: whether they are within everything that is sure; else time ran out before any such
@@ -108,7 +108,7 @@ class Solved:
     cost: float
 
 
-def likeliest(asked: Program, logs: Floats, seconds: float, gap: float = 0.01) -> Solved:
+def likeliest(asked: Program, logs: Floats, seconds: float, gap: float = 0.01) -> Solution:
     """Return the likeliest records: whole numbers that the tables admit, of the highest posterior.
 
     Before any table is seen, records of a combination have a Poisson law with the mean exp(`logs`);
@@ -143,7 +143,7 @@ def likeliest(asked: Program, logs: Floats, seconds: float, gap: float = 0.01) -
     matrix = hstack(parts, format="csr")
     if not len(costs):  # every combination is ruled out by a cell without anybody
         nobody = np.zeros(len(logs), dtype=np.int64)
-        return Solved(nobody, True, asked.admits(nobody), 0.0)
+        return Solution(nobody, True, asked.admits(nobody), 0.0)
     whole = np.arange(len(costs)) < len(of)
     found = milp(
         costs,
@@ -156,7 +156,7 @@ def likeliest(asked: Program, logs: Floats, seconds: float, gap: float = 0.01) -
         built = (costs, widths, matrix, lower, upper)
         return _in_fractions(asked, built, of, seconds)
     records = _sum_by_group(np.rint(found.x[: len(of)]), of, len(logs))
-    return Solved(records, found.status == 0, asked.admits(records), float(found.fun))
+    return Solution(records, found.status == 0, asked.admits(records), float(found.fun))
 
 
 def _units(most: Integers, logs: Floats) -> tuple[Integers, Floats, Floats]:
@@ -186,7 +186,7 @@ def _in_fractions(
     built: tuple[Floats, Floats, csr_matrix, Floats, Floats],
     of: Integers,
     seconds: float,
-) -> Solved:
+) -> Solution:
     """Return the likeliest numbers that need not be whole, rounded; nobody without time for it."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -199,7 +199,7 @@ def _in_fractions(
         options={"time_limit": max(seconds, 0.1)},
     )  # fmt: skip
     if found.x is None:
-        return Solved(np.zeros(len(asked.most), dtype=np.int64), False, False, math.inf)
+        return Solution(np.zeros(len(asked.most), dtype=np.int64), False, False, math.inf)
     parts: Floats = np.bincount(of, found.x[: len(of)], len(asked.most)).astype(np.float64)
     records = apportion(parts, round(float(parts.sum())))
-    return Solved(records, False, asked.admits(records), math.inf)
+    return Solution(records, False, asked.admits(records), math.inf)

@@ -16,10 +16,10 @@ from dprelease.documents.outcomes.attack_outcome import (
     SizeClass,
 )
 from dprelease.numerics.lattice import Flags, Floats, Integers
-from dprelease.reconstruction.cell_likelihoods import ToldCells
+from dprelease.reconstruction.cell_likelihoods import ObservedCells
 from dprelease.reconstruction.certain_records import Certain
-from dprelease.reconstruction.guesses import Guessed
-from dprelease.reconstruction.programs import Solved
+from dprelease.reconstruction.guesses import BaselineGuesses
+from dprelease.reconstruction.programs import Solution
 
 SIZES = ((1, 1, "1"), (2, 9, "2 to 9"), (10, None, "10 or more"))
 """How many people have a combination: classes of records."""
@@ -36,14 +36,14 @@ class SolvedBlock:
     are.
     """
 
-    solved: Solved
+    solved: Solution
     certain: Certain
     complete: Flags
     records: Integers
-    guess: Guessed
+    guess: BaselineGuesses
 
 
-def baseline(guesses: Sequence[Guessed], records: Sequence[Integers]) -> Baseline:
+def baseline(guesses: Sequence[BaselineGuesses], records: Sequence[Integers]) -> Baseline:
     """Return what is right by guessing, of all blocks together."""
     apportioned = [
         int(np.minimum(one.apportioned, true).sum())
@@ -108,7 +108,7 @@ def _classes(named: Integers, true: Integers, guess: Floats) -> list[SizeClass]:
     return found
 
 
-def error_of(told: Sequence[ToldCells], true: Sequence[Integers]) -> tuple[float | None, float]:
+def error_of(told: Sequence[ObservedCells], true: Sequence[Integers]) -> tuple[float | None, float]:
     """Return the mean absolute error of the cells that tables show, and the part they withhold."""
     shown = np.concatenate([one.middle for one in told])
     errors = np.abs(shown - np.concatenate(true))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dprelease.numerics.lattice import Flags, Floats
-from dprelease.rehearsal.truth_comparison import Compared
+from dprelease.rehearsal.truth_comparison import ColumnComparison
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,7 +19,7 @@ SIZES = (0, 1, 10, 100, 1_000, 10_000)
 """Rows of a cell at which each class of cells begins."""
 
 
-def summary(columns: Sequence[Compared], table: pa.Table) -> list[dict[str, Any]]:
+def summary(columns: Sequence[ColumnComparison], table: pa.Table) -> list[dict[str, Any]]:
     """Return the errors of the columns of one truth table, by class of size and of all cells.
 
     `error` is published minus exact, both within the contribution bounds. `cut`: by how much the
@@ -29,7 +29,7 @@ def summary(columns: Sequence[Compared], table: pa.Table) -> list[dict[str, Any]
     return [_of_column(one, table) for one in columns]
 
 
-def _of_column(one: Compared, table: pa.Table) -> dict[str, Any]:
+def _of_column(one: ColumnComparison, table: pa.Table) -> dict[str, Any]:
     rows = _floats(table, one.rows)
     errors = _errors(one, table)
     margins = _floats(table, one.margin) if one.margin in table.column_names else None
@@ -68,7 +68,7 @@ def figures_of(errors: Floats, margins: Floats | None, cut: Floats | None = None
     return _figures(errors, np.isfinite(errors), margins, cut, every)
 
 
-def _errors(one: Compared, table: pa.Table) -> Floats:
+def _errors(one: ColumnComparison, table: pa.Table) -> Floats:
     if one.off:
         return _floats(table, one.off)
     errors: Floats = _floats(table, one.column) - _floats(table, one.true)

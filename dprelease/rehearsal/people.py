@@ -40,7 +40,7 @@ FEWEST_UNITS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TableRequest:
     """How many rows a table shall have, or how many units, and the columns that are keys."""
 
     rows: int | None
@@ -48,16 +48,18 @@ class Wanted:
     keys: frozenset[str]
 
 
-def wanted_of(table: Table, rows: int | None, keys: Iterable[str]) -> Wanted:
+def wanted_of(table: Table, rows: int | None, keys: Iterable[str]) -> TableRequest:
     """Return how large an invented table is: as asked, as declared, or as usual."""
     rows = rows or table.rehearsal.rows
     if rows is None and table.size is None:
         rows = ROWS
     units = None if rows is not None else table.size
-    return Wanted(rows, units, frozenset(keys))
+    return TableRequest(rows, units, frozenset(keys))
 
 
-def invented_people(table: Table, wanted: Wanted, draws: Draws, literals: Literals) -> pa.Table:
+def invented_people(
+    table: Table, wanted: TableRequest, draws: Draws, literals: Literals
+) -> pa.Table:
     """Return a table of invented people with every column that its source stores."""
     import pyarrow as pa
 
@@ -90,7 +92,7 @@ class _Places:
     rows: Integers
 
 
-def _laid_out(table: Table, wanted: Wanted, draws: Draws) -> _Places:
+def _laid_out(table: Table, wanted: TableRequest, draws: Draws) -> _Places:
     """Return the groups of all units."""
     unit = table.unit
     if unit.id is None:

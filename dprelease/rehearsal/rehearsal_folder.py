@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.documents import manifest
-from dprelease.documents.file_records import Written
+from dprelease.documents.file_records import FileDigest
 from dprelease.documents.rehearsal_manifest import (
     ERRORS,
     FORMATS,
@@ -39,7 +39,7 @@ ASIDE = "-rehearsal"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RehearsalRequest:
     """A rehearsal as it was asked for; `declaration`: with its sources. See `rehearse`."""
 
     declaration: Declaration
@@ -58,7 +58,7 @@ class Wanted:
 
 @contextmanager
 def rehearsing(
-    wanted: Wanted,
+    wanted: RehearsalRequest,
     cast: Cast,
     queries: Sequence[Query],
     plan: Plan,
@@ -114,25 +114,25 @@ def people_of(table: str) -> str:
     return formats.file_of(f"{PEOPLE}/{table}")
 
 
-def written_people(folder: Path, cast: Cast) -> dict[str, Written]:
+def written_people(folder: Path, cast: Cast) -> dict[str, FileDigest]:
     """Write the invented rows of every table, and return digests and rows by file."""
     files = {people_of(name): table for name, table in cast.invented.items()}
     return {name: written_table(folder, name, table) for name, table in files.items()}
 
 
-def written_errors(folder: Path, errors: list[dict[str, Any]]) -> dict[str, Written]:
+def written_errors(folder: Path, errors: list[dict[str, Any]]) -> dict[str, FileDigest]:
     """Write the errors of all columns, and return the digest by file."""
     text = encode_errors(errors)
     (folder / ERRORS).write_bytes(text)
-    return {ERRORS: Written(manifest.sha256(text), 0)}
+    return {ERRORS: FileDigest(manifest.sha256(text), 0)}
 
 
 def written_table(
     folder: Path, file: str, table: pa.Table, notes: Mapping[str, str] | None = None
-) -> Written:
+) -> FileDigest:
     """Write a table that says of itself what it is, and return its digest and rows."""
     path = folder / file
     path.parent.mkdir(exist_ok=True, parents=True)
     noted = table.replace_schema_metadata(dict(notes or {NOTED: NOTE}))
     rows = formats.write_table(noted, path)
-    return Written(manifest.sha256_of(path), rows)
+    return FileDigest(manifest.sha256_of(path), rows)

@@ -16,10 +16,10 @@ import numpy as np
 
 from dprelease.documents import manifest
 from dprelease.documents import party_manifest as of_party
-from dprelease.documents.file_records import Written, named_record
+from dprelease.documents.file_records import FileDigest, named_record
 from dprelease.documents.metadata_json import field_notes
 from dprelease.documents.rehearsal_manifest import ERRORS, PARTIES, rehearsed_sums
-from dprelease.documents.release_metadata import Described
+from dprelease.documents.release_metadata import ReleaseMetadata
 from dprelease.documents.truth_columns import truth_columns
 from dprelease.errors import BudgetError, DeclarationError, Place
 from dprelease.noise.noise_shares import messages
@@ -33,7 +33,7 @@ from dprelease.planning.federated_plan import (
 from dprelease.query.resolve import Query
 from dprelease.rehearsal.error_summary import summary
 from dprelease.rehearsal.rehearsal_folder import (
-    Wanted,
+    RehearsalRequest,
     people_of,
     rehearsing,
     truth_of,
@@ -43,7 +43,7 @@ from dprelease.rehearsal.rehearsal_folder import (
 )
 from dprelease.rehearsal.stand_ins import Cast
 from dprelease.rehearsal.truth import truths
-from dprelease.rehearsal.truth_comparison import Compared, beside_truth
+from dprelease.rehearsal.truth_comparison import ColumnComparison, beside_truth
 from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
 from dprelease.schema.load import Declaration
 from dprelease.schema.table import Source, Table
@@ -207,7 +207,7 @@ MOST_PARTIES = 100
 """Parties that are rehearsed at most: each of them is a run, and the margins tell of any number."""
 
 
-def rehearse_parties(wanted: Wanted, cast: Cast) -> Path:
+def rehearse_parties(wanted: RehearsalRequest, cast: Cast) -> Path:
     """Run every party over its part of what stands in, sum, and return the folder.
 
     Raises
@@ -219,7 +219,7 @@ def rehearse_parties(wanted: Wanted, cast: Cast) -> Path:
     """
     _refuse_many(wanted.declaration)
     queries = resolve_federated(cast.declaration)
-    plan, described = prepare_federated(cast.declaration), Described(cast.declaration.spec)
+    plan, described = prepare_federated(cast.declaration), ReleaseMetadata(cast.declaration.spec)
     blank = dict.fromkeys((query.name for query in queries), "")
     record = of_party.build(cast.unpaid, queries, plan, blank, 1)
     with rehearsing(
@@ -233,7 +233,7 @@ def rehearse_parties(wanted: Wanted, cast: Cast) -> Path:
         wanted.progress("people")
         cast = cast.invent(queries, wanted.bits)
         sent = _write_messages(release.folder, cast, plan, described, wanted)
-        sums: dict[str, Written] = {}
+        sums: dict[str, FileDigest] = {}
         for query in queries:
             table, told = sum_of(release.folder, query, plan), described.sums(query)
             file = with_field_notes(table, field_notes(told))
@@ -277,11 +277,11 @@ def _write_messages(
     folder: Path,
     cast: Cast,
     plan: FederatedPlan,
-    described: Described,
-    wanted: Wanted,
-) -> dict[str, Written]:
+    described: ReleaseMetadata,
+    wanted: RehearsalRequest,
+) -> dict[str, FileDigest]:
     """Write what every party sends, over its own rows alone; return digests and rows by file."""
-    written: dict[str, Written] = {}
+    written: dict[str, FileDigest] = {}
     with temporary_folder("dprelease-parties-") as scratch:
         for party, own in enumerate(split_among_parties(cast, plan.parties, scratch), start=1):
             queries = resolve_federated(own.declaration)
@@ -330,7 +330,7 @@ def _message_columns(folder: Path, query: Query, share: ShareColumn, parties: in
         yield formats.PUBLISHED.read(path, [name]).column(0).to_numpy()
 
 
-def compared_sums(query: Query, plan: FederatedPlan) -> list[Compared]:
+def compared_sums(query: Query, plan: FederatedPlan) -> list[ColumnComparison]:
     """Return how the columns of a sum are compared with the truth."""
     margins = margin_names(query)
     held = [name for column in query.columns for name in (column.name, margins[column.name])]
@@ -342,7 +342,7 @@ def compared_sums(query: Query, plan: FederatedPlan) -> list[Compared]:
         error = share.sum_law(plan.parties).mean_absolute_error
         error *= float(share.measurement.step) / share.refined
         found.append(
-            Compared(
+            ColumnComparison(
                 table=query.name,
                 column=column.name,
                 unit=column.unit,
@@ -361,7 +361,7 @@ def compared_sums(query: Query, plan: FederatedPlan) -> list[Compared]:
 
 def _write_truth(
     folder: Path, cast: Cast, queries: Sequence[Query], plan: FederatedPlan
-) -> Mapping[str, Written]:
+) -> Mapping[str, FileDigest]:
     """Write what is known of a rehearsal alone: the sums beside those of all rows together."""
     written = written_people(folder, cast)
     errors: list[dict[str, Any]] = []

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.documents import local_manifest as manifest
-from dprelease.documents.file_records import Written
+from dprelease.documents.file_records import FileDigest
 from dprelease.documents.metadata_json import field_notes
 from dprelease.documents.rehearsal_manifest import ERRORS, manifest_of_rehearsal
-from dprelease.documents.release_metadata import Described
+from dprelease.documents.release_metadata import ReleaseMetadata
 from dprelease.noise.noised_records import perturb_records
 from dprelease.planning.local_plan import LocalPlan, prepare_local
 from dprelease.rehearsal.record_comparison import (
@@ -20,7 +20,7 @@ from dprelease.rehearsal.record_comparison import (
     estimates_with_truth,
 )
 from dprelease.rehearsal.rehearsal_folder import (
-    Wanted,
+    RehearsalRequest,
     people_of,
     rehearsing,
     truth_of,
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def rehearse_records(wanted: Wanted, cast: Cast) -> Path:
+def rehearse_records(wanted: RehearsalRequest, cast: Cast) -> Path:
     """Noise the records of stand-ins, and return their folder; raises as `rehearse`."""
-    plan, described = prepare_local(cast.declaration), Described(cast.declaration.spec)
+    plan, described = prepare_local(cast.declaration), ReleaseMetadata(cast.declaration.spec)
     names = [part.name for part in plan.records]
     queries = [part.query for part in plan.records]
     draft = manifest.build(cast.unpaid, plan, dict.fromkeys(names, ""), dict.fromkeys(names, 0))
@@ -54,7 +54,7 @@ def rehearse_records(wanted: Wanted, cast: Cast) -> Path:
     ) as release:
         wanted.progress("people")
         cast = cast.invent(queries, wanted.bits)
-        written: dict[str, Written] = {}
+        written: dict[str, FileDigest] = {}
         compared: dict[str, pa.Table] = {}
         with cast.recorders(plan.records) as engines:
             for part in plan.records:
@@ -86,7 +86,7 @@ def truth_of_records(plan: LocalPlan, declaration: Declaration) -> Iterator[str]
 
 def _write_truth(
     folder: Path, cast: Cast, plan: LocalPlan, compared: dict[str, pa.Table]
-) -> dict[str, Written]:
+) -> dict[str, FileDigest]:
     """Write what only a rehearsal knows, and return digests and rows by file.
 
     `compared`: by name, the noised records with the true ones.

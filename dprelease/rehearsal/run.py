@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.documents import manifest
-from dprelease.documents.file_records import Written
+from dprelease.documents.file_records import FileDigest
 from dprelease.documents.rehearsal_manifest import ERRORS, manifest_of_rehearsal
 from dprelease.documents.release_metadata import metadata_of
 from dprelease.errors import RunState
@@ -19,7 +19,7 @@ from dprelease.postprocess.families import Family
 from dprelease.query.resolve import Query
 from dprelease.rehearsal.error_summary import summary
 from dprelease.rehearsal.rehearsal_folder import (
-    Wanted,
+    RehearsalRequest,
     people_of,
     rehearsing,
     truth_of,
@@ -64,7 +64,7 @@ def rehearse(
     DpReleaseError
         As `pipeline.run`, but for what only a source or a ledger could be the cause of.
     """
-    wanted = Wanted(declaration, output, overwrite, bits or Entropy(), progress, state)
+    wanted = RehearsalRequest(declaration, output, overwrite, bits or Entropy(), progress, state)
     other, cast = _other(declaration), Cast.of(declaration, on or {}, rows or {})
     if other is not None:
         return other(wanted, cast)
@@ -72,7 +72,7 @@ def rehearse(
     families = families_of(cast.declaration.spec, plan.columns)
     metadata = metadata_of(cast.declaration, queries, families)
     blank = dict.fromkeys(
-        (n for family in families for n in family.published_names), Written("", 0)
+        (n for family in families for n in family.published_names), FileDigest("", 0)
     )
     draft = manifest.build(cast.unpaid, queries, plan, blank)
     with rehearsing(
@@ -97,7 +97,7 @@ def rehearse(
     return release.claim.target
 
 
-def _other(declaration: Declaration) -> Callable[[Wanted, Cast], Path] | None:
+def _other(declaration: Declaration) -> Callable[[RehearsalRequest, Cast], Path] | None:
     """Return the rehearsal of single records, or of parties; None for tables of aggregates."""
     if declaration.spec.mode == "local":
         from dprelease.rehearsal.rehearsed_records import rehearse_records
@@ -120,7 +120,7 @@ def truth_names(families: Sequence[Family], declaration: Declaration) -> Iterato
 
 def _write_truth(
     folder: Path, cast: Cast, queries: Sequence[Query], plan: Plan, families: Sequence[Family]
-) -> dict[str, Written]:
+) -> dict[str, FileDigest]:
     """Write what is known of a rehearsal alone, and return digests and rows by file."""
     written = written_people(folder, cast)
     columns = columns_to_compare(families, plan)

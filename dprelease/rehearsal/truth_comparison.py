@@ -16,7 +16,7 @@ from dprelease.planning.quantile_target import Target
 from dprelease.postprocess.families import Family
 from dprelease.query.aggregates.quantile import Quantile
 from dprelease.query.grouping.group_keys import KeySpace
-from dprelease.query.measurement import Published, read_at
+from dprelease.query.measurement import OutputColumn, read_at
 from dprelease.query.post import NOTHING
 from dprelease.query.resolve import Query
 from dprelease.rehearsal.truth import MISSING, Truth, below_and_upto, totals
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ColumnComparison:
     """One published column of one published table, and what it is compared as.
 
     `names`: of its columns in the truth: exact value, value without bounds (empty where no bounds
@@ -69,7 +69,7 @@ def published_tables(families: Sequence[Family]) -> Iterator[tuple[str, Query, b
                 yield output.name, queries[name], False
 
 
-def columns_to_compare(families: Sequence[Family], plan: Plan) -> list[Compared]:
+def columns_to_compare(families: Sequence[Family], plan: Plan) -> list[ColumnComparison]:
     """Return all columns that are compared, table by table."""
     found = []
     held = _columns_by_table(families)
@@ -82,7 +82,7 @@ def columns_to_compare(families: Sequence[Family], plan: Plan) -> list[Compared]
             expected = errors.get(first.name) if alone else None
             is_choice = first.is_choice
             found.append(
-                Compared(
+                ColumnComparison(
                     table=name,
                     column=column.name,
                     unit=first.error_unit if is_choice else column.unit,
@@ -110,11 +110,13 @@ def _columns_by_table(families: Sequence[Family]) -> dict[str, tuple[str, ...]]:
     return held
 
 
-def _margin(column: Published, as_noised: bool) -> str:
+def _margin(column: OutputColumn, as_noised: bool) -> str:
     return f"{column.name}_moe" if column.margin is not None or not as_noised else ""
 
 
-def beside_truth(folder: Path, name: str, truth: Truth, columns: Sequence[Compared]) -> pa.Table:
+def beside_truth(
+    folder: Path, name: str, truth: Truth, columns: Sequence[ColumnComparison]
+) -> pa.Table:
     """Return a published table with the truth beside it.
 
     A row for each row that is published; where keys are not public, one for each that occurs.
@@ -166,7 +168,7 @@ def _arrays(query: Query, vectors: Mapping[str, Integers]) -> dict[str, pa.Array
     return arrays
 
 
-def _missing(column: Published, vectors: Mapping[str, Integers]) -> Flags:
+def _missing(column: OutputColumn, vectors: Mapping[str, Integers]) -> Flags:
     first = column.parts[0]
     name = first.name if column.at is None else read_at(first.name, column.at)
     missing: Flags = vectors[name] == MISSING
@@ -217,7 +219,7 @@ def _spread(held: pa.Table, query: Query, told_in: str) -> tuple[pa.Table, Integ
 
 
 def _rows_off(
-    published: pa.ChunkedArray, column: Published, truth: Truth, cells: Integers
+    published: pa.ChunkedArray, column: OutputColumn, truth: Truth, cells: Integers
 ) -> Floats:
     """Return how many rows lie between what was chosen and what is right; NaN without either."""
     first = column.parts[0]
@@ -240,7 +242,7 @@ def _rows_off(
     return np.where(known & (total > 0), -scores / target.b, np.nan)
 
 
-def _places(published: pa.ChunkedArray, column: Published, query: Query) -> Floats:
+def _places(published: pa.ChunkedArray, column: OutputColumn, query: Query) -> Floats:
     """Return what was published as places of candidates; between two, where it was rounded."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -8,7 +8,7 @@ from typing import Any
 from dprelease.documents.column_metadata import value_labels
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import Column, CutColumn
-from dprelease.schema.localized_text import Said
+from dprelease.schema.localized_text import LocalizedText
 
 Labels = dict[str, dict[str, Any]]
 """By declared column: its `label` and those of its `values`, each text by its language; `""` is
@@ -34,7 +34,7 @@ def labels_of(queries: Iterable[Query]) -> Labels:
     return found
 
 
-def _label(declared: Column, query: Query) -> Said | None:
+def _label(declared: Column, query: Query) -> LocalizedText | None:
     """Return the label of a column; that of the number which it cuts, if it has none itself."""
     if declared.label is None and isinstance(declared, CutColumn):
         return query.table.columns[declared.cut].label

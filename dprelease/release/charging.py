@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dprelease.errors import Charge as Spent
-from dprelease.errors import LedgerError, RunState, raise_all
+from dprelease.errors import ChargeState, LedgerError, RunState, raise_all
 from dprelease.planning.declaration_findings import nameless
 from dprelease.planning.invariant_plans import definitions_of, without_invariants
 from dprelease.planning.plan import Plan
@@ -29,7 +28,7 @@ MANIFEST = "manifest.json"
 
 
 @dataclass(slots=True)
-class Charged:
+class ChargedRelease:
     """An open reservation, or none where the release has no ledger; `state` is the run's."""
 
     state: RunState
@@ -53,7 +52,7 @@ class Charged:
         """Write down that rows are about to be read: from here on nothing is given back."""
         if self.ledger is not None and self.reservation is not None:
             self.ledger.read(self.reservation)
-            self.state.charge = Spent.SPENT
+            self.state.charge = ChargeState.SPENT
         self.state.rows = True
 
     def publish(self) -> None:
@@ -86,7 +85,7 @@ def charging(
     plan: Plan,
     state: RunState,
     target: Path | None = None,
-) -> Iterator[Charged]:
+) -> Iterator[ChargedRelease]:
     """Yield the reservation of a release, made before any row is read.
 
     A release that is already at `target` has to be one that the ledger paid for. A block that ends
@@ -98,7 +97,7 @@ def charging(
         Nothing is charged then.
     """
     if declaration.spec.ledger is None:
-        yield Charged(state)
+        yield ChargedRelease(state)
         return
     from dprelease.ledger.ledger import Ledger
 
@@ -109,7 +108,7 @@ def charging(
     with ledger.reserve_for_block(
         charges_of(queries, plan), declaration.spec.title, state
     ) as reservation:
-        yield Charged(state, ledger, reservation)
+        yield ChargedRelease(state, ledger, reservation)
 
 
 def renewals_of(accounts: Mapping[str, Account], entry: Entry) -> dict[str, list[dict[str, Any]]]:

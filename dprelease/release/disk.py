@@ -78,7 +78,7 @@ class Near:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class TableSize:
     """The rows of a table at most, and the files that these are in."""
 
     number: int
@@ -90,7 +90,7 @@ class Rows:
         return self.number // GROUP + 2 * self.files
 
 
-def value_bytes(kind: str, rows: Rows, near: Near | None = None) -> int:
+def value_bytes(kind: str, rows: TableSize, near: Near | None = None) -> int:
     """Return the bytes of a column of values, of an Arrow type."""
     width, pages = WIDTHS.get(kind, 16), rows.groups * PAGE
     if kind == "bool":
@@ -115,7 +115,7 @@ def value_bytes(kind: str, rows: Rows, near: Near | None = None) -> int:
     return min(plain, math.ceil(together) + pages)
 
 
-def key_bytes(each: int, several: int, changes: int, rows: Rows) -> int:
+def key_bytes(each: int, several: int, changes: int, rows: TableSize) -> int:
     """Return the bytes of a key column in rows of rising cells.
 
     Parameters
@@ -233,7 +233,7 @@ def _output(output: Output, query: Query, parts: int) -> _File:
 
 
 def _bytes(file: _File) -> int:
-    rows, space = Rows(file.rows, file.parts), KeySpace(tuple(file.keys))
+    rows, space = TableSize(file.rows, file.parts), KeySpace(tuple(file.keys))
     total = FILE * file.parts + rows.groups * COLUMN * len(file.schema)
     kinds = dict(file.schema)
     for key, stride in zip(space.keys, space.strides, strict=True):

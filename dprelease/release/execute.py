@@ -29,7 +29,7 @@ from dprelease.numerics.entropy import Entropy
 from dprelease.planning.plan import Plan, PlannedColumn
 from dprelease.postprocess.families import Family, FamilyTable
 from dprelease.query.resolve import Query
-from dprelease.release.charging import Charged, charging, refuse_no_ledger
+from dprelease.release.charging import ChargedRelease, charging, refuse_no_ledger
 from dprelease.release.disk import ROOM, refuse_full, temporary
 from dprelease.release.folder import Claim, claim_target
 from dprelease.release.path_conflicts import refuse_own_source
@@ -90,7 +90,7 @@ class Publication:
     """A release under way: its private folder, its price, and its last steps."""
 
     claim: Claim
-    charged: Charged
+    charged: ChargedRelease
     state: RunState
     key: SigningKey | None = None
     notes: Mapping[str, str] = field(default_factory=dict)

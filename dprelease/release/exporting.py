@@ -115,13 +115,13 @@ def _plain_manifest(record: dict[str, Any]) -> dict[str, Any]:
 def draft_of(declaration: Declaration, queries: tuple[Query, ...], plan: Plan) -> dict[str, Any]:
     """Return the manifest of a release, but for what is only known when rows were read."""
     from dprelease.documents import manifest
-    from dprelease.documents.file_records import Written
+    from dprelease.documents.file_records import FileDigest
 
     if declaration.spec.mode == "local":
         return local_draft(declaration, plan)
     families = families_of(declaration.spec, plan.columns)
     blank = {
-        name: Written.blank(parts.get(name))
+        name: FileDigest.blank(parts.get(name))
         for family in families
         for parts in [family.parts]
         for name in family.published_names

@@ -19,7 +19,7 @@ from dprelease.planning.declaration_findings import several
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
 from dprelease.query.resolve import Query
-from dprelease.query.select import NOISED, Selected, select
+from dprelease.query.select import NOISED, SelectStatement, select
 from dprelease.release.answer_labels import labels_of
 from dprelease.release.execute import answer, answering
 from dprelease.release.key import signed_by
@@ -128,7 +128,7 @@ def sql(
     return shown
 
 
-def check_view(query: Query, selected: Selected) -> None:
+def check_view(query: Query, selected: SelectStatement) -> None:
     """Compute a statement from a table without noised values, before anything is charged.
 
     Raises
@@ -182,7 +182,7 @@ def declare(
     neighbours: str,
     mechanism: str | Mapping[str, str | float],
     ledger: str | Path | None,
-) -> tuple[Declaration, Selected]:
+) -> tuple[Declaration, SelectStatement]:
     """Return the release that a statement stands for, and what is computed from its answer."""
     paths = [Path(schema)] if isinstance(schema, str | Path) else [Path(path) for path in schema]
     folder = Path(os.path.commonpath([path.absolute().parent for path in paths]))

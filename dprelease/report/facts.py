@@ -22,7 +22,7 @@ from dprelease.postprocess.derived_values import is_computed, typical_margin
 from dprelease.postprocess.families import Family
 from dprelease.privacy.event import Event
 from dprelease.query.forms.centred_moments import STDDEV, VARIANCE
-from dprelease.query.measurement import Published
+from dprelease.query.measurement import OutputColumn
 from dprelease.query.resolve import Query, resolve
 from dprelease.schema.load import Declaration, declaration_from_texts
 
@@ -31,7 +31,7 @@ Measured = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ErrorBeforeRun:
     """The error that a column was expected to have before any row was read.
 
     `margin`: of a cell at `confidence`; of tables that agree the middle of all areas, from `least`
@@ -98,13 +98,15 @@ class Facts:
         """Return whether a table was made from several measurements that had to agree."""
         return "/" in table.name
 
-    def query_column(self, table: TableMetadata, column: ColumnMetadata) -> Published | None:
+    def query_column(self, table: TableMetadata, column: ColumnMetadata) -> OutputColumn | None:
         """Return how a column was asked for; None if it is not one of the query's own."""
         query = self.query_of(table)
         columns = () if query is None else query.columns
         return next((one for one in columns if one.name == column.name), None)
 
-    def expected_error_of(self, table: TableMetadata, column: ColumnMetadata) -> Expected | None:
+    def expected_error_of(
+        self, table: TableMetadata, column: ColumnMetadata
+    ) -> ErrorBeforeRun | None:
         """Return the error that a column was expected to have; None where no number tells it."""
         asked = self.query_column(table, column)
         if asked is None:
@@ -118,22 +120,22 @@ class Facts:
             rows = None if asked.form.on_lattice else 1000
             if margin is None:
                 return None
-            return Expected(margin, 0.95, margin, margin, asked.unit, rows=rows)
+            return ErrorBeforeRun(margin, 0.95, margin, margin, asked.unit, rows=rows)
         held = self.measurement_records[name, asked.parts[0].name]
         margin = float(exact_of(held["margin_95"]))
         error = held["expected_absolute_error"]
-        return Expected(margin, 0.95, margin, margin, held["error_unit"], error)
+        return ErrorBeforeRun(margin, 0.95, margin, margin, held["error_unit"], error)
 
     def _of_agreed(
-        self, table: TableMetadata, column: ColumnMetadata, asked: Published
-    ) -> Expected | None:
+        self, table: TableMetadata, column: ColumnMetadata, asked: OutputColumn
+    ) -> ErrorBeforeRun | None:
         column_record, errors = self._standard_errors.get((_own_name(table), column.name), ({}, {}))
         if not errors or None in (errors["least"], errors["median"], errors["largest"]):
             return None
         margins = column_record["standard_errors_in_a_margin"]
         confidence = float(column_record["confidence"])
         least, middle, largest = (margins * errors[k] for k in ("least", "median", "largest"))
-        return Expected(middle, confidence, least, largest, asked.unit)
+        return ErrorBeforeRun(middle, confidence, least, largest, asked.unit)
 
     def noise_of(self, table: TableMetadata, column: ColumnMetadata) -> Mechanism | None:
         """Return the noise of a column that shows one noised number and nothing else."""

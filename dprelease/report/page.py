@@ -21,7 +21,7 @@ from dprelease.report.accuracy.quality import (
     is_number,
     quality_of,
 )
-from dprelease.report.accuracy.quality_part import Told, quality_part
+from dprelease.report.accuracy.quality_part import Context, quality_part
 from dprelease.report.accuracy.totals import disagreements
 from dprelease.report.accuracy.true_errors import simulated_errors
 from dprelease.report.facts import Facts
@@ -31,7 +31,7 @@ from dprelease.report.privacy_section import label_of
 from dprelease.report.provenance_section import made_part
 from dprelease.report.rendering import page
 from dprelease.report.safe_labels import Names
-from dprelease.report.source import Checks, Published, Truth
+from dprelease.report.source import Checks, ReleaseFiles, Truth
 from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
 
 
@@ -53,7 +53,7 @@ class _Cell:
 
 
 def example_of(
-    release: Published, facts: Facts, words: Words, names: Names, gallery: Gallery
+    release: ReleaseFiles, facts: Facts, words: Words, names: Names, gallery: Gallery
 ) -> Example:
     """Return the middle cell of the first column that has margins."""
     cell = next(_cells(release, facts), None)
@@ -101,7 +101,7 @@ def _where(table: TableMetadata, cell: _Cell, words: Words, names: Names) -> Mar
     return words.say("margin.cell", table=title, cell=Markup(", ").join(parts))
 
 
-def _cells(release: Published, facts: Facts) -> Iterator[_Cell]:
+def _cells(release: ReleaseFiles, facts: Facts) -> Iterator[_Cell]:
     """Yield the middle cell of columns with margins, good examples first."""
     columns = [
         column_quality(facts, table, column)
@@ -119,7 +119,7 @@ def _order(one: ColumnQuality) -> tuple[bool, bool]:
     return one.table.beside(one.column.name, Role.MARGIN) is None, not one.table.keys
 
 
-def _middle(release: Published, one: ColumnQuality) -> Iterator[_Cell]:
+def _middle(release: ReleaseFiles, one: ColumnQuality) -> Iterator[_Cell]:
     """Yield the middle one of the first cells of a column that have a margin, if any has."""
     table, name = one.table, one.column.name
     keys = [key.name for key in table.keys]
@@ -160,7 +160,7 @@ PARTS = ("label", "margin", "quality", "made")
 
 
 def page_of(
-    release: Published,
+    release: ReleaseFiles,
     *,
     language: str | None = None,
     checks: Checks | None = None,
@@ -186,7 +186,7 @@ def page_of(
     errors = None if truth is None else simulated_errors(release, truth, columns)
 
     def fill_page(words: Words, names: Names, most: int) -> Mapping[str, Any]:
-        told = Told(facts, words, names, Gallery(words), most)
+        told = Context(facts, words, names, Gallery(words), most)
         return {
             "parts": PARTS,
             "label": label_of(facts, words, names, told.gallery),

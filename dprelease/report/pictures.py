@@ -24,6 +24,15 @@ UPRIGHT = 1.9
 """Inches of a drawing that is no list of rows."""
 
 
+@dataclass(frozen=True)
+class PageTable:
+    """A table of the page: its caption, its heads, and its rows; the first cell heads a row."""
+
+    caption: Markup
+    heads: list[Markup]
+    rows: list[list[Markup]]
+
+
 @dataclass(frozen=True, slots=True)
 class Picture:
     """A drawing as an element of the page, and the words below it."""

@@ -13,9 +13,9 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.planning.bounded_words import bounded_words
 from dprelease.planning.invariant_plans import without_invariants
 from dprelease.planning.plan import PlannedColumn
-from dprelease.report.accuracy.quality_part import Rows, Told
+from dprelease.report.accuracy.quality_part import Context
 from dprelease.report.localization import three, three_up
-from dprelease.report.pictures import Picture, noise
+from dprelease.report.pictures import PageTable, Picture, noise
 from dprelease.report.source import Checks
 
 MOST_CURVES = 6
@@ -29,28 +29,28 @@ LONGEST = 600
 
 
 @dataclass(frozen=True)
-class Made:
+class ProvenanceSection:
     """What stands under how it was made, ready to be put into the page."""
 
-    bounds: Rows | None
-    treatments: Rows | None
+    bounds: PageTable | None
+    treatments: PageTable | None
     cuts: list[Markup]
     noise_lead: Markup
-    noise: Rows
+    noise: PageTable
     curves: list[Picture]
     composition: Markup
     processing: list[Markup]
     families: list[tuple[Markup, list[Markup]]]
     checked: list[Markup] | None
     notes: list[Markup]
-    audit: Rows | None
+    audit: PageTable | None
 
 
-def made_part(told: Told, checks: Checks | None, *, is_drawn: bool = True) -> Made:
+def made_part(told: Context, checks: Checks | None, *, is_drawn: bool = True) -> ProvenanceSection:
     """Return what is said of how a release was made; `is_drawn`: with curves of its noise."""
     names, record = told.names, told.facts.record
     laws = _laws(told)
-    return Made(
+    return ProvenanceSection(
         bounds=_bounds(told),
         treatments=_treatments(told),
         cuts=list(_cuts(told)),
@@ -76,11 +76,11 @@ def made_part(told: Told, checks: Checks | None, *, is_drawn: bool = True) -> Ma
     )
 
 
-def _heads(told: Told, *names: str) -> list[Markup]:
+def _heads(told: Context, *names: str) -> list[Markup]:
     return [told.words.say(f"made.head.{name}") for name in names]
 
 
-def _truncate_rows(told: Told, rows: Sequence[list[Markup]]) -> list[list[Markup]]:
+def _truncate_rows(told: Context, rows: Sequence[list[Markup]]) -> list[list[Markup]]:
     """Return no more rows than the page takes; the last one says how many there are more."""
     if len(rows) <= told.most:
         return list(rows)
@@ -89,7 +89,7 @@ def _truncate_rows(told: Told, rows: Sequence[list[Markup]]) -> list[list[Markup
     return [*rows[: told.most - 1], [left, *empty]]
 
 
-def _bounds(told: Told) -> Rows | None:
+def _bounds(told: Context) -> PageTable | None:
     """Return the bounds of all columns that are added up, once for each table."""
     words, found = told.words, {}
     for query in told.facts.queries.values():
@@ -110,10 +110,10 @@ def _bounds(told: Told) -> Rows | None:
     if not found:
         return None
     heads = _heads(told, "column", "bounds", "step")
-    return Rows(words.say("made.bounds"), heads, _truncate_rows(told, list(found.values())))
+    return PageTable(words.say("made.bounds"), heads, _truncate_rows(told, list(found.values())))
 
 
-def _treatments(told: Told) -> Rows | None:
+def _treatments(told: Context) -> PageTable | None:
     """Return what happens to values that are missing or not declared, once for each column."""
     found: dict[tuple[str, str], list[Markup]] = {}
     for held in told.facts.record["treatments"]:
@@ -124,10 +124,10 @@ def _treatments(told: Told) -> Rows | None:
         return None
     heads = _heads(told, "column", "treatment")
     title = told.words.say("made.treatment")
-    return Rows(title, heads, _truncate_rows(told, list(found.values())))
+    return PageTable(title, heads, _truncate_rows(told, list(found.values())))
 
 
-def _cuts(told: Told) -> Iterator[Markup]:
+def _cuts(told: Context) -> Iterator[Markup]:
     """Yield which rows count, in words: conditions, joins, and bounds of what one unit adds."""
     spec = told.facts.declaration.spec
     said: dict[str, None] = {}
@@ -155,7 +155,7 @@ def _cuts(told: Told) -> Iterator[Markup]:
 Laws = Mapping[tuple[Any, ...], list[PlannedColumn]]
 
 
-def _laws(told: Told) -> Laws:
+def _laws(told: Context) -> Laws:
     """Return noisy vectors by what is the same of them: noise, step, what one unit moves."""
     found: dict[tuple[Any, ...], list[PlannedColumn]] = {}
     for column in without_invariants(list(told.facts.planned_columns())):
@@ -170,7 +170,7 @@ def _laws(told: Told) -> Laws:
     return found
 
 
-def _noise(told: Told, laws: Laws) -> Rows:
+def _noise(told: Context, laws: Laws) -> PageTable:
     words, names, rows = told.words, told.names, []
     for columns in laws.values():
         first = columns[0]
@@ -192,10 +192,10 @@ def _noise(told: Told, laws: Laws) -> Rows:
             )
         )
     heads = _heads(told, "noise", "parameters", "for", "counts", "sensitivity", "margin")
-    return Rows(words.say("made.noise"), heads, _truncate_rows(told, rows))
+    return PageTable(words.say("made.noise"), heads, _truncate_rows(told, rows))
 
 
-def _audit(told: Told, audit: Audit) -> Rows:
+def _audit(told: Context, audit: Audit) -> PageTable:
     """Return how near invented neighbours came to each claim, and what draws showed of it."""
     words, names = told.words, told.names
     bounds: dict[tuple[str, str], float] = {}
@@ -218,10 +218,10 @@ def _audit(told: Told, audit: Audit) -> Rows:
             )
         )
     heads = _heads(told, "column", "sensitivity", "pairs", "used", "least")
-    return Rows(words.say("made.audit"), heads, _truncate_rows(told, rows))
+    return PageTable(words.say("made.audit"), heads, _truncate_rows(told, rows))
 
 
-def _added_to(told: Told, columns: Sequence[PlannedColumn]) -> Markup:
+def _added_to(told: Context, columns: Sequence[PlannedColumn]) -> Markup:
     titles = [
         told.names.name(f"{column.query.name}.{column.measurement.name}")
         for column in columns[:MOST_NAMED]
@@ -233,7 +233,7 @@ def _added_to(told: Told, columns: Sequence[PlannedColumn]) -> Markup:
     return Markup("{}, {}").format(joined, more)
 
 
-def short(text: str, told: Told) -> str:
+def short(text: str, told: Context) -> str:
     """Return a parameter of a law with three digits that count; a word as it is."""
     try:
         return told.words.number(three(float(text)))
@@ -241,7 +241,7 @@ def short(text: str, told: Told) -> str:
         return text
 
 
-def _curves(told: Told, laws: Laws) -> list[Picture]:
+def _curves(told: Context, laws: Laws) -> list[Picture]:
     pictures: list[Picture] = []
     drawn: set[tuple[object, ...]] = set()
     for columns in laws.values():
@@ -258,7 +258,7 @@ def _curves(told: Told, laws: Laws) -> list[Picture]:
     return pictures
 
 
-def _processing(told: Told) -> Iterator[Markup]:
+def _processing(told: Context) -> Iterator[Markup]:
     """Yield what was done to noised values, for all columns, then for those it was declared of."""
     record, names = told.facts.record, told.names
     for text in record["post_processing"]:

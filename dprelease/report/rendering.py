@@ -14,7 +14,7 @@ from markupsafe import Markup
 from dprelease.errors import InternalError
 from dprelease.report.localization import Words, words_in
 from dprelease.report.safe_labels import Names, breakable
-from dprelease.report.source import Published
+from dprelease.report.source import ReleaseFiles
 from dprelease.report.svg import same_everywhere
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ Filled = Callable[[Words, Names, int], Mapping[str, Any]]
 """What is put into the page: its parts by name, for so many rows of a table at most."""
 
 
-def page(release: Published, language: str | None, filled: Filled) -> bytes:
+def page(release: ReleaseFiles, language: str | None, filled: Filled) -> bytes:
     """Return a page about a release, with the largest tables for which it has its size."""
     asked = language or release.metadata.language
     words, names = words_in(asked), Names(release.metadata, asked)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Published(Protocol):
+class ReleaseFiles(Protocol):
     """A release whose tables are written, and what is said of it."""
 
     @property

@@ -43,7 +43,7 @@ Told = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class ColumnDescription:
     """One column: its kind, as columns are declared, and what is said of its values, as text."""
 
     name: str
@@ -61,7 +61,7 @@ class DescribedTable:
 
     form: str
     name: str
-    columns: tuple[Described, ...]
+    columns: tuple[ColumnDescription, ...]
     max_groups: str | None = None
     max_rows: str | None = None
     source: str | None = None
@@ -147,7 +147,7 @@ def _csvw(table: Told) -> DescribedTable:
         name = _text(column.get("name")) or _text(column.get("titles"))
         if name:
             columns.append(
-                Described(
+                ColumnDescription(
                     name,
                     _kind_of(base),
                     _text(inner.get("minimum", inner.get("minInclusive", column.get("minimum")))),
@@ -199,7 +199,7 @@ def _smartnoise(databases: Told) -> DescribedTable | None:
 
 def _smartnoise_table(name: str, table: Told, columns: Mapping[str, Told]) -> DescribedTable:
     described = [
-        Described(
+        ColumnDescription(
             column,
             _kind_of(told.get("type")),
             _text(told.get("lower", told.get("min"))),
@@ -230,7 +230,7 @@ def _plain(table: Told) -> DescribedTable | None:
         kind = told.get("type", told.get("column_type", told.get("dtype")))
         if name:
             described.append(
-                Described(
+                ColumnDescription(
                     name,
                     _kind_of(kind),
                     _text(told.get("lower", told.get("min", told.get("minimum", low)))),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dprelease.errors import DataError, Place
 from dprelease.numerics.rounding import exact, plain_text
-from dprelease.scaffold.metadata_importers import Described, DescribedTable, described_table
+from dprelease.scaffold.metadata_importers import ColumnDescription, DescribedTable, described_table
 from dprelease.scaffold.sketch import (
     DATE,
     INTEGER,
@@ -101,7 +101,7 @@ def _whole(text: str | None) -> str | None:
     return plain_text(number) if number.denominator == 1 and number >= 1 else None
 
 
-def _body(column: Described, is_unit: bool) -> str:
+def _body(column: ColumnDescription, is_unit: bool) -> str:
     label = _label(column)
     if is_unit:
         kind = column.kind if column.kind in ("integer", "text") else "text"
@@ -116,14 +116,14 @@ def _body(column: Described, is_unit: bool) -> str:
     return known[column.kind].replace(f"type: {column.kind}", f"type: {column.kind}{label}", 1)
 
 
-def _label(column: Described) -> str:
+def _label(column: ColumnDescription) -> str:
     text = column.label.strip()
     if text in ("", column.name) or problem_of(text, LONGEST_LABEL) is not None:
         return ""
     return f", label: {quote_yaml(text)}"
 
 
-def _bounds(column: Described) -> str:
+def _bounds(column: ColumnDescription) -> str:
     """Return both bounds as they are declared; nothing without both, or for those that are none."""
     ends = [column.lower, column.upper]
     if None in ends or column.kind not in ("integer", "number", "date"):

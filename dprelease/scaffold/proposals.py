@@ -11,7 +11,7 @@ from datetime import date
 from pathlib import Path
 
 from dprelease.errors import RunState
-from dprelease.exact.reading.peek import Peeked, peek
+from dprelease.exact.reading.peek import ColumnPeek, peek
 from dprelease.numerics.rounding import plain_text
 from dprelease.scaffold.sketch import quote_yaml, sketch
 from dprelease.schema.load import PEEKED
@@ -62,7 +62,7 @@ def peeked_sketch(
     return sketch(source, unit, folder, head=HEAD, proposals=proposals, table=table)
 
 
-def body_of(column: Peeked) -> str:
+def body_of(column: ColumnPeek) -> str:
     """Return what stands at a column; empty where its values propose nothing."""
     if column.values is not None:
         values = ", ".join(quote_yaml(value) for value in column.values)

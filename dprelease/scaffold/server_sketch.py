@@ -77,7 +77,7 @@ NOTHING = Limits(values=())
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _ConstrainedColumn:
     """The column that is asked of: how the constraint calls it, its kind, whether it is a list."""
 
     name: str
@@ -99,12 +99,12 @@ def _limits_of(check: Check, kind: str, is_enum: bool) -> Limits:
         return Limits()
     try:
         tree = sqlglot.parse_one(check.condition, dialect="postgres")
-        return _read(tree, _Asked(check.name, kind, is_enum))
+        return _read(tree, _ConstrainedColumn(check.name, kind, is_enum))
     except (SqlglotError, RecursionError):
         return Limits()
 
 
-def _read(tree: exp.Expr, asked: _Asked) -> Limits:
+def _read(tree: exp.Expr, asked: _ConstrainedColumn) -> Limits:
     """Return what a condition leaves for a column."""
     match tree:
         case exp.Paren():
@@ -122,13 +122,13 @@ def _read(tree: exp.Expr, asked: _Asked) -> Limits:
     return Limits()
 
 
-def _is_missing(tree: exp.Is, asked: _Asked) -> bool:
+def _is_missing(tree: exp.Is, asked: _ConstrainedColumn) -> bool:
     """Return whether a condition is that a column is NULL."""
     asks = isinstance(tree.expression, exp.Null) and not tree.args.get("negate")
     return asks and _is_column(tree.this, asked)
 
 
-def _limits_of_comparison(tree: exp.Binary, asked: _Asked) -> Limits:
+def _limits_of_comparison(tree: exp.Binary, asked: _ConstrainedColumn) -> Limits:
     """Return what the comparison of a column with a constant leaves."""
     how, constant = type(tree), tree.expression
     if not _is_column(tree.this, asked):
@@ -155,7 +155,7 @@ def _inside(end: End | None, rounded: Callable[[Fraction], int], further: int) -
     return Fraction(rounded(end)) + (further if end.denominator == 1 else 0)
 
 
-def _limits_of_list(tree: exp.EQ, asked: _Asked) -> Limits:
+def _limits_of_list(tree: exp.EQ, asked: _ConstrainedColumn) -> Limits:
     """Return the list that a column's values have to be of: IN, as the server writes it."""
     array = _bare(tree.expression.this)
     while isinstance(array, exp.Cast):
@@ -175,7 +175,7 @@ def _at(value: End | str | None) -> Limits:
     return Limits() if value is None or isinstance(value, str) else Limits(value, value)
 
 
-def _is_column(tree: exp.Expr, asked: _Asked) -> bool:
+def _is_column(tree: exp.Expr, asked: _ConstrainedColumn) -> bool:
     """Return whether a part is the column itself, or as another type that can hold all of it."""
     tree = _bare(tree)
     while isinstance(tree, exp.Cast):
@@ -187,7 +187,7 @@ def _is_column(tree: exp.Expr, asked: _Asked) -> bool:
     return tree.name == asked.name
 
 
-def _constant(tree: exp.Expr, asked: _Asked) -> End | str | None:
+def _constant(tree: exp.Expr, asked: _ConstrainedColumn) -> End | str | None:
     """Return the value of a constant that a column's values are compared with."""
     sign, is_padded = 1, False
     tree = _bare(tree)

@@ -28,7 +28,7 @@ from dprelease.schema.field_types import (
     to_bool,
     to_exact,
 )
-from dprelease.schema.localized_text import Decimals, Told
+from dprelease.schema.localized_text import Decimals, Documented
 from dprelease.schema.mechanism import Mechanism
 
 DEFAULT_CONFIDENCE = Fraction(95, 100)
@@ -77,13 +77,13 @@ CHOSEN = frozenset(
 
 if TYPE_CHECKING:
 
-    class WordKeys(Told):
+    class WordKeys(Documented):
         """A key for each word; which of them there are is known from `WORDS` alone."""
 
 else:
     WordKeys = create_model(
         "WordKeys",
-        __base__=Told,
+        __base__=Documented,
         __module__=__name__,
         **{name: (word.kind | None, None) for name, word in WORDS.items()},
     )

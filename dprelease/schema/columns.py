@@ -39,8 +39,17 @@ from dprelease.schema.field_types import (
     to_fraction,
     to_text,
 )
-from dprelease.schema.localized_text import Decimals, Said, Told, ValueLabels
+from dprelease.schema.localized_text import Decimals, Documented, LocalizedText, ValueLabels
 from dprelease.schema.model import A_TYPE, check_column_names
+from dprelease.schema.number_bounds import (
+    STEPS_LIMIT,
+    Lattice,
+    check_bounds,
+    check_digits,
+    check_step,
+    default_step,
+    lattice_of,
+)
 from dprelease.schema.public_values.key_files import (
     AS_LISTED,
     KeyValues,
@@ -55,18 +64,9 @@ from dprelease.schema.public_values.value_labels import (
     refuse_unknown,
     to_listed,
 )
-from dprelease.schema.steps import (
-    STEPS_LIMIT,
-    Lattice,
-    check_bounds,
-    check_digits,
-    check_step,
-    default_step,
-    lattice_of,
-)
 
 
-class Computable(Told):
+class Computable(Documented):
     """A column that a source stores, or, with an `expression`, one computed from other columns."""
 
     expression: Text | None = None
@@ -212,7 +212,7 @@ class DateColumn(Computable):
         return self
 
 
-class TimestampColumn(Told):
+class TimestampColumn(Documented):
     """Instants without a time zone, or in UTC; for `where` only."""
 
     type: Literal["timestamp"]
@@ -247,7 +247,7 @@ class CategoryColumn(Computable):
     nulls: Text = DROP
     others: Text = DROP
     _above: tuple[str, ...] = PrivateAttr(())
-    _labels: Mapping[str, Said] = PrivateAttr(default_factory=dict)
+    _labels: Mapping[str, LocalizedText] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="wrap")
     @classmethod
@@ -270,7 +270,7 @@ class CategoryColumn(Computable):
         return column
 
     @property
-    def value_labels(self) -> Mapping[str, Said]:
+    def value_labels(self) -> Mapping[str, LocalizedText]:
         """Return the labels of values that have one."""
         return self._labels
 
@@ -300,7 +300,7 @@ CutLabels = Annotated[Listed | None, BeforeValidator(to_listed), ShortForm(_LIST
 """Names of cells in their order; as a mapping, with what readers are told of each."""
 
 
-class CutColumn(Told):
+class CutColumn(Documented):
     """A category made from a number: the cell [edge i, edge i + 1) that it lies in.
 
     `closed: right` makes it (edge i, edge i + 1].

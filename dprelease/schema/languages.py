@@ -7,7 +7,7 @@ from typing import Any
 
 from dprelease.errors import DeclarationError, DpReleaseError
 from dprelease.schema.columns import CategoryColumn
-from dprelease.schema.localized_text import Said
+from dprelease.schema.localized_text import LocalizedText
 from dprelease.schema.mistakes.suggestions import nearest
 from dprelease.schema.model import Model, shorten
 from dprelease.schema.release import QuerySpec, ReleaseSpec
@@ -48,7 +48,7 @@ def findings_of_texts(
         yield from _unknown_tables(name, query, document)
 
 
-def _problem(said: Said, languages: Sequence[str]) -> str | None:
+def _problem(said: LocalizedText, languages: Sequence[str]) -> str | None:
     """Return why a text is not in the languages of a release; None if it is."""
     if said.languages is None:
         return None
@@ -71,7 +71,7 @@ def _unknown_tables(name: str, query: QuerySpec, document: Document) -> Iterator
             )
 
 
-def said_in(model: Model, keys: KeyPath = ()) -> Iterator[tuple[KeyPath, Said]]:
+def said_in(model: Model, keys: KeyPath = ()) -> Iterator[tuple[KeyPath, LocalizedText]]:
     """Yield every text of a declared model that has languages, with the keys that it stands at."""
     for name, field in type(model).model_fields.items():
         value = getattr(model, name)
@@ -84,15 +84,15 @@ def said_in(model: Model, keys: KeyPath = ()) -> Iterator[tuple[KeyPath, Said]]:
             yield (*keys, "values", *area, value), said
 
 
-def _localized_texts(value: Any, keys: KeyPath) -> Iterator[tuple[KeyPath, Said]]:
-    if isinstance(value, Said):
+def _localized_texts(value: Any, keys: KeyPath) -> Iterator[tuple[KeyPath, LocalizedText]]:
+    if isinstance(value, LocalizedText):
         yield keys, value
     elif isinstance(value, Model):
         yield from said_in(value, keys)
     elif isinstance(value, Mapping):
         for name, part in value.items():
             yield from _localized_texts(part, (*keys, name))
-    elif isinstance(value, tuple) and value and isinstance(value[0], Said | Model):
+    elif isinstance(value, tuple) and value and isinstance(value[0], LocalizedText | Model):
         for i, part in enumerate(value):
             yield from _localized_texts(part, (*keys, i))
 

@@ -50,7 +50,7 @@ LANGUAGE = r"([A-Za-z]{2,3})(-[A-Za-z]{4})?(-(?:[A-Za-z]{2}|[0-9]{3}))?((?:-[A-Z
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class LocalizedText:
     """A declared text in each language by its tag; that of `EVERY` is the same in all."""
 
     by_language: Mapping[str, str]
@@ -103,12 +103,12 @@ def to_line(value: object, most: int = LONGEST_TEXT) -> str:
     return text
 
 
-def to_said(value: object, most: int = LONGEST_TEXT) -> Said:
+def to_said(value: object, most: int = LONGEST_TEXT) -> LocalizedText:
     """Return a text for all languages, or one for each."""
-    if isinstance(value, Said):
+    if isinstance(value, LocalizedText):
         return value
     if not isinstance(value, Mapping):
-        return Said({EVERY: to_line(value, most)})
+        return LocalizedText({EVERY: to_line(value, most)})
     if not value:
         refuse("DP-LABEL-001", problem="it is empty")
     texts: dict[str, str] = {}
@@ -117,7 +117,7 @@ def to_said(value: object, most: int = LONGEST_TEXT) -> Said:
         if language in texts:
             refuse("DP-LABEL-004", key=str(tag), found=language, problem="stands there twice")
         texts[language] = _at(str(tag), partial(to_line, most=most), text)
-    return Said(texts)
+    return LocalizedText(texts)
 
 
 def _at(key: str, made: Callable[[object], str], value: object) -> str:
@@ -131,7 +131,9 @@ def _at(key: str, made: Callable[[object], str], value: object) -> str:
 to_label = partial(to_said, most=LONGEST_LABEL)
 
 
-def labels_of_values(values: Mapping[object, object], *keys: str) -> Iterator[tuple[str, Said]]:
+def labels_of_values(
+    values: Mapping[object, object], *keys: str
+) -> Iterator[tuple[str, LocalizedText]]:
     """Yield the labels of listed values; a finding stands at its value, below some keys."""
     for value, given in values.items():
         try:
@@ -150,8 +152,8 @@ _SAID = WithJsonSchema({"anyOf": [TEXT_SCHEMA, _BY_LANGUAGE]})
 
 Line = Annotated[str, BeforeValidator(to_line), WithJsonSchema({"type": ["string", "integer"]})]
 Language = Annotated[str, BeforeValidator(to_language), WithJsonSchema(TEXT_SCHEMA)]
-Label = Annotated[Said, BeforeValidator(to_label), _SAID]
-Prose = Annotated[Said, BeforeValidator(to_said), _SAID]
+Label = Annotated[LocalizedText, BeforeValidator(to_label), _SAID]
+Prose = Annotated[LocalizedText, BeforeValidator(to_said), _SAID]
 Texts = Annotated[
     tuple[Prose, ...],
     BeforeValidator(_one_or_many),
@@ -163,7 +165,7 @@ Decimals = Annotated[Whole, Field(ge=0, le=MOST_DECIMALS)]
 ValueLabels = dict[str, Label]
 
 
-class Told(Model):
+class Documented(Model):
     """What readers are told of a table, a column or a key."""
 
     label: Label | None = None

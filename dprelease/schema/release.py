@@ -33,7 +33,7 @@ from dprelease.schema.field_types import (
     refuse,
     to_bool,
 )
-from dprelease.schema.localized_text import Told
+from dprelease.schema.localized_text import Documented
 from dprelease.schema.mechanism import AUTO, Mechanism, MechanismSpec
 from dprelease.schema.mistakes.words import A_LIST
 from dprelease.schema.model import Model, refuse_twins
@@ -109,7 +109,7 @@ def _one_or_many(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-class QuerySpec(Told):
+class QuerySpec(Documented):
     """One table to publish: filtered rows of one source, grouped by public keys.
 
     `tables`: what readers are told of each, where the query stands for several, by their names.
@@ -140,7 +140,7 @@ class QuerySpec(Told):
     private_keys: Annotated[
         PrivateKeysSpec | None, BeforeValidator(_private_keys), ShortForm({"type": "boolean"})
     ] = None
-    told: dict[Name, Told] = Field(default_factory=dict, alias="tables")
+    told: dict[Name, Documented] = Field(default_factory=dict, alias="tables")
 
     def spec_of(self, column: str) -> ColumnSpec:
         """Return how a column is asked for, or how its keys are."""

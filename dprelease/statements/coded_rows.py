@@ -6,16 +6,16 @@ from dprelease.query import quoting
 from dprelease.query.expressions.used_columns import Predicate
 from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.measurement import Measurement
-from dprelease.query.scans.shared_sources import Together
+from dprelease.query.scans.shared_sources import SharedSource
 from dprelease.statements.compiled_statements import KeyTable
 from dprelease.statements.compiler import Compiler
 from dprelease.statements.values.row_values import row_value, same_values
 
 
-class Coded:
+class CodedRelation:
     """Names the columns of a relation `coded` as they are asked for, and writes it."""
 
-    def __init__(self, compiler: Compiler, sources: Together) -> None:
+    def __init__(self, compiler: Compiler, sources: SharedSource) -> None:
         self._compiler, self._columns = compiler, sources.columns
         self._codes: dict[tuple[str, bool], str] = {}
         self._coded: dict[str, str] = {}

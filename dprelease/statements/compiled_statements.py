@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dprelease.query.grouping.places import Places
-from dprelease.statements.values.stored_candidates import Clamped, Rounded
+from dprelease.statements.values.stored_candidates import ClampedIntegers, RoundedFloats
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class ProfileSql:
     grouped: str
     places: str
     candidates: int
-    stored: Clamped | Rounded | None = None
+    stored: ClampedIntegers | RoundedFloats | None = None
 
 
 @dataclass(frozen=True, slots=True)

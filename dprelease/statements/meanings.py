@@ -66,7 +66,7 @@ HUGE = "170141183460469231731687303715884105727"
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class PhysicalColumn:
     """A stored column: its name as SQL, the engine's type without parameters, its declaration."""
 
     source: str
@@ -83,7 +83,7 @@ class Held:
         return text_of(self.source, self.stored)
 
 
-Meaning = Callable[[Held], str | None]
+Meaning = Callable[[PhysicalColumn], str | None]
 """From a stored column to a value of the declared kind."""
 
 
@@ -113,7 +113,7 @@ def typed_value(
     if stored in ZONED and zone != UTC:
         source, stored = instant(source, stored, zone), "TIMESTAMP"
     meaning = MEANINGS.get((column.type, FAMILY_OF.get(stored, "")))
-    sql = None if meaning is None else meaning(Held(source, stored, column, zone, known))
+    sql = None if meaning is None else meaning(PhysicalColumn(source, stored, column, zone, known))
     if sql is None or (is_stored(column) and _is_respelled(column, stored)):
         way = _way(name, column, stored)
         raise DataError("DP-DATA-004", column=name, physical=stored, declared=column.type, way=way)
@@ -187,28 +187,28 @@ def is_any_integer(column: Column, most: int = EXACT) -> bool:
     return max(abs(column.lower), abs(column.upper)) > most
 
 
-def _text(held: Held) -> str | None:
+def _text(held: PhysicalColumn) -> str | None:
     return held.text
 
 
-def _category(held: Held) -> str | None:
+def _category(held: PhysicalColumn) -> str | None:
     values = held.column.values if isinstance(held.column, CategoryColumn) else None
     return category(held.source, held.stored, values or (), held.known)
 
 
-def _missing(held: Held) -> str | None:
+def _missing(held: PhysicalColumn) -> str | None:
     return f"CAST(NULL AS {DECLARED_AS[getattr(held.column, 'type', '')]})"
 
 
-def _as_it_is(held: Held) -> str | None:
+def _as_it_is(held: PhysicalColumn) -> str | None:
     return held.source
 
 
-def _truth_number(held: Held) -> str | None:
+def _truth_number(held: PhysicalColumn) -> str | None:
     return f"CAST({held.source} AS INTEGER)"
 
 
-def _whole_integer(held: Held) -> str | None:
+def _whole_integer(held: PhysicalColumn) -> str | None:
     if held.stored in SMALL_INTEGERS or held.stored == "HUGEINT":
         return held.source
     if held.stored == "UBIGINT":
@@ -217,58 +217,58 @@ def _whole_integer(held: Held) -> str | None:
     return f"CASE WHEN {held.source} IS NOT NULL THEN {clamped} END"  # not a bound if it is missing
 
 
-def _whole_float(held: Held) -> str | None:
+def _whole_float(held: PhysicalColumn) -> str | None:
     value = as_double(held.source, held.stored)
     whole = f"isfinite({value}) AND {value} = trunc({value})"
     return f"CASE WHEN {whole} THEN TRY_CAST({value} AS HUGEINT) END"
 
 
-def _whole_decimal(held: Held) -> str | None:
+def _whole_decimal(held: PhysicalColumn) -> str | None:
     value = held.source
     return f"CASE WHEN {value} = trunc({value}) THEN TRY_CAST({value} AS HUGEINT) END"
 
 
-def _whole_text(held: Held) -> str | None:
+def _whole_text(held: PhysicalColumn) -> str | None:
     return whole_of_text(held.text)
 
 
-def _number_integer(held: Held) -> str | None:
+def _number_integer(held: PhysicalColumn) -> str | None:
     if held.stored in INTEGERS - SMALL_INTEGERS or held.stored == "BIGINT":
         return f"CAST({held.source} AS DOUBLE)"  # conditions and cuts see what a float would be
     return held.source
 
 
-def _number_float(held: Held) -> str | None:
+def _number_float(held: PhysicalColumn) -> str | None:
     return f"nullif({number_of_float(held.source, held.stored)}, 'nan'::DOUBLE)"
 
 
-def _number_decimal(held: Held) -> str | None:
+def _number_decimal(held: PhysicalColumn) -> str | None:
     return f"CAST({held.source} AS DOUBLE)"
 
 
-def _number_text(held: Held) -> str | None:
+def _number_text(held: PhysicalColumn) -> str | None:
     return number_of_text(held.text)
 
 
-def _truth_of_number(held: Held) -> str | None:
+def _truth_of_number(held: PhysicalColumn) -> str | None:
     whole = held.stored in INTEGERS
     value = held.source if whole else f"CAST({held.source} AS DOUBLE)"  # 1 may not fit a decimal
     return f"CASE WHEN {value} = 1 THEN TRUE WHEN {value} = 0 THEN FALSE END"
 
 
-def _truth_of_text(held: Held) -> str | None:
+def _truth_of_text(held: PhysicalColumn) -> str | None:
     return truth_of_text(held.text)
 
 
-def _day(held: Held) -> str | None:
+def _day(held: PhysicalColumn) -> str | None:
     return _inside(held.source, held.column)
 
 
-def _day_of_instant(held: Held) -> str | None:
+def _day_of_instant(held: PhysicalColumn) -> str | None:
     return _inside(f"CAST({instant(held.source, held.stored)} AS DATE)", held.column)
 
 
-def _day_of_text(held: Held) -> str | None:
+def _day_of_text(held: PhysicalColumn) -> str | None:
     said = _instant_of_text(held)
     return None if said is None else _inside(f"CAST({said} AS DATE)", held.column)
 
@@ -280,11 +280,11 @@ def _inside(day: str, column: Column) -> str:
     return f"CASE WHEN {day} BETWEEN {bounds} THEN {day} END"
 
 
-def _instant(held: Held) -> str | None:
+def _instant(held: PhysicalColumn) -> str | None:
     return instant(held.source, held.stored)
 
 
-def _instant_of_text(held: Held) -> str | None:
+def _instant_of_text(held: PhysicalColumn) -> str | None:
     if not isinstance(held.column, DateColumn | TimestampColumn):
         raise TypeError("only days and instants have a format")
     if FAMILY_OF[held.stored] != "texts" and not says_numbers(held.column.format):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dprelease.query.scans.shared_sources import Together
-from dprelease.statements.coded_rows import Coded
+from dprelease.query.scans.shared_sources import SharedSource
+from dprelease.statements.coded_rows import CodedRelation
 from dprelease.statements.compiled_statements import KeyTable
 from dprelease.statements.compiler import Compiler
 from dprelease.statements.layers import typed_column
@@ -35,7 +35,7 @@ class CompiledRows:
 
 
 def compile_rows(
-    sources: Together, physical: Mapping[str, str], joined: Mapping[str, str]
+    sources: SharedSource, physical: Mapping[str, str], joined: Mapping[str, str]
 ) -> CompiledRows:
     """Return the SELECT, given the engine's types of all stored columns.
 
@@ -48,7 +48,7 @@ def compile_rows(
     unit = asked.unit.id
     if unit is None:
         raise TypeError("only rows of ids are bounded")
-    coded = Coded(Compiler(asked, physical, joined), sources)
+    coded = CodedRelation(Compiler(asked, physical, joined), sources)
     expressions = [coded.column("id", typed_column(unit))]
     columns: dict[str, Columns] = {}
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dprelease.query.scans.scan_planning import Joint, Scan
-from dprelease.statements.coded_rows import Coded
+from dprelease.statements.coded_rows import CodedRelation
 from dprelease.statements.compiled_statements import KeyTable
 from dprelease.statements.compiler import Compiler
 
@@ -15,7 +15,7 @@ NARROW = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
+class JointTable:
     """A joint table and where its numbers stand in a row: `cells`, and one place for each vector.
 
     A vector without a place counts rows. `size`: cells, or pairs of a cell and a candidate.
@@ -38,7 +38,7 @@ class CompiledScan:
     sql: str
     wide: int
     key_tables: tuple[KeyTable, ...]
-    filled: tuple[Filled, ...]
+    filled: tuple[JointTable, ...]
 
 
 def compile_scan(
@@ -58,7 +58,7 @@ class _Writer:
     """Writes the cells and values of joint tables."""
 
     def __init__(self, scan: Scan, compiler: Compiler) -> None:
-        self.scan, self.coded = scan, Coded(compiler, scan.sources)
+        self.scan, self.coded = scan, CodedRelation(compiler, scan.sources)
         self.out: list[str] = []
 
     def build_scan(self) -> CompiledScan:
@@ -66,7 +66,7 @@ class _Writer:
         sql = self.coded.statement(f"SELECT {', '.join(self.out)}\nFROM coded")
         return CompiledScan(sql, len(self.out), self.coded.key_tables, filled)
 
-    def _joint(self, joint: Joint) -> Filled:
+    def _joint(self, joint: Joint) -> JointTable:
         space = joint.space
         size = space.size * (joint.candidates or 1)
         cell = self.coded.cell(space, "INTEGER" if size < NARROW else "BIGINT")
@@ -79,7 +79,7 @@ class _Writer:
                 added[vector] = None if value is None else self._place(f"coalesce({value}, 0)")
         if joint.condition is not None or joint.candidates or not all(k.rest for k in space.keys):
             cell = f"coalesce({self.coded.where(joint.condition, cell)}, {size})"
-        return Filled(joint, size, self._place(cell), added)
+        return JointTable(joint, size, self._place(cell), added)
 
     def _place(self, expression: str) -> int:
         """Return where an expression stands in a row; each stands there once."""

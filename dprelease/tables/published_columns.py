@@ -24,7 +24,7 @@ from dprelease.postprocess.finishing import finished_fractions, post_process
 from dprelease.postprocess.monotone import ascending, is_quantile
 from dprelease.query.forms.single_part import LABEL
 from dprelease.query.grouping.group_keys import Key, key_of
-from dprelease.query.measurement import Published
+from dprelease.query.measurement import OutputColumn
 from dprelease.query.resolve import Query
 from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
 from dprelease.tables.arrays import (
@@ -44,7 +44,7 @@ Laws = Mapping[str, Randomizer]
 Vectors = Mapping[str, Integers]
 
 
-def published_types(query: Query, column: Published) -> list[tuple[str, str]]:
+def published_types(query: Query, column: OutputColumn) -> list[tuple[str, str]]:
     """Return name and Arrow type of a column and of what stands beside it."""
     if column.form == LABEL:
         kinds = {"text": "string", "integer": "int64", "boolean": "bool", "date": "date32[day]"}
@@ -61,7 +61,7 @@ def published_types(query: Query, column: Published) -> list[tuple[str, str]]:
 
 
 def published_arrays(
-    query: Query, column: Published, vectors: Vectors, laws: Laws
+    query: Query, column: OutputColumn, vectors: Vectors, laws: Laws
 ) -> dict[str, pa.Array]:
     """Return a published column and what stands beside it, by name."""
     if column.form == LABEL:
@@ -72,7 +72,7 @@ def published_arrays(
     return {column.name: values.array, **beside(column, values.array, values.margin)}
 
 
-def beside(column: Published, values: pa.Array, margin: pa.Array | None) -> dict[str, pa.Array]:
+def beside(column: OutputColumn, values: pa.Array, margin: pa.Array | None) -> dict[str, pa.Array]:
     """Return what stands beside published values, by name: they and their margin say all of it."""
     arrays = {}
     if column.margin is not None:
@@ -84,7 +84,7 @@ def beside(column: Published, values: pa.Array, margin: pa.Array | None) -> dict
     return arrays
 
 
-def margins_on_lattice(column: Published, laws: Laws, cells: int) -> pa.Array | None:
+def margins_on_lattice(column: OutputColumn, laws: Laws, cells: int) -> pa.Array | None:
     """Return the margins of values on a lattice, which are one number; None if none is needed."""
     confidence = _confidence(column)
     if confidence is None:
@@ -102,7 +102,7 @@ class _Values:
     margin: pa.Array | None
 
 
-def _on_lattice(query: Query, column: Published, vectors: Vectors, laws: Laws) -> _Values:
+def _on_lattice(query: Query, column: OutputColumn, vectors: Vectors, laws: Laws) -> _Values:
     steps, step = _steps(query, column, vectors), column.step or Fraction(1)
     steps, empty = post_process(steps, column.post, step)
     array = scale_steps(steps, step)
@@ -110,7 +110,7 @@ def _on_lattice(query: Query, column: Published, vectors: Vectors, laws: Laws) -
     return _Values(array if empty is None else without(array, empty), margin)
 
 
-def _steps(query: Query, column: Published, vectors: Vectors) -> Integers:
+def _steps(query: Query, column: OutputColumn, vectors: Vectors) -> Integers:
     first = column.parts[0]
     if column.form in WHOLE:
         return whole_of(column, vectors)
@@ -119,7 +119,7 @@ def _steps(query: Query, column: Published, vectors: Vectors) -> Integers:
     return vectors[first.name]
 
 
-def _fractions(column: Published, vectors: Vectors, laws: Laws) -> _Values:
+def _fractions(column: OutputColumn, vectors: Vectors, laws: Laws) -> _Values:
     values = fractions_of(column, vectors)
     margin, confidence = None, _confidence(column)
     if confidence is not None:
@@ -127,14 +127,14 @@ def _fractions(column: Published, vectors: Vectors, laws: Laws) -> _Values:
     return _Values(fractions(finished_fractions(values, column.post)), margin)
 
 
-def _confidence(column: Published) -> float | None:
+def _confidence(column: OutputColumn) -> float | None:
     """Return the confidence of the margin that a column or its flags need; None if none is."""
     if column.margin is None and column.post.flag_above is None:
         return None
     return float(column.margin or DEFAULT_CONFIDENCE)
 
 
-def _labels(column: Published, array: pa.Array) -> pa.Array:
+def _labels(column: OutputColumn, array: pa.Array) -> pa.Array:
     """Return every value as a text, and the ends as what they stand for."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -148,7 +148,7 @@ def _labels(column: Published, array: pa.Array) -> pa.Array:
     return labels
 
 
-def _flags(column: Published, values: pa.Array, margin: pa.Array | None) -> pa.Array:
+def _flags(column: OutputColumn, values: pa.Array, margin: pa.Array | None) -> pa.Array:
     """Return where the margin of error is above the declared part of the value."""
     numbers, widths = _floats(values), _floats(margin)
     with np.errstate(invalid="ignore"):
@@ -164,7 +164,7 @@ def _floats(array: pa.Array | None) -> Floats:
     return floats
 
 
-def candidates_of(query: Query, column: Published) -> Key:
+def candidates_of(query: Query, column: OutputColumn) -> Key:
     """Return the declared values among which a label was chosen."""
     name = column.parts[0].aggregate.column or ""
     key = key_of(name, query.table.columns[name])

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dprelease.documents import manifest
-from dprelease.documents.file_records import Written, WrittenPart
+from dprelease.documents.file_records import FileDigest, WrittenPart
 from dprelease.documents.metadata import Metadata
 from dprelease.documents.release_metadata import metadata_of
 from dprelease.errors import DpReleaseError
@@ -35,7 +35,7 @@ from dprelease.postprocess.finishing import post_process
 from dprelease.privacy.event import Event
 from dprelease.privacy.guarantee import Guarantee
 from dprelease.query.forms.single_part import LABEL
-from dprelease.query.measurement import Published
+from dprelease.query.measurement import OutputColumn
 from dprelease.query.post import PostProcessing
 from dprelease.query.resolve import Query, resolve
 from dprelease.schema.load import Declaration
@@ -69,7 +69,7 @@ MOST = 2**63 - 1
 """Steps of a value: noise saturates below, sums of noised vectors may lie beyond that."""
 
 
-def may_be_published(path: Path, query: Query, column: Published, laws: Laws) -> bool:
+def may_be_published(path: Path, query: Query, column: OutputColumn, laws: Laws) -> bool:
     """Return whether all cells of a column, and what stands beside it, are what they may be.
 
     `path`: of a file that has the columns of its query. `laws`: of its measurements, by name.
@@ -85,7 +85,7 @@ def may_be_published(path: Path, query: Query, column: Published, laws: Laws) ->
         return False
 
 
-def _may_be(batch: pa.RecordBatch, query: Query, column: Published, laws: Laws) -> bool:
+def _may_be(batch: pa.RecordBatch, query: Query, column: OutputColumn, laws: Laws) -> bool:
     values = batch.column(column.name)
     if column.form == LABEL:
         import pyarrow.compute as pc
@@ -111,7 +111,7 @@ def _may_be(batch: pa.RecordBatch, query: Query, column: Published, laws: Laws) 
     return chosen is None or bool(((chosen.lower <= steps) & (steps <= chosen.upper)).all())
 
 
-def _is_finished(steps: Integers, column: Published) -> bool:
+def _is_finished(steps: Integers, column: OutputColumn) -> bool:
     """Return whether post-processing would change nothing any more; its ends need not be round."""
     post, step = column.post, column.step or Fraction(1)
     ends = [int(end / step) for end in (post.bottom_code, post.top_code) if end is not None]
@@ -131,7 +131,7 @@ def _steps(values: pa.Array, step: Fraction) -> Integers | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Rebuilt:
+class RebuiltRelease:
     """What a manifest was made again from."""
 
     declaration: Declaration
@@ -139,7 +139,7 @@ class Rebuilt:
     families: tuple[Family, ...]
 
 
-def check_central(report: Report, record: dict[str, Any]) -> Rebuilt | None:
+def check_central(report: Report, record: dict[str, Any]) -> RebuiltRelease | None:
     """Add to a report what is found about a release whose digests have been checked.
 
     What comes back is what it was made again from; None if it can't be made again.
@@ -184,7 +184,7 @@ def check_central(report: Report, record: dict[str, Any]) -> Rebuilt | None:
         certify_claims(
             report, record["guarantee"], [column.event for column in without_invariants(columns)]
         )
-    return Rebuilt(declaration, plan, families)
+    return RebuiltRelease(declaration, plan, families)
 
 
 def recorded_families(
@@ -199,20 +199,20 @@ def recorded_families(
     return families_of(declaration.spec, columns)
 
 
-def _recorded_files(record: dict[str, Any], queries: Sequence[Query]) -> dict[str, Written]:
+def _recorded_files(record: dict[str, Any], queries: Sequence[Query]) -> dict[str, FileDigest]:
     """Return digests, and numbers of rows: those of keys that are not public are noised."""
     recorded = {file["query"]: file for file in record["files"]}
     by_query = {}
     for query in queries:
         file = recorded.get(query.name, {"sha256": "", "rows": 0})
         rows = file["rows"] if query.cells is None else query.keys.size
-        by_query[query.name] = Written(file["sha256"], rows)
+        by_query[query.name] = FileDigest(file["sha256"], rows)
     return by_query
 
 
 def _written_by_steps(
     record: dict[str, Any], families: Sequence[Family], rows: Mapping[str, Rows]
-) -> dict[str, Written]:
+) -> dict[str, FileDigest]:
     """Return digests and rows of families with a step; recorded rows where none could be made."""
     recorded = {file["name"]: file for file in record["files"]}
     by_name = {}
@@ -222,22 +222,22 @@ def _written_by_steps(
     return by_name
 
 
-def _with_digests(file: Mapping[str, Any], rows: Rows | None) -> Written:
+def _with_digests(file: Mapping[str, Any], rows: Rows | None) -> FileDigest:
     """Return a table with the rows that it has to have, or as recorded, and recorded digests."""
     parts = {part["name"]: part for part in file.get("parts", ())}
     if rows is None and parts:
         rows = {name: part["rows"] for name, part in parts.items()}
     if rows is None or isinstance(rows, int):
-        return Written(file["sha256"], file["rows"] if rows is None else rows)
+        return FileDigest(file["sha256"], file["rows"] if rows is None else rows)
     held = [
         WrittenPart(name, parts[name]["sha256"] if name in parts else "", number)
         for name, number in rows.items()
     ]
-    return Written.of(held)
+    return FileDigest.of(held)
 
 
 def _check_tables(
-    report: Report, metadata: Metadata, queries: Sequence[Query], written: dict[str, Written]
+    report: Report, metadata: Metadata, queries: Sequence[Query], written: dict[str, FileDigest]
 ) -> list[Query]:
     """Return the queries whose tables are as they are declared; find the others."""
     sound = []

@@ -115,7 +115,7 @@ def _compare(
 
     Digests of what is published were compared with the manifest's before.
     """
-    from dprelease.exports.export import Packaged
+    from dprelease.exports.export import PackagedExport
 
     name = export.name
     if files != [file["name"] for file in held["files"]]:
@@ -125,7 +125,7 @@ def _compare(
     differ = [
         file["name"] for file in held["files"] if sha256_of(folder / file["name"]) != file["sha256"]
     ]
-    if differ and other_versions and not isinstance(export, Packaged):
+    if differ and other_versions and not isinstance(export, PackagedExport):
         report.notes.append(
             f"the files of the format {name} were not compared: other versions of its packages "
             "made them than are here"
@@ -145,9 +145,9 @@ def _reads_same(export: Export, one: Path, other: Path) -> bool:
     """Return whether two files say the same to readers; False for what is none of the format."""
     import pyarrow as pa
 
-    from dprelease.exports.export import Packaged
+    from dprelease.exports.export import PackagedExport
 
     try:
-        return isinstance(export, Packaged) and export.same(one, other)
+        return isinstance(export, PackagedExport) and export.same(one, other)
     except (OSError, ValueError, KeyError, pa.ArrowException):
         return False

@@ -10,7 +10,7 @@ import numpy as np
 
 from dprelease.documents.file_records import files_of_parts
 from dprelease.documents.metadata import TableMetadata
-from dprelease.documents.release_metadata import Described
+from dprelease.documents.release_metadata import ReleaseMetadata
 from dprelease.numerics.lattice import LIMIT
 from dprelease.postprocess.families import Family, FamilyStep, FamilyTable, Output
 from dprelease.postprocess.partition import Parts
@@ -32,7 +32,7 @@ def check_families(
     What comes back are the rows that their tables have to have, by name, as far as these can be
     made: what a step makes of measurements that are none is not looked at.
     """
-    told = Described(declaration.spec)
+    told = ReleaseMetadata(declaration.spec)
     rows: dict[str, Rows] = {}
     for family in families:
         if family.step is None:
@@ -58,7 +58,7 @@ def _all_cells(table: FamilyTable, parts: Parts | None) -> Rows:
     return dict(zip(files_of_parts(parts), np.diff(parts.edges).tolist(), strict=True))
 
 
-def _check_measured(report: Report, told: Described, table: FamilyTable, rows: Rows) -> bool:
+def _check_measured(report: Report, told: ReleaseMetadata, table: FamilyTable, rows: Rows) -> bool:
     """Return whether measurements are whole: declared keys, integers that noise can give."""
     path = report.path / formats.file_of(table.measurements_name)
     whole = (
@@ -83,13 +83,13 @@ def _is_within(table: FamilyTable, folder: Path) -> bool:
 
 
 def _check_outputs(
-    report: Report, described: Described, family: Family, step: FamilyStep
+    report: Report, described: ReleaseMetadata, family: Family, step: FamilyStep
 ) -> dict[str, Rows]:
     """Compare every output with what the step makes of the measurements; return their rows."""
     noised = [published_table(table, report.path) for table in family.tables]
     parts = family.parts
     compared = {
-        output.name: _Compared(
+        output.name: _TableComparison(
             report, output, described.output(family, output), parts.get(output.name)
         )
         for output in family.outputs
@@ -109,7 +109,7 @@ def _check_outputs(
     return rows
 
 
-class _Compared:
+class _TableComparison:
     """One published table beside what follows from the measurements, some rows at a time."""
 
     def __init__(

@@ -8,7 +8,7 @@ from typing import Any
 
 from dprelease.documents import local_manifest as manifest
 from dprelease.documents.metadata import TableMetadata
-from dprelease.documents.release_metadata import Described
+from dprelease.documents.release_metadata import ReleaseMetadata
 from dprelease.exports.export_metadata import told_records
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
@@ -51,7 +51,7 @@ def check_local(report: Report, record: dict[str, Any]) -> LocalPlan | None:
     files = {file["query"]: file for file in record["files"]}
     sizes = {part.name: files.get(part.name, {"rows": 0})["rows"] for part in parts}
     digests = {part.name: files.get(part.name, {"sha256": ""})["sha256"] for part in parts}
-    is_whole = _check_files(report, Described(declaration.spec), parts, sizes)
+    is_whole = _check_files(report, ReleaseMetadata(declaration.spec), parts, sizes)
     columns = _columns(report, record, parts)
     if columns is None or not is_whole:
         return None
@@ -74,7 +74,7 @@ def check_local(report: Report, record: dict[str, Any]) -> LocalPlan | None:
 
 
 def _check_files(
-    report: Report, described: Described, parts: Sequence[Records], sizes: dict[str, int]
+    report: Report, described: ReleaseMetadata, parts: Sequence[Records], sizes: dict[str, int]
 ) -> bool:
     """Return whether all files are there, with what can be published."""
     wrong = [

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dprelease.documents import party_manifest
-from dprelease.documents.file_records import Written, named_record
+from dprelease.documents.file_records import FileDigest, named_record
 from dprelease.documents.rehearsal_manifest import (
     ERRORS,
     PARTIES,
     manifest_of_release,
     rehearsed_sums,
 )
-from dprelease.documents.release_metadata import Described
+from dprelease.documents.release_metadata import ReleaseMetadata
 from dprelease.errors import DpReleaseError
 from dprelease.planning.federated_plan import FederatedPlan
 from dprelease.planning.local_plan import LocalPlan
@@ -99,15 +99,15 @@ def check_rehearsed_parties(report: Report, record: dict[str, Any]) -> None:
     if resolved is None:
         return
     declaration, queries = resolved
-    described = Described(declaration.spec)
+    described = ReleaseMetadata(declaration.spec)
     plan = federated_plan(report, record, declaration, queries)
     if plan is None:
         return
     if not _check_messages(report, record, described, queries, plan):
         return
-    digests = {file["query"]: Written(file["sha256"], file["rows"]) for file in record["files"]}
+    digests = {file["query"]: FileDigest(file["sha256"], file["rows"]) for file in record["files"]}
     files = [
-        named_record(query.name, described.sums(query), digests.get(query.name, Written("", 0)))
+        named_record(query.name, described.sums(query), digests.get(query.name, FileDigest("", 0)))
         for query in queries
     ]
     blank = dict.fromkeys((query.name for query in queries), "")
@@ -122,7 +122,7 @@ def check_rehearsed_parties(report: Report, record: dict[str, Any]) -> None:
 def _check_messages(
     report: Report,
     record: dict[str, Any],
-    described: Described,
+    described: ReleaseMetadata,
     queries: Sequence[Query],
     plan: FederatedPlan,
 ) -> bool:

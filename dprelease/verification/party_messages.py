@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dprelease.documents import party_manifest as manifest
 from dprelease.documents.manifest import sha256_of
 from dprelease.documents.metadata import TableMetadata
-from dprelease.documents.release_metadata import Described
+from dprelease.documents.release_metadata import ReleaseMetadata
 from dprelease.errors import DpReleaseError
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
@@ -53,7 +53,7 @@ def check_federated(report: Report, record: dict[str, Any]) -> None:
     if resolved is None:
         return
     declaration, queries = resolved
-    check_messages(report, Described(declaration.spec), queries)
+    check_messages(report, ReleaseMetadata(declaration.spec), queries)
     plan = federated_plan(report, record, declaration, queries)
     if plan is None:
         return
@@ -107,7 +107,7 @@ def _certify(report: Report, record: dict[str, Any], plan: FederatedPlan) -> Non
             certify_claims(report, trust["guarantee"], alone, beside=(SUMS,))
 
 
-def check_messages(report: Report, described: Described, queries: Sequence[Query]) -> None:
+def check_messages(report: Report, described: ReleaseMetadata, queries: Sequence[Query]) -> None:
     """Compare rows, types and keys of a party's files with the declared ones."""
     for query in queries:
         if not is_message(report.path, query, described.messages(query)):
@@ -127,7 +127,7 @@ def declared_queries(
 ) -> tuple[tuple[Query, TableMetadata], ...]:
     """Return the queries of a manifest that was verified, and what is said of their messages."""
     declaration = declared_again(record, folder)
-    described = Described(declaration.spec)
+    described = ReleaseMetadata(declaration.spec)
     return tuple((query, described.messages(query)) for query in resolve_federated(declaration))
 
 

@@ -10,10 +10,14 @@ from dprelease.documents.rehearsal_manifest import ERRORS, WORDS, manifest_of_re
 from dprelease.rehearsal.error_summary import encode_errors, summary
 from dprelease.rehearsal.rehearsal_folder import people_of, truth_of
 from dprelease.rehearsal.run import truth_names
-from dprelease.rehearsal.truth_comparison import Compared, columns_to_compare, published_tables
+from dprelease.rehearsal.truth_comparison import (
+    ColumnComparison,
+    columns_to_compare,
+    published_tables,
+)
 from dprelease.schema.load import Declaration
 from dprelease.tables import formats
-from dprelease.verification.central import Rebuilt, check_central
+from dprelease.verification.central import RebuiltRelease, check_central
 from dprelease.verification.manifest_comparison import differences
 from dprelease.verification.report import Report
 
@@ -79,7 +83,7 @@ def _files(told: Mapping[str, Any], names: Iterable[str]) -> Iterator[str]:
         yield "there are not as many invented rows as it says"
 
 
-def _errors(report: Report, rebuilt: Rebuilt) -> Iterator[str]:
+def _errors(report: Report, rebuilt: RebuiltRelease) -> Iterator[str]:
     """Yield which truths are not beside what was published, and whether the errors are others."""
     import pyarrow as pa
 
@@ -112,7 +116,7 @@ def says_errors(raw: bytes, errors: list[dict[str, Any]]) -> bool:
         return False
 
 
-def is_beside(beside: pa.Table, published: pa.Table, asked: list[Compared]) -> bool:
+def is_beside(beside: pa.Table, published: pa.Table, asked: list[ColumnComparison]) -> bool:
     """Return whether a truth has all columns and rows that were published, and what is true."""
     told = asked[0].told
     if told in beside.column_names:

@@ -28,8 +28,8 @@ from dprelease.verification.manifest_reader import read_sealed
 from dprelease.verification.report import Report
 from dprelease.verification.signed.named_audits import audit_problem, audit_words
 from dprelease.verification.signed.signature_checks import (
-    Signed,
-    Trusted,
+    SignedFile,
+    TrustedSigners,
     check_signature,
     check_signed,
     signers_of_ledger,
@@ -48,7 +48,7 @@ def verify_audit(path: Path, signers: str | Path | None = None) -> Report:
     SignatureError
         DP-SIGN-007 or 008 for a file of signers that is none.
     """
-    trusted = None if signers is None else Trusted(read_signers(Path(signers)))
+    trusted = None if signers is None else TrustedSigners(read_signers(Path(signers)))
     report = Report(path.parent, name=path.name, what="audit", state=State.NOTHING)
     raw, problem = b"", ""
     try:
@@ -68,7 +68,9 @@ def verify_audit(path: Path, signers: str | Path | None = None) -> Report:
             f"the outcome of an audit by dprelease {audit.version} is the canonical encoding with "
             f"its own digest: of {told} {held}{whole}"
         )
-    check_signed(report, Signed(path.name + ENDING, AUDITS, "outcome of an audit", raw), trusted)
+    check_signed(
+        report, SignedFile(path.name + ENDING, AUDITS, "outcome of an audit", raw), trusted
+    )
     return report
 
 
@@ -132,7 +134,7 @@ def verify(
         return verify_audit(Path(path), signers)
     if ledger is not None and not Path(ledger).exists():
         raise LedgerError("DP-LEDGER-013", name=Path(ledger).name)
-    trusted = None if signers is None else Trusted(read_signers(Path(signers)))
+    trusted = None if signers is None else TrustedSigners(read_signers(Path(signers)))
     report = Report(Path(path), certify=certify)
     try:
         record = read_sealed(report.path)
@@ -224,7 +226,7 @@ def _check_rest(report: Report, record: dict[str, Any]) -> None:
 
 
 def _check_ledger(
-    report: Report, record: dict[str, Any], path: Path, trusted: Trusted | None
+    report: Report, record: dict[str, Any], path: Path, trusted: TrustedSigners | None
 ) -> None:
     from dprelease.verification.ledger_check import UNSIGNED, is_unsigned, paid_for, vouched_for
 

@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 
 import dprelease
 from dprelease.documents.outcomes.attack_outcome import FORMS, AttackOutcome, Form, FormOutcome
-from dprelease.reconstruction.attack import Asked, attack
+from dprelease.reconstruction.attack import AttackRequest, attack
 
 HERE = Path(__file__).parent
 PUBLIC = HERE.parent / "nist_acs" / "data" / "national2019.csv"
@@ -89,7 +89,7 @@ def _attacked(
     made = dprelease.rehearse(
         release, on=public, output=declared / f"made-at-{budget}", overwrite=True
     )
-    return attack(made.folder, Asked(area="PUMA", forms=forms, seconds=seconds), on=public)
+    return attack(made.folder, AttackRequest(area="PUMA", forms=forms, seconds=seconds), on=public)
 
 
 def _guesses(found: AttackOutcome) -> Iterator[dict[str, object]]:

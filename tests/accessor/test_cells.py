@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 import dprelease
-from dprelease.accessor.grouped_columns import Selected
-from dprelease.accessor.groups import Grouped
+from dprelease.accessor.grouped_columns import SelectedColumns
+from dprelease.accessor.groups import GroupBy
 from dprelease.accessor.query_options import QUESTIONS, TERMS
 from dprelease.errors import UsageError
 
@@ -60,7 +60,7 @@ ASKED: dict[str, Callable[[Any], Any]] = {
     "groups": lambda dp: dp.groupby("state"),
     "one": lambda dp: dp.groupby("state")["age"],
 }
-KINDS: dict[str, Any] = {"": dprelease.dp(FRAME), "groups": Grouped, "one": Selected}
+KINDS: dict[str, Any] = {"": dprelease.dp(FRAME), "groups": GroupBy, "one": SelectedColumns}
 
 
 def questions() -> list[tuple[str, str, str]]:

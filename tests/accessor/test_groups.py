@@ -13,7 +13,7 @@ import pytest
 
 import dprelease
 from dprelease.accessor.frame_shapes import FUNCTIONS
-from dprelease.accessor.groups import Grouped
+from dprelease.accessor.groups import GroupBy
 from dprelease.accessor.query_options import QUESTIONS
 from dprelease.errors import SessionError, UsageError
 from dprelease.ledger.account import Account
@@ -82,7 +82,7 @@ def test_every_way_to_ask_has_one_answer_and_one_price(
         ),
     }
     function = PANDAS.get(question, question)
-    if hasattr(Grouped, function) and function != question:
+    if hasattr(GroupBy, function) and function != question:
         ways["pandas' name"] = lambda: getattr(groups, function)(column, *more, **terms)
     if question not in ("value_counts", "histogram"):
         ways["a list"] = lambda: getattr(groups[[column]], question)(*more, **terms)
@@ -127,7 +127,7 @@ def answers(found: pd.DataFrame | pd.Series, keys: str | list[str]) -> list[str]
 
 
 def test_every_question_can_be_asked_of_groups() -> None:
-    assert [q for q in QUESTIONS if not hasattr(Grouped, q)] == list(BY_NATURE)
+    assert [q for q in QUESTIONS if not hasattr(GroupBy, q)] == list(BY_NATURE)
 
 
 SHAPES: dict[str, Callable[[Any], Any]] = {

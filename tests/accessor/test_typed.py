@@ -15,9 +15,9 @@ import pandas as pd
 import pytest
 
 import dprelease
-from dprelease.accessor.frame import DpAccessor, Rows
-from dprelease.accessor.grouped_columns import Selected
-from dprelease.accessor.groups import Grouped
+from dprelease.accessor.frame import DpAccessor, SelectedRows
+from dprelease.accessor.grouped_columns import SelectedColumns
+from dprelease.accessor.groups import GroupBy
 from dprelease.accessor.query_options import QUESTIONS, TERMS
 from tests import processes
 
@@ -53,7 +53,7 @@ def public(kind: type) -> Iterator[tuple[str, Any]]:
 
 def test_the_script_asks_all_that_there_is() -> None:
     asked = set(re.findall(r"\.(\w+)\(", SCRIPT))
-    there = {name for kind in (DpAccessor, Grouped) for name, _ in public(kind)}
+    there = {name for kind in (DpAccessor, GroupBy) for name, _ in public(kind)}
     assert there - asked == {"var"}  # another name of what is asked
     assert set(QUESTIONS) <= there
 
@@ -65,7 +65,7 @@ OWN_NAMES = {
 }
 METHODS = [
     pytest.param(kind, name, method, id=f"{kind.__name__}.{name}")
-    for kind in (DpAccessor, Rows, Grouped, Selected)
+    for kind in (DpAccessor, SelectedRows, GroupBy, SelectedColumns)
     for name, method in public(kind)
 ]
 

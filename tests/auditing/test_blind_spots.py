@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 from dprelease.auditing import sensitivities
-from dprelease.auditing.failures import MOST_FAILING, NOWHERE, Told, answer_without_failures
+from dprelease.auditing.failures import MOST_FAILING, NOWHERE, GroupReport, answer_without_failures
 from dprelease.auditing.neighbours import worst_units
 from dprelease.auditing.neighbours.situations import Situation
 from dprelease.auditing.neighbours.stored_values import (
@@ -31,9 +31,9 @@ from dprelease.auditing.neighbours.stored_values import (
     TEXTS,
     stored_array,
 )
-from dprelease.auditing.replayed_words import Replayed
-from dprelease.auditing.sensitivities import Tried, compare_pairs, groups_of
-from dprelease.auditing.stage import Stage, Unanswered
+from dprelease.auditing.replayed_words import ReplayedWords
+from dprelease.auditing.sensitivities import TriedGroup, compare_pairs, groups_of
+from dprelease.auditing.stage import EngineFailure, Stage
 from dprelease.auditing.whole_audit import composed_claims
 from dprelease.errors import DataError, State
 from dprelease.exact.duckdb import Engine
@@ -53,15 +53,15 @@ ASKED: dict[str, Any] = {
 TOTAL: dict[str, Any] = {"q": {"from": "people", "columns": {"n": {"count": "*"}}}}
 
 
-def done_of(folder: Path, queries: dict[str, Any] = ASKED) -> Tried:
+def done_of(folder: Path, queries: dict[str, Any] = ASKED) -> TriedGroup:
     stage = Stage.of(declared(folder, queries, IDS, mechanism="discrete_laplace"))
     few = {"WAYS": (AS_DECLARED, TEXTS, FLOATS), "ALIKE": (TEXTS, FLOATS), "RANDOM": 1, "LONE": 1}
     with mock.patch.multiple(sensitivities, MOST_SITUATIONS=56, **few):
-        (group,) = groups_of(stage, stage.queries, Replayed("tests"))
+        (group,) = groups_of(stage, stage.queries, ReplayedWords("tests"))
         return compare_pairs(group, time.monotonic() + 600)
 
 
-def broken(done: Tried) -> set[str]:
+def broken(done: TriedGroup) -> set[str]:
     """Return the words of pairs that move farther than claimed, and of failures of the engine."""
     worst = {held.words for held in done.worst.values() if not held.near.holds}
     return worst | {failure.finding.seen for failure in done.told.failures.values()}
@@ -177,7 +177,7 @@ def test_a_stack_answers_about_all_but_those_that_fail() -> None:
 
     def ask(some: Any, bad: tuple[int, ...] = (7, 31)) -> list[str]:
         if any(one is situations[i] for one in some for i in bad):
-            raise Unanswered(ArithmeticError("SECRET-4711"))
+            raise EngineFailure(ArithmeticError("SECRET-4711"))
         return [one.words for one in some if one is not NOWHERE]
 
     found, failing = answer_without_failures(ask, situations)
@@ -218,12 +218,12 @@ LONG = ("a rho", "an epsilon beside a rho")
 def test_false_claims_of_all_together_are_found(name: str, tmp_path: Path) -> None:
     more, lowered = CLAIMS[name]
     stage = Stage.of(declared(tmp_path, ASKED, IDS, **more))
-    told = Told()
+    told = GroupReport()
     assert composed_claims(stage, math.inf, told) == ([], [])
     assert told.tried
     assert all(": proved" in words for words in told.tried)
     plan = replace(stage.plan, guarantee=lowered(stage.plan.guarantee))
-    ((found, *_), _) = composed_claims(replace(stage, plan=plan), math.inf, Told())
+    ((found, *_), _) = composed_claims(replace(stage, plan=plan), math.inf, GroupReport())
     assert found.check == "composition"
 
 

@@ -25,15 +25,15 @@ from dprelease.auditing.black_box import (
     release_bounds,
     table_questions,
 )
-from dprelease.auditing.failures import Told
+from dprelease.auditing.failures import GroupReport
 from dprelease.auditing.neighbours.stored_values import AS_DECLARED
-from dprelease.auditing.replayed_words import Replayed
-from dprelease.auditing.sensitivities import Tried, compare_pairs, groups_of
+from dprelease.auditing.replayed_words import ReplayedWords
+from dprelease.auditing.sensitivities import TriedGroup, compare_pairs, groups_of
 from dprelease.auditing.single_records import TriedRecords, tried_records
 from dprelease.auditing.stage import Stage
 from dprelease.auditing.whole_audit import composed_claims
 from dprelease.auditing.whole_runs.twin_runs import twins
-from dprelease.documents.audits.audit_record import Bounded, Untried
+from dprelease.documents.audits.audit_record import EpsilonBound, UntestedPart
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.results.true_records import ExactRecords
 from dprelease.mechanisms import registry
@@ -144,8 +144,8 @@ def _few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_questions, "RELEASES", 100)
 
 
-def done_of(stage: Stage) -> list[Tried | TriedRecords]:
-    bits = Replayed("tests")
+def done_of(stage: Stage) -> list[TriedGroup | TriedRecords]:
+    bits = ReplayedWords("tests")
     if stage.records:
         return [tried_records(stage, part, bits) for part in stage.records]
     return [
@@ -153,7 +153,9 @@ def done_of(stage: Stage) -> list[Tried | TriedRecords]:
     ]
 
 
-def drawn(stage: Stage, done: list[Tried | TriedRecords]) -> tuple[list[Bounded], list[Untried]]:
+def drawn(
+    stage: Stage, done: list[TriedGroup | TriedRecords]
+) -> tuple[list[EpsilonBound], list[UntestedPart]]:
     pairs = {name: pair for one in done for name in one.worst if (pair := one.pair(name))}
     alone = {name: one.pairs_alone(name) for one in done for name in one.worst}
     found, untried, failed = lower_bounds(
@@ -168,7 +170,7 @@ def drawn(stage: Stage, done: list[Tried | TriedRecords]) -> tuple[list[Bounded]
 def test_claims_of_all_measurements_together(kind: str, tmp_path: Path) -> None:
     """They are proved, or named as not proved; one that is a fifth too low is found."""
     stage = Stage.of(KINDS[kind](tmp_path))
-    told = Told()
+    told = GroupReport()
     found, unproved = composed_claims(stage, math.inf, told)
     assert found == []
     assert told.left_out == []
@@ -187,7 +189,7 @@ def test_claims_of_all_measurements_together(kind: str, tmp_path: Path) -> None:
             )
         }
     wrong = replace(stage, plan=replace(stage.plan, **changed))
-    found, unproved = composed_claims(wrong, math.inf, Told())
+    found, unproved = composed_claims(wrong, math.inf, GroupReport())
     assert found or unproved
     assert found or kind in LOOSE
 

@@ -21,7 +21,7 @@ from dprelease.documents import manifest
 from dprelease.documents.audits.audit_name import NAME
 from dprelease.documents.audits.audit_record import (
     Audit,
-    Untried,
+    UntestedPart,
     digest_of,
     digest_of_declaration,
     encode_audit,
@@ -276,7 +276,7 @@ def test_what_the_time_does_not_reach_is_told(made: Path) -> None:
     """No canary is planted when the time is up; questions that were not drawn are named."""
     told = dprelease.audit(made / "release.yaml", time_limit=0.0, draws=False)
     assert (told.holds, told.complete, told.canaries) == (True, False, None)
-    left = Untried(query="q", column="rows", mechanism="discrete_laplace")
+    left = UntestedPart(query="q", column="rows", mechanism="discrete_laplace")
     with mock.patch.object(whole_audit, "_black_box", return_value=([], [left], [])):
         told = dprelease.audit(made / "release.yaml", time_limit=600.0)
     assert (told.holds, told.complete, told.black_box, told.not_tried) == (True, True, [], [left])

@@ -13,7 +13,7 @@ import pytest
 
 from dprelease.auditing import sensitivities
 from dprelease.auditing.neighbours.stored_values import AS_DECLARED, TEXTS
-from dprelease.auditing.replayed_words import Replayed
+from dprelease.auditing.replayed_words import ReplayedWords
 from dprelease.auditing.sensitivities import Worst, compare_pairs, groups_of
 from dprelease.auditing.single_records import tried_records
 from dprelease.auditing.stage import Stage
@@ -73,7 +73,7 @@ def worst_of(declaration: Declaration, *, forgiving: bool = False) -> dict[str, 
     """Return the worst pair of every measurement, by its name."""
     stage = Stage.of(declaration)
     found: dict[str, Worst] = {}
-    for group in groups_of(stage, stage.queries, Replayed("tests")):
+    for group in groups_of(stage, stage.queries, ReplayedWords("tests")):
         one = compare_pairs(group, time.monotonic() + 600)
         assert one.complete
         found |= {f"{query}.{name}": held for (query, name), held in one.worst.items()}
@@ -102,7 +102,7 @@ def test_releases_hold_at_their_limit(made: str, tmp_path: Path) -> None:
 def test_single_records_hold_at_their_limit(tmp_path: Path) -> None:
     stage = Stage.of(records(tmp_path))
     for part in stage.records:
-        found = tried_records(stage, part, Replayed("tests"))
+        found = tried_records(stage, part, ReplayedWords("tests"))
         assert {held.near.ratio for held in found.worst.values()} == {1.0}
 
 

@@ -16,7 +16,7 @@ from dprelease.auditing import stage as stage_module
 from dprelease.auditing.neighbours.counting_rows import Group
 from dprelease.auditing.neighbours.situations import Situation
 from dprelease.auditing.neighbours.worst_units import random_units
-from dprelease.auditing.replayed_words import Replayed
+from dprelease.auditing.replayed_words import ReplayedWords
 from dprelease.auditing.sensitivities import groups_of
 from dprelease.auditing.single_records import tried_records
 from dprelease.auditing.stage import Stage
@@ -25,7 +25,7 @@ from dprelease.auditing.whole_runs.canaries import canaries
 from dprelease.auditing.whole_runs.replayed_run import Ran as Outcome
 from dprelease.auditing.whole_runs.replayed_run import ran, room
 from dprelease.auditing.whole_runs.twin_runs import twins
-from dprelease.documents.audits.audit_record import Found
+from dprelease.documents.audits.audit_record import AuditFinding
 from dprelease.errors import DataError, OutputError
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.inputs import find_input
@@ -45,10 +45,10 @@ LESS = {"mechanism": "discrete_laplace", "formats": ["csv"]}
 @pytest.fixture
 def audited(tmp_path: Path) -> tuple[Stage, list[Group]]:
     stage = Stage.of(declared(tmp_path / "declared", ASKED, IDS, **LESS))
-    return stage, groups_of(stage, stage.queries, Replayed("tests"))
+    return stage, groups_of(stage, stage.queries, ReplayedWords("tests"))
 
 
-def twin_findings(audited: tuple[Stage, list[Group]], folder: Path) -> list[Found]:
+def twin_findings(audited: tuple[Stage, list[Group]], folder: Path) -> list[AuditFinding]:
     stage, groups = audited
     worst = [(groups[0], one) for one in random_units(groups[0], stage.queries, 2)]
     told, findings, left_out = twins(stage, groups, worst, folder, float("inf"))
@@ -91,7 +91,7 @@ def test_keys_that_were_selected_are_answers(tmp_path: Path) -> None:
     query = {**ASKED["q"], "group_by": ["place"], "private_keys": True}
     more = {**LESS, "budget": {"epsilon": 60, "delta": "0.01"}}
     stage = Stage.of(declared(tmp_path / "declared", {"q": query}, IDS, **more))
-    groups = groups_of(stage, stage.queries, Replayed("tests"))
+    groups = groups_of(stage, stage.queries, ReplayedWords("tests"))
     told, findings, _ = canaries(stage, groups, tmp_path / "runs")
     assert (told.holds, findings) == (True, [])
     release = tmp_path / "runs" / "left" / "published" / "run" / "release"
@@ -126,11 +126,13 @@ def test_releases_of_other_kinds_are_run(kind: str, tmp_path: Path) -> None:
     """Whole runs publish, also of rows in another order, and planted values stay in."""
     if kind == "records":
         stage = Stage.of(records(tmp_path / "declared"))
-        groups = [tried_records(stage, part, Replayed("tests")).group for part in stage.records]
+        groups = [
+            tried_records(stage, part, ReplayedWords("tests")).group for part in stage.records
+        ]
     else:
         asked = {"q": {**ASKED["q"], "columns": {"n": {"count": "*"}}}}
         stage = Stage.of(declared(tmp_path / "declared", asked, IDS, **FEDERATED))
-        groups = groups_of(stage, stage.queries, Replayed("tests"))
+        groups = groups_of(stage, stage.queries, ReplayedWords("tests"))
     one, other = groups[0].invent_units(2)
     worst = [(groups[0], Situation("another unit", one, other))]
     told, findings, left_out = twins(stage, groups, worst, tmp_path / "runs", float("inf"))
@@ -154,7 +156,7 @@ class Ran:
     folder: Path
     places: list[str]
     rows: int
-    bits: Replayed
+    bits: ReplayedWords
     progress: Callable[[str], None]
 
 
@@ -164,7 +166,7 @@ def leaking(leak: Callable[[Ran], object]) -> Any:
     def faulty(
         declaration: Declaration,
         *,
-        bits: Replayed,
+        bits: ReplayedWords,
         progress: Callable[[str], None],
         frames: Mapping[str, Any],
         **more: Any,
@@ -283,7 +285,7 @@ def test_no_declared_source_is_opened(tmp_path: Path) -> None:
     stage = Stage.of(declaration)
     assert all(query.declared.table.source is None for query in stage.queries)
     assert all(one.table.source is None for one in stage.declaration.tables.values())
-    groups = groups_of(stage, stage.queries, Replayed("tests"))
+    groups = groups_of(stage, stage.queries, ReplayedWords("tests"))
     assert twin_findings((stage, groups), tmp_path / "runs") == []
 
 

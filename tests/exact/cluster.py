@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from dprelease.exact.results.true_table import ExactTable
 from dprelease.exact.spark.executors.tasks import Batches
-from dprelease.exact.spark.executors.unit_tasks import Bound
+from dprelease.exact.spark.executors.unit_tasks import BoundRows
 from dprelease.numerics.entropy import Entropy
 from tests.exact.spark import CONFIG
 
@@ -160,7 +160,7 @@ class WatchedNoise:
 
 
 @dataclass(frozen=True)
-class WatchedBound(Bound):
+class WatchedBound(BoundRows):
     """Bounds rows that met in the shuffle; before it does, it leaves a mark and waits for a kill.
 
     It holds the rows that this attempt has got. Those of others are fetched from where the rows

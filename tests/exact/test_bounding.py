@@ -247,7 +247,7 @@ def test_cells_of_equal_hash_are_still_two_cells() -> None:
     cells = np.array([5, 5 + MODULUS, 5 + 2 * MODULUS, 5, 5 + MODULUS, 7], dtype=np.int64)
     codes = np.array([0, 0, 0, 0, 0, 1], dtype=np.int64)
     values = pa.record_batch({"v0": pa.array([1, 2, 3, 4, 5, 6])})
-    rows = row_selection_numpy.Rows(codes, 0, cells, values)
+    rows = row_selection_numpy.IdRows(codes, 0, cells, values)
     unit = build("integer", (2, 1), "with values").unit
     hashes = np.array([3, 4], dtype=np.int64)
     found = row_selection_numpy.keep(
@@ -290,7 +290,7 @@ def test_packed_numbers_sort_as_keys_do(
     unit = build("integer", bounds, "with values").unit
 
     def found() -> list[tuple[Any, ...]]:
-        block = row_selection_numpy.Rows(codes, 0, np.ascontiguousarray(cells), batch)
+        block = row_selection_numpy.IdRows(codes, 0, np.ascontiguousarray(cells), batch)
         limits = row_selection_numpy.Bounds(unit, 2**62, room=100, threads=1)
         table = row_selection_numpy.keep([block], len(rows), hashes, limits)
         return sorted(zip(*(table[name].to_pylist() for name in table.column_names), strict=True))

@@ -24,7 +24,7 @@ from dprelease.schema.load import Declared
 from dprelease.statements import compiler
 from dprelease.statements.compiled_queries import compile_query
 from dprelease.statements.compiled_statements import ProfileSql
-from dprelease.statements.values.stored_candidates import Clamped, Rounded
+from dprelease.statements.values.stored_candidates import ClampedIntegers, RoundedFloats
 from tests.exact.build import ask, declare
 
 KEYS = ["a", "b"]
@@ -127,7 +127,7 @@ def test_only_stored_whole_numbers_are(name: str) -> None:
 
     def clamped(declared: Declared) -> bool:
         stored = compile_query(median(declared), types).profiles["m"].stored
-        return isinstance(stored, Clamped)
+        return isinstance(stored, ClampedIntegers)
 
     types = {"c": "VARCHAR", "w": name}
     assert clamped(table("integer", 0, 9)) == (name in TYPES)
@@ -182,7 +182,7 @@ def test_floats_are_those_that_the_engine_makes(name: str, kind: pa.DataType, da
         with mock.patch.object(compiler, "stored_candidates", return_value=None):
             engine._compiled = None
             assert found == dense(engine, declared)
-    assert isinstance(made, Rounded) != (name == "ones" and kind == pa.int64())
+    assert isinstance(made, RoundedFloats) != (name == "ones" and kind == pa.int64())
 
 
 NUMBER = {"type": "number"}
@@ -214,7 +214,7 @@ def test_no_float_leaves_its_cell(least: float) -> None:
     """Not one that an engine would have to give as missing, either."""
     odd = [math.nan, -math.nan, *ODD]
     batch = pa.record_batch({"cell": pa.array([1] * len(odd), pa.int32()), "v": pa.array(odd)})
-    asked = ProfileSql("", "", 7, Rounded("", least, least + 6, int(least)))
+    asked = ProfileSql("", "", 7, RoundedFloats("", least, least + 6, int(least)))
     assert set(places_of(batch, asked, 21)) <= set(range(7, 14))
 
 

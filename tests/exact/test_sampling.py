@@ -111,7 +111,7 @@ def test_only_how_many_rows_there_are_decides(
 
     def places(values: np.ndarray[Any, Any], count: int) -> list[int]:
         batch = pa.record_batch({f"v{j}": pa.array(values) for j in range(count)})
-        block = row_selection_numpy.Rows(
+        block = row_selection_numpy.IdRows(
             np.ascontiguousarray(codes), 0, np.ascontiguousarray(cells), batch
         )
         table = row_selection_numpy.keep([block], len(rows), np.arange(5) * 4711, bounds)

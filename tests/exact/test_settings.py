@@ -192,9 +192,9 @@ def test_bounding_ten_times_the_memory_limit(
     unit = {"id": "id", "max_groups": 2, "max_rows_per_group": 1}
     query = ask(declare(columns, privacy_unit=unit), {"rows": {"count": "*"}}, ["n"])
     held: list[int] = []
-    add = row_selection_numpy._Held.add
+    add = row_selection_numpy._Candidates.add
 
-    def watched(self: row_selection_numpy._Held, block: Any) -> None:
+    def watched(self: row_selection_numpy._Candidates, block: Any) -> None:
         add(self, block)
         held.append(self.size)
 
@@ -205,7 +205,7 @@ def test_bounding_ten_times_the_memory_limit(
         asked.append(sql)
         return kept_of(link, sql, *more)
 
-    monkeypatch.setattr(row_selection_numpy._Held, "add", watched)
+    monkeypatch.setattr(row_selection_numpy._Candidates, "add", watched)
     monkeypatch.setattr(bounding, "_select_rows", counted)
     found, most = [], []
     for settings in (Settings(), Settings("30MB", 1)):

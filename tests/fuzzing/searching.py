@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from dprelease.auditing import sensitivities
 from dprelease.auditing.neighbours.stacks import lone
 from dprelease.auditing.neighbours.stored_values import AS_DECLARED
-from dprelease.auditing.replayed_words import Replayed
+from dprelease.auditing.replayed_words import ReplayedWords
 from dprelease.auditing.sensitivities import compare_pairs, groups_of
 from tests.fuzzing.checks import (
     SIDES,
@@ -97,7 +97,7 @@ def attempt(case: Case, folder: Path, others: Sequence[Opening] = ()) -> None:
     case.write(folder)
     stage = stage_of(folder)
     with mock.patch.multiple(sensitivities, **limits(case)):
-        (group,) = groups_of(stage, stage.queries, Replayed("fuzzing"))
+        (group,) = groups_of(stage, stage.queries, ReplayedWords("fuzzing"))
         done = compare_pairs(group, math.inf)
     for name, worst in done.worst.items():
         pair = None if worst.near.holds else done.pair(name)

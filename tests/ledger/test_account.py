@@ -15,7 +15,7 @@ from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import round_down, round_up
 from dprelease.privacy.accounting import pure_epsilon
 from dprelease.privacy.event import Event
-from dprelease.privacy.priced_vector import Priced
+from dprelease.privacy.priced_vector import PricedVector
 from dprelease.privacy.renyi import rho_of, zcdp_epsilon
 from dprelease.privacy.unit import Move, Sensitivity
 
@@ -56,7 +56,7 @@ def test_the_table_is_whole() -> None:
 def test_whatever_is_recorded_is_priced(law: Randomizer, kind: str) -> None:
     """From the record alone, as from the law itself; without a bound the price is infinite."""
     event = Event("q", "c", law.name, law.parameters, ONE)
-    vector = Priced(law, law.losses, ONE)
+    vector = PricedVector(law, law.losses, ONE)
     pure = pure_epsilon([vector])
     wanted = math.inf if pure is None else round_up(pure)
     if ACCOUNTS[kind].privacy_measure == RHO:

@@ -17,7 +17,7 @@ from dprelease.mechanisms.truncated_laplace import TruncatedLaplace
 from dprelease.noise.noised_answers import threshold
 from dprelease.privacy.accounting import epsilon_at
 from dprelease.privacy.losses.pure import ApproximateLoss
-from dprelease.privacy.priced_vector import Priced
+from dprelease.privacy.priced_vector import PricedVector
 from dprelease.privacy.unit import Move, Sensitivity
 from tests.reference.read import number, rows
 from tests.replay import Keyed, Replay
@@ -85,7 +85,7 @@ def test_claimed_loss_against_both_outputs(rule: PartitionSelection) -> None:
 def test_composed_price_of_several_keys() -> None:
     """delta adds up over the keys of a unit; below their sum there is no guarantee at all."""
     rule = PartitionSelection(scale=4.0, delta=1e-8)
-    vector = Priced(rule, rule.losses, Sensitivity(3, (Move(1, 1),)))
+    vector = PricedVector(rule, rule.losses, Sensitivity(3, (Move(1, 1),)))
     assert epsilon_at([vector], Fraction(4, 10**8)) <= 0.75 + 1e-9
     assert math.isinf(epsilon_at([vector], Fraction(29, 10**9)))
     assert math.isinf(epsilon_at([vector], Fraction(0)))

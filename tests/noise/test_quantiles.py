@@ -23,7 +23,7 @@ from dprelease.planning.quantile_target import Target, rows_inside
 from dprelease.postprocess.monotone import ascending
 from dprelease.privacy.unit import Neighbours, PrivacyUnit
 from dprelease.query.aggregates.quantile import Quantile
-from dprelease.query.measurement import Published, read_at
+from dprelease.query.measurement import OutputColumn, read_at
 from dprelease.schema.release import BudgetSpec
 from tests.exact.build import ask, declare
 from tests.exact.reference import scores
@@ -304,7 +304,7 @@ def test_ends_and_quantiles_of_a_column_are_in_order() -> None:
             assert (found[name][right] == drawn[name][right]).all()
 
 
-def vector_of(column: Published) -> str:
+def vector_of(column: OutputColumn) -> str:
     first = column.parts[0].name
     return first if column.at is None else read_at(first, column.at)
 

@@ -13,7 +13,7 @@ from dprelease.errors import BudgetError
 from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger
 from dprelease.mechanisms import registry
-from dprelease.planning.auto.ledger_cost import Charged
+from dprelease.planning.auto.ledger_cost import LedgerCost
 from dprelease.planning.noise_requests import MEASURES
 from dprelease.planning.plan import Plan, make_plan
 from dprelease.planning.prepare import prepare
@@ -196,7 +196,7 @@ def test_auto_takes_least_of_what_a_ledger_counts(budget: str) -> None:
     def cost(plan: Plan) -> float:
         return error(plan) * math.sqrt(rho_of([column.accounting_input for column in plan.columns]))
 
-    for_rho = make_plan([query(4, "auto")], BUDGETS[budget], charged=Charged.RHO)
+    for_rho = make_plan([query(4, "auto")], BUDGETS[budget], charged=LedgerCost.RHO)
     assert for_rho.guarantee.epsilon <= make_plan([query(4, "auto")], BUDGETS[budget]).budget.amount
     for name in registry.names():
         declared = {"name": name, **NEEDS_SHAPE.get(name, {})}
@@ -209,7 +209,7 @@ def test_auto_takes_least_of_what_a_ledger_counts(budget: str) -> None:
 
 
 def test_auto_under_a_ledger_of_pure_epsilons_is_pure() -> None:
-    plan = make_plan([query(30, "auto")], BUDGETS["tight"], charged=Charged.EPSILON)
+    plan = make_plan([query(30, "auto")], BUDGETS["tight"], charged=LedgerCost.EPSILON)
     assert math.isfinite(plan.guarantee.pure_epsilon)
 
 

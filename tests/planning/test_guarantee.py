@@ -12,7 +12,7 @@ from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.planning import plan as plans
 from dprelease.planning.guarantees import Guarantee, guarantee_of, within
-from dprelease.privacy.priced_vector import Priced
+from dprelease.privacy.priced_vector import PricedVector
 from dprelease.privacy.unit import Move, Neighbours, Sensitivity
 from dprelease.schema.release import BudgetSpec
 from tests.planning.test_auto import query
@@ -67,7 +67,7 @@ def test_the_rho_of_a_release_is_the_sum_over_its_columns() -> None:
     law = registry.get("gaussian")(20.0)
     parts = [(1, 1, 1), (3, 2, 4), (2, 1, 5)]  # slots, cells, steps
     vectors = [
-        Priced(law, law.losses, Sensitivity(slots, (Move(steps, cells),)))
+        PricedVector(law, law.losses, Sensitivity(slots, (Move(steps, cells),)))
         for slots, cells, steps in parts
     ]
     expected = sum(slots * cells * steps**2 for slots, cells, steps in parts) / (2 * 20.0**2)

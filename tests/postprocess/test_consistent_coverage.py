@@ -26,7 +26,7 @@ from dprelease.mechanisms.gaussian import Gaussian
 from dprelease.numerics.lattice import Integers, sample
 from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.prepare import prepare
-from dprelease.postprocess.consistent.family_columns import Agreed, agreed_columns
+from dprelease.postprocess.consistent.family_columns import FamilyColumn, agreed_columns
 from dprelease.postprocess.consistent.family_shape import Shape
 from dprelease.postprocess.families import FamilyTable
 from tests.release.families_of_areas import declared
@@ -48,7 +48,7 @@ LAWS = [
 ]
 
 
-def column_of(folder: Path, mechanism: str, epsilon: str, confidence: str) -> Agreed:
+def column_of(folder: Path, mechanism: str, epsilon: str, confidence: str) -> FamilyColumn:
     columns = f'{{n: {{count: "*", margin: {confidence}}}}}'
     budget = f"epsilon: {epsilon}, delta: 1e-6"
     declaration = declared(folder, mechanism=mechanism, columns=columns, budget=budget)
@@ -57,7 +57,7 @@ def column_of(folder: Path, mechanism: str, epsilon: str, confidence: str) -> Ag
 
 
 def errors(
-    column: Agreed, roots: int = ROOTS
+    column: FamilyColumn, roots: int = ROOTS
 ) -> tuple[Variances, list[dict[tuple[int, ...], Integers]]]:
     """Return the estimates of many families of nobody, from noise alone."""
     shape = column.shape
@@ -85,7 +85,7 @@ def refute_margins(mechanism: str, epsilon: str, folder: Path, roots: int) -> No
     variances, found = errors(column, roots)
     for confidence in CONFIDENCES:
         asked = replace(column.column, margin=Fraction(confidence))
-        quantile = Agreed(column.shape, asked).quantile
+        quantile = FamilyColumn(column.shape, asked).quantile
         least = stats.binom.ppf(1e-12, roots, float(confidence))
         for placed in column.shape.placed:
             table, level = placed.attributes, placed.level

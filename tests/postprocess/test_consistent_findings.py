@@ -11,7 +11,7 @@ from dprelease.mechanisms.discrete_gaussian import DiscreteGaussian
 from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.prepare import prepare
 from dprelease.postprocess.consistent.aims import aim_of
-from dprelease.postprocess.consistent.family_columns import Agreed, agreed_columns
+from dprelease.postprocess.consistent.family_columns import FamilyColumn, agreed_columns
 from dprelease.postprocess.consistent.family_shape import Shape
 from dprelease.postprocess.consistent.outputs import lowest
 from dprelease.postprocess.consistent.step import all_findings
@@ -161,14 +161,14 @@ def test_a_table_that_is_not_determined(tmp_path: Path, monkeypatch: pytest.Monk
     assert list(all_findings(shape, agreed_columns(shape), spec, _place)) == []
     (column,) = agreed_columns(shape)
     *upper, (total, *_) = column.laws
-    monkeypatch.setattr(Agreed, "laws", (*upper, (total,)))
+    monkeypatch.setattr(FamilyColumn, "laws", (*upper, (total,)))
     found = list(all_findings(shape, agreed_columns(shape), spec, _place))
     assert {(one.code, one.place.key) for one in found} == {("DP-CONSIST-015", "consistent")}
     told = [one.cause for one in found]
     assert len(told) == 2
     assert all("level 'town'" in words for words in told)
     assert "[sex, band]" in told[1]
-    monkeypatch.setattr(Agreed, "laws", ((), *upper[1:], column.laws[2]))
+    monkeypatch.setattr(FamilyColumn, "laws", ((), *upper[1:], column.laws[2]))
     assert list(all_findings(shape, agreed_columns(shape), spec, _place)) == []
 
 

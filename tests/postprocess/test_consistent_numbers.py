@@ -16,7 +16,7 @@ from dprelease.planning.prepare import prepare
 from dprelease.postprocess.consistent import reading
 from dprelease.postprocess.consistent.family_columns import agreed_columns
 from dprelease.postprocess.consistent.family_shape import Shape
-from dprelease.postprocess.consistent.reading import Measured, Slices, on_lattice
+from dprelease.postprocess.consistent.reading import MeasuredColumn, Slices, on_lattice
 from dprelease.postprocess.consistent.values import wanted_tables
 from dprelease.postprocess.families import Family, NoisedTable
 from dprelease.tables.family_tables import step_tables
@@ -86,7 +86,7 @@ def test_the_lattice_follows_from_the_measurements(draw: str, tmp_path: Path) ->
     family = family_of(tmp_path)
     shape = Shape.of(family.tables)
     (column,) = agreed_columns(shape)
-    measured = Measured(column, noised(family, DRAWS[draw]))
+    measured = MeasuredColumn(column, noised(family, DRAWS[draw]))
     assert family.step is not None
     found = on_lattice(measured, wanted_tables(shape, family.step.spec))  # type: ignore[attr-defined]
     bits = {"people": 20, "a nation": 12, "more than all": 4}[draw]
@@ -105,7 +105,7 @@ def test_coarser_lattices_are_tried_out(tmp_path: Path, monkeypatch: pytest.Monk
     tried: list[int] = []
     fits = reading._fits
 
-    def seen(measured: Measured, found: Any, wanted: Any, first: Any) -> bool:
+    def seen(measured: MeasuredColumn, found: Any, wanted: Any, first: Any) -> bool:
         tried.append(found.structure.bits)
         return fits(measured, found, wanted, first) and found.structure.bits <= 4
 

@@ -13,7 +13,7 @@ import pytest
 import dprelease
 from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.prepare import prepare
-from dprelease.postprocess.consistent.derived import Derived, derived_columns
+from dprelease.postprocess.consistent.derived import DerivedColumn, derived_columns
 from dprelease.postprocess.consistent.family_shape import Shape
 from tests.release.families_of_areas import declared, published
 
@@ -23,7 +23,7 @@ COLUMNS = (
 )
 
 
-def derived(folder: Path) -> dict[str, Derived]:
+def derived(folder: Path) -> dict[str, DerivedColumn]:
     declaration = declared(folder, columns=COLUMNS)
     _, plan = prepare(declaration)
     (family,) = families_of(declaration.spec, plan.columns)

@@ -29,7 +29,7 @@ from dprelease.postprocess.derived_values import (
 from dprelease.postprocess.margins import Pivot, ratio_margins
 from dprelease.postprocess.noise_table import table_of
 from dprelease.query.forms.centred_moments import SUM, VARIANCE
-from dprelease.query.measurement import Published
+from dprelease.query.measurement import OutputColumn
 from dprelease.query.resolve import Query
 from tests.exact.build import ask, declare
 from tests.replay import Keyed
@@ -93,7 +93,7 @@ def noised(
     }
 
 
-def covered(column: Published, vectors: dict[str, Any], laws: Any, true: float) -> float:
+def covered(column: OutputColumn, vectors: dict[str, Any], laws: Any, true: float) -> float:
     """Return the share of the intervals at 95 % that hold the truth."""
     if column.form == SUM:
         total = column.parts[0].aggregate

@@ -15,7 +15,7 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.lattice import sample
 from dprelease.planning.plan import make_plan
 from dprelease.postprocess.derived_values import FRACTIONS
-from dprelease.query.measurement import Published
+from dprelease.query.measurement import OutputColumn
 from dprelease.query.resolve import Query
 from dprelease.schema.release import BudgetSpec
 from dprelease.tables.published_columns import published_arrays
@@ -77,7 +77,7 @@ def released(
 
 
 def arrays(
-    query: Query, column: Published, vectors: dict[str, Any], laws: dict[str, Mechanism]
+    query: Query, column: OutputColumn, vectors: dict[str, Any], laws: dict[str, Mechanism]
 ) -> dict[str, np.ndarray]:
     return {
         name: np.array(array.to_pylist(), dtype=object)

@@ -25,19 +25,19 @@ from dprelease.privacy.dominating import (
 )
 from dprelease.privacy.grid import Grid
 from dprelease.privacy.losses.normal import normal_delta
-from dprelease.privacy.priced_vector import Priced
+from dprelease.privacy.priced_vector import PricedVector
 from dprelease.privacy.unit import Move, Neighbours, PrivacyUnit, Sensitivity
 from tests.covering import sampled
 from tests.mechanisms.laws import KINDS, law_of, laws
 from tests.reference.read import number, rows
 
 
-def vector(name: str, scale: float, shift: int = 1, slots: int = 1) -> Priced:
+def vector(name: str, scale: float, shift: int = 1, slots: int = 1) -> PricedVector:
     law = registry.get(name).of(scale=scale)
-    return Priced(law, law.losses, Sensitivity(slots, (Move(shift, 1),)))
+    return PricedVector(law, law.losses, Sensitivity(slots, (Move(shift, 1),)))
 
 
-def delta_of(vectors: list[Priced], epsilon: float) -> float:
+def delta_of(vectors: list[PricedVector], epsilon: float) -> float:
     """Return the least delta whose epsilon is at most the one given, by bisection in logarithms."""
     low, high = -12.0, 0.0
     for _ in range(30):
@@ -181,7 +181,7 @@ def test_more_noise_never_costs_more(kind: tuple[str, int], scale: float, slots:
     laws = [law_of(kind[0], scale * factor, kind[1]) for factor in (1.0, 1.3, 2.0)]
     sensitivity = Sensitivity(slots, (Move(1, 1),))
     prices = [
-        epsilon_at([Priced(law, law.losses, sensitivity)], Fraction(1, 10**6)) for law in laws
+        epsilon_at([PricedVector(law, law.losses, sensitivity)], Fraction(1, 10**6)) for law in laws
     ]
     assert prices[0] >= prices[1] >= prices[2]
 
@@ -313,7 +313,7 @@ def test_rough_prices_are_bounds_near_fine_ones(name: str, slots: int) -> None:
     kind = registry.get(name)
     sensitivity = Sensitivity(slots, (Move(6, 1),))
     law = kind.design(12.0 * slots**0.5, sensitivity, **kind.examples[0])
-    vectors = [Priced(law, law.losses, sensitivity), vector("laplace", 40.0 * slots)]
+    vectors = [PricedVector(law, law.losses, sensitivity), vector("laplace", 40.0 * slots)]
     fine, rough = (
         epsilon_at(vectors, Fraction(1, 10**6), *precision) for precision in ((), (ROUGH,))
     )
@@ -353,7 +353,7 @@ def test_rational_convolution_of_optimal_noise(slots: int) -> None:
     masses = {k: Fraction(law.masses[abs(k)]) / whole for k in range(-6, 7)}
     pairs = [(masses.get(k, Fraction(0)), masses.get(k - 1, Fraction(0))) for k in range(-6, 8)]
     delta = Fraction(1, 5)
-    vector = Priced(law, law.losses, Sensitivity(slots, (Move(1, 1),)))
+    vector = PricedVector(law, law.losses, Sensitivity(slots, (Move(1, 1),)))
     epsilon = epsilon_at([vector], delta)
     # exp(epsilon) between rationals: what is claimed holds at the smaller one as well.
     factor = Fraction(math.exp(epsilon)) * (1 - Fraction(1, 10**12))

@@ -13,7 +13,7 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.planning.calibration import make_accounting_input
 from dprelease.privacy.accounting import epsilon_at, pure_epsilon
 from dprelease.privacy.event import Event
-from dprelease.privacy.priced_vector import Priced
+from dprelease.privacy.priced_vector import PricedVector
 from dprelease.privacy.renyi import renyi_of, rho_of, zcdp_epsilon
 from dprelease.privacy.unit import Move, Sensitivity
 from tests.covering import thinned
@@ -105,7 +105,7 @@ def test_what_is_not_known_has_no_price() -> None:
     assert epsilon_at([make_accounting_input(law, coarse)], DELTAS[0]) == math.inf
     assert rho_of([make_accounting_input(law, coarse)]) == math.inf
     with pytest.raises(ValueError, match="different cells"):
-        Priced(law, law.losses, coarse)
+        PricedVector(law, law.losses, coarse)
 
 
 def test_beside_noise_without_curves() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprelease.mechanisms import registry
-from dprelease.privacy.priced_vector import Priced
+from dprelease.privacy.priced_vector import PricedVector
 from dprelease.privacy.renyi import renyi_of, rho_of, zcdp_delta, zcdp_epsilon
 from dprelease.privacy.unit import Move, Sensitivity
 from tests.mechanisms.laws import KINDS, law_of
@@ -27,9 +27,9 @@ FAMILIES = {
 ONE = Sensitivity(1, (Move(1, 1),))
 
 
-def vector(name: str, scale: float, sensitivity: Sensitivity = ONE, shape: int = 0) -> Priced:
+def vector(name: str, scale: float, sensitivity: Sensitivity = ONE, shape: int = 0) -> PricedVector:
     law = law_of(name, scale, shape, sensitivity.largest_shift)
-    return Priced(law, law.losses, sensitivity)
+    return PricedVector(law, law.losses, sensitivity)
 
 
 @pytest.mark.parametrize("row", [row for row in rows("rdp") if row["family"] in FAMILIES], ids=str)

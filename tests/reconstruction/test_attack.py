@@ -18,7 +18,7 @@ from dprelease.documents.json_schemas import render_schema
 from dprelease.documents.outcomes.attack_outcome import FORMS, AttackOutcome, FormOutcome
 from dprelease.errors import DeclarationError, DpReleaseError, VerificationError
 from dprelease.numerics.lattice import Integers
-from dprelease.reconstruction.attack import Asked, attack
+from dprelease.reconstruction.attack import AttackRequest, attack
 from dprelease.reconstruction.counted_tables import counted_tables
 from dprelease.reconstruction.opened_rehearsal import open_rehearsal
 from dprelease.reconstruction.record_combinations import combinations_of
@@ -43,7 +43,7 @@ def of(found: AttackOutcome, form: str) -> FormOutcome:
 
 def attacked(folder: Path, rows: list[str], marginals: str, epsilon: float = 1) -> AttackOutcome:
     made, public = worlds.rehearsed(folder, rows, marginals, epsilon)
-    return attack(made, Asked(seconds=100), on=public, bits=Keyed("attack"))
+    return attack(made, AttackRequest(seconds=100), on=public, bits=Keyed("attack"))
 
 
 def test_exact_tables_are_people_where_they_are_of_no_others(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ CROWD = [
 
 def test_noise_lies_between_exact_tables_and_guessing(tmp_path: Path) -> None:
     """With hardly any noise all is right that is with none; with much, not more than is guessed."""
-    asked = Asked(seconds=100, forms=["exact", "noised"])
+    asked = AttackRequest(seconds=100, forms=["exact", "noised"])
     right = {}
     for epsilon in (100.0, 0.01):
         folder = tmp_path / f"at-{epsilon}"
@@ -108,7 +108,7 @@ def test_overlapping_bands_are_subtracted_from_each_other(tmp_path: Path) -> Non
     rows = [f"{'uv'[i > 4]},f,true,{age}" for i, age in enumerate(ages)]
     public.write_text("\n".join(["town,sex,work,age", *rows]) + "\n")
     made = dprelease.rehearse(path, on=public).folder
-    found = attack(made, Asked(seconds=100), on=public)
+    found = attack(made, AttackRequest(seconds=100), on=public)
     assert {one.column: one.values for one in found.attributes} == {"town": 2, "age": 3}
     assert (of(found, "exact").certain, of(found, "exact").only) == (9, 1)
     assert of(found, "exact").certain_alone == found.alone == 2
@@ -135,7 +135,9 @@ def test_levels_of_areas_and_steps_over_families(tmp_path: Path) -> None:
     """Measurements of tables that agree are attacked; people lack values, and have several rows."""
     declaration = read_declaration(write(tmp_path, LEVELS))
     made = rehearse(declaration, rows={"visits": 400}, bits=Keyed("levels"))
-    found = attack(made, Asked(seconds=100, forms=["exact", "noised"]), bits=Keyed("attack"))
+    found = attack(
+        made, AttackRequest(seconds=100, forms=["exact", "noised"]), bits=Keyed("attack")
+    )
     assert found.table == "visits"
     assert found.tables[:4] == ["agree_total", "agree_sex", "agree_state", "agree_state_sex"]
     assert {one.column: one.values for one in found.attributes} == {"city": 5, "sex": 2}
@@ -241,12 +243,14 @@ def test_a_truth_of_other_people_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "asked", "code"),
     [
-        ('{count: "*"}', Asked(table="nobody"), "DP-ATTACK-006"),
-        ("{count: age}", Asked(), "DP-ATTACK-006"),
-        ('{count: "*"}', Asked(area="age"), "DP-ATTACK-005"),
+        ('{count: "*"}', AttackRequest(table="nobody"), "DP-ATTACK-006"),
+        ("{count: age}", AttackRequest(), "DP-ATTACK-006"),
+        ('{count: "*"}', AttackRequest(area="age"), "DP-ATTACK-005"),
     ],
 )
-def test_what_can_not_be_attacked_so(tmp_path: Path, change: str, asked: Asked, code: str) -> None:
+def test_what_can_not_be_attacked_so(
+    tmp_path: Path, change: str, asked: AttackRequest, code: str
+) -> None:
     path = worlds.write(tmp_path)
     path.write_text(path.read_text().replace('{count: "*"}', change))
     made = dprelease.rehearse(path, rows=50).folder
@@ -272,7 +276,9 @@ def test_blocks_of_areas_are_the_same_people(
     """Divided by towns, which all tables have, what is certain is what is certain together."""
     marginals = "[[town, sex], [town, work]]"
     made, public = worlds.rehearsed(tmp_path, CROWD, marginals, 1)
-    asked = Asked(seconds=100, forms=["exact", "suppressed", "swapped"], area="town", swapped=0.2)
+    asked = AttackRequest(
+        seconds=100, forms=["exact", "suppressed", "swapped"], area="town", swapped=0.2
+    )
     whole = attack(made, asked, on=public, bits=Keyed("areas"))
     monkeypatch.setattr("dprelease.reconstruction.attack.MOST_TOGETHER", 0)
     parts = attack(made, asked, on=public, bits=Keyed("areas"))
@@ -366,7 +372,7 @@ def test_each_partner_of_a_swap_is_as_likely_as_any_other(seed: int) -> None:
 def test_invariants_are_known_to_the_attacker_as_they_are(tmp_path: Path) -> None:
     declaration = read_declaration(write(tmp_path, EXACT))
     made = rehearse(declaration, rows={"visits": 300}, bits=Keyed("exact"))
-    found = attack(made, Asked(seconds=100, forms=["noised"]), bits=Keyed("attack"))
+    found = attack(made, AttackRequest(seconds=100, forms=["noised"]), bits=Keyed("attack"))
     assert "agree_state" in found.tables
     truth = pq.read_table(made / "truth/tables/agree_state.parquet").to_pandas()
     tables = counted_tables(open_rehearsal(made).families)

@@ -17,7 +17,7 @@ from dprelease.reconstruction.attack import (
     round_counts,
     suppress_small_counts,
 )
-from dprelease.reconstruction.cell_likelihoods import ToldCells, exactly
+from dprelease.reconstruction.cell_likelihoods import ObservedCells, exactly
 from dprelease.reconstruction.certain_records import certain_records
 from dprelease.reconstruction.noised_cells import falling, likelihoods_from_noise
 from dprelease.reconstruction.programs import STARTS, Program, _units, likeliest, program
@@ -35,7 +35,7 @@ WORLDS = {
 LOGS = np.log(np.linspace(0.3, 1.4, 8))
 
 
-def told(form: str, query: object, cells: np.ndarray) -> ToldCells:
+def told(form: str, query: object, cells: np.ndarray) -> ObservedCells:
     draws = Draws(Keyed(f"{form}{cells.tolist()}"))
     if form == "rounded at random":
         return randomly_rounded(cells, draws)
@@ -136,7 +136,7 @@ def test_likelihoods_that_fall_otherwise_below_than_above(tmp_path: Path) -> Non
     for name, cells in counted.items():
         middle = cells - 1.0
         top = np.full(len(cells), math.inf)
-        held[name] = ToldCells(middle, np.zeros(len(cells)), top, middle, below, above)
+        held[name] = ObservedCells(middle, np.zeros(len(cells)), top, middle, below, above)
     wanted = program(combinations, np.arange(8), found.used, held, 8.0)
     solved = likeliest(wanted, LOGS, 100.0, gap=0.0)
     best = min(cost(wanted, one) for one in worlds.grid(2, 8))

@@ -18,7 +18,7 @@ from dprelease.planning.prepare import prepare
 from dprelease.rehearsal.column_values import Literals, nested_last
 from dprelease.rehearsal.draws import Draws
 from dprelease.rehearsal.meeting import literals_of
-from dprelease.rehearsal.people import Wanted, invented_people
+from dprelease.rehearsal.people import TableRequest, invented_people
 from dprelease.rehearsal.stand_ins import Cast
 from dprelease.schema.load import read_declaration, table_from_mapping
 from dprelease.schema.table import Table
@@ -35,7 +35,7 @@ def table(columns: dict[str, Any], **more: Any) -> Table:
 def people(
     made: Table, rows: int, keys: frozenset[str] = frozenset(), key: str = "p"
 ) -> pd.DataFrame:
-    wanted = Wanted(rows, None, keys)
+    wanted = TableRequest(rows, None, keys)
     return invented_people(made, wanted, Draws(Keyed(key)), Literals()).to_pandas()
 
 
@@ -171,7 +171,9 @@ def test_units_have_declared_numbers_of_groups_and_rows(
 def test_a_size_is_a_number_of_units() -> None:
     unit = {"id": "id", "max_groups": 2, "max_rows_per_group": 2}
     declared = table({"id": {"type": "text"}}, privacy_unit=unit, size=500)
-    made = invented_people(declared, Wanted(None, 500, frozenset()), Draws(Keyed("s")), Literals())
+    made = invented_people(
+        declared, TableRequest(None, 500, frozenset()), Draws(Keyed("s")), Literals()
+    )
     assert made["id"].to_pandas().nunique() == 500
 
 
@@ -203,7 +205,9 @@ def test_instants_meet_what_conditions_ask_of_years(
     path.write_text(path.read_text().replace("note <> 'gone' AND age >= 18", condition))
     literals = literals_of(read_declaration(path))
     declared = table({"seen": {"type": "timestamp"}})
-    made = invented_people(declared, Wanted(500, None, frozenset()), Draws(Keyed("s")), literals)
+    made = invented_people(
+        declared, TableRequest(500, None, frozenset()), Draws(Keyed("s")), literals
+    )
     years = [seen.year for seen in made.column("seen").to_pylist() if seen is not None]
     assert (years.count(1987) > 50) is met
 
@@ -211,7 +215,7 @@ def test_instants_meet_what_conditions_ask_of_years(
 def test_no_two_rehearsals_are_of_the_same_people(tmp_path: Path) -> None:
     declared = table({"x": {"type": "integer", "lower": 0, "upper": 10**9}})
     frames = [
-        invented_people(declared, Wanted(50, None, frozenset()), Draws(Entropy()), Literals())
+        invented_people(declared, TableRequest(50, None, frozenset()), Draws(Entropy()), Literals())
         for _ in range(2)
     ]
     assert not frames[0].equals(frames[1])

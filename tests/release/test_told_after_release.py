@@ -9,7 +9,14 @@ from typing import Any
 
 import pytest
 
-from dprelease.errors import Charge, DpReleaseError, EndedError, Findings, LedgerError, RunState
+from dprelease.errors import (
+    ChargeState,
+    DpReleaseError,
+    EndedError,
+    Findings,
+    LedgerError,
+    RunState,
+)
 from dprelease.errors.state import MAYBE_THERE, THERE, State
 from dprelease.ledger import store
 from dprelease.ledger.ledger import Ledger
@@ -19,7 +26,7 @@ from tests.ledger.test_ledger import release_with_ledger
 
 THEN = {
     State.RELEASED: RunState(rows=True, released=True),
-    State.PAID: RunState(rows=True, charge=Charge.SPENT, released=True),
+    State.PAID: RunState(rows=True, charge=ChargeState.SPENT, released=True),
 }
 
 

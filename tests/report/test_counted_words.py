@@ -12,7 +12,7 @@ import pytest
 
 import dprelease
 from dprelease.errors.printable import amount
-from dprelease.report.accuracy.quality import Counted, Emptied
+from dprelease.report.accuracy.quality import CellCounts, EmptyCells
 from dprelease.report.accuracy.quality_part import _empty_cell_texts
 from dprelease.report.localization import words_in
 from dprelease.report.words.en import SENTENCES
@@ -66,17 +66,17 @@ def test_messages_count_by_the_one_helper() -> None:
     assert [amount(n, "entry", "entries") for n in (1, 2)] == ["1 entry", "2 entries"]
 
 
-def column(why: Emptied | None, empty: int) -> Any:
-    return SimpleNamespace(emptied=why, counted=Counted(cells=9, empty=empty))
+def column(why: EmptyCells | None, empty: int) -> Any:
+    return SimpleNamespace(emptied=why, counted=CellCounts(cells=9, empty=empty))
 
 
 @pytest.mark.parametrize("empty", [1, 2])
-@pytest.mark.parametrize("why", [None, *Emptied])
-def test_why_cells_are_empty(why: Emptied | None, empty: int) -> None:
+@pytest.mark.parametrize("why", [None, *EmptyCells])
+def test_why_cells_are_empty(why: EmptyCells | None, empty: int) -> None:
     """A limit that was declared, or nothing to divide by: each column by what was asked of it."""
     said = " ".join(_empty_cell_texts(words_in("en"), [column(why, empty), column(None, 7)]))
-    assert ("declared least" in said) == (why in (Emptied.SMALL, Emptied.EITHER))
-    assert ("nothing to divide by" in said) == (why in (Emptied.DIVIDED, Emptied.EITHER))
+    assert ("declared least" in said) == (why in (EmptyCells.SMALL, EmptyCells.EITHER))
+    assert ("nothing to divide by" in said) == (why in (EmptyCells.DIVIDED, EmptyCells.EITHER))
     assert said.startswith(f"{empty} cell{'s were' if empty > 1 else ' was'}" if why else "")
 
 
@@ -85,13 +85,13 @@ def test_means_and_limits_have_reasons_of_their_own() -> None:
 
     kinds = {
         (None, True): None,
-        (5, True): Emptied.SMALL,
-        (None, False): Emptied.DIVIDED,
-        (5, False): Emptied.EITHER,
+        (5, True): EmptyCells.SMALL,
+        (None, False): EmptyCells.DIVIDED,
+        (5, False): EmptyCells.EITHER,
     }
     for (least, on_lattice), why in kinds.items():
         asked: Any = SimpleNamespace(
             post=SimpleNamespace(suppress_below=least), form=SimpleNamespace(on_lattice=on_lattice)
         )
-        assert Emptied.of(asked) is why
+        assert EmptyCells.of(asked) is why
     assert MEASURED.on_lattice

@@ -27,7 +27,7 @@ from dprelease.report.accuracy.quality import ColumnQuality, class_of, ends_of, 
 from dprelease.report.accuracy.totals import disagreements
 from dprelease.report.accuracy.true_errors import simulated_errors
 from dprelease.report.accuracy.truth_files import TruthFiles
-from dprelease.report.facts import Expected, Facts
+from dprelease.report.facts import ErrorBeforeRun, Facts
 from dprelease.report.localization import three_up, words_in
 from dprelease.schema.load import read_declaration
 from dprelease.tables import formats
@@ -193,7 +193,7 @@ NOISED = [3, -2, 9, 20, 50, None, 141, 6000]
 @pytest.mark.parametrize("pieces", [1, 3, 8])
 def test_simulated_errors(pieces: int, tmp_path: Path) -> None:
     """By classes of the true value, however the files are cut into batches."""
-    margin = Expected(10.0, 0.95, 10.0, 10.0, "rows", 4.0)
+    margin = ErrorBeforeRun(10.0, 0.95, 10.0, 10.0, "rows", 4.0)
     columns = (
         ColumnMetadata("true_n", "string", Role.KEY, "true_n"),
         ColumnMetadata("n", "int64", Role.VALUE, "n", "rows"),

@@ -19,7 +19,7 @@ from dprelease.errors import DpReleaseError, Findings
 from dprelease.planning.declaration_findings import load_declaration, queries_and_findings, several
 from dprelease.query.resolve import resolve
 from dprelease.schema.load import read_declaration, read_table
-from dprelease.schema.localized_text import Told
+from dprelease.schema.localized_text import Documented
 from dprelease.schema.release_parts.about import AboutSpec
 from dprelease.schema.release_parts.variables import assignments
 
@@ -399,7 +399,7 @@ def for_readers() -> list[tuple[tuple[str, ...], str, str]]:
     """Return every text of a release that readers see: where it stands, its key, and as what."""
     told = [(("about",), name) for name in AboutSpec.model_fields if name != "languages"]
     for keys in ((), ("columns", "n"), ("tables", "q_city")):
-        told += [(("queries", "q", *keys), name) for name in Told.model_fields]
+        told += [(("queries", "q", *keys), name) for name in Documented.model_fields]
     places = [((), "title", "a text")]
     for keys, name in told:
         kinds = ["a text"]

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 import dprelease
-from dprelease.errors import Charge, RunState, State
+from dprelease.errors import ChargeState, RunState, State
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.post_view import run_statement
 from dprelease.exact.reading import relations
@@ -175,7 +175,7 @@ def test_a_signal_while_the_engine_calls_python(
 
 
 def test_a_run_that_a_handler_ends_tells_its_state() -> None:
-    state = RunState(rows=True, charge=Charge.SPENT)
+    state = RunState(rows=True, charge=ChargeState.SPENT)
 
     def work() -> None:
         try:

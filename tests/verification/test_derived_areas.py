@@ -14,7 +14,7 @@ import dprelease
 from dprelease.consistency.estimates import first_pass, pieces
 from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.prepare import prepare
-from dprelease.postprocess.consistent.derived import Derived, derived_columns
+from dprelease.postprocess.consistent.derived import DerivedColumn, derived_columns
 from dprelease.postprocess.consistent.family_shape import Shape
 from tests.release.families_of_areas import TOWNS, declared, published
 
@@ -34,7 +34,7 @@ CASES = {
 }
 
 
-def columns_of(folder: Path, columns: str, budget: str) -> dict[str, Derived]:
+def columns_of(folder: Path, columns: str, budget: str) -> dict[str, DerivedColumn]:
     declaration = declared(folder, columns=columns, budget=budget)
     (family,) = families_of(declaration.spec, prepare(declaration)[1].columns)
     return {one.name: one for one in derived_columns(Shape.of(family.tables))}

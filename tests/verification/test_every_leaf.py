@@ -16,7 +16,7 @@ import pytest
 from dprelease.documents import manifest
 from dprelease.planning import guarantees as guarantee
 from dprelease.planning.guarantees import Guarantee
-from dprelease.privacy.priced_vector import Priced
+from dprelease.privacy.priced_vector import PricedVector
 from dprelease.schema.release import BudgetSpec
 from dprelease.verification.manifest_comparison import ROUNDING
 from dprelease.verification.verify import verify
@@ -107,7 +107,7 @@ def known_prices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the same noise be priced once: most forgeries leave it as it is."""
     known: dict[object, Guarantee] = {}
 
-    def guarantee_of(vectors: Sequence[Priced], budget: BudgetSpec) -> Guarantee:
+    def guarantee_of(vectors: Sequence[PricedVector], budget: BudgetSpec) -> Guarantee:
         key = (tuple((v.key, v.sensitivity) for v in vectors), repr(budget))
         if key not in known:
             known[key] = guarantee.guarantee_of(vectors, budget)

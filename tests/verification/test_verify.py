@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dprelease.documents import manifest
-from dprelease.documents.file_records import Written
+from dprelease.documents.file_records import FileDigest
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.planning.calibration import make_accounting_input
@@ -216,7 +216,7 @@ def rebuilt(folder: Path, change: Callable[[Measurement], Measurement], factor: 
     budget = declaration.spec.budget
     guarantee = guarantee_of([column.accounting_input for column in columns], budget)
     assert within(guarantee, budget)
-    written = {f["query"]: Written(f["sha256"], f["rows"]) for f in record["files"]}
+    written = {f["query"]: FileDigest(f["sha256"], f["rows"]) for f in record["files"]}
     plan = Plan(tuple(columns), guarantee, budget_of(budget))
     made = manifest.build(declaration, queries, plan, written)
     (folder / manifest.NAME).write_bytes(manifest.canonical(made))

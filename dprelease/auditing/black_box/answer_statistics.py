@@ -95,7 +95,7 @@ class Additive:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Together:
+class SeveralNumbers:
     """Several numbers as one, for answers of which each has few values."""
 
     features: Integers
@@ -114,7 +114,7 @@ class Together:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Repeated:
+class RepeatedAnswer:
     """Whether an answer was already seen: of the first table (1), the second (2), both (3)."""
 
     features: Integers
@@ -122,7 +122,7 @@ class Repeated:
     kind: ClassVar[str] = "repetition"
 
     @classmethod
-    def from_answers(cls, features: Integers, one: Integers, other: Integers) -> Repeated:
+    def from_answers(cls, features: Integers, one: Integers, other: Integers) -> RepeatedAnswer:
         """Return what knows the answers of both tables."""
         return cls(features, (frozenset(_rows(one, features)), frozenset(_rows(other, features))))
 
@@ -136,7 +136,9 @@ def _rows(drawn: Integers, features: Integers) -> list[bytes]:
     return [row.tobytes() for row in np.ascontiguousarray(drawn[features].T)]
 
 
-def together(features: Integers, one: Integers, other: Integers, most: int) -> Together | None:
+def together(
+    features: Integers, one: Integers, other: Integers, most: int
+) -> SeveralNumbers | None:
     """Return several numbers as one, or None if that would have more than `most` values."""
     both = [np.concatenate((one[f], other[f])) for f in features.tolist()]
     lowest = [int(values.min()) for values in both]
@@ -146,7 +148,7 @@ def together(features: Integers, one: Integers, other: Integers, most: int) -> T
         product *= size
     if product > most:
         return None
-    return Together(features, np.array(lowest), np.array(sizes))
+    return SeveralNumbers(features, np.array(lowest), np.array(sizes))
 
 
 def linear(features: Integers, one: Integers, other: Integers) -> Linear:
@@ -228,7 +230,7 @@ def statistics(question: Question, one: Integers, other: Integers) -> Iterator[S
     """Yield the statistics of a question, trained on (features, n) answers of both tables."""
     moved, numbers = question.moved, question.numbers
     if question.style == REPETITION:
-        yield Repeated.from_answers(moved, one, other)
+        yield RepeatedAnswer.from_answers(moved, one, other)
     elif question.style == CHOICES:
         for place in moved[:MOST_SINGLE].tolist():
             yield Single(place, "choice")

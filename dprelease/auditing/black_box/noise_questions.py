@@ -13,7 +13,7 @@ import numpy as np
 from dprelease.auditing.black_box.drawn_answers import Feature
 from dprelease.numerics.lattice import Integers
 from dprelease.privacy.accounting import FINE, ROUGH, epsilon_at
-from dprelease.privacy.priced_vector import Priced
+from dprelease.privacy.priced_vector import PricedVector
 
 OTHER_DELTAS = tuple(map(Fraction, ("1e-4", "1e-3", "1e-2", "3e-2", "0.1", "0.2", "0.4")))
 """Where else the claimed curve is looked at: a million draws see little of what is rarer."""
@@ -31,7 +31,9 @@ class Claim:
     known: dict[Fraction, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, vectors: Sequence[Priced], delta: Fraction, epsilon: float | None = None) -> Claim:
+    def of(
+        cls, vectors: Sequence[PricedVector], delta: Fraction, epsilon: float | None = None
+    ) -> Claim:
         """Return what the accountant says of vectors; `epsilon`: a promise made at `delta`."""
         held = tuple(vectors)
         price = _price(held, delta) if epsilon is None else epsilon
@@ -56,7 +58,7 @@ class Claim:
 
 
 @lru_cache(maxsize=512)
-def _price(vectors: tuple[Priced, ...], delta: Fraction) -> float:
+def _price(vectors: tuple[PricedVector, ...], delta: Fraction) -> float:
     return epsilon_at(vectors, delta, FINE)
 
 

@@ -150,7 +150,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class QuestionResult:
     """What one question's answers showed at a delta.
 
     `draws`: answers of each table. `tested`: those that hits were counted among. `hits`: of the
@@ -168,7 +168,7 @@ class Shown:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Tested:
+class _TestedQuestion:
     question: Question
     delta: Fraction
     swapped: bool
@@ -177,7 +177,7 @@ class _Tested:
 
 def prove_bounds(
     groups: Sequence[Group], until: float, bits: Bits, miss: Fraction = MISS
-) -> Iterator[Shown]:
+) -> Iterator[QuestionResult]:
     """Yield what each question showed, at the release's delta and maybe at another one.
 
     `until`: `time.monotonic()` by which to be done: fewer answers are drawn where it is near, and
@@ -221,7 +221,7 @@ class _Trial:
         most = max(1, AT_ONCE // len(group.source.features))
         self._at_once = min(most, max(LEAST, at_once))
 
-    def epsilon_bounds(self, draws: int, until: float) -> Iterator[Shown]:
+    def epsilon_bounds(self, draws: int, until: float) -> Iterator[QuestionResult]:
         """Yield what the questions showed by so many answers, fewer where time is short."""
         begun, choosing = time.monotonic(), draws // CHOOSING
         kept = min(choosing // 2, TRAINED, max(LEAST // 8, KEPT // len(self._source.features)))
@@ -292,7 +292,7 @@ class _Trial:
 
     def _tests(
         self, question: Question, views: list[View], counts: list[Counts], times: float
-    ) -> Iterator[_Tested]:
+    ) -> Iterator[_TestedQuestion]:
         """Yield the events to count: in either order the best at the delta, and where it is most.
 
         That is where the epsilon to be expected comes nearest to the claimed one, or most
@@ -309,13 +309,13 @@ class _Trial:
                     if delta not in best or one.promise > best[delta].promise:
                         best[delta] = one
             own = question.claim.delta
-            yield _Tested(question, own, swapped, best.pop(own).event)
+            yield _TestedQuestion(question, own, swapped, best.pop(own).event)
             hoped = {delta: one for delta, one in best.items() if one.promise > 0}
             if hoped:
                 most = max(hoped, key=lambda d: hoped[d].promise - question.claim.at(d))
-                yield _Tested(question, most, swapped, hoped[most].event)
+                yield _TestedQuestion(question, most, swapped, hoped[most].event)
 
-    def _hits(self, tests: Sequence[_Tested], n: int) -> list[tuple[int, int]]:
+    def _hits(self, tests: Sequence[_TestedQuestion], n: int) -> list[tuple[int, int]]:
         """Return the hits of every event among n answers, in the table it was chosen for first."""
         hits: Integers = np.zeros((len(tests), 2), dtype=np.int64)
         for both in self._draw_pairs(n):
@@ -328,9 +328,9 @@ class _Trial:
         self,
         question: Question,
         delta: Fraction,
-        own: Sequence[tuple[_Tested, tuple[int, int]]],
+        own: Sequence[tuple[_TestedQuestion, tuple[int, int]]],
         draws: tuple[int, int],
-    ) -> Shown:
+    ) -> QuestionResult:
         """Return the most that any of a question's events shows at a delta."""
         total, tested = draws
         bounds = [
@@ -344,11 +344,13 @@ class _Trial:
         i = int(np.argmax(bounds))
         test, hits = own[i]
         claimed = question.claim.at(delta)
-        return Shown(question, delta, claimed, bounds[i], test.event.kind, total, tested, hits)
+        return QuestionResult(
+            question, delta, claimed, bounds[i], test.event.kind, total, tested, hits
+        )
 
 
 def _others(
-    question: Question, own: Sequence[tuple[_Tested, tuple[int, int]]]
+    question: Question, own: Sequence[tuple[_TestedQuestion, tuple[int, int]]]
 ) -> Iterator[Fraction]:
     """Yield the deltas beside the release's own that an event was chosen for."""
     yield from sorted({test.delta for test, _ in own if test.delta != question.claim.delta})

@@ -20,13 +20,13 @@ from dprelease.auditing.black_box.noise_questions import (
     Question,
     make_question,
 )
-from dprelease.auditing.black_box.proven_bounds import Group, Shown, prove_bounds
-from dprelease.auditing.black_box.table_questions import Asked, TableQuestions
+from dprelease.auditing.black_box.proven_bounds import Group, QuestionResult, prove_bounds
+from dprelease.auditing.black_box.table_questions import TableQuestions, TestedPair
 from dprelease.auditing.black_box.tiled_tables import tiled_records, tiled_table
 from dprelease.auditing.exact_pairs import Side, exact_sides
 from dprelease.auditing.pairs import Pair
-from dprelease.auditing.stage import Stage, Unanswered
-from dprelease.documents.audits.audit_record import Bounded, Untried
+from dprelease.auditing.stage import EngineFailure, Stage
+from dprelease.documents.audits.audit_record import EpsilonBound, UntestedPart
 from dprelease.noise.noise_shares import messages
 from dprelease.noise.noised_records import perturb_records
 from dprelease.numerics.lattice import Integers
@@ -44,7 +44,7 @@ MOST_CELLS = 16
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class AskedRecord:
+class RecordPair:
     """Two single records by their values, and the column that they are asked about.
 
     `fewer`: as of `Asked`.
@@ -84,7 +84,7 @@ class NoisedRecord:
         return np.stack(rows)
 
 
-def of_records(plan: LocalPlan, pairs: Sequence[AskedRecord]) -> Iterator[Group]:
+def of_records(plan: LocalPlan, pairs: Sequence[RecordPair]) -> Iterator[Group]:
     """Yield the questions about single records: each column, and all columns of a record."""
     delta = plan.guarantee.delta
     for pair in pairs:
@@ -155,7 +155,7 @@ class SumsOfParties:
         return np.concatenate(rows)
 
 
-def of_parties(plan: FederatedPlan, pairs: Sequence[Asked], least: int) -> Iterator[Group]:
+def of_parties(plan: FederatedPlan, pairs: Sequence[TestedPair], least: int) -> Iterator[Group]:
     """Yield the questions about sums of messages: with as few honest parties as the budget needs.
 
     And of one alone, whose promise the plan tells as well.
@@ -167,7 +167,7 @@ def of_parties(plan: FederatedPlan, pairs: Sequence[Asked], least: int) -> Itera
             yield from _of_trust(plan, trust, pair)
 
 
-def _of_trust(plan: FederatedPlan, trust: Trust, pair: Asked) -> Iterator[Group]:
+def _of_trust(plan: FederatedPlan, trust: Trust, pair: TestedPair) -> Iterator[Group]:
     sources, sides = [], pair.sides
     for name in dict.fromkeys(column.query.name for column in plan.columns):
         if name in sides[0].tables:
@@ -222,7 +222,7 @@ def lower_bounds(
     bits: Bits = FRESH,
     at_once: Sequence[Pair] = (),
     alone: Alone | None = None,
-) -> tuple[list[Bounded], list[Untried], list[str]]:
+) -> tuple[list[EpsilonBound], list[UntestedPart], list[str]]:
     """Return lower bounds of epsilon, the questions that the time did not reach, and what failed.
 
     All bounds hold together at a confidence of 1 - 1e-9. What failed was left out as the engine
@@ -257,7 +257,7 @@ def lower_bounds(
         for question in group.questions
         if id(question) not in reached
     ) | dict.fromkeys(_untested_measurements(stage, {*worst, *alone}, groups))
-    untried = [Untried(query=q, column=column, mechanism=law) for q, column, law in left]
+    untried = [UntestedPart(query=q, column=column, mechanism=law) for q, column, law in left]
     return [_bound_record(one) for one in found], untried, left_out
 
 
@@ -310,14 +310,14 @@ def _groups(
     exact = {column.query.name for column in plan.columns if column.measurement.exact}
     queries = {name for name, _ in worst} | exact
     asked = [query for query in stage.queries if query.name in queries]
-    found: list[Asked] = []
+    found: list[TestedPair] = []
     for pair, names, fewer in pairs:
         try:
             both = exact_sides(stage, pair, [q for q in asked if _reads(q, pair)])
-        except Unanswered:
+        except EngineFailure:
             left_out.append(f"draws about {pair.words}: the engine fails on it")
         else:
-            found.append(Asked(both, frozenset(names), fewer))
+            found.append(TestedPair(both, frozenset(names), fewer))
     found = [one for one in found if _agree(one.sides, plan)]
     if isinstance(plan, FederatedPlan):
         federated = stage.declaration.spec.federated
@@ -341,19 +341,19 @@ def _agree(sides: tuple[Side, Side], plan: Plan) -> bool:
     return all(np.array_equal(one.vector(*name), other.vector(*name)) for name in named)
 
 
-def _record(stage: Stage, name: Named, pair: Pair, fewer: int) -> AskedRecord:
+def _record(stage: Stage, name: Named, pair: Pair, fewer: int) -> RecordPair:
     """Return the values of two single records, by column."""
     (part,) = (part for part in stage.records if part.name == name[0])
     sides = []
     for tables in pair.sides:
         exact = stage.exact_records(part, tables)
         sides.append({c.name: int(exact.vector(c.name)[0]) for c in part.columns})
-    return AskedRecord(*name, (sides[0], sides[1]), fewer)
+    return RecordPair(*name, (sides[0], sides[1]), fewer)
 
 
-def _bound_record(one: Shown) -> Bounded:
+def _bound_record(one: QuestionResult) -> EpsilonBound:
     question = one.question
-    return Bounded(
+    return EpsilonBound(
         query=question.query,
         column=question.column,
         mechanism=question.mechanism,

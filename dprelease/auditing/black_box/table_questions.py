@@ -38,7 +38,7 @@ from dprelease.auditing.black_box.noise_questions import (
     make_question,
 )
 from dprelease.auditing.black_box.proven_bounds import Group
-from dprelease.auditing.black_box.tiled_tables import Known
+from dprelease.auditing.black_box.tiled_tables import KnownCells
 from dprelease.noise.noised_answers import answer_query
 from dprelease.numerics.lattice import Integers
 from dprelease.planning.plan import Plan, PlannedColumn
@@ -47,11 +47,11 @@ from dprelease.schema.release import PRIVATE_KEYS
 
 
 @dataclass(frozen=True, eq=False)
-class Answered:
+class ReleasedCells:
     """All columns of one query in some cells, answered as a release answers them."""
 
     columns: tuple[PlannedColumn, ...]
-    sides: tuple[Known, Known]
+    sides: tuple[KnownCells, KnownCells]
 
     @property
     def features(self) -> tuple[Feature, ...]:
@@ -117,7 +117,7 @@ class Answered:
 class Releases:
     """Whole releases: all queries one after the other, from one stream of bits for each release."""
 
-    queries: tuple[Answered, ...]
+    queries: tuple[ReleasedCells, ...]
     bits: Bits
 
     @property
@@ -150,7 +150,7 @@ Names = frozenset[tuple[str, str]]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Asked:
+class TestedPair:
     """A pair of tables, and the measurements that it is asked about."""
 
     sides: Sides
@@ -166,7 +166,7 @@ class TableQuestions:
     plan: Plan
     bits: Bits
 
-    def groups(self, pairs: Sequence[Asked]) -> Iterator[Group]:
+    def groups(self, pairs: Sequence[TestedPair]) -> Iterator[Group]:
         """Yield the questions of every pair, and for one of them those about whole releases."""
         whole = max(
             pairs, key=lambda one: distance(one.sides, self.plan.noisy_columns), default=None
@@ -211,7 +211,7 @@ class TableQuestions:
         priced = [column.accounting_input for column in self.plan.noisy_columns]
         return Claim.of(priced, promise.delta, promise.epsilon)
 
-    def _of_vectors(self, one: Asked, *, whole: bool) -> Iterator[Group]:
+    def _of_vectors(self, one: TestedPair, *, whole: bool) -> Iterator[Group]:
         names = None if whole else one.measurements
         parts = self._cells(one.sides, names, is_vector, MOST_CELLS, beside=True)
         source = Several(tuple(noise_source(cells) for cells in parts))
@@ -228,7 +228,7 @@ class TableQuestions:
             questions.append(make_question(source.features, None, self._claim(columns), told))
         yield from _group(source, questions, DRAWS // one.fewer)
 
-    def _of_choices(self, one: Asked) -> Iterator[Group]:
+    def _of_choices(self, one: TestedPair) -> Iterator[Group]:
         def is_choice_column(column: PlannedColumn) -> bool:
             # Keys may be selected by noise, and are then a vector as well.
             return not is_vector(column) or column.measurement.name == PRIVATE_KEYS
@@ -364,11 +364,13 @@ def everything(cells: QueryCells) -> Source:
     return UnderKeys(keys_of(cells, cells.selecting), tuple(parts))
 
 
-def answered_cells(cells: QueryCells) -> Answered:
+def answered_cells(cells: QueryCells) -> ReleasedCells:
     """Return what answers about some cells as a release does."""
     number = len(cells.cells)
-    known: list[Known] = []
+    known: list[KnownCells] = []
     for side in (0, 1):
         units = None if cells.units is None else cells.units[side]
-        known.append(Known(cells.vectors[side], cells.profiles[side], number, cells.names, units))
-    return Answered(cells.columns, (known[0], known[1]))
+        known.append(
+            KnownCells(cells.vectors[side], cells.profiles[side], number, cells.names, units)
+        )
+    return ReleasedCells(cells.columns, (known[0], known[1]))

@@ -23,7 +23,7 @@ Profiles = Mapping[str, Profile]
 """How often each candidate occurs in each cell, by measurement."""
 
 
-class Tiled:
+class TiledIntegers:
     """A few integers n times over, without the memory that they would take."""
 
     def __init__(self, vector: Integers, n: int) -> None:
@@ -49,7 +49,7 @@ def tiled_table(
     sizes = {len(vector) for vector in vectors.values()}
     sizes |= {len(profile.starts) - 1 for profile in profiles.values()}
     (cells,) = sizes
-    held = {measurement: Tiled(vector, n) for measurement, vector in vectors.items()}
+    held = {measurement: TiledIntegers(vector, n) for measurement, vector in vectors.items()}
     chosen = {measurement: _times(profile, n) for measurement, profile in profiles.items()}
     return ExactTable(name, n * cells, held, {**chosen})
 
@@ -95,7 +95,7 @@ def some_cells(
 
 
 @dataclass(frozen=True, eq=False)
-class Known(Answering):
+class KnownCells(Answering):
     """An engine that knows what it finds: some cells of one query, and their keys if not public.
 
     `names`: of the keys, one for each cell, and `units` their numbers of units.

@@ -17,13 +17,13 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from types import MappingProxyType
 
-from dprelease.auditing.exact_pairs import Codes, Found, Keys, found_in_stack, keys_in_stack
+from dprelease.auditing.exact_pairs import Codes, FoundCells, Keys, found_in_stack, keys_in_stack
 from dprelease.auditing.failures import answer_without_failures
 from dprelease.auditing.neighbours.situations import Row, Rows, Situation
 from dprelease.auditing.neighbours.stacks import stack, stacked_queries
 from dprelease.auditing.neighbours.stored_values import AS_DECLARED
 from dprelease.auditing.pairs import Tables
-from dprelease.auditing.stage import Stage, Unanswered
+from dprelease.auditing.stage import EngineFailure, Stage
 from dprelease.query.expressions.computed_order import closure
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
@@ -210,7 +210,7 @@ class Group:
         first: bool = True,
         way: str = AS_DECLARED,
         keys: Keys = NO_KEYS,
-    ) -> dict[tuple[str, str], Found]:
+    ) -> dict[tuple[str, str], FoundCells]:
         """Return what one side of all situations adds to every measurement, by their number.
 
         `keys`: as in `found_in_stack`.
@@ -230,7 +230,7 @@ class Group:
         found: dict[str, set[str]] = {q.name: set() for q in queries if q.private is not None}
         for way, first in itertools.product(ways if found else (), (True, False)):
             made = stack(self.tables, situations, first=first, way=way)
-            with suppress(Unanswered):  # it is told where measurements are asked for
+            with suppress(EngineFailure):  # it is told where measurements are asked for
                 known = keys_in_stack(self.stage, queries, {**self.public, **made})
                 for name, keys in known.items():
                     found[name] |= {*keys}

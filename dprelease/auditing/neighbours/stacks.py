@@ -34,7 +34,7 @@ OTHER = MEMBERS - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class StackRow:
     """A row with the pair it is of, and its unit's id, or nothing where rows are units."""
 
     pair: int
@@ -115,21 +115,21 @@ def lone(
     return Pair(words, sides[0], sides[1], next(iter(situation.one), next(iter(tables))))
 
 
-def _stack_rows(situations: Iterable[Situation], table: str, *, first: bool) -> Iterator[Held]:
+def _stack_rows(situations: Iterable[Situation], table: str, *, first: bool) -> Iterator[StackRow]:
     for pair, one in enumerate(situations):
         units: list[tuple[int, Rows]] = [*enumerate(one.crowd, 1)]
         units.insert(len(units) // 2, (0, one.one) if first else (OTHER, one.other))
         for member, rows in units:
             for i, row in enumerate(rows.get(table, ())):
                 spelled = one.spelled[i % len(one.spelled)] if member == 0 else "{}"
-                yield Held(pair, member, spelled, row)
+                yield StackRow(pair, member, spelled, row)
 
 
-def _order_rows(held: Iterable[Held], way: str) -> list[Held]:
+def _order_rows(held: Iterable[StackRow], way: str) -> list[StackRow]:
     return [*held][::-1] if way == TURNED else [*held]
 
 
-def _table(table: Table, held: Sequence[Held], way: str) -> pa.Table:
+def _table(table: Table, held: Sequence[StackRow], way: str) -> pa.Table:
     import pyarrow as pa
 
     arrays: dict[str, pa.Array] = {}
@@ -151,7 +151,7 @@ NO_ID = "no id"
 """Stands in a row for an id that is missing."""
 
 
-def _id(column: Column, held: Held, way: str) -> object:
+def _id(column: Column, held: StackRow, way: str) -> object:
     if held.row.get(NO_ID):
         return None
     number = held.pair * MEMBERS + held.member + 1

@@ -26,7 +26,7 @@ from dprelease.auditing.whole_runs.replayed_run import (
     ran,
     refuse_unrun,
 )
-from dprelease.documents.audits.audit_record import Canaries, Found
+from dprelease.documents.audits.audit_record import AuditFinding, Canaries
 from dprelease.errors import LedgerError, OutputError
 from dprelease.exports.export_metadata import told_metadata
 from dprelease.exports.registry import findings as unfit
@@ -181,7 +181,7 @@ def _value(column: object, number: int) -> object:
 
 def canaries(
     stage: Stage, groups: Sequence[Group], folder: Path
-) -> tuple[Canaries, list[Found], list[str]]:
+) -> tuple[Canaries, list[AuditFinding], list[str]]:
     """Publish in every format and fail in several ways with canaries.
 
     Returns what came of it, what was found, and what was left out.
@@ -212,7 +212,7 @@ def canaries(
         ]
         failures += run.failure is not None
     findings = [
-        Found(
+        AuditFinding(
             check="canaries", query="", column=f"{canary.table}.{canary.column}",
             claimed="no value of the data but in noised answers", seen=f"it stands in {where}",
             pair="",

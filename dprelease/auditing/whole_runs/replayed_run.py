@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Literal
 
 from dprelease.auditing.pairs import Tables
-from dprelease.auditing.replayed_words import Replayed
+from dprelease.auditing.replayed_words import ReplayedWords
 from dprelease.auditing.stage import Stage
-from dprelease.documents.audits.audit_record import Found
+from dprelease.documents.audits.audit_record import AuditFinding
 from dprelease.errors import (
     DpReleaseError,
     InternalError,
@@ -117,10 +117,10 @@ def _temporary(run: Ran) -> Iterator[None]:
             run.beside += ["a file or folder that was to be temporary"] * bool(os.listdir(place))
 
 
-def failed_run(check: Literal["twins", "canaries"], seen: str, pair: str) -> Found:
+def failed_run(check: Literal["twins", "canaries"], seen: str, pair: str) -> AuditFinding:
     """Return what was found where a run about invented people fails, or leaves more."""
     claimed = "a release, whatever rows say, and nothing else"
-    return Found(check=check, query="", column="", claimed=claimed, seen=seen, pair=pair)
+    return AuditFinding(check=check, query="", column="", claimed=claimed, seen=seen, pair=pair)
 
 
 def refuse_unrun(*runs: Ran) -> None:
@@ -152,7 +152,7 @@ def ran(
     """
     place.mkdir(parents=True)
     folder = place / RELEASE
-    bits, run, state = Replayed(stream), Ran(folder), RunState()
+    bits, run, state = ReplayedWords(stream), Ran(folder), RunState()
     out, err, log = io.StringIO(), io.StringIO(), io.StringIO()
     handler = logging.StreamHandler(log)
     logging.getLogger().addHandler(handler)

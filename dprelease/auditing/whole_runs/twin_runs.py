@@ -19,10 +19,10 @@ from dprelease.auditing.neighbours.situations import NOBODY, Situation
 from dprelease.auditing.neighbours.stacks import MEMBERS, NO_ID, lone
 from dprelease.auditing.neighbours.stored_values import AS_DECLARED, TEXTS, TURNED
 from dprelease.auditing.pairs import Pair, Tables
-from dprelease.auditing.stage import Stage, Unanswered
+from dprelease.auditing.stage import EngineFailure, Stage
 from dprelease.auditing.whole_runs.replayed_run import Ran, failed_run, ran, refuse_unrun
 from dprelease.documents import manifest
-from dprelease.documents.audits.audit_record import Found, Twins
+from dprelease.documents.audits.audit_record import AuditFinding, Twins
 from dprelease.schema.table import Source
 from dprelease.tables import formats
 from dprelease.verification.manifest_comparison import differences
@@ -168,7 +168,7 @@ def twins(
     worst: Sequence[tuple[Group, Situation]],
     folder: Path,
     until: float,
-) -> tuple[Twins, list[Found], list[str]]:
+) -> tuple[Twins, list[AuditFinding], list[str]]:
     """Run the release on twins; return what came of it, what was found, and what was left out.
 
     Raises
@@ -176,7 +176,7 @@ def twins(
     OutputError
         DP-AUDIT-008 if it can't be run.
     """
-    findings: list[Found] = []
+    findings: list[AuditFinding] = []
     left_out: list[str] = []
     runs, silent, files = 0, 0, 0
     for number, twin in enumerate(_twins(stage, groups, worst)):
@@ -198,7 +198,7 @@ def twins(
             findings.append(failed_run("twins", f"{failed} on both, by {twin.by}", twin.pair.words))
         files += sum(1 for path in sides[0].place.rglob("*") if path.is_file())
         findings += [
-            Found(
+            AuditFinding(
                 check="twins", query="", column="", claimed="the same on neighbours",
                 seen=f"{what} differs, by {twin.by}", pair=twin.pair.words,
             )
@@ -292,7 +292,7 @@ def _moves_nothing(stage: Stage, group: Group, pair: Pair) -> bool | None:
     """Return whether no exact integer differs; None where the engine fails, as runs will tell."""
     try:
         one, other = found_of_pair(stage, pair, group.queries)
-    except Unanswered:
+    except EngineFailure:
         return None
     laws = {(c.query.name, c.measurement.name): c for c in stage.plan.columns}
     return not any(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ForecastTexts:
     """What the ledger has left, as JSON values and in words; nothing where there is no ledger."""
 
     answer: Mapping[str, object] | None = None
@@ -30,13 +30,13 @@ def refused_words(refusal: DataError) -> str:
     return f"{run}. {refusal.code}  {refusal.cause} {refusal.fix[:1].upper()}{refusal.fix[1:]}"
 
 
-def ledger_told(declaration: Declaration, queries: Sequence[Query], plan: Plan) -> Told:
+def ledger_told(declaration: Declaration, queries: Sequence[Query], plan: Plan) -> ForecastTexts:
     """Return what a release's ledger has left for a plan.
 
     A plan needs no ledger: one that is elsewhere, or that would refuse a run, is told as a problem.
     """
     if declaration.spec.ledger is None:
-        return Told()
+        return ForecastTexts()
     from dprelease.release.ledger_forecast import outlooks
 
     name = Path(declaration.spec.ledger).name
@@ -44,6 +44,8 @@ def ledger_told(declaration: Declaration, queries: Sequence[Query], plan: Plan) 
         tables = outlooks(declaration, queries, plan) or ()
     except LedgerError as error:
         problem = f"Warning: a run would be refused by its ledger. {error.code}  {error.cause}"
-        return Told({"file": name, "problem": error.code, "tables": []}, (one_line(problem),))
+        return ForecastTexts(
+            {"file": name, "problem": error.code, "tables": []}, (one_line(problem),)
+        )
     answer = {"file": name, "problem": None, "tables": [one.to_json() for one in tables]}
-    return Told(answer, ("\n".join(one_line(f"{name}, {one.words}") for one in tables),))
+    return ForecastTexts(answer, ("\n".join(one_line(f"{name}, {one.words}") for one in tables),))

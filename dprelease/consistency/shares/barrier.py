@@ -33,7 +33,7 @@ _NEAR, _AT = 1e-2, 1e-12  # half a squared Newton decrement: near a centre, and 
 _STEPS = 60  # of one centre; seldom more than 10
 
 
-class Rows(Protocol):
+class BarrierRows(Protocol):
     """r_j of free rows, p_j of limited ones."""
 
     def values(self, w: Floats) -> Floats:
@@ -51,7 +51,7 @@ class Rows(Protocol):
 class Program:
     """What is minimised; names as in the module's docstring, c of limited rows 0."""
 
-    rows: Rows
+    rows: BarrierRows
     weights: Floats  # c
     limited: NDArray[np.bool_]
     budget: float  # b

@@ -29,7 +29,7 @@ from dprelease.consistency.shares.design import Design, Placed
 from dprelease.consistency.shares.jets import BENDS, SLOPES
 from dprelease.consistency.shares.shape_variances import unknown
 from dprelease.consistency.shares.shapes import Mask, Shape
-from dprelease.consistency.shares.share_functions import MEAN, Found, Row, ShareFunctions
+from dprelease.consistency.shares.share_functions import MEAN, Row, RowValues, ShareFunctions
 
 CLASSES = 250  # of an averaged shape
 ROUNDS = 25
@@ -58,7 +58,7 @@ class Aim:
 
 
 @dataclass(frozen=True)
-class Judged:
+class EvaluatedShares:
     """Shares and what they reach on the tree itself.
 
     Parameters
@@ -81,17 +81,17 @@ class Judged:
         return max(self.parts.values(), default=0.0)
 
 
-def evaluate_shares(design: Design, aim: Aim, shares: Floats) -> Judged:
+def evaluate_shares(design: Design, aim: Aim, shares: Floats) -> EvaluatedShares:
     """Return what shares reach, infinite where a table becomes unknown; they may hold zeros."""
     on_tree = ShareFunctions(design, design.shape, [])
     means = on_tree.means(shares, list(aim.weights))
     worst = on_tree.greatest(shares, list(aim.limits))
     total = sum(weight * means[placed] for placed, weight in aim.weights.items())
     parts = {placed: variance / aim.limits[placed] for placed, (_, variance) in worst.items()}
-    return Judged(shares, float(total), parts)
+    return EvaluatedShares(shares, float(total), parts)
 
 
-def bound_of(factors: Floats, found: Found) -> float:
+def bound_of(factors: Floats, found: RowValues) -> float:
     """Return what a weighted sum of rows is at least, whatever the shares are."""
     total = float(factors @ found.values)
     steepest = float((-(factors @ found.slopes)).max())
@@ -117,10 +117,10 @@ class Search:
         self.bound = 0.0
         self.rounds = 0
 
-    def run(self, start: Floats) -> Judged:
+    def run(self, start: Floats) -> EvaluatedShares:
         """Return the best shares found; `bound` is then what no shares go below."""
         shares, multipliers = start / start.sum(), np.zeros(0)
-        best: Judged | None = None
+        best: EvaluatedShares | None = None
         still, gap = 0, np.inf
         for self.rounds in range(1, ROUNDS + 1):
             here, found = self._look(shares)
@@ -139,7 +139,7 @@ class Search:
         assert best is not None
         return best
 
-    def merit(self, of: Judged) -> float:
+    def merit(self, of: EvaluatedShares) -> float:
         """Return what is minimised, in which a limit that is not kept has its price."""
         if not self.aim.weights:
             return of.greatest
@@ -158,12 +158,12 @@ class Search:
             [self.aim.weights[r.placed] if r.node == MEAN else 0.0 for r in self.rows], float
         )
 
-    def _look(self, shares: Floats) -> tuple[Judged, Found]:
+    def _look(self, shares: Floats) -> tuple[EvaluatedShares, RowValues]:
         """Return what shares reach, and all rows there; watch areas that are the worst now."""
         parts = self._worst(shares) if self.aim.limits else {}
         on_tree = ShareFunctions(self.design, self.design.shape, self.rows)
         found = on_tree.at(shares, SLOPES)
-        return Judged(shares, float(self._weights() @ found.values), parts), found
+        return EvaluatedShares(shares, float(self._weights() @ found.values), parts), found
 
     def _worst(self, shares: Floats) -> dict[Placed, float]:
         """Return the greatest part of each limit; watch the areas that have it."""
@@ -190,7 +190,7 @@ class Search:
     def _limit_mask(self) -> Mask:
         return np.array([row.node != MEAN for row in self.rows], bool)
 
-    def _raise_bound(self, found: Found, multipliers: Floats) -> None:
+    def _raise_bound(self, found: RowValues, multipliers: Floats) -> None:
         """Raise `bound` to what the rows' slopes at these shares prove.
 
         Multipliers are those of precisions, dp = -dr / r^2.
@@ -208,7 +208,9 @@ class Search:
             proved -= float(pressed.sum()) / (1 - _ROOM)
         self.bound = max(self.bound, proved)
 
-    def _next(self, shares: Floats, here: Judged, found: Found) -> tuple[Floats, Floats]:
+    def _next(
+        self, shares: Floats, here: EvaluatedShares, found: RowValues
+    ) -> tuple[Floats, Floats]:
         """Return the model's best shares and multipliers."""
         factors, limited = self._factors(), self._limit_mask()
         model = ShareFunctions(self.design, self.model, self.likes)
@@ -217,13 +219,13 @@ class Search:
         else:  # the least part of this budget that keeps limits `greatest` times as large
             scale, budget, penalty = 1.0, 0.0, 1.0
             factors = factors / here.greatest
-        rows = Corrected(model, shares, found, factors, limited, exactly=self.rounds > 1)
+        rows = CorrectedRows(model, shares, found, factors, limited, exactly=self.rounds > 1)
         program = Program(rows, self._weights() / scale, limited, budget, penalty)
         optimum = minimise(program, shares, _ACCURACY)
         return optimum.shares / optimum.shares.sum(), optimum.multipliers * scale
 
 
-class Corrected:
+class CorrectedRows:
     """Rows on the model, with values and slopes of the tree at some shares.
 
     Parameters
@@ -244,7 +246,7 @@ class Corrected:
         self,
         model: ShareFunctions,
         shares: Floats,
-        found: Found,
+        found: RowValues,
         factors: Floats,
         limited: Mask,
         exactly: bool,

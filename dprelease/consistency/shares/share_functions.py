@@ -40,7 +40,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Sited:
+class Bends:
     """F where rows look, its slopes and bends: (rows, spaces), then levels for each."""
 
     value: Floats
@@ -49,7 +49,7 @@ class Sited:
 
 
 @dataclass(frozen=True)
-class Found:
+class RowValues:
     """Rows at some shares.
 
     Parameters
@@ -86,10 +86,10 @@ class ShareFunctions:
         self._sources = design.sources(np.ones(len(design.items)))
         self._lost: Unknown | None = None  # of all spaces at once
 
-    def at(self, shares: Floats, order: int = VALUES) -> Found:
+    def at(self, shares: Floats, order: int = VALUES) -> RowValues:
         """Return the rows at some shares, none of them 0, and so many derivatives."""
         if not self.rows:
-            return Found(np.empty(0), np.empty((0, len(shares))), np.empty(0))
+            return RowValues(np.empty(0), np.empty((0, len(shares))), np.empty(0))
         sited = self._variances_at_rows(shares, order)
         factors = np.array([self._factors[row.placed[1]] for row in self.rows])
         seen = factors > 0
@@ -102,9 +102,9 @@ class ShareFunctions:
         if sited.bend is not None:
             bends = np.where(seen[..., None, None], sited.bend, 0.0)
             bends = factors[..., None, None] * bends
-        return Found(values, slopes, bends)
+        return RowValues(values, slopes, bends)
 
-    def bent(self, found: Found, multipliers: Floats) -> Floats:
+    def bent(self, found: RowValues, multipliers: Floats) -> Floats:
         """Return the second derivatives by shares of a sum of rows: (items, items)."""
         by_space = np.tensordot(multipliers, found.bends, axes=1)  # (spaces, levels, levels)
         precision = self.design.precision.swapaxes(0, 1)
@@ -149,7 +149,7 @@ class ShareFunctions:
         found: Floats = (final[:, seen] * factors[seen]).sum(axis=1)
         return found
 
-    def _variances_at_rows(self, shares: Floats, order: int) -> Sited:
+    def _variances_at_rows(self, shares: Floats, order: int) -> Bends:
         """Return F where the rows look: space after space where one array would be large."""
         precisions = self.design.precision @ shares
         levels, spaces = precisions.shape
@@ -158,13 +158,13 @@ class ShareFunctions:
                 self._lost = unknown(self.shape, self._sources)
             final = final_variances(self.shape, self._sources, self._lost, precisions, order)
             found = self._select_rows(final)
-            return Sited(found.value, found.slope, found.bend)
+            return Bends(found.value, found.slope, found.bend)
         parts = []
         for start in range(spaces):
             one = self._sources.of(slice(start, start + 1))
             lost, part = unknown(self.shape, one), precisions[:, start : start + 1]
             parts.append(self._select_rows(final_variances(self.shape, one, lost, part, order)))
-        return Sited(
+        return Bends(
             np.concatenate([part.value for part in parts], axis=1),
             _concatenate_columns([part.slope for part in parts]) if order >= SLOPES else None,
             _concatenate_columns([part.bend for part in parts]) if order >= BENDS else None,

@@ -28,7 +28,7 @@ import numpy as np
 from dprelease.consistency.algebra import Table
 from dprelease.consistency.fixed_point import Floats
 from dprelease.consistency.shares.design import Design, Placed
-from dprelease.consistency.shares.optimum import Aim, Judged, Search, evaluate_shares
+from dprelease.consistency.shares.optimum import Aim, EvaluatedShares, Search, evaluate_shares
 from dprelease.consistency.shares.share_functions import ShareFunctions
 
 CLOSE = 1e-4
@@ -246,7 +246,7 @@ def _doubtful(design: Design, aim: Aim, shares: Floats) -> Aim:
     )
 
 
-def _round_shares(design: Design, aim: Aim, search: Search, best: Judged) -> Floats:
+def _round_shares(design: Design, aim: Aim, search: Search, best: EvaluatedShares) -> Floats:
     """Return shares of as few binary digits as the certificate and the limits allow."""
     shares = best.shares
     for digits in _DIGITS:

@@ -21,7 +21,7 @@ FORMAT = "dprelease-audit/1"
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
-class Compared(Part):
+class SensitivityCheck(Part):
     """One measurement: the most that neighbours moved it by, in parts of what is claimed.
 
     `ratio`: of the largest shift, the L1 or L2 norm or the number of parts of a change, whichever
@@ -57,7 +57,7 @@ class Canaries(Part):
     holds: bool
 
 
-class Bounded(Part):
+class EpsilonBound(Part):
     """A lower bound of epsilon of one measurement from many draws, at a delta.
 
     `claimed`: the epsilon that the plan claims of it at `delta`. `statistic`: what told the two
@@ -79,7 +79,7 @@ class Bounded(Part):
     holds: bool
 
 
-class Untried(Part):
+class UntestedPart(Part):
     """A question that nothing is said of; named as `Bounded`.
 
     The time did not reach it, no pair moves its measurement, or there is no proof of a claim.
@@ -90,7 +90,7 @@ class Untried(Part):
     mechanism: str
 
 
-class Found(Part):
+class AuditFinding(Part):
     """What did not hold: which measurement or file, what was claimed, what was seen."""
 
     check: Literal["sensitivity", "engine errors", "twins", "canaries", "composition", "black box"]
@@ -119,13 +119,13 @@ class Audit(Part):
     left_out: list[str]
     """What was not tried, for want of time or because the engine fails on it, in words."""
     holds: bool
-    sensitivities: list[Compared]
+    sensitivities: list[SensitivityCheck]
     twins: Twins | None
     canaries: Canaries | None
-    black_box: list[Bounded] | None
-    not_tried: list[Untried] = Field(default_factory=list)
+    black_box: list[EpsilonBound] | None
+    not_tried: list[UntestedPart] = Field(default_factory=list)
     """What draws were to be about and were not, and claims of the whole that have no proof."""
-    findings: list[Found]
+    findings: list[AuditFinding]
     digest: Digest
 
 

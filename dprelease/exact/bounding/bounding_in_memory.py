@@ -20,8 +20,8 @@ from dprelease.exact.arrow_numbers import numbers_of
 from dprelease.exact.bounding.numbers_of_ids import hashes_between, is_text, number_ids
 from dprelease.exact.bounding.row_selection_numpy import (
     Bounds,
+    IdRows,
     NoRoomError,
-    Rows,
     extend_hash,
     keep,
 )
@@ -183,7 +183,7 @@ def _as_they_come(
         link.execute(f"DROP TABLE IF EXISTS {NUMBERED}")
 
 
-def _numbered_rows(batches: Iterator[pa.RecordBatch], low: int, count: int) -> Iterator[Rows]:
+def _numbered_rows(batches: Iterator[pa.RecordBatch], low: int, count: int) -> Iterator[IdRows]:
     """Give rows whose ids less `low` are numbers below `count`; raise duckdb.Error if one is not.
 
     A source may change between two reads. The index error that would follow quotes an id.
@@ -240,9 +240,9 @@ def _longer(ids: pa.Array) -> int:
     return max(0, ids.nbytes - SHORT * len(ids)) if is_text(ids.type) else 0
 
 
-def _rows(batch: pa.RecordBatch, ids: NDArray[np.integer[Any]], low: int) -> Rows:
+def _rows(batch: pa.RecordBatch, ids: NDArray[np.integer[Any]], low: int) -> IdRows:
     values = batch.select(range(2, batch.num_columns)) if batch.num_columns > 2 else None
-    return Rows(ids, low, numbers_of(batch.column(1)), values)
+    return IdRows(ids, low, numbers_of(batch.column(1)), values)
 
 
 def _numbered_before(

@@ -23,7 +23,7 @@ DISTINCT = "dp_distinct"
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class Numbered:
+class NumberedIds:
     """Of rows in blocks, what stands for their ids, and the hash of the id of each number."""
 
     ids: list[NDArray[np.integer[Any]]]
@@ -37,11 +37,11 @@ class Numbered:
         return sum(map(len, self.ids))
 
 
-def number_ids(link: duckdb.DuckDBPyConnection, ids: pa.ChunkedArray) -> Numbered:
+def number_ids(link: duckdb.DuckDBPyConnection, ids: pa.ChunkedArray) -> NumberedIds:
     """Return numbers for the ids of rows, which come in chunks."""
     if not len(ids):
         none = np.zeros(0, dtype=np.int64)
-        return Numbered([none] * ids.num_chunks, 0, none)
+        return NumberedIds([none] * ids.num_chunks, 0, none)
     if not is_text(ids.type):
         own = _own_numbers([numbers_of(chunk) for chunk in ids.chunks])
         if own is not None:
@@ -52,15 +52,15 @@ def number_ids(link: duckdb.DuckDBPyConnection, ids: pa.ChunkedArray) -> Numbere
     joined = np.concatenate([numbers_of(chunk.indices) for chunk in chunks])
     codes = np.split(joined, np.cumsum([len(chunk) for chunk in ids.chunks])[:-1])
     if not is_text(ids.type):
-        return Numbered(codes, 0, extend_hash(None, residues(numbers_of(last))))
+        return NumberedIds(codes, 0, extend_hash(None, residues(numbers_of(last))))
     link.register(DISTINCT, pa.table({"id": last}))
     asked = f"SELECT {number('id', text=True)} AS part FROM {DISTINCT}"
     part = link.sql(asked).fetchnumpy()["part"]  # in order, as all that has no ORDER BY here
     link.unregister(DISTINCT)
-    return Numbered(codes, 0, extend_hash(None, np.asarray(part)))
+    return NumberedIds(codes, 0, extend_hash(None, np.asarray(part)))
 
 
-def _own_numbers(chunks: list[NDArray[np.integer[Any]]]) -> Numbered | None:
+def _own_numbers(chunks: list[NDArray[np.integer[Any]]]) -> NumberedIds | None:
     """Return what `numbered` says of integers that lie close together; None if they don't.
 
     They stay where they are: a copy of many takes longer than all else that is done with them.
@@ -69,7 +69,7 @@ def _own_numbers(chunks: list[NDArray[np.integer[Any]]]) -> Numbered | None:
     low, high = min(int(chunk.min()) for chunk in some), max(int(chunk.max()) for chunk in some)
     if high - low + 1 > SPARSEST * sum(map(len, some)):
         return None
-    return Numbered(chunks, low, hashes_between(low, high, some[0].dtype))
+    return NumberedIds(chunks, low, hashes_between(low, high, some[0].dtype))
 
 
 def hashes_between(low: int, high: int, kind: Any) -> Integers:

@@ -41,7 +41,7 @@ SPARE = 1.25
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class IdRows:
     """Rows of a query: the id of each, its cell, and its values, if there are any."""
 
     ids: NDArray[np.integer[Any]]
@@ -74,7 +74,7 @@ class NoRoomError(Exception):
         self.parts = max(2, math.ceil(SPARE / share))
 
 
-def keep(blocks: Iterable[Rows], total: int, hashes: Integers, bounds: Bounds) -> pa.Table:
+def keep(blocks: Iterable[IdRows], total: int, hashes: Integers, bounds: Bounds) -> pa.Table:
     """Return the kept rows: `id`, which is the number, `cell` and values, or `n`, how many count.
 
     `total`: how many rows there are; `hashes`: of the id of each number.
@@ -84,10 +84,10 @@ def keep(blocks: Iterable[Rows], total: int, hashes: Integers, bounds: Bounds) -
     NoRoomError
         If more than the room is kept.
     """
-    held = _Held(hashes | ANY << HASH_BITS, bounds)
+    held = _Candidates(hashes | ANY << HASH_BITS, bounds)
     seen = 0
     with ThreadPoolExecutor(bounds.threads) as pool:
-        coming: deque[Future[_Keyed]] = deque()
+        coming: deque[Future[_KeyedRows]] = deque()
 
         def settle(left: int) -> None:
             while len(coming) > left:
@@ -113,29 +113,29 @@ Each = Callable[..., Iterable[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Keyed:
+class _KeyedRows:
     """Rows by the key of id and cell."""
 
     keys: Integers
     cells: Integers
     values: pa.RecordBatch | None
 
-    def take(self, places: Integers) -> _Keyed:
+    def take(self, places: Integers) -> _KeyedRows:
         if len(places) == len(self.keys):
             return self
         values = None if self.values is None else self.values.take(array_of(places))
-        return _Keyed(self.keys[places], self.cells[places], values)
+        return _KeyedRows(self.keys[places], self.cells[places], values)
 
 
 @dataclass
-class _Held:
+class _Candidates:
     """Rows that may be kept."""
 
     known: Integers
     """Of an id, the hash up to which cells are among its first ones, as far as is known, and in the
     lower bits its own hash: one look into a large table takes half the time of two."""
     bounds: Bounds
-    blocks: list[_Keyed] = field(default_factory=list)
+    blocks: list[_KeyedRows] = field(default_factory=list)
     size: int = 0
     settled: int = 0
     """Rows that were held after some were dropped."""
@@ -148,7 +148,7 @@ class _Held:
             self.bounds.chooses_cells and new > max(FEWEST, self.settled)
         )
 
-    def candidate_rows(self, rows: Rows) -> _Keyed:
+    def candidate_rows(self, rows: IdRows) -> _KeyedRows:
         """Return those rows of a block that may be kept; several threads may ask at a time."""
         parts: list[tuple[Integers, Integers, Integers]] = []
         for start in range(0, max(len(rows.ids), 1), BLOCK):
@@ -164,8 +164,8 @@ class _Held:
             parts.append((keys, cells[inside], inside + start))
         keys, cells, places = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         if rows.values is None or len(places) == len(rows.ids):
-            return _Keyed(keys, cells, rows.values)
-        return _Keyed(keys, cells, rows.values.take(array_of(places)))
+            return _KeyedRows(keys, cells, rows.values)
+        return _KeyedRows(keys, cells, rows.values.take(array_of(places)))
 
     def _hashes(self, known: Integers, cells: Integers) -> Integers:
         """Return the hashes of ids, of which so much is known, and cells."""
@@ -173,7 +173,7 @@ class _Held:
         part = cells if self.bounds.cells <= MODULUS else residues(cells)
         return extend_hash(known & LOW, part)
 
-    def add(self, block: _Keyed) -> None:
+    def add(self, block: _KeyedRows) -> None:
         """Hold a block of rows."""
         self.blocks.append(block)
         self.size += len(block.keys)
@@ -205,19 +205,19 @@ class _Held:
         ids = last >> HASH_BITS
         self.known[ids] = self.known[ids] & LOW | (last & LOW) << HASH_BITS
 
-    def _within(self, block: _Keyed) -> _Keyed:
+    def _within(self, block: _KeyedRows) -> _KeyedRows:
         limits = self.known[block.keys >> HASH_BITS] >> HASH_BITS
         return block.take(np.flatnonzero(block.keys & LOW <= limits))
 
-    def _take_blocks(self) -> _Keyed:
+    def _take_blocks(self) -> _KeyedRows:
         blocks, self.blocks = self.blocks, []
         return _concatenate_blocks(blocks)
 
-    def _select(self, each: Each) -> _Keyed:
+    def _select(self, each: Each) -> _KeyedRows:
         """Return the kept rows, by id and cell; none is held any more."""
         rows = self._take_blocks()
 
-        def select_range(span: Range) -> _Keyed:
+        def select_range(span: Range) -> _KeyedRows:
             own = rows.take(within(rows.keys, span))
             return own.take(self._places(own))
 
@@ -225,7 +225,7 @@ class _Held:
             list(each(select_range, ranges([rows.keys], HASH_BITS, self.bounds.threads)))
         )
 
-    def _places(self, rows: _Keyed) -> Integers:
+    def _places(self, rows: _KeyedRows) -> Integers:
         """Return the places of the kept ones among rows of whole ids, by id and cell."""
         order, keys, new = _by_cell(rows.keys, rows.cells)
         if self.bounds.chooses_cells:
@@ -262,11 +262,11 @@ class _Held:
         return pa.table([array_of(column) for column in columns], names=["id", "cell", "n"])
 
 
-def _concatenate_blocks(blocks: Sequence[_Keyed]) -> _Keyed:
+def _concatenate_blocks(blocks: Sequence[_KeyedRows]) -> _KeyedRows:
     if not blocks:
-        return _Keyed(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), None)
+        return _KeyedRows(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), None)
     values = [block.values for block in blocks if block.values is not None]
-    return _Keyed(
+    return _KeyedRows(
         np.concatenate([block.keys for block in blocks]),
         np.concatenate([block.cells for block in blocks]),
         pa.concat_batches(values) if values else None,

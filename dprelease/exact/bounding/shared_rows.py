@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from dprelease.exact.arrow_numbers import numbers_of, places_of
 from dprelease.exact.bounding import bounding_in_memory as bounding
-from dprelease.exact.bounding.numbers_of_ids import Numbered, number_ids
-from dprelease.exact.bounding.row_selection_numpy import Bounds, Rows, keep
+from dprelease.exact.bounding.numbers_of_ids import NumberedIds, number_ids
+from dprelease.exact.bounding.row_selection_numpy import Bounds, IdRows, keep
 from dprelease.exact.engine_memory import threads_of
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query.resolve import Query
 from dprelease.query.scans.scan_planning import bounded_together
-from dprelease.query.scans.shared_sources import Together
+from dprelease.query.scans.shared_sources import SharedSource
 from dprelease.statements.rows_of_ids import Columns, CompiledRows
 
 FEW_COLUMNS, COLUMN_BYTES = 3, 9
@@ -28,7 +28,7 @@ class HeldRows:
     """Rows as they came, and the numbers of their ids."""
 
     batches: list[pa.RecordBatch]
-    numbers: Numbered
+    numbers: NumberedIds
     room: int
     """Bytes that they take of those that may be held."""
 
@@ -63,7 +63,7 @@ class HeldRows:
         bounds = Bounds(unit, cells, max(1, self.numbers.rows), threads_of(link))
         return keep(self._blocks(columns), self.numbers.rows, self.numbers.hashes, bounds)
 
-    def _blocks(self, columns: Columns) -> Iterator[Rows]:
+    def _blocks(self, columns: Columns) -> Iterator[IdRows]:
         for batch, ids in zip(self.batches, self.numbers.ids, strict=True):
             cells = batch.column(columns.cells)
             arrays = [batch.column(place) for _, place in columns.values]
@@ -73,14 +73,14 @@ class HeldRows:
                 cells, *arrays = (array.filter(counts) for array in (cells, *arrays))
             names = [name for name, _ in columns.values]
             values = pa.RecordBatch.from_arrays(arrays, names=names) if names else None
-            yield Rows(ids, self.numbers.low, numbers_of(cells), values)
+            yield IdRows(ids, self.numbers.low, numbers_of(cells), values)
 
 
 @dataclass(slots=True)
 class _Group:
     """Queries that share their rows: how many are still to come, and the rows once one came."""
 
-    sources: Together
+    sources: SharedSource
     left: int
     begun: bool = False
     held: tuple[HeldRows, CompiledRows] | None = None
@@ -95,7 +95,7 @@ class SharedRows:
     def __init__(
         self,
         queries: Sequence[Query],
-        read: Callable[[Together, int], tuple[HeldRows, CompiledRows] | None],
+        read: Callable[[SharedSource, int], tuple[HeldRows, CompiledRows] | None],
     ) -> None:
         """Plan for queries that are to come, each of which is asked once.
 

@@ -124,7 +124,7 @@ class ServerForm:
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _CatalogueRows:
     """What the catalogue's tables hold of a table."""
 
     columns: list[StoredColumn]
@@ -146,7 +146,7 @@ def server_form(address: str, table: str) -> ServerForm:
         DP-SCHEMA-020 or 021 for an address that may not stand in a schema.
     """
     declared = _declare_table(address, table, {"n": "integer"})
-    held: _Held | None = None
+    held: _CatalogueRows | None = None
     with servers_of([declared]) as servers:
         link = servers.link(declared)
         try:
@@ -169,7 +169,7 @@ def server_form(address: str, table: str) -> ServerForm:
     )
 
 
-def _read_catalogue(link: Link, declared: Declared) -> _Held | None:
+def _read_catalogue(link: Link, declared: Declared) -> _CatalogueRows | None:
     found = describe_table(link, declared)
     if found is None:
         return None
@@ -177,7 +177,7 @@ def _read_catalogue(link: Link, declared: Declared) -> _Held | None:
     def ask(sql: str) -> list[tuple[Any, ...]]:
         return link.ask(sql.format(oid=found.oid))
 
-    return _Held(
+    return _CatalogueRows(
         found.columns,
         _by_name(ask(LABELS)),
         dict(ask(WRITTEN)),

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 
 from dprelease.errors import DataError
 from dprelease.exact.postgres.server_link import KIND, Link, ServerError, Servers, address_of
-from dprelease.exact.postgres.server_types import Asked, StoredColumn, column_request, selection
+from dprelease.exact.postgres.server_types import (
+    ColumnQuery,
+    StoredColumn,
+    column_request,
+    selection,
+)
 from dprelease.exact.reading.arrow import readable
 from dprelease.exact.reading.cell_rows import wanted_columns
 from dprelease.exact.reading.sources import source_fields, unreadable
@@ -71,7 +76,7 @@ class ServerRows:
     schema: pa.Schema
     link: Link
     sql: str
-    columns: Sequence[Asked]
+    columns: Sequence[ColumnQuery]
     collations: dict[str, str]
 
     def reader(self) -> pa.RecordBatchReader:
@@ -117,7 +122,7 @@ def server_rows(declared: Declared, servers: Servers) -> ServerRows:
     import pyarrow as pa
 
     link = servers.link(declared)
-    found: Described | None = None
+    found: CatalogueTable | None = None
     try:
         found = describe_table(link, declared)
     except ServerError:
@@ -137,14 +142,14 @@ def server_rows(declared: Declared, servers: Servers) -> ServerRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class CatalogueTable:
     """A table as the catalogue has it: its number and its columns."""
 
     oid: int
     columns: list[StoredColumn]
 
 
-def describe_table(link: Link, declared: Declared) -> Described | None:
+def describe_table(link: Link, declared: Declared) -> CatalogueTable | None:
     """Return what the catalogue says of a table; None if it is not there.
 
     Raises
@@ -166,4 +171,4 @@ def describe_table(link: Link, declared: Declared) -> Described | None:
             "policies choose which of its rows the role that asks may see",
             "read it as a role to which row security does not apply",
         )
-    return Described(oid, [StoredColumn(*row) for row in link.ask(COLUMNS.format(oid=oid))])
+    return CatalogueTable(oid, [StoredColumn(*row) for row in link.ask(COLUMNS.format(oid=oid))])

@@ -59,7 +59,7 @@ class StoredColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ColumnQuery:
     """How a column is asked for: its SQL, and the Arrow type in which it comes."""
 
     sql: str
@@ -127,7 +127,7 @@ WAYS: dict[str, Way] = {
 DECIMAL = "DECIMAL"
 
 
-def column_request(name: str, stored: StoredColumn, column: Column) -> Asked:
+def column_request(name: str, stored: StoredColumn, column: Column) -> ColumnQuery:
     """Return how a declared column is asked for; nothing of it, where its type has lost what it is.
 
     Raises
@@ -144,9 +144,11 @@ def column_request(name: str, stored: StoredColumn, column: Column) -> Asked:
             "DP-DATA-004", column=name, physical=stored.type, declared=kind, way=CONVERT
         )
     if stored.type == "numeric" and loses(column, DECIMAL):
-        return Asked("NULL::pg_catalog.text", pa.decimal128(38, 0))  # refused where it is asked of
+        return ColumnQuery(
+            "NULL::pg_catalog.text", pa.decimal128(38, 0)
+        )  # refused where it is asked of
     write, arrow = way
-    return Asked(write(f"t.{quoting.identifier(name)}"), _arrow(arrow))
+    return ColumnQuery(write(f"t.{quoting.identifier(name)}"), _arrow(arrow))
 
 
 def is_read(stored: StoredColumn) -> bool:
@@ -175,7 +177,7 @@ def _arrow(name: str) -> pa.DataType:
     }[name]
 
 
-def selection(columns: Sequence[Asked], schema: str, table: str) -> str:
+def selection(columns: Sequence[ColumnQuery], schema: str, table: str) -> str:
     """Return the statement that reads columns of a table, as many rows as there are without any."""
     values = ", ".join(f"{one.sql} AS c{i}" for i, one in enumerate(columns)) or "1 AS c0"
     return f"SELECT {values} FROM {quoting.identifier(schema)}.{quoting.identifier(table)} AS t"

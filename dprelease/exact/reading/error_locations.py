@@ -14,7 +14,7 @@ from dprelease.schema.load import Declared
 from dprelease.statements.meanings import typed_value
 
 
-class Asked(Protocol):
+class EngineTable(Protocol):
     """A table as an engine sees it."""
 
     declared: Declared
@@ -22,7 +22,7 @@ class Asked(Protocol):
 
 
 @contextmanager
-def told_at(asked: Sequence[Asked], *, is_read: bool = True) -> Iterator[None]:
+def told_at(asked: Sequence[EngineTable], *, is_read: bool = True) -> Iterator[None]:
     """Let a finding about a column of one of these tables, which names no place, stand there.
 
     `is_read`: whether their sources are, and no frames in their place.
@@ -41,7 +41,7 @@ def place_of(declared: Declared, column: str) -> Place:
     return declared.document.place("columns", column)
 
 
-def _place(error: DataError, asked: Sequence[Asked], is_read: bool) -> Place | None:
+def _place(error: DataError, asked: Sequence[EngineTable], is_read: bool) -> Place | None:
     name = error.column
     if name is None:
         alone = asked[0].declared if len(asked) == 1 and is_read else None
@@ -51,7 +51,7 @@ def _place(error: DataError, asked: Sequence[Asked], is_read: bool) -> Place | N
     return next((place_of(declared, name) for declared in (*faulty, *having)), None)
 
 
-def _is_mistyped(asked: Asked, name: str) -> bool:
+def _is_mistyped(asked: EngineTable, name: str) -> bool:
     """Return whether a stored type can't serve: tables that are joined may have names in common."""
     table = asked.declared.table
     if name not in table.columns or name not in asked.physical:

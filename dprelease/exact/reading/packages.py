@@ -31,7 +31,7 @@ class Unreadable(Exception):
 DAMAGED = Unreadable("a part of it is damaged, or in a form of its own", "save it anew as .xlsx")
 
 
-class _Begun(Exception):
+class _PartRoot(Exception):
     """The root of a part begins, or what may not stand before it."""
 
 
@@ -71,14 +71,14 @@ def _refuse_entities(begin: bytes) -> None:
 
     def root(*_: object) -> NoReturn:
         begun.append(True)
-        raise _Begun
+        raise _PartRoot
 
     def declaration(*_: object) -> NoReturn:
-        raise _Begun
+        raise _PartRoot
 
     parser.StartElementHandler = root
     parser.StartDoctypeDeclHandler = declaration
-    with suppress(_Begun, expat.ExpatError, ValueError):  # told by what had begun
+    with suppress(_PartRoot, expat.ExpatError, ValueError):  # told by what had begun
         parser.Parse(begin, False)
     if not begun:
         raise DAMAGED

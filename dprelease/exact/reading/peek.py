@@ -38,7 +38,7 @@ LEADING = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Peeked:
+class ColumnPeek:
     """What one column's values show; `values` is None where there are too many of them."""
 
     kind: str
@@ -47,7 +47,7 @@ class Peeked:
     values: tuple[str, ...] | None = None
 
 
-def peek(source: Path, table: str | None = None) -> dict[str, Peeked]:
+def peek(source: Path, table: str | None = None) -> dict[str, ColumnPeek]:
     """Return what the values of each usable column of a file show.
 
     `table`: which one of a SQLite file's tables, or which sheet of a workbook.
@@ -69,7 +69,7 @@ def peek(source: Path, table: str | None = None) -> dict[str, Peeked]:
     return _column_summaries(held)
 
 
-def peek_server(form: ServerForm) -> dict[str, Peeked]:
+def peek_server(form: ServerForm) -> dict[str, ColumnPeek]:
     """Return what the values of each usable column of a server's table show; raises as `peek`."""
     import pyarrow as pa
 
@@ -95,7 +95,7 @@ def _read_server(form: ServerForm) -> pa.Table:
     return held
 
 
-def _column_summaries(held: pa.Table) -> dict[str, Peeked]:
+def _column_summaries(held: pa.Table) -> dict[str, ColumnPeek]:
     by_name = {}
     for name, column in zip(held.column_names, held.columns, strict=True):
         shown = _column(column)
@@ -180,7 +180,7 @@ def _plain(source: Path, told: Source) -> bytes:
         return b"".join(Packing.of(told).chunks(raw))
 
 
-def _column(column: pa.ChunkedArray) -> Peeked | None:
+def _column(column: pa.ChunkedArray) -> ColumnPeek | None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -189,7 +189,7 @@ def _column(column: pa.ChunkedArray) -> Peeked | None:
         column = pc.cast(column, kind.value_type)
         kind = column.type
     if pa.types.is_boolean(kind):
-        return Peeked("boolean")
+        return ColumnPeek("boolean")
     if pa.types.is_integer(kind):
         return _range("integer", column)
     if pa.types.is_floating(kind):
@@ -203,12 +203,12 @@ def _column(column: pa.ChunkedArray) -> Peeked | None:
     return None
 
 
-def _range(kind: str, column: pa.ChunkedArray) -> Peeked:
+def _range(kind: str, column: pa.ChunkedArray) -> ColumnPeek:
     low, high = _ends(column)
     if low is None:
-        return Peeked(kind)
+        return ColumnPeek(kind)
     # Halves of a digit are not worth more than the rounding: both go outwards.
-    return Peeked(kind, _outwards(Fraction(low), -1), _outwards(Fraction(high), 1))
+    return ColumnPeek(kind, _outwards(Fraction(low), -1), _outwards(Fraction(high), 1))
 
 
 def _ends(column: pa.ChunkedArray) -> tuple[Any, Any]:
@@ -229,19 +229,19 @@ def _outwards(x: Fraction, sign: int) -> Fraction:
     return (math.ceil(x / unit) if sign > 0 else math.floor(x / unit)) * unit
 
 
-def _days(column: pa.ChunkedArray) -> Peeked:
+def _days(column: pa.ChunkedArray) -> ColumnPeek:
     low, high = _ends(column)
     if low is None:
-        return Peeked("date")
-    return Peeked("date", date(low.year, 1, 1), date(high.year, 12, 31))
+        return ColumnPeek("date")
+    return ColumnPeek("date", date(low.year, 1, 1), date(high.year, 12, 31))
 
 
-def _texts(column: pa.ChunkedArray) -> Peeked:
+def _texts(column: pa.ChunkedArray) -> ColumnPeek:
     import pyarrow.compute as pc
 
     distinct = pc.unique(column.drop_null())
     if not 0 < len(distinct) <= MOST_VALUES:
-        return Peeked("text")
+        return ColumnPeek("text")
     values = sorted(distinct.to_pylist())
     usable = all(len(value) <= LONGEST_VALUE and "\0" not in value for value in values)
-    return Peeked("text", values=tuple(values)) if usable else Peeked("text")
+    return ColumnPeek("text", values=tuple(values)) if usable else ColumnPeek("text")

@@ -76,7 +76,7 @@ def stamp(file: Path) -> Stamp:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedSource:
     """The files of a source, statements that make them known, and the relation to read.
 
     `stamps`: of the files, from before anything of them was read. `reader`: of text files that the
@@ -154,7 +154,7 @@ def stored_columns(declared: Declared) -> list[str]:
     return [name for name, column in declared.table.columns.items() if is_stored(column)]
 
 
-def open_files(declared: Declared, source: Source, database: str = "dp_database") -> Opened:
+def open_files(declared: Declared, source: Source, database: str = "dp_database") -> OpenedSource:
     """Return the relation of a declared path or glob; a DuckDB file is known as `database`.
 
     Raises
@@ -166,18 +166,18 @@ def open_files(declared: Declared, source: Source, database: str = "dp_database"
     stamps = tuple(map(stamp, files))
     match source.kind:
         case "parquet":
-            return Opened(files, stamps, (), parquet(files))
+            return OpenedSource(files, stamps, (), parquet(files))
         case "csv" | "json_lines":
             reader = text_reader(declared, source, files)
             marked = source.kind == "json_lines" and any(map(is_marked, files))
             copied = None if reader.packing.is_plain and not marked else reader
-            return Opened(files, stamps, (), reader.relation(files), copied)
+            return OpenedSource(files, stamps, (), reader.relation(files), copied)
         case "sqlite" | "excel":
-            return Opened(files, stamps, (), "")
+            return OpenedSource(files, stamps, (), "")
     path = quoting.text(str(files[0]))
     parts = [quoting.identifier(part) for part in (source.table or "").split(".")]
     attach = f"ATTACH {path} AS {database} (READ_ONLY, TYPE duckdb)"
-    return Opened(files[:1], stamps[:1], (attach,), ".".join([database, *parts]))
+    return OpenedSource(files[:1], stamps[:1], (attach,), ".".join([database, *parts]))
 
 
 def parquet(files: Sequence[Path]) -> str:

@@ -53,7 +53,7 @@ ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredTable:
     """What a SQLite file says of a table: its columns, with the engine's types that they are as."""
 
     types: dict[str, str]
@@ -124,7 +124,7 @@ def collations_in(file: Path, table: str, names: Sequence[str]) -> dict[str, str
         return _collations(link, quoting.identifier(table), names)
 
 
-def _inspect_table(declared: Declared, file: Path, table: str) -> Stored:
+def _inspect_table(declared: Declared, file: Path, table: str) -> StoredTable:
     """Return what a file says of the table, unless it can't be read as it is stored."""
     if _is_in_use(file):
         raise unreadable(
@@ -132,7 +132,7 @@ def _inspect_table(declared: Declared, file: Path, table: str) -> Stored:
             "a journal beside it holds changes that are not in the file yet",
             "close whatever writes to it, or copy it by VACUUM INTO",
         )
-    stored: Stored | None = None
+    stored: StoredTable | None = None
     try:
         with _reading(file) as link:
             stored = _describe_table(link, table, {*declared.table.columns})
@@ -218,7 +218,7 @@ def _text(held: bytes) -> str | None:
         return None
 
 
-def _describe_table(link: sqlite3.Connection, table: str, names: Set[str]) -> Stored | None:
+def _describe_table(link: sqlite3.Connection, table: str, names: Set[str]) -> StoredTable | None:
     known = link.execute(
         "SELECT name, rootpage FROM sqlite_master "
         "WHERE type IN ('table', 'view') AND name = ? COLLATE NOCASE",
@@ -228,10 +228,10 @@ def _describe_table(link: sqlite3.Connection, table: str, names: Set[str]) -> St
         return None
     ((name, page),) = known
     if not page:  # a view, or a virtual table: nothing of its own is stored, and none is asked
-        return Stored({}, frozenset(), is_computed=True, collations={})
+        return StoredTable({}, frozenset(), is_computed=True, collations={})
     quoted = quoting.identifier(str(name))
     columns = link.execute(f"PRAGMA table_xinfo({quoted})").fetchall()
-    return Stored(
+    return StoredTable(
         {str(name): _as_stored(str(kind or "")) for _, name, kind, *_ in columns if name},
         frozenset(str(column) for _, column, *_, hidden in columns if hidden in COMPUTED),
         False,
@@ -309,7 +309,7 @@ def _as_stored(kind: str) -> str:
 
 
 def _lossy_columns(
-    declared: Declared, wanted: Sequence[str], held: Sequence[Stored]
+    declared: Declared, wanted: Sequence[str], held: Sequence[StoredTable]
 ) -> dict[str, pa.DataType]:
     """Return columns whose declared types may have lost what was said, and as what they count."""
     import pyarrow as pa

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dprelease.exact.arrow_numbers import numbers_of, validity_mask, with_any
 from dprelease.statements.compiled_statements import ProfileSql
-from dprelease.statements.values.stored_candidates import Clamped, Rounded
+from dprelease.statements.values.stored_candidates import ClampedIntegers, RoundedFloats
 
 NARROW = 2**31
 """What 32 bits hold."""
@@ -34,18 +34,18 @@ def places_of(batch: Any, asked: ProfileSql, outside: int) -> NDArray[Any]:
     return places
 
 
-def _candidates(stored: NDArray[Any], by: Clamped | Rounded) -> NDArray[np.int32]:
-    return _clamp(stored, by) if isinstance(by, Clamped) else _round(stored, by)
+def _candidates(stored: NDArray[Any], by: ClampedIntegers | RoundedFloats) -> NDArray[np.int32]:
+    return _clamp(stored, by) if isinstance(by, ClampedIntegers) else _round(stored, by)
 
 
-def _clamp(stored: NDArray[Any], by: Clamped) -> NDArray[np.int32]:
+def _clamp(stored: NDArray[Any], by: ClampedIntegers) -> NDArray[np.int32]:
     if max(map(abs, (by.least, by.most, by.first))) >= NARROW:
         stored = stored.astype(np.int64, copy=False)
     candidates: NDArray[Any] = np.clip(stored, by.least, by.most) - by.first
     return candidates.astype(np.int32, copy=False)
 
 
-def _round(stored: NDArray[np.float64], by: Rounded) -> NDArray[np.int32]:
+def _round(stored: NDArray[np.float64], by: RoundedFloats) -> NDArray[np.int32]:
     with np.errstate(invalid="ignore"):  # what is missing may be any float, also none that is quiet
         scaled = np.clip(stored, by.least, by.most)
         if by.times != 1:

@@ -82,7 +82,7 @@ class DenseProfile:
         raise TypeError("true aggregates can't be pickled or copied")
 
 
-class Held(Protocol):
+class VectorBlock(Protocol):
     """Integers of a vector, 32 or 64 bits wide, of which a range of cells can be asked for."""
 
     def __getitem__(self, cells: slice, /) -> NDArray[np.int32 | np.int64]:
@@ -102,7 +102,7 @@ class ExactTable:
         self,
         name: str,
         size: int,
-        vectors: Mapping[str, Held],
+        vectors: Mapping[str, VectorBlock],
         profiles: dict[str, Profile | DenseProfile] | None = None,
     ) -> None:
         self.name, self.size = name, size

@@ -12,9 +12,15 @@ import pyarrow as pa
 from dprelease.exact.spark.executors.sums import BLOCK, SUMS, by_table
 from dprelease.exact.spark.executors.task_rows import columns_of
 from dprelease.exact.spark.executors.tasks import AddUp, Count, FillJoint, Public, Reading
-from dprelease.exact.spark.executors.unit_tasks import CODED, SPREAD, Bound, Bounded, Spread
+from dprelease.exact.spark.executors.unit_tasks import (
+    CODED,
+    SPREAD,
+    BoundRows,
+    BucketRows,
+    TableTask,
+)
 from dprelease.exact.spark.pieces import buckets_of, cores_of
-from dprelease.exact.spark.spark_input import Located
+from dprelease.exact.spark.spark_input import TaskInput
 from dprelease.statements.layers import SOURCE
 from dprelease.statements.rows_of_ids import CompiledRows
 from dprelease.statements.scan import CompiledScan
@@ -48,7 +54,7 @@ class Sums:
 
 def sums_of_statement(
     spark: SparkSession,
-    at: Located,
+    at: TaskInput,
     public: Public,
     sql: str,
     numbers: int,
@@ -64,7 +70,7 @@ def sums_of_statement(
 
 
 def sums_of_joint_tables(
-    spark: SparkSession, at: Located, public: Public, scan: CompiledScan
+    spark: SparkSession, at: TaskInput, public: Public, scan: CompiledScan
 ) -> Sums:
     """Return the numbers of joint tables."""
     numbers = sum(joint.size * max(1, len(joint.joint.vectors)) for joint in scan.filled)
@@ -79,14 +85,14 @@ def _adding(spark: SparkSession, numbers: int) -> int:
 
 
 @dataclass(frozen=True)
-class Sent:
+class ShuffleRows:
     """Rows of a table that meet by their unit: what of them is sent, and what says the unit.
 
     `sql`: empty for what is stored. `public`: what it reads beside. `coded`: whether it is codes
     of keys, and values.
     """
 
-    at: Located
+    at: TaskInput
     sql: str
     unit: str
     public: Public = field(default_factory=Public)
@@ -101,8 +107,8 @@ class Meeting:
     `public`: what the statements over the rows that met read. `text`: whether ids are texts.
     """
 
-    sent: tuple[Sent, ...]
-    tables: tuple[Bounded, ...]
+    sent: tuple[ShuffleRows, ...]
+    tables: tuple[TableTask, ...]
     held: CompiledRows | None
     public: Public
     text: bool
@@ -114,7 +120,7 @@ class Meeting:
         many = numbers * buckets > AT_DRIVER
         size = block or (BLOCK if many else None)
         kinds = tuple(dict(one.at.rows.physical) for one in self.sent if not one.coded)
-        bound = Bound(self.public, kinds, self.tables, self.held, self.text, size)
+        bound = BoundRows(self.public, kinds, self.tables, self.held, self.text, size)
         return Sums(
             lambda: self._partition_by_unit(buckets).mapInArrow(bound.run, SUMS),
             many,
@@ -127,7 +133,7 @@ class Meeting:
         for place, one in enumerate(self.sent):
             reading = Reading(one.at.rows, one.at.access, one.public)
             sql = one.sql or f"SELECT {columns_of(one.at.rows.physical)} FROM {SOURCE}"
-            task = Spread(reading, sql, one.unit, CODED if one.coded else place, buckets)
+            task = BucketRows(reading, sql, one.unit, CODED if one.coded else place, buckets)
             packed.append(one.at.frame().mapInArrow(task.run, SPREAD))
         rows = reduce(lambda left, right: left.unionAll(right), packed)
         return rows.repartitionById(buckets, "bucket")

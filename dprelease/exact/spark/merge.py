@@ -12,7 +12,7 @@ from dprelease.exact.results.vectors import MOST_ROWS
 from dprelease.exact.shared_scan import Scanned
 from dprelease.exact.spark.executors.tasks import ROWS_SEEN
 from dprelease.statements.partial import PLACE, Partial
-from dprelease.statements.scan import Filled
+from dprelease.statements.scan import JointTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,7 +53,9 @@ def _nothing(partial: Partial) -> pa.Table:
     return pa.table({name: pa.array([], pa.int64()) for name in names})
 
 
-def added_to(filled: Sequence[Filled], found: Mapping[int, Sequence[pa.Table]]) -> Scanned | None:
+def added_to(
+    filled: Sequence[JointTable], found: Mapping[int, Sequence[pa.Table]]
+) -> Scanned | None:
     """Return the numbers of joint tables, of what tasks found; None if sums might not fit 64 bits.
 
     `found`: sums by the place of a joint table, and how many rows there were.

@@ -44,7 +44,7 @@ Noise = Callable[[ExactTable], Mapping[str, Integers]]
 
 
 @dataclass(frozen=True)
-class Noised:
+class BlockNoise:
     """Adds up the sums of the blocks of cells that a task has got, and adds noise to them."""
 
     partial: Partial
@@ -81,7 +81,7 @@ class Noised:
         return pa.RecordBatch.from_arrays(columns, names=["block", "content"])
 
 
-def write_noisy_blocks(spark: SparkSession, sums: DataFrame, task: Noised, folder: str) -> None:
+def write_noisy_blocks(spark: SparkSession, sums: DataFrame, task: BlockNoise, folder: str) -> None:
     """Draw all noise, once for each cell, and leave what is noised in a folder.
 
     `sums`: of the table 0, in blocks: the place of a block is its number.
@@ -100,7 +100,7 @@ def write_noisy_blocks(spark: SparkSession, sums: DataFrame, task: Noised, folde
     rows.mapInArrow(task.run, STAGED).write.mode("errorifexists").parquet(folder)
 
 
-def read_back(spark: SparkSession, task: Noised, folder: str) -> Iterator[dict[str, Integers]]:
+def read_back(spark: SparkSession, task: BlockNoise, folder: str) -> Iterator[dict[str, Integers]]:
     """Return the noised vectors of the cells of each block, some blocks at a time at the driver.
 
     Raises
@@ -120,7 +120,7 @@ def read_back(spark: SparkSession, task: Noised, folder: str) -> Iterator[dict[s
     )
 
 
-def _blocks(task: Noised) -> int:
+def _blocks(task: BlockNoise) -> int:
     return -(-task.size // task.block)
 
 

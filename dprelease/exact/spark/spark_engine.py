@@ -23,12 +23,12 @@ from dprelease.exact.spark import units
 from dprelease.exact.spark.executors.link import Access, task_link
 from dprelease.exact.spark.executors.seal import Seal
 from dprelease.exact.spark.executors.sums import BLOCK, added_up
-from dprelease.exact.spark.executors.unit_tasks import Bounded
+from dprelease.exact.spark.executors.unit_tasks import TableTask
 from dprelease.exact.spark.jobs import Sums, sums_of_joint_tables, sums_of_statement
 from dprelease.exact.spark.merge import added_to, exact_table
 from dprelease.exact.spark.noise import (
+    BlockNoise,
     Noise,
-    Noised,
     folder_of,
     read_back,
     remove_folder,
@@ -39,7 +39,7 @@ from dprelease.exact.spark.sessions.spark_session import Settings, is_classic, i
 from dprelease.exact.spark.sessions.workers import refuse_other_versions
 from dprelease.exact.spark.spark_reader import Reader
 from dprelease.exact.spark.spark_sources import Sources
-from dprelease.exact.spark.spark_tables import Stored, find_stored, refuse_change
+from dprelease.exact.spark.spark_tables import StoredTable, find_stored, refuse_change
 from dprelease.exact.spark.work import Waves
 from dprelease.query.resolve import Query
 from dprelease.query.scans.scan_planning import MOST_NUMBERS, Scan, bounded_together
@@ -126,7 +126,7 @@ class SparkEngine(Answering):
         spark: SparkSession,
         reader: Reader,
         settings: Settings,
-        stored: Sequence[Stored | None],
+        stored: Sequence[StoredTable | None],
     ) -> None:
         self.declared = reader.declared
         self._spark, self._reader, self._settings = spark, reader, settings
@@ -217,7 +217,7 @@ class SparkEngine(Answering):
             return None
         self._reader.compile(query)
         partial, sums = self._sums(query, BLOCK)
-        task = Noised(partial, query.keys.size, noise, BLOCK, Seal.fresh())
+        task = BlockNoise(partial, query.keys.size, noise, BLOCK, Seal.fresh())
         folder = folder_of(staging, task.seal)
         self._closing.callback(remove_folder, self._spark, folder)
         self._attempt(lambda: write_noisy_blocks(self._spark, sums.frame(), task, folder))
@@ -238,7 +238,7 @@ class SparkEngine(Answering):
             for results in made:
                 yield from results
 
-    def _read_back(self, task: Noised, folder: str) -> Iterator[dict[str, Integers]]:
+    def _read_back(self, task: BlockNoise, folder: str) -> Iterator[dict[str, Integers]]:
         """Yield what executors noised, to be read once; raises DP-DATA-006."""
         failure = unreadable(self.declared.table.name, self._reader.inputs[0].kind)
         blocks = attempt_in_thread(lambda: read_back(self._spark, task, folder), failure)
@@ -260,7 +260,7 @@ class SparkEngine(Answering):
         if query.unit.id is None:
             sums = sums_of_statement(self._spark, at[0], self._sources.public(query, ()), sql, 0)
         else:
-            whole = Bounded(0, query.unit, 0, (), "", sql)
+            whole = TableTask(0, query.unit, 0, (), "", sql)
             sums = units.as_they_meet(self._sources, query, at, [whole]).sums(self._spark, 0)
         found = self._collect_sums(sums).get(0)
         if found is None:
@@ -336,7 +336,7 @@ class SparkEngine(Answering):
 
 def _find_spark_table(
     spark: SparkSession, declared: Declared, frame: object | None
-) -> Stored | None:
+) -> StoredTable | None:
     """Return the table that is read, if Spark alone can read it."""
     source = declared.table.source
     if frame is not None or source is None or not source.is_sparks:

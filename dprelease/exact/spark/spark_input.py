@@ -18,7 +18,7 @@ from dprelease.exact.inputs import Input
 from dprelease.exact.reading.sources import source_fields, text_reader
 from dprelease.exact.spark.executors.link import Access
 from dprelease.exact.spark.executors.task_files import ParquetRows, TextRows
-from dprelease.exact.spark.executors.task_rows import PackedRows, Rows, SparkRows, to_ipc_bytes
+from dprelease.exact.spark.executors.task_rows import PackedRows, SparkRows, TaskRows, to_ipc_bytes
 from dprelease.exact.spark.pieces import (
     BYTES_A_ROW,
     MOST_ROWS,
@@ -29,7 +29,7 @@ from dprelease.exact.spark.pieces import (
 )
 from dprelease.exact.spark.sessions.attempts import attempt
 from dprelease.exact.spark.spark_reader import Reader
-from dprelease.exact.spark.spark_tables import Stored, quote_identifier
+from dprelease.exact.spark.spark_tables import StoredTable, quote_identifier
 from dprelease.query.unread import beyond_spark
 from dprelease.schema.table import Source
 from dprelease.statements.values.physical import FLOATS, base_type
@@ -67,7 +67,7 @@ SPECIAL = "*?[]{}\\:"
 
 
 @dataclass(frozen=True)
-class Located:
+class TaskInput:
     """Where tasks get the rows of a table: what Spark hands them, and how they read that.
 
     `frame` makes what Spark hands them, once a job is to run. `number`: rows, about. `tasks`: how
@@ -75,15 +75,19 @@ class Located:
     """
 
     frame: Callable[[], DataFrame]
-    rows: Rows
+    rows: TaskRows
     number: int
     tasks: int
     access: Access = field(default_factory=Access)
 
 
 def locate_rows(
-    spark: SparkSession, reader: Reader, place: int, names: Sequence[str], stored: Stored | None
-) -> Located:
+    spark: SparkSession,
+    reader: Reader,
+    place: int,
+    names: Sequence[str],
+    stored: StoredTable | None,
+) -> TaskInput:
     """Return where the columns of an input are.
 
     `stored`: a table that Spark alone can read.
@@ -99,7 +103,7 @@ def locate_rows(
     if stored is not None:
         many = max(cores, stored.number // MOST_ROWS)
         chosen = _select_columns(stored.frame, names)
-        return Located(lambda: chosen, SparkRows(physical), stored.number, many)
+        return TaskInput(lambda: chosen, SparkRows(physical), stored.number, many)
     if given.arrow is not None:
         return _frame(spark, given.arrow, physical)
     source = given.declared.table.source
@@ -124,7 +128,7 @@ def locate_rows(
     return _texts(spark, given, source, physical)
 
 
-def _texts(spark: SparkSession, given: Input, source: Source, physical: Types) -> Located:
+def _texts(spark: SparkSession, given: Input, source: Source, physical: Types) -> TaskInput:
     reader = text_reader(given.declared, source, given.files)
     sizes = [file.stat().st_size if file.exists() else 0 for file in given.files]
     pieces = files_together(sizes, cores_of(spark))
@@ -134,16 +138,18 @@ def _texts(spark: SparkSession, given: Input, source: Source, physical: Types) -
     return _tasks(spark, rows, len(pieces), number, Access(files))
 
 
-def _tasks(spark: SparkSession, rows: Rows, pieces: int, number: int, access: Access) -> Located:
+def _tasks(
+    spark: SparkSession, rows: TaskRows, pieces: int, number: int, access: Access
+) -> TaskInput:
     """Return rows of files: Spark hands each task the number of its piece."""
 
     def task_frame() -> DataFrame:
         return spark.range(0, pieces, 1, max(1, pieces))
 
-    return Located(task_frame, rows, number, pieces, access)
+    return TaskInput(task_frame, rows, number, pieces, access)
 
 
-def _frame(spark: SparkSession, arrow: Any, physical: Types) -> Located:
+def _frame(spark: SparkSession, arrow: Any, physical: Types) -> TaskInput:
     """Return a frame's rows, packed: so that they keep types that Spark does not know."""
     import pyarrow as pa
 
@@ -156,7 +162,7 @@ def _frame(spark: SparkSession, arrow: Any, physical: Types) -> Located:
         contents = [to_ipc_bytes(table.slice(start, size)) for start in starts]
         return spark.createDataFrame(pa.table({"content": pa.array(contents, pa.binary())}))
 
-    return Located(content_frame, PackedRows(physical), len(arrow), len(starts))
+    return TaskInput(content_frame, PackedRows(physical), len(arrow), len(starts))
 
 
 def _uri(file: Path, given: Input) -> str:
@@ -166,7 +172,7 @@ def _uri(file: Path, given: Input) -> str:
     return f"file://{file}"
 
 
-def _parquet(spark: SparkSession, given: Input, physical: Types, number: int) -> Located:
+def _parquet(spark: SparkSession, given: Input, physical: Types, number: int) -> TaskInput:
     """Return the columns as they are asked for: Spark does not infer any type.
 
     For instants at which the engine could stop.
@@ -184,7 +190,7 @@ def _parquet(spark: SparkSession, given: Input, physical: Types, number: int) ->
     failure = DataError("DP-DATA-001", **source_fields(given.declared), format="parquet")
     chosen = _select_columns(attempt(lambda: read.parquet(*paths), failure), list(types))
     many = max(cores_of(spark), number // MOST_ROWS)
-    return Located(lambda: chosen, SparkRows(physical), number, many)
+    return TaskInput(lambda: chosen, SparkRows(physical), number, many)
 
 
 def _spark_type(name: str, physical: str) -> str:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dprelease.exact.spark.executors.tasks import Public
-from dprelease.exact.spark.spark_input import Located, locate_rows
+from dprelease.exact.spark.spark_input import TaskInput, locate_rows
 from dprelease.exact.spark.spark_reader import Reader
-from dprelease.exact.spark.spark_tables import Stored
+from dprelease.exact.spark.spark_tables import StoredTable
 from dprelease.query.resolve import Query
 from dprelease.statements.compiled_statements import KeyTable
 from dprelease.statements.layers import needed_columns, needed_joined
@@ -27,9 +27,9 @@ class Sources:
 
     spark: SparkSession
     reader: Reader
-    stored: Sequence[Stored | None]
+    stored: Sequence[StoredTable | None]
 
-    def locate_inputs(self, query: Query) -> list[Located]:
+    def locate_inputs(self, query: Query) -> list[TaskInput]:
         """Return where the rows are of the tables about people that a query reads.
 
         Raises
@@ -45,7 +45,7 @@ class Sources:
             for place, (names, stored) in enumerate(zip(needed, self.stored, strict=False))
         ]
 
-    def types(self, at: Sequence[Located]) -> tuple[Types, Types]:
+    def types(self, at: Sequence[TaskInput]) -> tuple[Types, Types]:
         """Return the types of stored columns, of the asked table and of the joined one."""
         own, *others = (dict(one.rows.physical) for one in at)
         return own, others[0] if others else self.reader.joined_types

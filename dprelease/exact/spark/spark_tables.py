@@ -71,7 +71,7 @@ NANOS = "spark.sql.legacy.parquet.nanosAsLong"
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredTable:
     """A declared table as Spark found it."""
 
     declared: Declared
@@ -117,7 +117,7 @@ class Stored:
         return format_of(self.declared)
 
 
-def find_stored(spark: SparkSession, declared: Declared) -> Stored:
+def find_stored(spark: SparkSession, declared: Declared) -> StoredTable:
     """Return a table that Spark alone can read.
 
     Raises
@@ -135,10 +135,10 @@ def find_stored(spark: SparkSession, declared: Declared) -> Stored:
         number = attempt(frame.count, failure)  # of the ends of files
     else:
         number = sum(int(rows) for *_, rows in first)
-    return Stored(declared, frame, first, number)
+    return StoredTable(declared, frame, first, number)
 
 
-def refuse_change(spark: SparkSession, seen: Stored) -> None:
+def refuse_change(spark: SparkSession, seen: StoredTable) -> None:
     """Raise DP-DATA-007 if a table is not what it was when it was found."""
     declared = seen.declared
     try:

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dprelease.exact.spark.executors.tasks import Public
-from dprelease.exact.spark.executors.unit_tasks import ROWS, Bounded
-from dprelease.exact.spark.jobs import Meeting, Sent
-from dprelease.exact.spark.spark_input import Located
+from dprelease.exact.spark.executors.unit_tasks import ROWS, TableTask
+from dprelease.exact.spark.jobs import Meeting, ShuffleRows
+from dprelease.exact.spark.spark_input import TaskInput
 from dprelease.exact.spark.spark_sources import Sources
 from dprelease.query.resolve import Query
-from dprelease.query.scans.shared_sources import Together
+from dprelease.query.scans.shared_sources import SharedSource
 from dprelease.schema.columns import IntegerColumn
 from dprelease.statements.partial import Partial, compile_partial
 from dprelease.statements.rows_of_ids import CompiledRows, compile_rows
@@ -29,7 +29,7 @@ def plan_unit_job(sources: Sources, queries: Sequence[Query]) -> tuple[list[Part
     """
     if queries[0].private is not None or queries[0].finest is not None:
         return as_stored(sources, queries)
-    group = Together()
+    group = SharedSource()
     for query in queries:
         group.add(query)
     asked = group.query(m for query in group.queries for m in query.measurements)
@@ -42,7 +42,7 @@ def plan_unit_job(sources: Sources, queries: Sequence[Query]) -> tuple[list[Part
         held, sent = compiled, _stored_inputs(sources, asked, at)
     else:
         held = replace(compiled, sql=f"SELECT * FROM {ROWS}", key_tables=())
-        sent = (Sent(at[0], compiled.sql, "id", public, coded=True),)
+        sent = (ShuffleRows(at[0], compiled.sql, "id", public, coded=True),)
         public = Public()
     tables = [
         _table(number, query, held, partial)
@@ -60,7 +60,7 @@ def as_stored(sources: Sources, queries: Sequence[Query]) -> tuple[list[Partial]
     types = sources.types(at)
     partials = [compile_partial(query, *types, bounded=True) for query in queries]
     tables = [
-        Bounded(
+        TableTask(
             number, query.unit, (query.finest or query.keys).size, _values(query),
             partial.unbounded, partial.sql, key_tables=partial.key_tables,
         )
@@ -72,8 +72,8 @@ def as_stored(sources: Sources, queries: Sequence[Query]) -> tuple[list[Partial]
 def as_they_meet(
     sources: Sources,
     query: Query,
-    at: Sequence[Located],
-    tables: Sequence[Bounded],
+    at: Sequence[TaskInput],
+    tables: Sequence[TableTask],
 ) -> Meeting:
     """Return the job of tables over the rows of units as they are stored."""
     public = sources.public(query, ())
@@ -90,14 +90,16 @@ def is_text(query: Query) -> bool:
     return unit is not None and not isinstance(query.table.columns[unit], IntegerColumn)
 
 
-def _stored_inputs(sources: Sources, query: Query, at: Sequence[Located]) -> tuple[Sent, ...]:
+def _stored_inputs(
+    sources: Sources, query: Query, at: Sequence[TaskInput]
+) -> tuple[ShuffleRows, ...]:
     return tuple(
-        Sent(one, "", sources.unit(query, place, dict(one.rows.physical)))
+        ShuffleRows(one, "", sources.unit(query, place, dict(one.rows.physical)))
         for place, one in enumerate(at)
     )
 
 
-def _table(number: int, query: Query, held: CompiledRows, partial: Partial) -> Bounded:
+def _table(number: int, query: Query, held: CompiledRows, partial: Partial) -> TableTask:
     columns = held.columns[query.name]
     values = "".join(f", r{place} AS {name}" for name, place in columns.values)
     rows = (
@@ -105,4 +107,4 @@ def _table(number: int, query: Query, held: CompiledRows, partial: Partial) -> B
         f"WHERE r{columns.cells} IS NOT NULL"
     )
     names = tuple(name for name, _ in columns.values)
-    return Bounded(number, query.unit, query.keys.size, names, rows, partial.sql, columns)
+    return TableTask(number, query.unit, query.keys.size, names, rows, partial.sql, columns)

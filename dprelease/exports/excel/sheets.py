@@ -35,7 +35,7 @@ SHORTHAND = {
 
 
 @dataclass(frozen=True, slots=True)
-class Titled:
+class TitledTable:
     """A table with the name of its sheet and its title."""
 
     sheet: str
@@ -130,7 +130,7 @@ class Book:
         self.mark_up(sheet, heads, 3, len(held))
 
 
-def write_table(book: Book, titled: Titled, release: PublishedRelease) -> None:
+def write_table(book: Book, titled: TitledTable, release: PublishedRelease) -> None:
     """Write the sheet of a table, row by row."""
     laid, metadata = titled.laid, release.metadata
     heads = heads_of(laid, metadata.language)
@@ -155,7 +155,7 @@ def write_table(book: Book, titled: Titled, release: PublishedRelease) -> None:
     book.mark_up(sheet, heads, len(lines) + 2, rows)
 
 
-def _header_lines(titled: Titled, release: PublishedRelease) -> Iterator[str]:
+def _header_lines(titled: TitledTable, release: PublishedRelease) -> Iterator[str]:
     """Yield what stands above a table."""
     laid = titled.laid
     text = in_first(laid.table.description, release.metadata)
@@ -247,7 +247,7 @@ def unique(heads: Iterable[str]) -> list[str]:
     return made
 
 
-def note_rows(tables: Sequence[Titled], release: PublishedRelease) -> Iterator[Sequence[str]]:
+def note_rows(tables: Sequence[TitledTable], release: PublishedRelease) -> Iterator[Sequence[str]]:
     """Yield the notes: shorthand, what is computed of what, what was done to it, footnotes.
 
     What is said of several tables stands there once.

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.randomizer import Randomizer
-from dprelease.planning.auto.ledger_cost import Charged
+from dprelease.planning.auto.ledger_cost import LedgerCost
 from dprelease.planning.calibration import Shape
 from dprelease.planning.noise_requests import NoiseRequest, Options
 from dprelease.privacy.budget import Budget
@@ -94,7 +94,7 @@ def families_of(
     budget: Budget,
     cells: int,
     *,
-    charged: Charged | None = None,
+    charged: LedgerCost | None = None,
     all_of_them: bool = False,
 ) -> tuple[str, ...]:
     """Return the families that a request and a budget admit, and what a ledger counts.
@@ -117,11 +117,11 @@ def families_of(
 
 
 def _keeps(
-    options: Options, kind: type[Randomizer], budget: Budget, charged: Charged | None
+    options: Options, kind: type[Randomizer], budget: Budget, charged: LedgerCost | None
 ) -> bool:
     """Return whether a family keeps the constraints, and has a price at all."""
-    pure = budget.needs_pure_noise or charged is Charged.EPSILON
-    concentrated = budget.needs_concentration or charged is Charged.RHO
+    pure = budget.needs_pure_noise or charged is LedgerCost.EPSILON
+    concentrated = budget.needs_concentration or charged is LedgerCost.RHO
     if not options.admit(kind) or (pure and not kind.pure):
         return False
     return not (concentrated and kind.bounded)

@@ -53,7 +53,7 @@ def _epsilon_at(curve: Callable[[float], float], delta: float, largest: float) -
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class MechanismComparison:
     """One mechanism under the budget; errors of one answer, in the answer's unit.
 
     `efficiency`: the least mean absolute error that any noise could have with the guarantee that
@@ -80,7 +80,7 @@ class Compared:
         }
 
 
-def compare(budget: Budget, sensitivity: int, answers: int) -> list[Compared]:
+def compare(budget: Budget, sensitivity: int, answers: int) -> list[MechanismComparison]:
     """Return every mechanism that fits, the least mean absolute error first.
 
     One privacy unit moves each of `answers` integers by at most `sensitivity` steps; all answers
@@ -94,5 +94,5 @@ def compare(budget: Budget, sensitivity: int, answers: int) -> list[Compared]:
         kind = registry.get(name)
         if (budget.delta or kind.pure) and (pair := best(kind, budget, moves)):
             near = efficiency(pair[0], sensitivity, round_down(budget.delta))
-            fitting.append(Compared(*pair, near))
+            fitting.append(MechanismComparison(*pair, near))
     return sorted(fitting, key=lambda row: (typical_error(row.mechanism), row.mechanism.name))

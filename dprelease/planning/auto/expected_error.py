@@ -10,7 +10,7 @@ from fractions import Fraction
 from dprelease.errors import BudgetError
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.planning.auto.candidates import Candidate
-from dprelease.planning.auto.ledger_cost import Charged
+from dprelease.planning.auto.ledger_cost import LedgerCost
 from dprelease.planning.budget_shares import Share, spend
 from dprelease.planning.calibration import Factors, UnscaledNoise, make_accounting_input
 from dprelease.planning.noise_requests import NoiseRequest, Options
@@ -33,7 +33,7 @@ class Pricing:
     share: Share
     budget: Budget
     unlimited: bool
-    charged: Charged | None
+    charged: LedgerCost | None
     factors: Factors
 
     def noises(self, chosen: Sequence[Candidate]) -> list[UnscaledNoise]:

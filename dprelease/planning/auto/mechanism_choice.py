@@ -19,7 +19,7 @@ from dprelease.planning.auto.candidates import (
     open_number,
 )
 from dprelease.planning.auto.expected_error import Pricing, percent
-from dprelease.planning.auto.ledger_cost import Charged
+from dprelease.planning.auto.ledger_cost import LedgerCost
 from dprelease.planning.budget_shares import Share
 from dprelease.planning.calibration import Factors, UnscaledNoise
 from dprelease.planning.noise_requests import NoiseRequest
@@ -51,7 +51,7 @@ def noises_of(
     budget: Budget,
     *,
     unlimited: bool = False,
-    charged: Charged | None = None,
+    charged: LedgerCost | None = None,
     known: Factors | None = None,
 ) -> tuple[list[UnscaledNoise], list[str]]:
     """Return the noises of least expected error, and how each was chosen.

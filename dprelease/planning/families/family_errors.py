@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.consistency.algebra import Table
-from dprelease.consistency.expected import ExpectedError, Spread, expected_errors
+from dprelease.consistency.expected import ErrorRange, ExpectedError, expected_errors
 from dprelease.numerics.rounding import finite
 from dprelease.planning.charts import beside, finish_log_axis, is_drawn, save
 from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.plan import Plan
-from dprelease.postprocess.consistent.family_columns import Agreed, agreed_columns
+from dprelease.postprocess.consistent.family_columns import FamilyColumn, agreed_columns
 from dprelease.postprocess.consistent.family_shape import Shape
 from dprelease.postprocess.consistent.outputs import tables_with_estimates
 from dprelease.postprocess.consistent.step import Consistent
@@ -108,7 +108,7 @@ def _alone(row: ExpectedError) -> float:
 
 
 def _draw_row(axes: Axes, at: float, row: ExpectedError, step: float) -> None:
-    error = Spread(*(step * part for part in row.standard_error.all()))
+    error = ErrorRange(*(step * part for part in row.standard_error.all()))
     alone = step * _alone(row)
     if is_drawn(error.least) and is_drawn(error.greatest):
         axes.plot([error.least, error.greatest], [at, at], color=TOGETHER, linewidth=1.2)
@@ -155,7 +155,7 @@ class AgreedErrors:
     """The errors of one column of a family, a row for each table with estimates."""
 
     family: str
-    agreed: Agreed
+    agreed: FamilyColumn
     rows: tuple[ExpectedError, ...]
 
     @property

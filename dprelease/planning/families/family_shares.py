@@ -32,8 +32,8 @@ from dprelease.errors import DpReleaseError, QueryError, raise_all
 from dprelease.planning.families.family_plan import families_of, first_query
 from dprelease.planning.plan import Plan
 from dprelease.postprocess.consistent.aims import aim_of
-from dprelease.postprocess.consistent.family_columns import Agreed, agreed_columns
-from dprelease.postprocess.consistent.family_shape import Placed as Tabled
+from dprelease.postprocess.consistent.family_columns import FamilyColumn, agreed_columns
+from dprelease.postprocess.consistent.family_shape import PlacedTable as Tabled
 from dprelease.postprocess.consistent.family_shape import Shape
 from dprelease.postprocess.consistent.step import Consistent
 from dprelease.postprocess.families import Placer
@@ -58,11 +58,11 @@ LARGEST_FACTOR = Fraction(10) ** 300
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class SharedColumn:
     """A column of a family whose tables have no amounts of their own."""
 
     family: str
-    agreed: Agreed
+    agreed: FamilyColumn
     spec: ConsistentSpec
 
     @property
@@ -71,7 +71,7 @@ class Shared:
         return _targets(self.agreed, self.spec)
 
 
-def _targets(agreed: Agreed, spec: ConsistentSpec) -> dict[Placed, tuple[int, TargetSpec]]:
+def _targets(agreed: FamilyColumn, spec: ConsistentSpec) -> dict[Placed, tuple[int, TargetSpec]]:
     aims = (
         (aim_of(agreed.shape, target), i, target)
         for i, target in enumerate(spec.targets)
@@ -80,7 +80,7 @@ def _targets(agreed: Agreed, spec: ConsistentSpec) -> dict[Placed, tuple[int, Ta
     return {aim: (i, target) for aim, i, target in aims if aim is not None}
 
 
-def _noisy_tables(agreed: Agreed) -> list[Tabled]:
+def _noisy_tables(agreed: FamilyColumn) -> list[Tabled]:
     """Return the tables that noise is shared among: all but those that are published exactly."""
     return [one for one in agreed.shape.placed if not agreed.is_exact(one)]
 
@@ -147,7 +147,7 @@ def best_weights(
     return weights, tuple(words)
 
 
-def _certificate(shared: Shared, allocation: Allocation) -> str:
+def _certificate(shared: SharedColumn, allocation: Allocation) -> str:
     """Return how much less the mean variance could be, from below and rounded up."""
     gap = (1 + allocation.gap) / float(1 - LEAST) - 1
     return (
@@ -178,7 +178,7 @@ def _placer(declaration: Declaration, family: str) -> Placer:
     return lambda *keys: declaration.place("queries", query, *keys)
 
 
-def shared_columns(declaration: Declaration, plan: Plan) -> Iterator[Shared]:
+def shared_columns(declaration: Declaration, plan: Plan) -> Iterator[SharedColumn]:
     """Yield the columns whose tables share an amount that is settled by weights alone."""
     if plan.budget.needs_pure_noise:
         return
@@ -189,7 +189,7 @@ def shared_columns(declaration: Declaration, plan: Plan) -> Iterator[Shared]:
         for agreed in agreed_columns(Shape.of(family.tables)):
             settled = is_settled(asked.columns[agreed.measurement.asked_by])
             if not settled and len(_noisy_tables(agreed)) > 1:
-                yield Shared(family.name, agreed, family.step.spec)
+                yield SharedColumn(family.name, agreed, family.step.spec)
 
 
 def is_settled(column: ColumnSpec) -> bool:
@@ -206,7 +206,7 @@ class Program:
     limits: dict[Placed, float]
 
 
-def program_of(shared: Shared, before: Weights, *, every: bool = False) -> Program:
+def program_of(shared: SharedColumn, before: Weights, *, every: bool = False) -> Program:
     """Return the program of a column's shares; `before`: the weights that its laws were made with.
 
     `every`: with all limits, those too that the least share of a table keeps under this budget.
@@ -238,22 +238,22 @@ def program_of(shared: Shared, before: Weights, *, every: bool = False) -> Progr
     return Program(Design(shape.sizes, shape.tree, prices, exact), weights, limits)
 
 
-def _limit(agreed: Agreed, moe: Fraction) -> float:
+def _limit(agreed: FamilyColumn, moe: Fraction) -> float:
     """Return the variance of a cell whose margin is a little below the one that is asked for."""
     return margin_limit(float(_margin(agreed, moe)) * (1 - CLOSER), agreed.quantile)
 
 
-def _margin(agreed: Agreed, moe: Fraction) -> Fraction:
+def _margin(agreed: FamilyColumn, moe: Fraction) -> Fraction:
     """Return a margin in steps, no narrower than floats are sure to square."""
     return max(moe / agreed.step, Fraction(LEAST_MARGIN))
 
 
-def _floor(agreed: Agreed) -> Fraction:
+def _floor(agreed: FamilyColumn) -> Fraction:
     """Return the share of a table that is hardly worth measuring."""
     return LEAST / len(_noisy_tables(agreed))
 
 
-def weights_of(shared: Shared, allocation: Allocation) -> dict[tuple[str, str], Fraction]:
+def weights_of(shared: SharedColumn, allocation: Allocation) -> dict[tuple[str, str], Fraction]:
     """Return the factors that give each table its share; with equal shares they are 1."""
     placed = _noisy_tables(shared.agreed)
     number, floor = len(placed), _floor(shared.agreed)
@@ -267,13 +267,15 @@ def weights_of(shared: Shared, allocation: Allocation) -> dict[tuple[str, str], 
     return weights
 
 
-def _too_wide(agreed: Agreed, spec: ConsistentSpec, place: Placer) -> Iterator[DpReleaseError]:
+def _too_wide(
+    agreed: FamilyColumn, spec: ConsistentSpec, place: Placer
+) -> Iterator[DpReleaseError]:
     for i, margin, moe in margins_of(agreed, spec):
         if not margin <= moe:
             yield _wide(place, i, agreed.name, margin, (Fraction(margin) / moe) ** 2)
 
 
-def margins_of(agreed: Agreed, spec: ConsistentSpec) -> Iterator[tuple[int, float, Fraction]]:
+def margins_of(agreed: FamilyColumn, spec: ConsistentSpec) -> Iterator[tuple[int, float, Fraction]]:
     """Yield the targets of a column that limit margins: place, margin as planned, margin asked."""
     limited = {
         aim: (i, target.moe)
@@ -287,7 +289,9 @@ def margins_of(agreed: Agreed, spec: ConsistentSpec) -> Iterator[tuple[int, floa
         yield i, row.margin.greatest * float(agreed.step), moe
 
 
-def _unreachable(declaration: Declaration, shared: Shared, nearest: Allocation) -> DpReleaseError:
+def _unreachable(
+    declaration: Declaration, shared: SharedColumn, nearest: Allocation
+) -> DpReleaseError:
     """Return the finding of limits that no shares keep together: the first of the widest."""
     worst = max(nearest.parts, key=nearest.parts.__getitem__)
     i, target = shared.targets[worst]

@@ -19,7 +19,7 @@ from dprelease.errors import DpReleaseError, QueryError
 from dprelease.numerics.rounding import plain_text
 from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.families.family_shares import (
-    Shared,
+    SharedColumn,
     Weights,
     is_settled,
     margins_of,
@@ -28,7 +28,7 @@ from dprelease.planning.families.family_shares import (
     weights_of,
 )
 from dprelease.planning.plan import Plan
-from dprelease.postprocess.consistent.family_columns import Agreed, agreed_columns
+from dprelease.postprocess.consistent.family_columns import FamilyColumn, agreed_columns
 from dprelease.postprocess.consistent.family_shape import Shape
 from dprelease.postprocess.consistent.step import Consistent
 from dprelease.schema.load import Declaration
@@ -47,7 +47,7 @@ PlanAt = Callable[[Declaration, Weights], Plan]
 
 
 @dataclass(frozen=True, slots=True)
-class _Tried:
+class _TriedAmount:
     """A plan under one amount, and the largest square of a margin over the one asked for."""
 
     amount: Fraction
@@ -77,7 +77,7 @@ def least(declaration: Declaration, plan: Plan, plan_at: PlanAt) -> Plan:
     weights = _least_weights(columns)
     most = _amount(declaration.spec)
 
-    def try_amount(amount: Fraction) -> _Tried:
+    def try_amount(amount: Fraction) -> _TriedAmount:
         made = plan_at(_with_amount(declaration, amount), weights)
         return max(_target_trials(declaration, amount, made), key=lambda one: one.part)
 
@@ -93,7 +93,7 @@ def least(declaration: Declaration, plan: Plan, plan_at: PlanAt) -> Plan:
     return replace(found.plan, shared=(words,))
 
 
-def _search_amount(tried: Callable[[Fraction], _Tried], first: _Tried) -> _Tried:
+def _search_amount(tried: Callable[[Fraction], _TriedAmount], first: _TriedAmount) -> _TriedAmount:
     """Return what reaches all targets with nearly the least amount; the first does."""
     best, last, below = first, first, Fraction(0)
     slope = -2.0
@@ -153,7 +153,7 @@ def _reasons(spec: ReleaseSpec, has_targets: bool) -> Iterator[str]:
         yield "something has an amount or a margin of its own, which does not shrink with the rest"
 
 
-def _least_weights(columns: Sequence[Shared]) -> Weights:
+def _least_weights(columns: Sequence[SharedColumn]) -> Weights:
     """Return weights with which every column's targets are reached by the same budget."""
     factors: dict[int, Fraction] = {}
     by_column: list[dict[tuple[str, str], Fraction]] = []
@@ -175,14 +175,18 @@ def _least_weights(columns: Sequence[Shared]) -> Weights:
     return weights
 
 
-def _target_trials(declaration: Declaration, amount: Fraction, plan: Plan) -> Iterator[_Tried]:
+def _target_trials(
+    declaration: Declaration, amount: Fraction, plan: Plan
+) -> Iterator[_TriedAmount]:
     for agreed, spec in _consistent_columns(declaration.spec, plan):
         for _, margin, moe in margins_of(agreed, spec):
             part = float((Fraction(margin) / moe) ** 2) if margin else 0.0
-            yield _Tried(amount, plan, max(part, 1e-300), agreed.name, margin)
+            yield _TriedAmount(amount, plan, max(part, 1e-300), agreed.name, margin)
 
 
-def _consistent_columns(spec: ReleaseSpec, plan: Plan) -> Iterator[tuple[Agreed, ConsistentSpec]]:
+def _consistent_columns(
+    spec: ReleaseSpec, plan: Plan
+) -> Iterator[tuple[FamilyColumn, ConsistentSpec]]:
     for family in families_of(spec, plan.columns):
         if isinstance(family.step, Consistent):
             for agreed in agreed_columns(Shape.of(family.tables)):
@@ -209,7 +213,7 @@ def _round_up(amount: Fraction) -> Fraction:
     return math.ceil(amount / unit) * unit
 
 
-def _beyond(declaration: Declaration, first: _Tried) -> QueryError:
+def _beyond(declaration: Declaration, first: _TriedAmount) -> QueryError:
     budget = declaration.spec.budget
     kind, power = ("rho", 1.0) if budget.rho is not None else ("epsilon", 0.5)
     needed = float(first.amount) * first.part**power

@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 
 from dprelease.numerics.lattice import Integers
-from dprelease.postprocess.consistent.family_shape import Placed, Shape
+from dprelease.postprocess.consistent.family_shape import PlacedTable, Shape
 
 AT_ONCE = 1 << 18
 """Cells of a table that are held at a time."""
 
 
-Read = Callable[[Placed, int, int], Integers]
+Read = Callable[[PlacedTable, int, int], Integers]
 
 
-def unequal_sums(shape: Shape, tables: Sequence[Placed], read: Read) -> Iterator[str]:
+def unequal_sums(shape: Shape, tables: Sequence[PlacedTable], read: Read) -> Iterator[str]:
     """Yield which tables are not the sums of finer ones, or of those of the level below.
 
     Parameters
@@ -37,12 +37,14 @@ def unequal_sums(shape: Shape, tables: Sequence[Placed], read: Read) -> Iterator
                 yield f"'{wrong.name}' is not the sum of '{parts.name}'"
 
 
-Of = Callable[[Placed], Placed | None]
+Of = Callable[[PlacedTable], PlacedTable | None]
 
 
-def _tables_by_finer(tables: Sequence[Placed], of: Of) -> list[tuple[Placed, list[Placed]]]:
+def _tables_by_finer(
+    tables: Sequence[PlacedTable], of: Of
+) -> list[tuple[PlacedTable, list[PlacedTable]]]:
     """Return tables by the one that they are sums of, which is read once for all of them."""
-    found: dict[str, tuple[Placed, list[Placed]]] = {}
+    found: dict[str, tuple[PlacedTable, list[PlacedTable]]] = {}
     for one in tables:
         finer = of(one)
         if finer is not None:
@@ -50,35 +52,35 @@ def _tables_by_finer(tables: Sequence[Placed], of: Of) -> list[tuple[Placed, lis
     return list(found.values())
 
 
-def _finer(tables: Sequence[Placed]) -> Of:
+def _finer(tables: Sequence[PlacedTable]) -> Of:
     """Return what gives the smallest table with more attributes than one has."""
     return lambda one: _smallest(t for t in tables if {*t.attributes} > {*one.attributes})
 
 
-def _having(tables: Sequence[Placed]) -> Of:
+def _having(tables: Sequence[PlacedTable]) -> Of:
     """Return what gives the smallest table with all attributes that one has."""
     return lambda one: _smallest(t for t in tables if {*t.attributes} >= {*one.attributes})
 
 
-def _smallest(tables: Iterable[Placed]) -> Placed | None:
+def _smallest(tables: Iterable[PlacedTable]) -> PlacedTable | None:
     return min(tables, key=lambda one: len(one.attributes), default=None)
 
 
-def spans(shape: Shape, placed: Placed) -> Iterator[tuple[int, int]]:
+def spans(shape: Shape, placed: PlacedTable) -> Iterator[tuple[int, int]]:
     """Yield areas of a table's level, as many at a time as are held."""
     per, stop = max(1, AT_ONCE // shape.cells(placed)), shape.tree.counts[placed.level]
     for start in range(0, stop, per):
         yield start, min(start + per, stop)
 
 
-def _axes_to_sum(fine: Placed, coarse: Placed) -> tuple[int, ...]:
+def _axes_to_sum(fine: PlacedTable, coarse: PlacedTable) -> tuple[int, ...]:
     """Return the axes of a table that are summed over for another one."""
     return tuple(1 + i for i, a in enumerate(fine.attributes) if a not in coarse.attributes)
 
 
 def _no_margins(
-    shape: Shape, fine: Placed, tables: Sequence[Placed], read: Read
-) -> Iterator[Placed]:
+    shape: Shape, fine: PlacedTable, tables: Sequence[PlacedTable], read: Read
+) -> Iterator[PlacedTable]:
     """Yield those of some tables that are not the sums of a finer one."""
     wrong: set[str] = set()
     for span in spans(shape, fine):
@@ -89,7 +91,9 @@ def _no_margins(
     yield from (one for one in tables if one.name in wrong)
 
 
-def _no_sums(shape: Shape, parts: Placed, tables: Sequence[Placed], read: Read) -> Iterator[Placed]:
+def _no_sums(
+    shape: Shape, parts: PlacedTable, tables: Sequence[PlacedTable], read: Read
+) -> Iterator[PlacedTable]:
     """Yield tables whose areas don't have the sums of their parts: some areas at a time."""
     level = parts.level - 1
     starts = shape.tree.starts[level]
@@ -110,7 +114,7 @@ def _no_sums(shape: Shape, parts: Placed, tables: Sequence[Placed], read: Read) 
 
 
 def _sums_of_parts(
-    shape: Shape, parts: Placed, read: Read, first: int, last: int, per: int
+    shape: Shape, parts: PlacedTable, read: Read, first: int, last: int, per: int
 ) -> Integers:
     """Return the sums of the parts of some areas, `per` of the parts at a time."""
     starts, parents = shape.tree.starts[parts.level - 1], shape.tree.parents[parts.level - 1]

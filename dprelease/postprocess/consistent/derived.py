@@ -21,12 +21,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from dprelease.numerics.lattice import Floats
-from dprelease.postprocess.consistent.family_columns import DERIVED, Agreed, Vector, agreed_columns
+from dprelease.postprocess.consistent.family_columns import (
+    DERIVED,
+    FamilyColumn,
+    Vector,
+    agreed_columns,
+)
 from dprelease.postprocess.consistent.family_shape import Shape
 from dprelease.query.aggregates.aggregate import narrow_aggregate
 from dprelease.query.aggregates.sum import Sum
 from dprelease.query.forms.centred_moments import MEAN, SUM
-from dprelease.query.measurement import Published
+from dprelease.query.measurement import OutputColumn
 
 Estimates = Mapping[str, tuple[Floats, Floats]]
 """Estimates and their standard errors by measurement, in its unit."""
@@ -35,10 +40,10 @@ _ROUNDED = 1 + 2.0**-40
 
 
 @dataclass(frozen=True)
-class Derived:
+class DerivedColumn:
     """One column that is computed from two vectors of a family."""
 
-    column: Published
+    column: OutputColumn
     parts: tuple[Vector, Vector]
     quantile: float
     """How many standard errors a margin of the column has."""
@@ -137,7 +142,7 @@ class Derived:
         return placed
 
 
-def derived_columns(shape: Shape) -> tuple[Derived, ...]:
+def derived_columns(shape: Shape) -> tuple[DerivedColumn, ...]:
     """Return the columns of a family that are computed from others, in declared order."""
     of = {one.measurement.name: one for one in agreed_columns(shape)}
     return tuple(
@@ -147,6 +152,6 @@ def derived_columns(shape: Shape) -> tuple[Derived, ...]:
     )
 
 
-def _make_quotient(column: Published, over: Agreed, under: Agreed) -> Derived:
+def _make_quotient(column: OutputColumn, over: FamilyColumn, under: FamilyColumn) -> DerivedColumn:
     quantile = max(part.at(column.margin).quantile for part in (over, under))
-    return Derived(column, (over.vector, under.vector), quantile)
+    return DerivedColumn(column, (over.vector, under.vector), quantile)

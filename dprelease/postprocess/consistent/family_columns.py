@@ -14,13 +14,13 @@ from dprelease.consistency.structure import Law, Structure
 from dprelease.consistency.variances import Variances
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.common.invariant import Invariant
-from dprelease.postprocess.consistent.family_shape import Placed, Shape, tree_of
+from dprelease.postprocess.consistent.family_shape import PlacedTable, Shape, tree_of
 from dprelease.postprocess.families import FamilyTable
 from dprelease.query.forms.centred_moments import MEAN, SUM
 from dprelease.query.forms.ratio import RATIO
 from dprelease.query.forms.single_part import MEASURED
 from dprelease.query.grouping.places import Places
-from dprelease.query.measurement import Form, Measurement, Published
+from dprelease.query.measurement import Form, Measurement, OutputColumn
 from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
 
 SMALL = 8.0
@@ -53,11 +53,11 @@ class Vector:
 
 
 @dataclass(frozen=True)
-class Agreed:
+class FamilyColumn:
     """One count or sum of a family."""
 
     shape: Shape
-    column: Published
+    column: OutputColumn
     is_shown: bool = True
     """Whether it is published, and not only what others are computed from."""
 
@@ -87,7 +87,7 @@ class Agreed:
         has_margin = self.column.margin is not None
         return Vector(self.name, self.measurement, self.quantile, has_margin, self.is_shown)
 
-    def at(self, confidence: Fraction | None) -> Agreed:
+    def at(self, confidence: Fraction | None) -> FamilyColumn:
         """Return it with margins at another confidence."""
         return replace(self, column=replace(self.column, margin=confidence))
 
@@ -98,7 +98,7 @@ class Agreed:
             raise TypeError("a vector has noise")
         return law
 
-    def is_exact(self, placed: Placed) -> bool:
+    def is_exact(self, placed: PlacedTable) -> bool:
         """Return whether a table's true values are published: no noise, no variance."""
         return isinstance(self.law_of(placed.table), Invariant)
 
@@ -116,7 +116,7 @@ class Agreed:
             for level in range(len(self.shape.levels))
         )
 
-    def _law(self, placed: Placed) -> Law:
+    def _law(self, placed: PlacedTable) -> Law:
         moments = self.law_of(placed.table).moments_above
         if moments is None:
             raise TypeError("a law without a variance has no weight")
@@ -147,23 +147,23 @@ class Agreed:
         return math.ceil(max(wide) * 2**20) / 2**20  # no last digit of a logarithm is in it
 
 
-def agreed_columns(shape: Shape) -> tuple[Agreed, ...]:
+def agreed_columns(shape: Shape) -> tuple[FamilyColumn, ...]:
     """Return the counts and sums of a family in declared order.
 
     Those that only others are computed from stand in the place of the first of these.
     """
     columns = shape.placed[0].table.query.columns
     shown = {column.parts[0].name for column in columns if column.form not in DERIVED}
-    found: list[Agreed] = []
+    found: list[FamilyColumn] = []
     for column in columns:
         if column.form not in DERIVED:
-            found.append(Agreed(shape, column))
+            found.append(FamilyColumn(shape, column))
             continue
         for part in column.parts:
             if part.name not in shown:
                 shown.add(part.name)
-                alone = Published(part.name, MEASURED, (part,), part.unit)
-                found.append(Agreed(shape, alone, is_shown=False))
+                alone = OutputColumn(part.name, MEASURED, (part,), part.unit)
+                found.append(FamilyColumn(shape, alone, is_shown=False))
     return tuple(found)
 
 

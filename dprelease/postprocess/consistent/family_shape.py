@@ -44,7 +44,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedTable:
     """One table: its level, and its attributes in rising order and as its keys order them."""
 
     table: FamilyTable
@@ -69,7 +69,7 @@ class Shape:
     attributes: tuple[Key, ...]
     areas: tuple[Key, ...]
     """Of each level below the whole, from the largest areas on."""
-    placed: tuple[Placed, ...]
+    placed: tuple[PlacedTable, ...]
 
     @classmethod
     def of(cls, tables: Sequence[FamilyTable]) -> Shape:
@@ -86,7 +86,7 @@ class Shape:
             order = [at[key.column] for key in keys if not key.level]
             rising = tuple(sorted(order))
             axes = tuple(rising.index(i) for i in order)
-            placed.append(Placed(table, levels[0].level if levels else 0, Order(rising, axes)))
+            placed.append(PlacedTable(table, levels[0].level if levels else 0, Order(rising, axes)))
         return cls(attributes, tuple(areas[level] for level in sorted(areas)), tuple(placed))
 
     @property
@@ -119,11 +119,11 @@ class Shape:
         """Return the finest cells: the last level of areas and all attributes."""
         return KeySpace((*self.areas[-1:], *self.attributes))
 
-    def at(self, level: int) -> list[Placed]:
+    def at(self, level: int) -> list[PlacedTable]:
         """Return the tables of one level, in declared order."""
         return [one for one in self.placed if one.level == level]
 
-    def cells(self, placed: Placed) -> int:
+    def cells(self, placed: PlacedTable) -> int:
         """Return the number of cells that one area has in a table."""
         return cells(self.sizes, placed.attributes)
 

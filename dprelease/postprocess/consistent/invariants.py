@@ -17,23 +17,23 @@ from dprelease.consistency.algebra import Table
 from dprelease.consistency.refinement import exact_tables
 from dprelease.numerics.lattice import Flags, Integers
 from dprelease.postprocess.consistent.additivity import spans, unequal_sums
-from dprelease.postprocess.consistent.family_columns import Agreed
-from dprelease.postprocess.consistent.family_shape import Placed, Shape
-from dprelease.postprocess.consistent.reading import Measured
+from dprelease.postprocess.consistent.family_columns import FamilyColumn
+from dprelease.postprocess.consistent.family_shape import PlacedTable, Shape
+from dprelease.postprocess.consistent.reading import MeasuredColumn
 from dprelease.schema.release_parts.consistent import ConsistentSpec
 
 Reason = tuple[tuple[str | int, ...], str]
 
-ReadTable = Callable[[Placed, int, int], Integers]
+ReadTable = Callable[[PlacedTable, int, int], Integers]
 
 
-def exact_places(agreed: Agreed) -> list[Placed]:
+def exact_places(agreed: FamilyColumn) -> list[PlacedTable]:
     """Return the tables of a column that are published exactly, in declared order."""
     return [one for one in agreed.shape.placed if agreed.is_exact(one)]
 
 
 def wrong_invariants(
-    shape: Shape, columns: Sequence[Agreed], spec: ConsistentSpec, never: Flags
+    shape: Shape, columns: Sequence[FamilyColumn], spec: ConsistentSpec, never: Flags
 ) -> Iterator[Reason]:
     """Yield places below `consistent`, and why invariants can't be published, or kept, there.
 
@@ -56,7 +56,7 @@ def wrong_invariants(
                 yield ("zeros",), f"the table [{keys}] is an invariant, with cells that can't be"
 
 
-def crossing_invariants(columns: Sequence[Agreed], spec: ConsistentSpec) -> Iterator[Reason]:
+def crossing_invariants(columns: Sequence[FamilyColumn], spec: ConsistentSpec) -> Iterator[Reason]:
     """Yield invariants of which whole tables can't keep all: those that cross at one level.
 
     Layer 2 keeps one exact table a level, and all sums of it. Margins that cross, each of them
@@ -83,11 +83,11 @@ def _others(shape: Shape, table: Table) -> tuple[int, ...]:
     return tuple(i for i in range(len(shape.sizes)) if i not in table)
 
 
-def contradictions(measured: Measured, *, non_negative: bool) -> Iterator[str]:
+def contradictions(measured: MeasuredColumn, *, non_negative: bool) -> Iterator[str]:
     """Yield what can't hold of true counts that are published: other sums, or numbers below 0."""
     shape, exact = measured.agreed.shape, exact_places(measured.agreed)
 
-    def read(placed: Placed, start: int, stop: int) -> Integers:
+    def read(placed: PlacedTable, start: int, stop: int) -> Integers:
         return measured.read(placed.level, placed.attributes, start, stop)
 
     yield from unequal_sums(shape, exact, read)
@@ -101,7 +101,7 @@ def contradictions(measured: Measured, *, non_negative: bool) -> Iterator[str]:
                 yield f"'{one.name}' has numbers below 0"
 
 
-def _meet(shape: Shape, one: Placed, other: Placed, read: ReadTable) -> bool:
+def _meet(shape: Shape, one: PlacedTable, other: PlacedTable, read: ReadTable) -> bool:
     """Return whether two tables of a level have the same sums by the keys of both."""
     common = {*one.attributes} & {*other.attributes}
     if common in ({*one.attributes}, {*other.attributes}):

@@ -27,7 +27,7 @@ from dprelease.numerics.lattice import Floats, Integers
 from dprelease.postprocess.consistent.family_shape import Shape
 from dprelease.postprocess.consistent.invariants import exact_places
 from dprelease.postprocess.consistent.published import PublishedColumn
-from dprelease.postprocess.consistent.reading import Measured
+from dprelease.postprocess.consistent.reading import MeasuredColumn
 
 SAMPLED = 16
 """Leaves whose equations are looked at."""
@@ -37,7 +37,7 @@ MOST_CELLS = 1 << 20
 
 
 def wrong_equations(
-    variances: Variances, measured: Measured, published: PublishedColumn
+    variances: Variances, measured: MeasuredColumn, published: PublishedColumn
 ) -> Iterator[str]:
     """Yield leaves at which the equations don't hold; estimates of all levels are published."""
     shape = published.shape
@@ -64,7 +64,7 @@ class _Sums:
     """What the equations of leaves say."""
 
     variances: Variances
-    measured: Measured
+    measured: MeasuredColumn
     published: PublishedColumn
 
     @cached_property

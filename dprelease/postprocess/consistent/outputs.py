@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from dprelease.postprocess.consistent.derived import Derived, derived_columns
-from dprelease.postprocess.consistent.family_columns import Agreed
-from dprelease.postprocess.consistent.family_shape import Placed, Shape
+from dprelease.postprocess.consistent.derived import DerivedColumn, derived_columns
+from dprelease.postprocess.consistent.family_columns import FamilyColumn
+from dprelease.postprocess.consistent.family_shape import PlacedTable, Shape
 from dprelease.postprocess.families import (
     Flag,
     Lattice,
@@ -50,7 +50,7 @@ def lowest(shape: Shape, spec: ConsistentSpec) -> int:
     return levels.index(down_to, 1) if down_to in levels[1:] else len(levels) - 1
 
 
-def tables_with_estimates(shape: Shape, spec: ConsistentSpec) -> list[Placed]:
+def tables_with_estimates(shape: Shape, spec: ConsistentSpec) -> list[PlacedTable]:
     """Return the tables of which estimates are published."""
     return [one for one in shape.placed if one.level <= lowest(shape, spec)]
 
@@ -58,9 +58,9 @@ def tables_with_estimates(shape: Shape, spec: ConsistentSpec) -> list[Placed]:
 def all_outputs(
     family: str,
     shape: Shape,
-    columns: Sequence[Agreed],
+    columns: Sequence[FamilyColumn],
     spec: ConsistentSpec,
-    is_dense: Callable[[Placed], bool],
+    is_dense: Callable[[PlacedTable], bool],
 ) -> Iterator[Output]:
     """Yield what is published of a family beside its measurements.
 
@@ -69,7 +69,7 @@ def all_outputs(
     for placed in tables_with_estimates(shape, spec):
         types, words = _merge_columns(list(all_estimates(shape, columns)))
         keys = placed.table.query.keys
-        named: list[Agreed | Derived] = [*columns, *derived_columns(shape)]
+        named: list[FamilyColumn | DerivedColumn] = [*columns, *derived_columns(shape)]
         yield Output(estimates_of(placed.name), keys, types, words, roles=beside(named, types))
     if spec.non_negative:
         for placed in shape.placed:
@@ -94,7 +94,9 @@ BESIDE = {
 """What stands beside a column, by the ending of its name."""
 
 
-def beside(columns: Sequence[Agreed | Derived], types: Columns) -> dict[str, tuple[Role, str]]:
+def beside(
+    columns: Sequence[FamilyColumn | DerivedColumn], types: Columns
+) -> dict[str, tuple[Role, str]]:
     """Return the roles of what stands beside columns, as far as it is published."""
     named = {
         f"{column.name}_{ending}": (role, column.name)
@@ -108,7 +110,7 @@ def beside(columns: Sequence[Agreed | Derived], types: Columns) -> dict[str, tup
 Told = dict[str, tuple[Lattice | Real | Flag, str]]
 
 
-def all_estimates(shape: Shape, columns: Sequence[Agreed]) -> Iterator[Told]:
+def all_estimates(shape: Shape, columns: Sequence[FamilyColumn]) -> Iterator[Told]:
     """Yield the columns of layer 1, in declared order of what they are for."""
     shown = {one.name: estimate_columns(one) for one in columns if one.is_shown}
     shown |= {
@@ -119,7 +121,7 @@ def all_estimates(shape: Shape, columns: Sequence[Agreed]) -> Iterator[Told]:
         yield shown[column.name]
 
 
-def estimate_columns(column: Agreed) -> Told:
+def estimate_columns(column: FamilyColumn) -> Told:
     """Return the columns of layer 1 for one column, with how each is computed."""
     name, margin = column.name, column.column.margin
     told: Told = {
@@ -132,7 +134,7 @@ def estimate_columns(column: Agreed) -> Told:
     return told
 
 
-def whole_columns(column: Agreed) -> Told:
+def whole_columns(column: FamilyColumn) -> Told:
     """Return the columns of layer 2 for one column, with how each is computed."""
     name, steps = column.name, Lattice(column.step)
     at = f"{float(column.confidence):g}"
@@ -145,7 +147,7 @@ def whole_columns(column: Agreed) -> Told:
     }
 
 
-def _near(column: Agreed, placed: Placed) -> Iterator[tuple[str, NearCounts]]:
+def _near(column: FamilyColumn, placed: PlacedTable) -> Iterator[tuple[str, NearCounts]]:
     """Yield the whole numbers of a column in one table, which lie near to counts of people.
 
     Estimates are no farther off than the table's own measurement, ends of intervals one margin

@@ -22,7 +22,7 @@ from dprelease.consistency.standard_errors import half_widths, standard_errors
 from dprelease.consistency.subtrees import PlacedSubtree
 from dprelease.consistency.variances import Variances
 from dprelease.numerics.lattice import LIMIT, Flags, Floats, Integers
-from dprelease.postprocess.consistent.derived import Derived
+from dprelease.postprocess.consistent.derived import DerivedColumn
 from dprelease.postprocess.consistent.family_columns import Vector
 from dprelease.postprocess.consistent.family_shape import Order
 from dprelease.postprocess.families import Batch
@@ -34,7 +34,7 @@ Numbered = tuple[str, Batch]
 
 
 @dataclass(frozen=True)
-class Filed:
+class OutputTable:
     """One table, as what makes its rows knows it.
 
     `estimates`, `whole`: the names of what is published of it, where there is any. `is_dense`:
@@ -119,9 +119,9 @@ class RowMaker:
     """
 
     sizes: tuple[int, ...]
-    tables: tuple[tuple[Filed, ...], ...]
+    tables: tuple[tuple[OutputTable, ...], ...]
     columns: tuple[Column, ...]
-    derived: tuple[Derived, ...]
+    derived: tuple[DerivedColumn, ...]
     wanted: list[list[Table]]
     never: Flags
     records: str | None
@@ -159,7 +159,7 @@ class RowMaker:
                 yield from _persons(self.records, parts[0].whole, start)
 
     def _rows(
-        self, filed: Filed, parts: Sequence[_Part], start: int, stop: int
+        self, filed: OutputTable, parts: Sequence[_Part], start: int, stop: int
     ) -> Iterator[Numbered]:
         """Yield the rows of one table for some areas of its level."""
         each = cells(self.sizes, filed.attributes)
@@ -187,7 +187,7 @@ class RowMaker:
             values |= self._with_interval(filed, part, whole, rows, areas)
         yield filed.whole, Batch(numbers[rows], values)
 
-    def _whole(self, filed: Filed, part: _Part) -> Integers:
+    def _whole(self, filed: OutputTable, part: _Part) -> Integers:
         """Return the cells of a whole table as they stand in its file."""
         left = tuple(1 + i for i in range(len(self.sizes)) if i not in filed.attributes)
         whole: Integers = filed.order.flatten_for_file(
@@ -196,7 +196,7 @@ class RowMaker:
         return whole
 
     def _with_interval(
-        self, filed: Filed, part: _Part, whole: Integers, rows: slice | Integers, areas: int
+        self, filed: OutputTable, part: _Part, whole: Integers, rows: slice | Integers, areas: int
     ) -> dict[str, Integers | Floats | Flags]:
         """Return some rows of a whole table, each with its interval."""
         name, each = part.column.vector.name, cells(self.sizes, filed.attributes)
@@ -237,7 +237,7 @@ def in_unit(units: Integers, bits: int, step: Fraction) -> Floats:
     return found
 
 
-def _estimate_columns(filed: Filed, part: _Part, areas: int, each: int) -> dict[str, Floats]:
+def _estimate_columns(filed: OutputTable, part: _Part, areas: int, each: int) -> dict[str, Floats]:
     vector, name = part.column.vector, part.column.vector.name
     bits, step = part.variances.structure.bits, vector.step
     errors = part.errors(filed.attributes, areas)

@@ -12,8 +12,8 @@ import numpy as np
 from dprelease.consistency.algebra import Table
 from dprelease.numerics.lattice import Floats, Integers
 from dprelease.numerics.rounding import decimal_digits
-from dprelease.postprocess.consistent.family_columns import Agreed
-from dprelease.postprocess.consistent.family_shape import Placed, Shape
+from dprelease.postprocess.consistent.family_columns import FamilyColumn
+from dprelease.postprocess.consistent.family_shape import PlacedTable, Shape
 from dprelease.postprocess.consistent.outputs import estimates_of, whole_of
 from dprelease.postprocess.consistent.reading import Slices
 from dprelease.postprocess.consistent.values import is_dense
@@ -44,26 +44,26 @@ class PublishedColumn:
         The Arrow batches of every output, by name.
     """
 
-    def __init__(self, column: Agreed, bits: int, files: Files) -> None:
+    def __init__(self, column: FamilyColumn, bits: int, files: Files) -> None:
         self.column, self.bits, self._files = column, bits, files
         self.shape: Shape = column.shape
         self._open: dict[tuple[str, int, Table], Slices] = {}
 
-    def estimates(self, placed: Placed, start: int, stop: int) -> Integers:
+    def estimates(self, placed: PlacedTable, start: int, stop: int) -> Integers:
         """Return (areas, n_i ...) estimates, in units of the lattice."""
         unit = float(self.column.step) / 2.0**self.bits
         read = partial(self._units, placed, unit)  # opened when it is asked for
         found: Integers = self._read("estimates", placed, start, stop, read)
         return found
 
-    def errors(self, placed: Placed, start: int, stop: int) -> Floats:
+    def errors(self, placed: PlacedTable, start: int, stop: int) -> Floats:
         """Return (areas, n_i ...) standard errors, in steps."""
         step = float(self.column.step)
         read = partial(self._errors, placed, step)
         found: Floats = self._read("errors", placed, start, stop, read)
         return found
 
-    def whole(self, placed: Placed, start: int, stop: int) -> Integers:
+    def whole(self, placed: PlacedTable, start: int, stop: int) -> Integers:
         """Return (areas, n_i ...) whole numbers, in steps."""
         read = partial(self._steps, placed)
         found: Integers = self._read("whole", placed, start, stop, read)
@@ -72,7 +72,7 @@ class PublishedColumn:
     def _read(
         self,
         kind: str,
-        placed: Placed,
+        placed: PlacedTable,
         start: int,
         stop: int,
         pieces: Callable[[], Iterator[Any]],
@@ -82,16 +82,16 @@ class PublishedColumn:
         each = self.shape.cells(placed)
         return placed.order.rising(slices.between(start * each, stop * each), self.shape.sizes)
 
-    def _units(self, placed: Placed, unit: float) -> Iterator[Integers]:
+    def _units(self, placed: PlacedTable, unit: float) -> Iterator[Integers]:
         for batch in self._files[estimates_of(placed.name)]():
             values = batch.column(self.column.name).to_numpy(zero_copy_only=False)
             yield np.rint(values / unit).astype(np.int64)
 
-    def _errors(self, placed: Placed, step: float) -> Iterator[Floats]:
+    def _errors(self, placed: PlacedTable, step: float) -> Iterator[Floats]:
         for batch in self._files[estimates_of(placed.name)]():
             yield batch.column(f"{self.column.name}_se").to_numpy(zero_copy_only=False) / step
 
-    def _steps(self, placed: Placed) -> Iterator[Integers]:
+    def _steps(self, placed: PlacedTable) -> Iterator[Integers]:
         batches = self._files[whole_of(placed.name)]()
         if is_dense(placed):
             yield from (

@@ -23,7 +23,7 @@ from dprelease.consistency.estimates import FirstPass, first_pass, is_within, pi
 from dprelease.consistency.fixed_point import FixedPointRangeError, value_bits
 from dprelease.consistency.variances import Variances
 from dprelease.numerics.lattice import LIMIT, Integers
-from dprelease.postprocess.consistent.family_columns import Agreed
+from dprelease.postprocess.consistent.family_columns import FamilyColumn
 from dprelease.postprocess.families import NoisedTable
 from dprelease.system.prefetch import Spread, in_threads
 
@@ -34,7 +34,7 @@ FINEST, FINE = 20, 12
 """Bits after the point of the finest lattice, and of one that is fine enough to take unseen."""
 
 
-class Measured:
+class MeasuredColumn:
     """The measured numbers of one column.
 
     Parameters
@@ -45,7 +45,7 @@ class Measured:
         All tables of the family, in its order.
     """
 
-    def __init__(self, agreed: Agreed, noised: Sequence[NoisedTable]) -> None:
+    def __init__(self, agreed: FamilyColumn, noised: Sequence[NoisedTable]) -> None:
         self.agreed, self.cap = agreed, LIMIT
         self._sizes = agreed.shape.sizes
         self._slices = {
@@ -87,7 +87,7 @@ class Measured:
         return sum(found)
 
 
-def _pieces(held: NoisedTable, agreed: Agreed) -> Callable[[], Iterator[Integers]]:
+def _pieces(held: NoisedTable, agreed: FamilyColumn) -> Callable[[], Iterator[Integers]]:
     return lambda: held.pieces(agreed.measurement.name)
 
 
@@ -131,7 +131,7 @@ class Slices:
 
 
 def on_lattice(
-    measured: Measured, wanted: Sequence[Sequence[Table]], *, sound: bool = True
+    measured: MeasuredColumn, wanted: Sequence[Sequence[Table]], *, sound: bool = True
 ) -> Variances:
     """Return the variances on a lattice on which the estimates of `wanted` are computed.
 
@@ -142,7 +142,7 @@ def on_lattice(
 
 
 def begun_on_lattice(
-    measured: Measured,
+    measured: MeasuredColumn,
     wanted: Sequence[Sequence[Table]],
     *,
     sound: bool = True,
@@ -192,7 +192,7 @@ def _largest(sizes: tuple[int, ...], bits: int) -> int:
 
 
 def _fits(
-    measured: Measured, found: Variances, wanted: Sequence[Sequence[Table]], first: FirstPass
+    measured: MeasuredColumn, found: Variances, wanted: Sequence[Sequence[Table]], first: FirstPass
 ) -> bool:
     """Return whether all estimates can be computed on a lattice, by computing them."""
     try:

@@ -12,8 +12,8 @@ from dprelease.consistency.standard_errors import standard_errors
 from dprelease.numerics.lattice import Floats
 from dprelease.numerics.rounding import finite, plain_text
 from dprelease.postprocess.consistent.derived import derived_columns
-from dprelease.postprocess.consistent.family_columns import Agreed
-from dprelease.postprocess.consistent.family_shape import Placed, Shape
+from dprelease.postprocess.consistent.family_columns import FamilyColumn
+from dprelease.postprocess.consistent.family_shape import PlacedTable, Shape
 from dprelease.postprocess.consistent.outputs import records_of, tables_with_estimates
 from dprelease.postprocess.consistent.reading import FINEST
 from dprelease.postprocess.consistent.values import MOST_RECORDS, is_dense, refinement_of
@@ -26,7 +26,7 @@ _AT_ONCE = 1 << 18
 
 
 def family_record(
-    family: str, shape: Shape, columns: Sequence[Agreed], spec: ConsistentSpec
+    family: str, shape: Shape, columns: Sequence[FamilyColumn], spec: ConsistentSpec
 ) -> dict[str, Any]:
     """Return the record of a family, JSON values that follow from the declaration."""
     record: dict[str, Any] = {
@@ -59,7 +59,7 @@ def family_record(
     return record
 
 
-def _words(family: str, columns: Sequence[Agreed], spec: ConsistentSpec) -> list[str]:
+def _words(family: str, columns: Sequence[FamilyColumn], spec: ConsistentSpec) -> list[str]:
     """Return what holds of the published values, in words."""
     words = [
         "Estimates are unbiased, and least squares of all measurements of the family together; "
@@ -101,7 +101,7 @@ def _words(family: str, columns: Sequence[Agreed], spec: ConsistentSpec) -> list
     return words
 
 
-def _column(agreed: Agreed, spec: ConsistentSpec) -> dict[str, Any]:
+def _column(agreed: FamilyColumn, spec: ConsistentSpec) -> dict[str, Any]:
     shape = agreed.shape
     record: dict[str, Any] = {
         "name": agreed.name,
@@ -129,7 +129,7 @@ def _keys(shape: Shape, table: Table) -> list[str]:
     return [shape.attributes[i].column for i in table]
 
 
-def _measurement_record(agreed: Agreed, placed: Placed) -> dict[str, Any]:
+def _measurement_record(agreed: FamilyColumn, placed: PlacedTable) -> dict[str, Any]:
     law = dict(agreed.laws[placed.level])[placed.attributes]
     return {
         "table": placed.name,
@@ -141,14 +141,14 @@ def _measurement_record(agreed: Agreed, placed: Placed) -> dict[str, Any]:
     }
 
 
-def _errors(agreed: Agreed, placed: Placed) -> dict[str, Any]:
+def _errors(agreed: FamilyColumn, placed: PlacedTable) -> dict[str, Any]:
     """Return the least, the middle and the largest standard error of a table's areas."""
     every = np.sort(_all_errors(agreed, placed))
     of = {"least": every[0], "median": every[(len(every) - 1) // 2], "largest": every[-1]}
     return {"table": placed.name, **{name: finite(float(error)) for name, error in of.items()}}
 
 
-def _all_errors(agreed: Agreed, placed: Placed) -> Floats:
+def _all_errors(agreed: FamilyColumn, placed: PlacedTable) -> Floats:
     errors = np.empty(agreed.shape.tree.counts[placed.level])
     for start in range(0, len(errors), _AT_ONCE):
         end = min(start + _AT_ONCE, len(errors))

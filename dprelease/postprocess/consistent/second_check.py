@@ -23,13 +23,13 @@ from dprelease.consistency.tree import Tree
 from dprelease.consistency.variances import SpaceVariances, Variances
 from dprelease.numerics.lattice import Flags, Floats, Integers
 from dprelease.postprocess.consistent.additivity import spans, unequal_sums
-from dprelease.postprocess.consistent.family_columns import Agreed
-from dprelease.postprocess.consistent.family_shape import Placed, Shape
+from dprelease.postprocess.consistent.family_columns import FamilyColumn
+from dprelease.postprocess.consistent.family_shape import PlacedTable, Shape
 from dprelease.postprocess.consistent.invariants import contradictions, exact_places
 from dprelease.postprocess.consistent.normal_equations import wrong_equations
 from dprelease.postprocess.consistent.outputs import lowest, records_of, tables_with_estimates
 from dprelease.postprocess.consistent.published import Cells, Files, PublishedColumn
-from dprelease.postprocess.consistent.reading import Measured, on_lattice
+from dprelease.postprocess.consistent.reading import MeasuredColumn, on_lattice
 from dprelease.postprocess.consistent.values import (
     DENSE,
     MOST_RECORDS,
@@ -45,7 +45,7 @@ SAMPLED = 64
 
 
 def impossible_cells(
-    shape: Shape, tables: Sequence[Placed], published: PublishedColumn, never: Flags
+    shape: Shape, tables: Sequence[PlacedTable], published: PublishedColumn, never: Flags
 ) -> Iterator[str]:
     """Yield tables with cells below 0, or with some where there can't be any."""
     for placed in tables:
@@ -126,7 +126,7 @@ def wrong_errors(
             yield f"the standard errors of '{name}' in '{placed.name}' are not those of a solve"
 
 
-Expected = Iterator[tuple[Placed, int, Floats]]
+Expected = Iterator[tuple[PlacedTable, int, Floats]]
 """Tables, their first area, and the standard error of a cell at each area from there on."""
 
 
@@ -275,7 +275,7 @@ def _floats(one: SpaceVariances, level: int, start: int, stop: int) -> Floats:
 
 def second_check(
     family: str,
-    columns: Sequence[Agreed],
+    columns: Sequence[FamilyColumn],
     spec: ConsistentSpec,
     noised: Sequence[NoisedTable],
     files: Files,
@@ -283,7 +283,7 @@ def second_check(
     """Yield what is wrong with the published tables of a family; nothing for sound ones."""
     shape = columns[0].shape
     for column in (one for one in columns if one.is_shown):
-        measured = Measured(column, noised)
+        measured = MeasuredColumn(column, noised)
         wanted = wanted_tables(shape, spec)
         wrong = list(contradictions(measured, non_negative=spec.non_negative))
         yield from wrong
@@ -305,7 +305,7 @@ def second_check(
 
 
 def _other_invariants(
-    published: PublishedColumn, measured: Measured, spec: ConsistentSpec
+    published: PublishedColumn, measured: MeasuredColumn, spec: ConsistentSpec
 ) -> Iterator[str]:
     """Yield tables that are not the invariants that they have to be."""
     shape, bits = published.shape, published.bits

@@ -14,7 +14,7 @@ from dprelease.consistency.fixed_point import value_bits
 from dprelease.errors import DpReleaseError, QueryError
 from dprelease.postprocess.consistent.aims import wrong_targets
 from dprelease.postprocess.consistent.derived import derived_columns
-from dprelease.postprocess.consistent.family_columns import DERIVED, Agreed, agreed_columns
+from dprelease.postprocess.consistent.family_columns import DERIVED, FamilyColumn, agreed_columns
 from dprelease.postprocess.consistent.family_shape import Shape
 from dprelease.postprocess.consistent.invariants import crossing_invariants, wrong_invariants
 from dprelease.postprocess.consistent.outputs import all_outputs, estimate_columns, whole_columns
@@ -47,7 +47,7 @@ CHANGED = "what is rounded, coded or left out afterwards adds up to nothing"
 
 
 def all_findings(
-    shape: Shape, columns: Sequence[Agreed], spec: ConsistentSpec, place: Placer
+    shape: Shape, columns: Sequence[FamilyColumn], spec: ConsistentSpec, place: Placer
 ) -> Iterator[DpReleaseError]:
     """Yield what can't be had; what follows from another finding is not looked at."""
     found = [*_of_columns(columns, spec, place), *_of_what_is_asked(shape, columns, spec, place)]
@@ -60,7 +60,7 @@ def all_findings(
 
 
 def _of_columns(
-    columns: Sequence[Agreed], spec: ConsistentSpec, place: Placer
+    columns: Sequence[FamilyColumn], spec: ConsistentSpec, place: Placer
 ) -> Iterator[DpReleaseError]:
     for column in columns[0].shape.placed[0].table.query.columns:
         if column.form in DERIVED and column.post != NOTHING:
@@ -91,7 +91,7 @@ def _of_columns(
             )
 
 
-def _why_not(agreed: Agreed, spec: ConsistentSpec) -> str | None:
+def _why_not(agreed: FamilyColumn, spec: ConsistentSpec) -> str | None:
     column, aggregate = agreed.column, agreed.measurement.aggregate
     sums_rows = aggregate.is_vector and aggregate.adds_up and not aggregate.is_distinct
     if column.form != MEASURED or not sums_rows:
@@ -104,7 +104,7 @@ def _why_not(agreed: Agreed, spec: ConsistentSpec) -> str | None:
 
 
 def _of_what_is_asked(
-    shape: Shape, columns: Sequence[Agreed], spec: ConsistentSpec, place: Placer
+    shape: Shape, columns: Sequence[FamilyColumn], spec: ConsistentSpec, place: Placer
 ) -> Iterator[DpReleaseError]:
     for keys, reason in _asked_in_vain(shape, columns, spec):
         yield _in_vain(keys, reason, place)
@@ -116,7 +116,7 @@ def _in_vain(keys: tuple[str | int, ...], reason: str, place: Placer) -> QueryEr
 
 
 def _asked_in_vain(
-    shape: Shape, columns: Sequence[Agreed], spec: ConsistentSpec
+    shape: Shape, columns: Sequence[FamilyColumn], spec: ConsistentSpec
 ) -> Iterator[tuple[tuple[str | int, ...], str]]:
     down_to, areas = spec.publish.down_to, shape.levels[1:]
     if down_to is not None and down_to not in areas:
@@ -163,7 +163,7 @@ def _of_partition(
 
 
 def _of_targets(
-    shape: Shape, columns: Sequence[Agreed], spec: ConsistentSpec
+    shape: Shape, columns: Sequence[FamilyColumn], spec: ConsistentSpec
 ) -> Iterator[tuple[tuple[str | int, ...], str]]:
     for i, reason in wrong_targets(shape, spec.targets, [one.name for one in columns]):
         yield ("targets", i), reason
@@ -175,7 +175,7 @@ def _of_targets(
 
 
 def _of_records(
-    shape: Shape, columns: Sequence[Agreed], spec: ConsistentSpec
+    shape: Shape, columns: Sequence[FamilyColumn], spec: ConsistentSpec
 ) -> Iterator[tuple[tuple[str | int, ...], str]]:
     aggregates = [one.measurement.aggregate for one in columns]
     where = ("publish", "records")
@@ -190,7 +190,7 @@ def _of_records(
 
 
 def _of_names(
-    shape: Shape, columns: Sequence[Agreed], spec: ConsistentSpec, place: Placer
+    shape: Shape, columns: Sequence[FamilyColumn], spec: ConsistentSpec, place: Placer
 ) -> Iterator[DpReleaseError]:
     """Yield published names that are taken: letters' case does not tell names apart."""
     keys = {key.column.casefold() for key in (*shape.areas, *shape.attributes)}
@@ -210,7 +210,7 @@ def _of_names(
 
 
 def _of_tables(
-    shape: Shape, columns: Sequence[Agreed], spec: ConsistentSpec, place: Placer
+    shape: Shape, columns: Sequence[FamilyColumn], spec: ConsistentSpec, place: Placer
 ) -> Iterator[DpReleaseError]:
     """Yield tables that the measurements don't determine at a level, and invariants that cross."""
     for where, reason in crossing_invariants(columns, spec):

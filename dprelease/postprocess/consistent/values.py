@@ -12,8 +12,8 @@ from dprelease.consistency.family import Refinement, WholePiece, refinement, who
 from dprelease.consistency.subtrees import PlacedSubtree
 from dprelease.consistency.variances import Variances
 from dprelease.postprocess.consistent.derived import derived_columns
-from dprelease.postprocess.consistent.family_columns import Agreed
-from dprelease.postprocess.consistent.family_shape import Placed, Shape
+from dprelease.postprocess.consistent.family_columns import FamilyColumn
+from dprelease.postprocess.consistent.family_shape import PlacedTable, Shape
 from dprelease.postprocess.consistent.invariants import contradictions
 from dprelease.postprocess.consistent.outputs import (
     estimates_of,
@@ -23,12 +23,12 @@ from dprelease.postprocess.consistent.outputs import (
 )
 from dprelease.postprocess.consistent.piece_rows import (
     Column,
-    Filed,
     Numbered,
+    OutputTable,
     RowMaker,
     without_whole,
 )
-from dprelease.postprocess.consistent.reading import Measured, begun_on_lattice
+from dprelease.postprocess.consistent.reading import MeasuredColumn, begun_on_lattice
 from dprelease.postprocess.consistent.zeros import zeros_of
 from dprelease.postprocess.families import NoisedTable
 from dprelease.schema.release_parts.consistent import ConsistentSpec
@@ -44,7 +44,7 @@ FEW = 1 << 20
 """Cells of a family below which nobody else is asked to work on it."""
 
 
-def is_dense(placed: Placed) -> bool:
+def is_dense(placed: PlacedTable) -> bool:
     """Return whether a whole table has a row for every cell."""
     return placed.table.query.keys.size <= DENSE
 
@@ -60,7 +60,7 @@ def wanted_tables(shape: Shape, spec: ConsistentSpec) -> list[list[Table]]:
     return found[::-1]
 
 
-def refinement_of(column: Agreed, spec: ConsistentSpec) -> Refinement:
+def refinement_of(column: FamilyColumn, spec: ConsistentSpec) -> Refinement:
     """Return how layer 2 is made of a column."""
     zeros = zeros_of(column.shape, spec.zeros)
     composition = spec.composition is not None
@@ -69,7 +69,7 @@ def refinement_of(column: Agreed, spec: ConsistentSpec) -> Refinement:
 
 def family_values(
     family: str,
-    columns: Sequence[Agreed],
+    columns: Sequence[FamilyColumn],
     spec: ConsistentSpec,
     noised: Sequence[NoisedTable],
     spread: Spread,
@@ -82,7 +82,7 @@ def family_values(
     if sum(one.table.query.keys.size for one in shape.placed) < FEW:
         spread = map
     wanted = wanted_tables(shape, spec)
-    begun = [_Begun.of(column, spec, noised, wanted, spread) for column in columns]
+    begun = [_ColumnProgress.of(column, spec, noised, wanted, spread) for column in columns]
     maker = RowMaker(
         shape.sizes,
         tuple(
@@ -104,18 +104,18 @@ def family_values(
         yield from rows
 
 
-def _table_layout(placed: Placed, shape: Shape, spec: ConsistentSpec) -> Filed:
+def _table_layout(placed: PlacedTable, shape: Shape, spec: ConsistentSpec) -> OutputTable:
     estimates = estimates_of(placed.name) if placed.level <= lowest(shape, spec) else None
     whole = whole_of(placed.name) if spec.non_negative else None
-    return Filed(placed.level, placed.order, estimates, whole, is_dense(placed))
+    return OutputTable(placed.level, placed.order, estimates, whole, is_dense(placed))
 
 
 @dataclass(frozen=True)
-class _Begun:
+class _ColumnProgress:
     """One column, of which all is known that its subtrees say upwards."""
 
     column: Column
-    measured: Measured
+    measured: MeasuredColumn
     variances: Variances
     first: FirstPass
     top: Top
@@ -123,14 +123,14 @@ class _Begun:
     @classmethod
     def of(
         cls,
-        agreed: Agreed,
+        agreed: FamilyColumn,
         spec: ConsistentSpec,
         noised: Sequence[NoisedTable],
         wanted: list[list[Table]],
         spread: Spread,
-    ) -> _Begun:
+    ) -> _ColumnProgress:
         """Return a column after its first pass."""
-        measured = Measured(agreed, noised)
+        measured = MeasuredColumn(agreed, noised)
         sound = not any(contradictions(measured, non_negative=spec.non_negative))
         variances, first = begun_on_lattice(measured, wanted, sound=sound, spread=spread)
         first = first or first_pass(variances, measured.read, spread=spread)

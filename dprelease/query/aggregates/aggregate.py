@@ -9,7 +9,7 @@ from typing import ClassVar, TypeVar
 
 from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
 from dprelease.schema.columns import Column
-from dprelease.schema.steps import Lattice
+from dprelease.schema.number_bounds import Lattice
 
 ROWS = "rows"
 

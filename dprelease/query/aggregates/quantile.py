@@ -14,7 +14,7 @@ from dprelease.query.aggregates.tree_of_counts import Tree
 from dprelease.query.declared_columns import ColumnParts, DeclaredColumn, DeclaredColumns
 from dprelease.query.forms.single_part import MEASURED, READ_FROM_TREE
 from dprelease.schema.columns import Column
-from dprelease.schema.steps import Lattice
+from dprelease.schema.number_bounds import Lattice
 
 MANY_QUANTILES = 9
 """Quantiles of one column from which on a tree has the smaller errors in ranks.

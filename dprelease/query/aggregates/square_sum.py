@@ -11,7 +11,7 @@ from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
 from dprelease.query.aggregates.aggregate import Aggregate, of_values, unit_of
 from dprelease.query.aggregates.sum import Sum
 from dprelease.schema.columns import Column
-from dprelease.schema.steps import Lattice
+from dprelease.schema.number_bounds import Lattice
 
 LARGEST_SQUARE = 2**24
 """Steps that the largest square has at most: finer than any noise, coarse enough for exact sums."""

@@ -11,7 +11,7 @@ from dprelease.numerics.rounding import plain_text
 from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
 from dprelease.query.aggregates.aggregate import Aggregate, of_values, unit_of
 from dprelease.schema.columns import Column
-from dprelease.schema.steps import Lattice
+from dprelease.schema.number_bounds import Lattice
 
 
 @dataclass(frozen=True, slots=True)

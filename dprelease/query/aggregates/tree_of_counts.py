@@ -10,7 +10,7 @@ from typing import ClassVar
 from dprelease.privacy.unit import Move, Neighbours, PrivacyUnit, Sensitivity
 from dprelease.query.aggregates.aggregate import ROWS, Aggregate, unit_of
 from dprelease.schema.columns import Column
-from dprelease.schema.steps import Lattice
+from dprelease.schema.number_bounds import Lattice
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,19 +13,19 @@ from dprelease.query.aggregates.square_sum import SquareSum
 from dprelease.query.aggregates.sum import Sum
 from dprelease.query.declared_columns import ColumnParts, DeclaredColumn, DeclaredColumns, Part
 from dprelease.query.forms.single_part import MEASURED
-from dprelease.query.measurement import Form, Published
+from dprelease.query.measurement import Form, OutputColumn
 
 
 @dataclass(frozen=True, slots=True)
 class CentredSum(Form):
     """A centred sum and a count: sum + center * count."""
 
-    def formula(self, column: Published) -> str:
+    def formula(self, column: OutputColumn) -> str:
         """Return the sum of both."""
         total, count = column.part_names
         return f"{total} + {_center(column)} x {count}"
 
-    def largest_shift(self, column: Published) -> int:
+    def largest_shift(self, column: OutputColumn) -> int:
         """Return how far one unit moves the sum, of which the centred one is a part."""
         total, count = (part.sensitivity.largest_shift for part in column.parts)
         return total + abs(narrow_aggregate(column.parts[0].aggregate, Sum).center) * count
@@ -37,7 +37,7 @@ class Mean(Form):
 
     on_lattice: ClassVar[bool] = False
 
-    def formula(self, column: Published) -> str:
+    def formula(self, column: OutputColumn) -> str:
         """Return how it is divided, and within what it is held."""
         total, count = column.part_names
         within = f"within the column's bounds{_rows(column)}"
@@ -50,7 +50,7 @@ class Variance(Form):
 
     on_lattice: ClassVar[bool] = False
 
-    def formula(self, column: Published) -> str:
+    def formula(self, column: OutputColumn) -> str:
         """Return what it is computed from, and within what it is held."""
         squares, total, count = column.part_names
         return (
@@ -65,7 +65,7 @@ class StandardDeviation(Form):
 
     on_lattice: ClassVar[bool] = False
 
-    def formula(self, column: Published) -> str:
+    def formula(self, column: OutputColumn) -> str:
         """Return the root of what the variance is."""
         return f"square root of the {VARIANCE.formula(column)}"
 
@@ -78,12 +78,12 @@ SUM, MEAN = CentredSum(), Mean()
 VARIANCE, STDDEV = Variance(), StandardDeviation()
 
 
-def _center(column: Published) -> str:
+def _center(column: OutputColumn) -> str:
     total = narrow_aggregate(column.parts[0].aggregate, Sum)
     return plain_text(total.center * total.step)
 
 
-def _rows(column: Published) -> str:
+def _rows(column: OutputColumn) -> str:
     """Return of which rows something is computed, if not of all of them."""
     counted = column.parts[-1].aggregate.column
     return "" if counted is None else f", of rows with '{counted}' present"

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from dprelease.query.aggregates.sum import Sum
 from dprelease.query.declared_columns import ColumnParts, DeclaredColumn, DeclaredColumns
-from dprelease.query.measurement import Form, Published
+from dprelease.query.measurement import Form, OutputColumn
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class Ratio(Form):
 
     on_lattice: ClassVar[bool] = False
 
-    def formula(self, column: Published) -> str:
+    def formula(self, column: OutputColumn) -> str:
         """Return the quotient, and of which rows it is."""
         over, under = column.part_names
         both = any(len(part.aggregate.reads) > 1 for part in column.parts)

@@ -7,14 +7,14 @@ from fractions import Fraction
 from typing import ClassVar
 
 from dprelease.numerics.rounding import plain_text
-from dprelease.query.measurement import Form, Published
+from dprelease.query.measurement import Form, OutputColumn
 
 
 @dataclass(frozen=True, slots=True)
 class Measured(Form):
     """The vector itself."""
 
-    def formula(self, column: Published) -> str:
+    def formula(self, column: OutputColumn) -> str:
         """Return the measurement."""
         return column.part_names[0]
 
@@ -23,7 +23,7 @@ class Measured(Form):
 class ReadFromTree(Form):
     """A quantile read from a tree of counts."""
 
-    def formula(self, column: Published) -> str:
+    def formula(self, column: OutputColumn) -> str:
         """Return which quantile is read, and where."""
         return f"{plain_text(column.at or Fraction(0))} quantile read from {column.part_names[0]}"
 
@@ -35,7 +35,7 @@ class Label(Form):
     on_lattice: ClassVar[bool] = False
     apart: ClassVar[bool] = True
 
-    def formula(self, column: Published) -> str:
+    def formula(self, column: OutputColumn) -> str:
         """Return whose label it is."""
         return f"label of {column.part_names[0]}"
 

@@ -17,7 +17,7 @@ from dprelease.query.expressions.used_columns import Predicate
 from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
-from dprelease.query.scans.shared_sources import Together
+from dprelease.query.scans.shared_sources import SharedSource
 
 MOST_CELLS = 2**18
 """Cells of a joint table, or twice those of its largest part: adding rows up in more of them, and
@@ -196,7 +196,7 @@ def _vectors(part: Part) -> dict[object, Measurement]:
 class Scan:
     """One scan of the rows that fills several joint tables; all parts read the same sources."""
 
-    sources: Together = field(default_factory=Together)
+    sources: SharedSource = field(default_factory=SharedSource)
     joints: list[Joint] = field(default_factory=list)
     numbers: int = 0
     _alike: dict[object, list[int]] = field(default_factory=dict)
@@ -240,9 +240,9 @@ MOST_TABLES = 32
 """Tables of id units that are bounded from one reading of the rows: each adds to every row held."""
 
 
-def bounded_together(queries: Iterable[Query]) -> list[Together]:
+def bounded_together(queries: Iterable[Query]) -> list[SharedSource]:
     """Return queries of id units whose rows are read and whose ids are numbered once."""
-    groups: list[Together] = []
+    groups: list[SharedSource] = []
     for query in queries:
         if query.unit.id is None or query.private is not None or query.finest is not None:
             continue
@@ -251,7 +251,7 @@ def bounded_together(queries: Iterable[Query]) -> list[Together]:
                 known.add(query)
                 break
         else:
-            groups.append(Together())
+            groups.append(SharedSource())
             groups[-1].add(query)
     return [together for together in groups if len(together.queries) > 1]
 

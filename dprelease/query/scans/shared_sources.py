@@ -14,7 +14,7 @@ from dprelease.schema.model import same_name
 
 
 @dataclass
-class Together:
+class SharedSource:
     """Queries whose rows can be read by one statement, and all that it reads."""
 
     queries: list[Query] = field(default_factory=list)

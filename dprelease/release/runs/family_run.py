@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from dprelease.documents.file_records import Written
+from dprelease.documents.file_records import FileDigest
 from dprelease.documents.metadata import Metadata
 from dprelease.documents.metadata_json import field_notes
 from dprelease.exact.engine_api import Answering
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-Work = Callable[[], dict[str, Written]]
+Work = Callable[[], dict[str, FileDigest]]
 """Writes tables that have been noised, and returns what their files are, by name."""
 
 MOST_WAITING = 2
@@ -58,8 +58,8 @@ class TableWriters:
 
     def __init__(self, pool: ThreadPoolExecutor | None) -> None:
         self._pool = pool
-        self._coming: deque[Future[dict[str, Written]]] = deque()
-        self._written: dict[str, Written] = {}
+        self._coming: deque[Future[dict[str, FileDigest]]] = deque()
+        self._written: dict[str, FileDigest] = {}
 
     def write(self, work: Work, *, at_once: bool = False) -> None:
         """Have some tables written, `at_once` or later; raises what writing earlier ones raised."""
@@ -70,7 +70,7 @@ class TableWriters:
         else:
             self._coming.append(coming)
 
-    def finish(self) -> dict[str, Written]:
+    def finish(self) -> dict[str, FileDigest]:
         """Return all that was written, in the order in which it came; raises as `write`."""
         self._settle(0)
         return self._written
@@ -79,7 +79,7 @@ class TableWriters:
         while len(self._coming) > left:
             self._written |= self._coming.popleft().result()
 
-    def _submit(self, work: Work) -> Future[dict[str, Written]] | None:
+    def _submit(self, work: Work) -> Future[dict[str, FileDigest]] | None:
         """Give work to the thread; None where there is none, or none is to be had."""
         if self._pool is None:
             return None
@@ -111,7 +111,7 @@ def table_writers(tables: int) -> Iterator[TableWriters]:
             pool.shutdown(cancel_futures=True)
 
 
-class Shown(Protocol):
+class TableMaker(Protocol):
     """What makes Arrow tables of noised cells, batch after batch."""
 
     def of(self, noisy: NoisyTable) -> pa.Table:
@@ -125,7 +125,7 @@ def streaming(
     columns: Sequence[PlannedColumn],
     bits: BitSource,
     most: int = ROW_GROUP,
-    shown: Callable[[Sequence[PlannedColumn]], Shown] = Tables,
+    shown: Callable[[Sequence[PlannedColumn]], TableMaker] = Tables,
 ) -> Iterator[Iterator[pa.Table]]:
     """Yield the table of one query as tables of `most` rows, in key order.
 
@@ -159,7 +159,7 @@ def publish_families(
     release: Publication,
     metadata: Metadata,
     progress: Callable[[str], None],
-) -> dict[str, Written]:
+) -> dict[str, FileDigest]:
     """Write all tables into a release's private folder, and return them by name.
 
     A table of few cells is written while the next one is noised. Files say of their columns what

@@ -11,7 +11,7 @@ from dprelease.documents import local_manifest as manifest
 from dprelease.documents.manifest import sha256
 from dprelease.documents.metadata import TableMetadata
 from dprelease.documents.metadata_json import field_notes
-from dprelease.documents.release_metadata import Described
+from dprelease.documents.release_metadata import ReleaseMetadata
 from dprelease.errors import RunState
 from dprelease.exact.engine_api import Recording
 from dprelease.exact.engines import frame_of, open_engine
@@ -40,7 +40,7 @@ def run_local(
     state: RunState | None,
 ) -> Path:
     """Publish noised records and return their folder; raises as `pipeline.run`."""
-    plan, described = prepare_local(declaration), Described(declaration.spec)
+    plan, described = prepare_local(declaration), ReleaseMetadata(declaration.spec)
     source = bits or Entropy()
     queries = [part.query for part in plan.records]
     draft = local_draft(declaration, plan)

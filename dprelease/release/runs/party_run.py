@@ -8,7 +8,7 @@ from pathlib import Path
 from dprelease.documents import party_manifest as manifest
 from dprelease.documents.manifest import sha256
 from dprelease.documents.metadata_json import field_notes
-from dprelease.documents.release_metadata import Described
+from dprelease.documents.release_metadata import ReleaseMetadata
 from dprelease.errors import RunState
 from dprelease.exact.engines import open_engines
 from dprelease.exact.settings import Settings
@@ -35,7 +35,7 @@ def run_federated(
 ) -> Path:
     """Write one party's messages and return their folder; raises as `pipeline.run`."""
     queries, plan = resolve_federated(declaration), prepare_federated(declaration)
-    party, described = party_of(declaration), Described(declaration.spec)
+    party, described = party_of(declaration), ReleaseMetadata(declaration.spec)
     source = bits or Entropy()
     blank = dict.fromkeys((query.name for query in queries), "")
     draft = manifest.build(declaration, queries, plan, blank, party)

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dprelease.documents.file_records import Written, WrittenPart, files_of_parts
+from dprelease.documents.file_records import FileDigest, WrittenPart, files_of_parts
 from dprelease.documents.manifest import sha256_of
 from dprelease.postprocess.partition import Parts
 from dprelease.tables import formats
@@ -23,7 +23,7 @@ Notes = Mapping[str, str]
 
 def write_pieces(
     folder: Path, pieces: Iterator[Piece], parts: Mapping[str, Parts], notes: Notes
-) -> dict[str, Written]:
+) -> dict[str, FileDigest]:
     """Write tables into a folder as their rows come, those of many at once; return what they are.
 
     Parameters
@@ -75,13 +75,13 @@ class _Table:
         """Finish the file that is open, if one is."""
         self._open.close()
 
-    def record_of_files(self) -> Written:
+    def record_of_files(self) -> FileDigest:
         """Return what was written, now that all is."""
         digests = [sha256_of(path) for path in self._files]
         if self.parts is None:
-            return Written(digests[0], self._rows[0])
+            return FileDigest(digests[0], self._rows[0])
         named = zip(files_of_parts(self.parts), digests, self._rows, strict=True)
-        return Written.of([WrittenPart(*one) for one in named])
+        return FileDigest.of([WrittenPart(*one) for one in named])
 
     @cached_property
     def _files(self) -> list[Path]:

@@ -17,9 +17,9 @@ import numpy as np
 
 from dprelease.documents.metadata import ColumnMetadata, Role, TableMetadata
 from dprelease.numerics.lattice import Floats, Integers
-from dprelease.query.measurement import Published as Asked
-from dprelease.report.facts import Expected, Facts
-from dprelease.report.source import Published
+from dprelease.query.measurement import OutputColumn as Asked
+from dprelease.report.facts import ErrorBeforeRun, Facts
+from dprelease.report.source import ReleaseFiles
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,7 +55,7 @@ def _zeros() -> Floats:
 
 
 @dataclass
-class Counted:
+class CellCounts:
     """What a column's published cells are, all together and by class of size.
 
     `empty`: cells without a value. `wide`: cells whose margin is larger than the value. `above`:
@@ -80,7 +80,7 @@ class Counted:
         return int(self.by_class.sum())
 
 
-class Emptied(StrEnum):
+class EmptyCells(StrEnum):
     """Why cells of a column are left empty: by a declared limit, or where nothing divides it."""
 
     SMALL = "small"
@@ -88,7 +88,7 @@ class Emptied(StrEnum):
     EITHER = "either"
 
     @classmethod
-    def of(cls, asked: Asked) -> Emptied | None:
+    def of(cls, asked: Asked) -> EmptyCells | None:
         """Return why cells of a column may be left empty, by what was asked for."""
         small, divided = asked.post.suppress_below is not None, not asked.form.on_lattice
         if small and divided:
@@ -107,13 +107,13 @@ class ColumnQuality:
 
     table: TableMetadata
     column: ColumnMetadata
-    expected: Expected | None
+    expected: ErrorBeforeRun | None
     never_negative: bool = False
     whole: bool = False
     limit: Fraction | None = None
     absolute: bool = False
-    emptied: Emptied | None = None
-    counted: Counted = field(default_factory=Counted)
+    emptied: EmptyCells | None = None
+    counted: CellCounts = field(default_factory=CellCounts)
 
     @property
     def above_limit(self) -> float | None:
@@ -220,7 +220,7 @@ def is_number(column: ColumnMetadata) -> bool:
     return column.kind.startswith(NUMBERS)
 
 
-def quality_of(release: Published, facts: Facts) -> Iterator[ColumnQuality]:
+def quality_of(release: ReleaseFiles, facts: Facts) -> Iterator[ColumnQuality]:
     """Yield the quality of every column that is read and is a number, table by table."""
     for table in release.metadata.read:
         found = [column_quality(facts, table, column) for column in table.values]
@@ -244,7 +244,7 @@ def column_quality(facts: Facts, table: TableMetadata, column: ColumnMetadata) -
     return replace(
         one,
         never_negative=facts.is_never_negative(table, column),
-        emptied=Emptied.of(asked),
+        emptied=EmptyCells.of(asked),
         whole=measured.is_vector and step is not None and step.denominator == 1,
         limit=measured.wanted if absolute else limit,
         absolute=absolute,

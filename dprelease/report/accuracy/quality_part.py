@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from markupsafe import Markup
 
 from dprelease.report.accuracy.bias import bias_at_zero
-from dprelease.report.accuracy.quality import ColumnQuality, Emptied
+from dprelease.report.accuracy.quality import ColumnQuality, EmptyCells
 from dprelease.report.accuracy.quality_pictures import (
     bias_pictures,
     error_pictures,
@@ -16,46 +16,37 @@ from dprelease.report.accuracy.quality_pictures import (
     size_pictures,
 )
 from dprelease.report.accuracy.totals import Disagreement
-from dprelease.report.accuracy.true_errors import Simulated
+from dprelease.report.accuracy.true_errors import SimulatedColumn
 from dprelease.report.facts import Facts
 from dprelease.report.localization import Words, three, three_up
-from dprelease.report.pictures import Gallery, Picture
+from dprelease.report.pictures import Gallery, PageTable, Picture
 from dprelease.report.safe import printable_text
 from dprelease.report.safe_labels import Names
 
-SimulatedErrors = Mapping[tuple[str, str], Simulated]
-
-
-@dataclass(frozen=True)
-class Rows:
-    """A table of the page: its caption, its heads, and its rows; the first cell heads a row."""
-
-    caption: Markup
-    heads: list[Markup]
-    rows: list[list[Markup]]
+SimulatedErrors = Mapping[tuple[str, str], SimulatedColumn]
 
 
 @dataclass(frozen=True)
 class Quality:
     """What stands under quality, ready to be put into the page."""
 
-    tables: list[Rows]
+    tables: list[PageTable]
     notes: list[Markup]
     errors: list[Picture]
     sizes: list[Picture]
     impossible: list[Markup]
     totals: list[Markup]
-    disagreeing: Rows | None
+    disagreeing: PageTable | None
     bias: list[Markup]
-    lifted: list[Rows]
+    lifted: list[PageTable]
     simulated: list[Markup]
-    compared: Rows | None
+    compared: PageTable | None
     simulated_pictures: list[Picture] = field(default_factory=list)
     bias_pictures: list[Picture] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Told:
+class Context:
     """What all parts of quality are told with; `most`: how many rows a table or picture has."""
 
     facts: Facts
@@ -73,7 +64,7 @@ class Told:
 
 
 def quality_part(
-    told: Told,
+    told: Context,
     columns: Sequence[ColumnQuality],
     disagreements: tuple[Sequence[Disagreement], int],
     simulated: SimulatedErrors | None,
@@ -92,7 +83,7 @@ def quality_part(
         bias=_bias(told, columns, is_told=bool(lifted)),
         lifted=lifted,
         simulated=[told.words.say(f"quality.simulated.{'none' if simulated is None else 'lead'}")],
-        compared=None if simulated is None else _error_rows(told, columns, simulated),
+        compared=None if simulated is None else _error_table(told, columns, simulated),
         simulated_pictures=[]
         if simulated is None
         else simulated_pictures(told, columns, simulated),
@@ -100,7 +91,7 @@ def quality_part(
     )
 
 
-def _heads(told: Told, *names: str) -> list[Markup]:
+def _heads(told: Context, *names: str) -> list[Markup]:
     return [told.words.say(name) for name in names]
 
 
@@ -116,19 +107,19 @@ COLUMNS = (
 )
 
 
-def _tables(told: Told, columns: Sequence[ColumnQuality]) -> list[Rows]:
+def _tables(told: Context, columns: Sequence[ColumnQuality]) -> list[PageTable]:
     """Return every column by itself, or the sums of all and those with the widest margins."""
     if not columns:
         return []
     heads = _heads(told, *COLUMNS)
     if len(columns) <= told.most:
         caption = told.words.say("quality.table")
-        return [Rows(caption, heads, [_column_row(told, one) for one in columns])]
+        return [PageTable(caption, heads, [_column_row(told, one) for one in columns])]
     widest = sorted(columns, key=lambda one: -(one.wide or 0.0))[: told.most]
     number = told.words.number
     part = told.words.say("quality.table.part", shown=number(len(widest)), all=number(len(columns)))
     return [
-        Rows(
+        PageTable(
             told.words.say("quality.groups"),
             _heads(
                 told,
@@ -142,7 +133,7 @@ def _tables(told: Told, columns: Sequence[ColumnQuality]) -> list[Rows]:
             ),
             [_group_row(told, group) for group in group_columns(columns)[: told.most]],
         ),
-        Rows(part, heads, [_column_row(told, one) for one in widest]),
+        PageTable(part, heads, [_column_row(told, one) for one in widest]),
     ]
 
 
@@ -162,7 +153,7 @@ def group_name(group: Sequence[ColumnQuality]) -> str:
     return f"{made}/{query}" if made else query
 
 
-def _column_row(told: Told, one: ColumnQuality) -> list[Markup]:
+def _column_row(told: Context, one: ColumnQuality) -> list[Markup]:
     words, counted = told.words, one.counted
     margin = margin_words(told.words, [one])
     limit = ""
@@ -186,7 +177,7 @@ def _column_row(told: Told, one: ColumnQuality) -> list[Markup]:
     )
 
 
-def _group_row(told: Told, group: Sequence[ColumnQuality]) -> list[Markup]:
+def _group_row(told: Context, group: Sequence[ColumnQuality]) -> list[Markup]:
     words, names = told.words, told.names
     cells = sum(one.counted.cells for one in group)
     known = sum(one.counted.with_margin for one in group)
@@ -225,7 +216,7 @@ def margin_words(words: Words, group: Sequence[ColumnQuality]) -> str:
     return words.plain("quality.margin.rows", margin=number, rows=of)
 
 
-def _notes(told: Told, columns: Sequence[ColumnQuality]) -> list[Markup]:
+def _notes(told: Context, columns: Sequence[ColumnQuality]) -> list[Markup]:
     if not columns:
         return [told.words.say("quality.none")]
     differs = any(
@@ -234,7 +225,7 @@ def _notes(told: Told, columns: Sequence[ColumnQuality]) -> list[Markup]:
     return [told.words.say("quality.ranks")] if differs else []
 
 
-def _impossible(told: Told, columns: Sequence[ColumnQuality]) -> list[Markup]:
+def _impossible(told: Context, columns: Sequence[ColumnQuality]) -> list[Markup]:
     words = told.words
     could_not = [one for one in columns if one.never_negative]
     negative = sum(one.counted.negative for one in could_not)
@@ -258,13 +249,13 @@ def _impossible(told: Told, columns: Sequence[ColumnQuality]) -> list[Markup]:
 
 def _empty_cell_texts(words: Words, columns: Sequence[ColumnQuality]) -> Iterator[Markup]:
     """Yield how many cells have no value, by why they have none."""
-    for why in Emptied:
+    for why in EmptyCells:
         empty = sum(one.counted.empty for one in columns if one.emptied is why)
         if empty:
             yield words.many(f"quality.empty.{why}", empty)
 
 
-def _totals(told: Told, found: Sequence[Disagreement], left: int) -> list[Markup]:
+def _totals(told: Context, found: Sequence[Disagreement], left: int) -> list[Markup]:
     words = told.words
     if not found:
         said = [words.say("quality.totals.none")]
@@ -277,7 +268,7 @@ def _totals(told: Told, found: Sequence[Disagreement], left: int) -> list[Markup
     return said
 
 
-def _disagreeing(told: Told, found: Sequence[Disagreement]) -> Rows | None:
+def _disagreeing(told: Context, found: Sequence[Disagreement]) -> PageTable | None:
     apart = sorted(
         (one for one in found if one.differing),
         key=lambda one: -one.root_mean_square / (one.expected or 1e-300),
@@ -314,10 +305,10 @@ def _disagreeing(told: Told, found: Sequence[Disagreement]) -> Rows | None:
                 words.number(three(one.largest)),
             )
         )
-    return Rows(words.say("quality.totals"), heads, rows)
+    return PageTable(words.say("quality.totals"), heads, rows)
 
 
-def _changed_by_clipping(told: Told, columns: Sequence[ColumnQuality]) -> list[ColumnQuality]:
+def _changed_by_clipping(told: Context, columns: Sequence[ColumnQuality]) -> list[ColumnQuality]:
     found = []
     for one in columns:
         asked = told.facts.query_column(one.table, one.column)
@@ -326,7 +317,7 @@ def _changed_by_clipping(told: Told, columns: Sequence[ColumnQuality]) -> list[C
     return found
 
 
-def _bias(told: Told, columns: Sequence[ColumnQuality], *, is_told: bool) -> list[Markup]:
+def _bias(told: Context, columns: Sequence[ColumnQuality], *, is_told: bool) -> list[Markup]:
     """Return which columns are lifted; `is_told`: whether a table below says by how much."""
     said = []
     clipped = _changed_by_clipping(told, columns)
@@ -344,10 +335,10 @@ def _bias(told: Told, columns: Sequence[ColumnQuality], *, is_told: bool) -> lis
     return said or [told.words.say("quality.bias.none")]
 
 
-def _bias_tables(told: Told, columns: Sequence[ColumnQuality]) -> list[Rows]:
+def _bias_tables(told: Context, columns: Sequence[ColumnQuality]) -> list[PageTable]:
     """Return how far each kind of noise lifts small numbers that are not published below 0."""
     words, names = told.words, told.names
-    tables: dict[object, Rows] = {}
+    tables: dict[object, PageTable] = {}
     for one in _changed_by_clipping(told, columns):
         law = told.facts.noise_of(one.table, one.column)
         asked = told.facts.query_column(one.table, one.column)
@@ -364,11 +355,13 @@ def _bias_tables(told: Told, columns: Sequence[ColumnQuality]) -> list[Rows]:
         if rows and len(tables) < 4:
             caption = Markup("{}, {}").format(names.table(one.table), names.column(one.column))
             heads = _heads(told, "quality.bias.true", "quality.bias.mean")
-            tables[law, asked.step] = Rows(caption, heads, rows)
+            tables[law, asked.step] = PageTable(caption, heads, rows)
     return list(tables.values())
 
 
-def _error_rows(told: Told, columns: Sequence[ColumnQuality], simulated: SimulatedErrors) -> Rows:
+def _error_table(
+    told: Context, columns: Sequence[ColumnQuality], simulated: SimulatedErrors
+) -> PageTable:
     """Return expected and simulated errors side by side; those that are farthest apart first."""
     words, names = told.words, told.names
     heads = _heads(
@@ -397,4 +390,4 @@ def _error_rows(told: Told, columns: Sequence[ColumnQuality], simulated: Simulat
                 words.number(three(bias)),
             )
         )
-    return Rows(words.say("quality.simulated"), heads, rows)
+    return PageTable(words.say("quality.simulated"), heads, rows)

@@ -15,7 +15,7 @@ from dprelease.report.safe import printable_text
 from dprelease.report.sheet import ticks_between
 
 if TYPE_CHECKING:
-    from dprelease.report.accuracy.quality_part import SimulatedErrors, Told
+    from dprelease.report.accuracy.quality_part import Context, SimulatedErrors
 
 MOST_UNITS = 8
 """Pictures of one kind; units beyond stand in the tables alone."""
@@ -34,11 +34,11 @@ def _by_unit(columns: Iterable[ColumnQuality]) -> Mapping[str, list[ColumnQualit
     return dict(list(units.items())[:MOST_UNITS])
 
 
-def _unit(told: Told, unit: str) -> dict[str, str]:
+def _unit(told: Context, unit: str) -> dict[str, str]:
     return {"unit": unit or told.words.plain("errors.unit.none")}
 
 
-def error_pictures(told: Told, columns: Sequence[ColumnQuality]) -> list[Picture]:
+def error_pictures(told: Context, columns: Sequence[ColumnQuality]) -> list[Picture]:
     """Return the expected margins of all columns of each unit."""
     by_unit: dict[str, list[ColumnQuality]] = {}
     for one in columns:
@@ -58,7 +58,7 @@ def error_pictures(told: Told, columns: Sequence[ColumnQuality]) -> list[Picture
     return pictures[: 2 * MOST_UNITS]
 
 
-def _rows_of_margins(told: Told, columns: Sequence[ColumnQuality]) -> Mapping[str, list[Row]]:
+def _rows_of_margins(told: Context, columns: Sequence[ColumnQuality]) -> Mapping[str, list[Row]]:
     """Return rows of one picture or several: tables where there are few, else their queries."""
     from dprelease.report.accuracy.quality_part import group_columns, group_name
 
@@ -79,15 +79,15 @@ def _rows_of_margins(told: Told, columns: Sequence[ColumnQuality]) -> Mapping[st
     return {"": rows}
 
 
-def _table_title(told: Told, one: ColumnQuality) -> str:
+def _table_title(told: Context, one: ColumnQuality) -> str:
     return told.names.plain(one.table.label, one.table.name.rpartition("/")[2])
 
 
-def _title(told: Told, one: ColumnQuality) -> str:
+def _title(told: Context, one: ColumnQuality) -> str:
     return f"{_table_title(told, one)}: {told.names.plain(one.column.label, one.column.name)}"
 
 
-def _row_of_margins(told: Told, name: str, group: Sequence[ColumnQuality]) -> Row:
+def _row_of_margins(told: Context, name: str, group: Sequence[ColumnQuality]) -> Row:
     expected = [one.expected for one in group if one.expected is not None]
     margins = sorted(one.margin for one in expected)
     margin = margins[len(margins) // 2]
@@ -97,7 +97,7 @@ def _row_of_margins(told: Told, name: str, group: Sequence[ColumnQuality]) -> Ro
     return Row(name, said, ((margin, "dot"),), line)
 
 
-def size_pictures(told: Told, columns: Sequence[ColumnQuality]) -> list[Picture]:
+def size_pictures(told: Context, columns: Sequence[ColumnQuality]) -> list[Picture]:
     """Return margins as parts of the values, by the size of these."""
     pictures = []
     for unit, group in _by_unit(one for one in columns if one.classes).items():
@@ -124,7 +124,7 @@ def _parts(rows: Sequence[Row]) -> tuple[float, ...]:
     return tuple(ticks_between(low, high))
 
 
-def _row_of_size(told: Told, group: Sequence[ColumnQuality], size: int) -> Row | None:
+def _row_of_size(told: Context, group: Sequence[ColumnQuality], size: int) -> Row | None:
     cells = sum(float(one.counted.by_class[size]) for one in group)
     sizes = sum(float(one.counted.sizes[size]) for one in group)
     margins = sum(float(one.counted.margins[size]) for one in group)
@@ -145,7 +145,7 @@ def _row_of_size(told: Told, group: Sequence[ColumnQuality], size: int) -> Row |
     return Row(class_words(told, size), said, marks)
 
 
-def class_words(told: Told, size: int) -> str:
+def class_words(told: Context, size: int) -> str:
     """Return what a class of size is called."""
     low, high = ends_of(size)
     ends = {"low": told.words.number(low), "high": told.words.number(high)}
@@ -166,7 +166,7 @@ def _classes(
 
 
 def simulated_pictures(
-    told: Told, columns: Sequence[ColumnQuality], simulated: SimulatedErrors
+    told: Context, columns: Sequence[ColumnQuality], simulated: SimulatedErrors
 ) -> list[Picture]:
     """Return simulated errors by the size of the true value, beside the expected ones."""
     pictures = []
@@ -204,7 +204,7 @@ def simulated_pictures(
 
 
 def bias_pictures(
-    told: Told, columns: Sequence[ColumnQuality], simulated: SimulatedErrors
+    told: Context, columns: Sequence[ColumnQuality], simulated: SimulatedErrors
 ) -> list[Picture]:
     """Return the simulated bias by the size of the true value, and what chance makes of none."""
     pictures = []

@@ -19,7 +19,7 @@ from dprelease.numerics.lattice import Floats
 from dprelease.query.post import PostProcessing
 from dprelease.report.accuracy.quality import floats, is_number
 from dprelease.report.facts import Facts
-from dprelease.report.source import Published
+from dprelease.report.source import ReleaseFiles
 
 MOST_PAIRS = 200
 """Pairs of tables that are compared; a release with more tells how many it left out."""
@@ -57,7 +57,7 @@ class Disagreement:
     changed: bool
 
 
-def disagreements(release: Published, facts: Facts) -> tuple[list[Disagreement], int]:
+def disagreements(release: ReleaseFiles, facts: Facts) -> tuple[list[Disagreement], int]:
     """Return how far tables disagree, and how many pairs of tables were too large or too many."""
     pairs = list(_pairs(release, facts))
     small = [
@@ -70,7 +70,7 @@ def disagreements(release: Published, facts: Facts) -> tuple[list[Disagreement],
     return found, len(pairs) - len(compared)
 
 
-def _pairs(release: Published, facts: Facts) -> Iterator[Pair]:
+def _pairs(release: ReleaseFiles, facts: Facts) -> Iterator[Pair]:
     """Yield pairs of tables of one query of which one has the other's keys, and few more."""
     families: dict[tuple[str, str], list[TableMetadata]] = {}
     for table in release.metadata.read:
@@ -89,7 +89,7 @@ def _next_to_each_other(tables: Sequence[TableMetadata]) -> Iterator[Pair]:
             yield fine, coarse
 
 
-def _find_disagreements(release: Published, facts: Facts, pair: Pair) -> Iterator[Disagreement]:
+def _find_disagreements(release: ReleaseFiles, facts: Facts, pair: Pair) -> Iterator[Disagreement]:
     fine, coarse = pair
     there = {column.name for column in fine.values}
     columns = [
@@ -125,7 +125,7 @@ def _find_disagreements(release: Published, facts: Facts, pair: Pair) -> Iterato
 
 
 def _added_up(
-    release: Published, table: TableMetadata, keys: Sequence[str], names: Sequence[str]
+    release: ReleaseFiles, table: TableMetadata, keys: Sequence[str], names: Sequence[str]
 ) -> Sums:
     """Return the sums of some columns over all rows with the same keys; NaN where one is empty."""
     import pyarrow as pa

@@ -17,7 +17,7 @@ from dprelease.report.accuracy.quality import (
     class_of,
     floats,
 )
-from dprelease.report.source import Published, Truth
+from dprelease.report.source import ReleaseFiles, Truth
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +28,7 @@ def _zeros() -> Floats:
 
 
 @dataclass
-class Simulated:
+class SimulatedColumn:
     """Errors of one column, summed by class of the true value.
 
     `off`: with their signs, so that what stays is bias. `covered`: cells whose margin reaches the
@@ -88,17 +88,17 @@ class Simulated:
 
 
 def simulated_errors(
-    release: Published, truth: Truth, columns: Sequence[ColumnQuality]
-) -> Mapping[tuple[str, str], Simulated]:
+    release: ReleaseFiles, truth: Truth, columns: Sequence[ColumnQuality]
+) -> Mapping[tuple[str, str], SimulatedColumn]:
     """Return the errors of every column whose truth a rehearsal knows, by table and name."""
-    found: dict[tuple[str, str], Simulated] = {}
+    found: dict[tuple[str, str], SimulatedColumn] = {}
     for table in {one.table.name: one.table for one in columns}.values():
         of_table = [one for one in columns if one.table.name == table.name]
         true = truth.batches(table, [one.column.name for one in of_table])
         if true is None:
             continue
         needed = list(dict.fromkeys(name for one in of_table for name in one.source_columns))
-        sums = {one.column.name: Simulated() for one in of_table}
+        sums = {one.column.name: SimulatedColumn() for one in of_table}
         for noised, known in _side_by_side(release.batches(table, needed), true):
             for one in of_table:
                 values = floats(noised.column(one.column.name))

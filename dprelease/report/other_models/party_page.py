@@ -25,16 +25,16 @@ from dprelease.planning.plan import PlannedColumn
 from dprelease.privacy.event import Event
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.resolve import Query
-from dprelease.report.accuracy.quality_part import Rows, Told
+from dprelease.report.accuracy.quality_part import Context
 from dprelease.report.facts import Facts, exact_of
 from dprelease.report.localization import Words, three, three_up
 from dprelease.report.other_models.simulated_part import Errors, with_errors
-from dprelease.report.pictures import Gallery
+from dprelease.report.pictures import Gallery, PageTable
 from dprelease.report.privacy_section import label_of
-from dprelease.report.provenance_section import LONGEST, Made, made_part
+from dprelease.report.provenance_section import LONGEST, ProvenanceSection, made_part
 from dprelease.report.rendering import page
 from dprelease.report.safe_labels import Names
-from dprelease.report.source import Checks, Published
+from dprelease.report.source import Checks, ReleaseFiles
 
 
 @dataclass(frozen=True)
@@ -93,13 +93,13 @@ PARTS = ("label", "sums", "made")
 class SumsPart:
     """What stands under the sum of all messages, ready to be put into the page."""
 
-    margins: Rows
-    trusts: Rows
+    margins: PageTable
+    trusts: PageTable
     words: list[Markup]
 
 
 def page_of_messages(
-    release: Published,
+    release: ReleaseFiles,
     *,
     language: str | None = None,
     checks: Checks | None = None,
@@ -113,7 +113,7 @@ def page_of_messages(
     facts = PartyFacts(release.record)
 
     def fill_page(words: Words, names: Names, most: int) -> Mapping[str, Any]:
-        told = Told(facts, words, names, Gallery(words), most)
+        told = Context(facts, words, names, Gallery(words), most)
         record, gallery = facts.as_label, told.gallery
         label = label_of(facts, words, names, gallery, record=record, is_curved=False)
         return {
@@ -138,7 +138,7 @@ def _warning(words: Words, facts: PartyFacts) -> Markup:
     )
 
 
-def _margins(told: Told, facts: PartyFacts) -> Rows:
+def _margins(told: Context, facts: PartyFacts) -> PageTable:
     """Return the margins of the sums: of each column, the same in every cell."""
     words, names, rows = told.words, told.names, []
     for (query, column), held in list(facts.measurement_records.items())[: told.most]:
@@ -151,10 +151,10 @@ def _margins(told: Told, facts: PartyFacts) -> Rows:
             )
         )
     heads = [words.say(f"sums.head.{name}") for name in ("column", "cells", "margin")]
-    return Rows(words.say("sums.margins"), heads, rows)
+    return PageTable(words.say("sums.margins"), heads, rows)
 
 
-def _trusts(told: Told, facts: PartyFacts) -> Rows:
+def _trusts(told: Context, facts: PartyFacts) -> PageTable:
     words, rows = told.words, []
     for held in facts.record["trust"]:
         guarantee = held["guarantee"]
@@ -170,16 +170,16 @@ def _trusts(told: Told, facts: PartyFacts) -> Rows:
             )
         )
     heads = [words.say(f"sums.head.{name}") for name in ("honest", "epsilon", "delta")]
-    return Rows(words.say("sums.trusts"), heads, rows)
+    return PageTable(words.say("sums.trusts"), heads, rows)
 
 
-def _words(told: Told) -> Iterator[Markup]:
+def _words(told: Context) -> Iterator[Markup]:
     yield told.words.say("sums.trust.seen")
     for text in told.facts.record["trust_words"][2:]:  # the page itself has told of the lines
         yield told.names.sentence(text, LONGEST)
 
 
-def _provenance(told: Told, facts: PartyFacts, checks: Checks | None) -> Made:
+def _provenance(told: Context, facts: PartyFacts, checks: Checks | None) -> ProvenanceSection:
     """Return how it was made, with the shares of noise in place of noise by itself."""
     words, names, rows = told.words, told.names, []
     for share in facts.shares[: told.most]:
@@ -199,7 +199,7 @@ def _provenance(told: Told, facts: PartyFacts, checks: Checks | None) -> Made:
             )
         )
     heads = [words.say(f"sums.head.{name}") for name in ("column", "noise", "scale", "moves")]
-    noise = Rows(words.say("sums.noise"), heads, rows)
+    noise = PageTable(words.say("sums.noise"), heads, rows)
     return replace(made_part(told, checks, is_drawn=False), noise=noise)
 
 

@@ -20,16 +20,16 @@ from dprelease.planning.plan import PlannedColumn
 from dprelease.privacy.event import Event
 from dprelease.query.local_records import RecordColumn, Records, resolve_records
 from dprelease.query.resolve import Query
-from dprelease.report.accuracy.quality_part import Rows, Told
+from dprelease.report.accuracy.quality_part import Context
 from dprelease.report.facts import Facts, exact_of
 from dprelease.report.localization import Words, three_up
 from dprelease.report.other_models.simulated_part import Errors, with_errors
-from dprelease.report.pictures import Gallery, Picture, interval
+from dprelease.report.pictures import Gallery, PageTable, Picture, interval
 from dprelease.report.privacy_section import label_of
-from dprelease.report.provenance_section import LONGEST, Made, made_part, short
+from dprelease.report.provenance_section import LONGEST, ProvenanceSection, made_part, short
 from dprelease.report.rendering import page
 from dprelease.report.safe_labels import Names
-from dprelease.report.source import Checks, Published
+from dprelease.report.source import Checks, ReleaseFiles
 from dprelease.tables.record_figures import Estimate, estimates
 
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ DIGITS = 4
 class RecordsPart:
     """What stands under what the records tell, ready to be put into the page."""
 
-    singles: Rows
-    tables: list[Rows]
+    singles: PageTable
+    tables: list[PageTable]
     example: list[Markup]
     pictures: list[Picture]
 
@@ -102,7 +102,7 @@ class _Column:
 
 
 def page_of_records(
-    release: Published,
+    release: ReleaseFiles,
     *,
     language: str | None = None,
     checks: Checks | None = None,
@@ -116,7 +116,7 @@ def page_of_records(
     columns = list(_columns(release, facts))
 
     def fill_page(words: Words, names: Names, most: int) -> Mapping[str, Any]:
-        told = Told(facts, words, names, Gallery(words), most)
+        told = Context(facts, words, names, Gallery(words), most)
         label = label_of(facts, words, names, told.gallery, units=facts.units)
         return {
             **with_errors(PARTS, told, errors, "simulated.lead.records"),
@@ -129,7 +129,7 @@ def page_of_records(
     return page(release, language, fill_page)
 
 
-def _columns(release: Published, facts: RecordFacts) -> Iterator[_Column]:
+def _columns(release: ReleaseFiles, facts: RecordFacts) -> Iterator[_Column]:
     """Yield every column with what its published values tell of the true ones."""
     import pyarrow as pa
 
@@ -157,7 +157,7 @@ def _column(
     return _Column(table, told, column, number, found)
 
 
-def _part(told: Told, facts: RecordFacts, columns: list[_Column]) -> RecordsPart:
+def _part(told: Context, facts: RecordFacts, columns: list[_Column]) -> RecordsPart:
     example = next((one for one in columns if one.found), None)
     sentences: list[Markup] = []
     pictures: list[Picture] = []
@@ -171,7 +171,7 @@ def _part(told: Told, facts: RecordFacts, columns: list[_Column]) -> RecordsPart
     )
 
 
-def _singles(told: Told, facts: RecordFacts) -> Rows:
+def _singles(told: Context, facts: RecordFacts) -> PageTable:
     """Return what the noise does to one record, column by column."""
     words, names, rows = told.words, told.names, []
     for (query, name), held in list(facts.measurement_records.items())[: told.most]:
@@ -188,15 +188,15 @@ def _singles(told: Told, facts: RecordFacts) -> Rows:
             says = words.say("records.moved", margin=margin, unit=unit)
         rows.append(told.cells(names.name(f"{query}.{name}"), says))
     heads = [words.say("records.head.column"), words.say("records.head.single")]
-    return Rows(words.say("records.single"), heads, rows)
+    return PageTable(words.say("records.single"), heads, rows)
 
 
-def _values(told: Told) -> int:
+def _values(told: Context) -> int:
     """Return how many values of a column are told."""
     return min(told.most, MOST_VALUES)
 
 
-def _provenance(told: Told, facts: RecordFacts, checks: Checks | None) -> Made:
+def _provenance(told: Context, facts: RecordFacts, checks: Checks | None) -> ProvenanceSection:
     """Return how it was made: bounds of numbers alone, and noise by the law of one record."""
     words, names = told.words, told.names
     bounds, noise = [], []
@@ -213,13 +213,13 @@ def _provenance(told: Told, facts: RecordFacts, checks: Checks | None) -> Made:
     laws = [words.say(f"made.head.{name}") for name in ("column", "noise", "parameters")]
     return replace(
         made_part(told, checks, is_drawn=False),
-        bounds=Rows(words.say("made.bounds"), heads, bounds) if bounds else None,
+        bounds=PageTable(words.say("made.bounds"), heads, bounds) if bounds else None,
         noise_lead=words.say("records.noise.lead"),
-        noise=Rows(words.say("made.noise"), laws, noise),
+        noise=PageTable(words.say("made.noise"), laws, noise),
     )
 
 
-def _table(told: Told, one: _Column) -> Rows:
+def _table(told: Context, one: _Column) -> PageTable:
     """Return the estimates of a column; of many values those that occur most often."""
     words, names = told.words, told.names
     shown = sorted(one.found, key=lambda each: -each.estimate)[: _values(told)]
@@ -238,17 +238,17 @@ def _table(told: Told, one: _Column) -> Rows:
         table=names.table(one.table),
         records=words.number(one.records),
     )
-    return Rows(caption, heads, rows)
+    return PageTable(caption, heads, rows)
 
 
-def _value_label(told: Told, one: _Column, each: Estimate) -> Markup:
+def _value_label(told: Context, one: _Column, each: Estimate) -> Markup:
     if each.value is None:
         return told.words.say("records.mean")
     codes: Any = each.value
     return told.names.value(one.told, codes)
 
 
-def _figures(told: Told, one: _Column, each: Estimate) -> tuple[str, str]:
+def _figures(told: Context, one: _Column, each: Estimate) -> tuple[str, str]:
     """Return an estimate and its margin, in the column's unit or as parts of all records."""
     words = told.words
     if each.value is not None:
@@ -260,7 +260,7 @@ def _figures(told: Told, one: _Column, each: Estimate) -> tuple[str, str]:
     )
 
 
-def _example(told: Told, one: _Column) -> tuple[list[Markup], list[Picture]]:
+def _example(told: Context, one: _Column) -> tuple[list[Markup], list[Picture]]:
     """Return how the first estimate is read, in sentences, and its picture."""
     words, names = told.words, told.names
     each = max(one.found, key=lambda found: found.estimate)

@@ -11,8 +11,9 @@ from typing import Any
 from markupsafe import Markup
 
 from dprelease.documents.rehearsal_manifest import ERRORS
-from dprelease.report.accuracy.quality_part import Rows, Told
+from dprelease.report.accuracy.quality_part import Context
 from dprelease.report.localization import three
+from dprelease.report.pictures import PageTable
 
 Errors = Sequence[Mapping[str, Any]]
 
@@ -25,7 +26,7 @@ class SimulatedPart:
     """What stands under simulated errors, ready to be put into the page."""
 
     lead: Markup
-    errors: Rows
+    errors: PageTable
 
 
 def errors_in(folder: Path) -> Errors:
@@ -35,7 +36,7 @@ def errors_in(folder: Path) -> Errors:
 
 
 def with_errors(
-    parts: Sequence[str], told: Told, errors: Errors | None, lead: str
+    parts: Sequence[str], told: Context, errors: Errors | None, lead: str
 ) -> dict[str, Any]:
     """Return what the page of a rehearsal has beside that of a release; nothing more without.
 
@@ -47,7 +48,7 @@ def with_errors(
     return {"parts": (*parts[:-1], NAME, parts[-1]), NAME: part, "rehearsed": True}
 
 
-def _rows(told: Told, errors: Errors) -> Rows:
+def _rows(told: Context, errors: Errors) -> PageTable:
     """Return expected and true errors of each column, those of all of its cells."""
     words, names, rows = told.words, told.names, []
     for one in errors[: told.most]:
@@ -64,8 +65,8 @@ def _rows(told: Told, errors: Errors) -> Rows:
         )
     heads = ["column", "cells", "expected", "found", "covered", "bias", "unit"]
     caption = words.say("quality.simulated")
-    return Rows(caption, [words.say(f"simulated.head.{head}") for head in heads], rows)
+    return PageTable(caption, [words.say(f"simulated.head.{head}") for head in heads], rows)
 
 
-def _number(told: Told, value: float | None) -> str:
+def _number(told: Context, value: float | None) -> str:
     return told.words.number(None if value is None else three(value))

@@ -50,7 +50,7 @@ FOR_READERS = ("label", "description", "footnotes", "decimals")
 
 
 @dataclass(frozen=True)
-class Left:
+class ValidParts:
     """What is in order of a release file and its tables, and what its faults had hidden."""
 
     declaration: Declaration | None = None
@@ -61,7 +61,7 @@ class Left:
     """The budget, whatever is wrong with all else; None if its own form is."""
 
 
-def what_is_left(path: Path, variables: Mapping[str, str] | None = None) -> Left:
+def what_is_left(path: Path, variables: Mapping[str, str] | None = None) -> ValidParts:
     """Return the parts of a release file and its tables that are in order.
 
     Raises nothing: what is wrong with the rest has been told by whoever read it.
@@ -70,7 +70,7 @@ def what_is_left(path: Path, variables: Mapping[str, str] | None = None) -> Left
     try:
         document, known = prepare_document(read_document(path), read, {}, variables or {})
     except (DeclarationError, Findings):
-        return Left()
+        return ValidParts()
     findings: list[DpReleaseError] = []
     names, lost = table_files(document), set[str]()
     tables = {}
@@ -83,7 +83,7 @@ def what_is_left(path: Path, variables: Mapping[str, str] | None = None) -> Left
     values = _values(document)
     budget = _budget(values)  # its own: what stands in for one comes later
     spec, dropped = _release(document, values, tables, lost, Files(read, find_beside(path.parent)))
-    left = Left(None, findings, document, budget)
+    left = ValidParts(None, findings, document, budget)
     if spec is None:
         return left
     inside = [path for path in dropped if path[:1] == ("queries",) and len(path) > 2]

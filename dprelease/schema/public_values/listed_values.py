@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pydantic import ValidationError
 
-from dprelease.schema.localized_text import Said
+from dprelease.schema.localized_text import LocalizedText
 from dprelease.schema.model import Files
 from dprelease.schema.public_values.key_files import Columns, ValuesFrom, short_file, values_of
 from dprelease.schema.public_values.nesting import once, parts_of_areas
@@ -15,7 +15,7 @@ from dprelease.schema.public_values.value_labels import labels_beside, labels_of
 
 def listed_values(
     given: Mapping[str, object], within: str | None, files: object
-) -> tuple[Columns, Mapping[str, Said]] | None:
+) -> tuple[Columns, Mapping[str, LocalizedText]] | None:
     """Return values, of each the area `within`, and labels; no values if they are a plain list.
 
     None where the key of a file is none, which the model tells.

@@ -6,7 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from dprelease.schema.field_types import refuse, to_text
-from dprelease.schema.localized_text import EVERY, Label, Said, labels_of_values, problem_of
+from dprelease.schema.localized_text import (
+    EVERY,
+    Label,
+    LocalizedText,
+    labels_of_values,
+    problem_of,
+)
 from dprelease.schema.localized_text import LONGEST_LABEL as LONGEST
 from dprelease.schema.model import shorten
 
@@ -56,7 +62,7 @@ def are_apart(values: Sequence[str]) -> bool:
     return not bool((hashes[1:] == hashes[:-1]).any())
 
 
-def labels_beside(values: object, within: str | None) -> dict[str, Said]:
+def labels_beside(values: object, within: str | None) -> dict[str, LocalizedText]:
     """Return the labels that stand beside the values of a category; none for plain lists.
 
     Raises
@@ -71,14 +77,16 @@ def labels_beside(values: object, within: str | None) -> dict[str, Said]:
             problem = "lists of values by area need `within`, the category of these areas"
             refuse("DP-DECL-003", problem=problem, key="values")
         return dict(labels_of_values(values, "values"))
-    found: dict[str, Said] = {}
+    found: dict[str, LocalizedText] = {}
     for area, parts in values.items():
         if isinstance(parts, Mapping):
             found |= labels_of_values(parts, "values", str(area))
     return found
 
 
-def labels_of_rows(columns: Said, rows: Iterable[Sequence[str]], first: int) -> dict[str, Said]:
+def labels_of_rows(
+    columns: LocalizedText, rows: Iterable[Sequence[str]], first: int
+) -> dict[str, LocalizedText]:
     """Return the labels of a file's values, which stand first in its rows.
 
     `columns`: those of labels, by language, whose cells are at the places from `first` on. A value
@@ -90,14 +98,14 @@ def labels_of_rows(columns: Said, rows: Iterable[Sequence[str]], first: int) -> 
         DP-LABEL-001 for a text that can't be shown, 002 for one that a language lacks.
     """
     tags = list(columns.by_language)
-    labels: dict[str, Said] = {}
+    labels: dict[str, LocalizedText] = {}
     for row in rows:
         texts = {tag: cell.strip() for tag, cell in zip(tags, row[first:], strict=True)}
         if not any(texts.values()):
             continue
         for tag, text in texts.items():
             _check(row[0], tag, text, tags)
-        labels[row[0]] = Said(texts)
+        labels[row[0]] = LocalizedText(texts)
     return labels
 
 

@@ -8,10 +8,10 @@ from pydantic import model_validator
 
 from dprelease.schema.columns import CutColumn, CutLabels
 from dprelease.schema.field_types import Exact, Text
-from dprelease.schema.localized_text import Told
+from dprelease.schema.localized_text import Documented
 
 
-class HistogramSpec(Told):
+class HistogramSpec(Documented):
     """Bands of one column as a further key, after the keys of `group_by`.
 
     `name`: what the key is called in place of `<column>_band`.
@@ -31,7 +31,7 @@ class HistogramSpec(Told):
     @property
     def cut(self) -> CutColumn:
         """Return the bands as a column."""
-        told = {name: getattr(self, name) for name in Told.model_fields}
+        told = {name: getattr(self, name) for name in Documented.model_fields}
         edges = {"edges": self.edges, "closed": self.closed, "labels": self.labels}
         return CutColumn.model_validate({"cut": self.column, **edges, **told})
 

@@ -9,12 +9,12 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from dprelease.schema.amounts import above_zero, at_most_one
 from dprelease.schema.field_types import TEXT_SCHEMA, Exact, ShortForm, Text, refuse, to_text
-from dprelease.schema.localized_text import Decimals, Told
+from dprelease.schema.localized_text import Decimals, Documented
 from dprelease.schema.mechanism import Mechanism
 from dprelease.schema.release_parts.shares import Share, ShareSpec
 
 
-class RecordColumnSpec(Told):
+class RecordColumnSpec(Documented):
     """One column of records that are noised one by one."""
 
     mechanism: Mechanism | None = None
@@ -37,7 +37,7 @@ def _columns_from_list(value: object) -> object:
     return value
 
 
-class RecordsSpec(Told):
+class RecordsSpec(Documented):
     """Records of one table to publish one by one: declared columns alone, each with noise."""
 
     source: Text = Field(alias="from")

@@ -13,7 +13,7 @@ from fractions import Fraction
 from dprelease.numerics.rounding import round_down, round_up
 from dprelease.query import quoting
 from dprelease.schema.columns import IntegerColumn, NumberColumn
-from dprelease.schema.steps import Lattice
+from dprelease.schema.number_bounds import Lattice
 from dprelease.statements.values.physical import INTEGERS, base_type
 
 EXACT = 2**53

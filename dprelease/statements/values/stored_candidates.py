@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.schema.columns import Column, IntegerColumn, NumberColumn
-from dprelease.schema.steps import Lattice
+from dprelease.schema.number_bounds import Lattice
 from dprelease.statements.layers import typed_column
 from dprelease.statements.values.lattice_steps import (
     EXACT,
@@ -28,7 +28,7 @@ WIDEST = 2**62
 
 
 @dataclass(frozen=True, slots=True)
-class Clamped:
+class ClampedIntegers:
     """Whole numbers of at most 64 bits, `sql`, that are steps once they are clamped to two ends.
 
     `first`: the step of the first candidate. All are below 2^62 in size.
@@ -41,7 +41,7 @@ class Clamped:
 
 
 @dataclass(frozen=True, slots=True)
-class Rounded:
+class RoundedFloats:
     """Floats, `sql`, that are steps once they are clamped, scaled and rounded half away from zero.
 
     Clamped floats are multiplied by `times`, or divided by `over`. `first`: the step of the first
@@ -58,7 +58,7 @@ class Rounded:
 
 def stored_candidates(
     aggregate: Aggregate, columns: Mapping[str, Column], physical: Mapping[str, str]
-) -> Clamped | Rounded | None:
+) -> ClampedIntegers | RoundedFloats | None:
     """Return values of which candidates are made where they are counted; None for others."""
     name, lattice = aggregate.column or "", aggregate.lattice
     column = columns[name]
@@ -71,7 +71,7 @@ def stored_candidates(
 
 def as_stored(
     value: str, lattice: Lattice, column: IntegerColumn | NumberColumn, physical: str
-) -> Clamped | Rounded | None:
+) -> ClampedIntegers | RoundedFloats | None:
     """Return a typed value of which steps are made where it is counted; None for the engine's."""
     if column.null_value is not None:
         return None
@@ -82,7 +82,7 @@ def as_stored(
 
 def _clamped_candidate(
     value: str, lattice: Lattice, column: IntegerColumn | NumberColumn, kind: str
-) -> Clamped | None:
+) -> ClampedIntegers | None:
     is_float = isinstance(column, NumberColumn) and kind == "BIGINT"  # once it is typed
     if kind not in SMALL_INTEGERS or is_float or lattice.step != 1:
         return None
@@ -90,15 +90,15 @@ def _clamped_candidate(
     if max(map(abs, (least, most, lattice.lower))) >= WIDEST:
         return None
     wide = "BIGINT" if kind in {"BIGINT", "UINTEGER"} else "INTEGER"
-    return Clamped(f"CAST({value} AS {wide})", least, most, lattice.lower)
+    return ClampedIntegers(f"CAST({value} AS {wide})", least, most, lattice.lower)
 
 
-def _rounded_candidate(value: str, lattice: Lattice, column: NumberColumn) -> Rounded | None:
+def _rounded_candidate(value: str, lattice: Lattice, column: NumberColumn) -> RoundedFloats | None:
     low, high, step = lattice.lower, lattice.upper, lattice.step
     ends = float_ends(column)
     if max(abs(low), abs(high)) > EXACT or not stay_inside(ends, low, high, step):
         return None
     sql = f"CAST({value} AS DOUBLE)"
     if step.numerator == 1:
-        return Rounded(sql, *ends, low, times=float(step.denominator))
-    return Rounded(sql, *ends, low, over=float(step))
+        return RoundedFloats(sql, *ends, low, times=float(step.denominator))
+    return RoundedFloats(sql, *ends, low, over=float(step))

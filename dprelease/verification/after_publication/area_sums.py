@@ -35,13 +35,13 @@ from dprelease.numerics.lattice import Floats, Integers
 from dprelease.numerics.rounding import round_up
 from dprelease.postprocess.consistent.additivity import spans
 from dprelease.postprocess.consistent.derived import derived_columns
-from dprelease.postprocess.consistent.family_columns import Agreed, agreed_columns
-from dprelease.postprocess.consistent.family_shape import Placed, Shape
+from dprelease.postprocess.consistent.family_columns import FamilyColumn, agreed_columns
+from dprelease.postprocess.consistent.family_shape import PlacedTable, Shape
 from dprelease.postprocess.consistent.invariants import contradictions
 from dprelease.postprocess.consistent.outputs import lowest, tables_with_estimates
 from dprelease.postprocess.consistent.piece_rows import in_unit
 from dprelease.postprocess.consistent.published import PublishedColumn
-from dprelease.postprocess.consistent.reading import Measured, begun_on_lattice
+from dprelease.postprocess.consistent.reading import MeasuredColumn, begun_on_lattice
 from dprelease.postprocess.consistent.step import Consistent
 from dprelease.postprocess.consistent.values import wanted_tables
 from dprelease.postprocess.consistent.zeros import key_texts
@@ -74,8 +74,8 @@ class AreaSum:
 class Column:
     """One measurement at the leaves."""
 
-    agreed: Agreed
-    measured: Measured
+    agreed: FamilyColumn
+    measured: MeasuredColumn
     variances: Variances
     wanted: list[list[Table]]
     first: FirstPass | None
@@ -88,14 +88,14 @@ class Column:
         noised = [published_table(table, folder) for table in family.tables]
         files = {output.name: partial(_batches, folder, output.name) for output in family.outputs}
         for agreed in agreed_columns(shape):
-            measured = Measured(agreed, noised)
+            measured = MeasuredColumn(agreed, noised)
             sound = not any(contradictions(measured, non_negative=step.spec.non_negative))
             variances, first = begun_on_lattice(measured, wanted, sound=sound)
             published = PublishedColumn(agreed, variances.structure.bits, files)
             yield cls(agreed, measured, variances, wanted, first, published)
 
     def sums_of_areas(
-        self, tables: Sequence[Placed], drawn: Sequence[DrawnArea]
+        self, tables: Sequence[PlacedTable], drawn: Sequence[DrawnArea]
     ) -> dict[str, list[AreaSum]]:
         """Return the sums of every area in some tables of leaves, by the tables' names."""
         cells = {one.name: self._nothing(one, drawn) for one in tables}
@@ -104,11 +104,11 @@ class Column:
         found = [_Errors.of(self, area) for area in drawn]
         return {one.name: self._with_errors(one, found, cells[one.name]) for one in tables}
 
-    def _nothing(self, placed: Placed, drawn: Sequence[DrawnArea]) -> list[Integers]:
+    def _nothing(self, placed: PlacedTable, drawn: Sequence[DrawnArea]) -> list[Integers]:
         sizes = [self.agreed.shape.sizes[i] for i in placed.attributes]
         return [np.zeros(sizes, np.int64) for _ in drawn]
 
-    def _leaves(self, tables: Sequence[Placed]) -> Iterator[tuple[Placed, int, Integers]]:
+    def _leaves(self, tables: Sequence[PlacedTable]) -> Iterator[tuple[PlacedTable, int, Integers]]:
         """Yield (leaves, n_i ...) estimates of tables in units, with the first leaf."""
         if self.agreed.is_shown:
             for placed in tables:
@@ -123,7 +123,7 @@ class Column:
                     yield placed, piece.ranges[at][0], piece.tables[at][placed.attributes]
 
     def _with_errors(
-        self, placed: Placed, found: Sequence[_Errors], sums: Sequence[Integers]
+        self, placed: PlacedTable, found: Sequence[_Errors], sums: Sequence[Integers]
     ) -> list[AreaSum]:
         step, bits = self.agreed.step, self.variances.structure.bits
         coefficients = cell_coefficients(self.agreed.shape.sizes, placed.attributes)
@@ -252,7 +252,7 @@ def areas(path: str | Path, districts: object, *, query: str | None = None) -> p
 
 
 def _rows(
-    shape: Shape, placed: Placed, area: DrawnArea, summed: Mapping[str, AreaSum]
+    shape: Shape, placed: PlacedTable, area: DrawnArea, summed: Mapping[str, AreaSum]
 ) -> Iterator[Row]:
     """Yield a row for each cell of an area in a table; `summed`: of each measurement."""
     called, keys = _area_column_name(shape), [shape.attributes[i] for i in placed.attributes]

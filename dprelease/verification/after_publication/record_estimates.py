@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from dprelease.documents import manifest
 from dprelease.documents.local_manifest import FORMAT
 from dprelease.documents.metadata import TableMetadata
-from dprelease.documents.release_metadata import Described
+from dprelease.documents.release_metadata import ReleaseMetadata
 from dprelease.errors import DpReleaseError, Place, VerificationError
 from dprelease.errors.local_paths import check_paths
 from dprelease.mechanisms import registry
@@ -91,7 +91,7 @@ def _column(
         for part in resolve_records(declaration):
             for column in part.columns:
                 if (part.name, column.name) == (event.query, event.column):
-                    return part, column, Described(declaration.spec).records(part)
+                    return part, column, ReleaseMetadata(declaration.spec).records(part)
     except (DpReleaseError, KeyError):
         pass
     _refuse("DP-VERIFY-009", why="the column is not declared")

@@ -47,7 +47,7 @@ class Tails(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Mirrored:
+class MirroredLaw:
     """The law of -K."""
 
     law: Tails
@@ -84,7 +84,7 @@ class Cutting:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class ShiftedLaw:
     """A log-concave law against itself moved up by `shift` steps.
 
     `middle`: where tails are taken from one side or from the other, for the sake of digits.
@@ -152,7 +152,7 @@ def _reach(tail: Callable[[int], arb], least: float) -> int:
 class _Cuts:
     """Tails at the edges of blocks, each taken once."""
 
-    def __init__(self, moved: Moved) -> None:
+    def __init__(self, moved: ShiftedLaw) -> None:
         self.moved = moved
         self.known: dict[tuple[int, int], arb] = {}
 

@@ -21,8 +21,8 @@ from dprelease.numerics.balls import ball
 from dprelease.verification.certificate.neighbour_blocks import (
     Block,
     Cutting,
-    Mirrored,
-    Moved,
+    MirroredLaw,
+    ShiftedLaw,
     Tails,
 )
 from dprelease.verification.certificate.offset_moments import OffsetMoments
@@ -143,10 +143,10 @@ def _falling(
 
     def cells(shift: int, cutting: Cutting) -> list[list[Block]]:
         of_one = None if losses is None else losses(shift)
-        up = Moved(tails or law, shift, middle, largest(shift), of_one)
+        up = ShiftedLaw(tails or law, shift, middle, largest(shift), of_one)
         if law.symmetric:
             return [up.blocks(cutting)]
-        down = Moved(Mirrored(law), shift, -middle, largest(shift))
+        down = ShiftedLaw(MirroredLaw(law), shift, -middle, largest(shift))
         return [up.blocks(cutting), down.blocks(cutting)]
 
     squares = mu_squared is not _unknown or rho is not _unknown

@@ -19,7 +19,7 @@ UNCHECKED = "{name} is there and was not checked: name who may sign with --signe
 
 
 @dataclass(frozen=True, slots=True)
-class Trusted:
+class TrustedSigners:
     """Who may sign releases, and at which time that is asked; now, unless something tells it."""
 
     signers: Signers
@@ -27,7 +27,7 @@ class Trusted:
 
 
 @dataclass(frozen=True, slots=True)
-class Signed:
+class SignedFile:
     """What has a signature: the signature's file and namespace, what is signed, and its bytes."""
 
     name: str
@@ -36,12 +36,12 @@ class Signed:
     message: bytes
 
 
-def check_signature(report: Report, record: dict[str, Any], trusted: Trusted | None) -> None:
+def check_signature(report: Report, record: dict[str, Any], trusted: TrustedSigners | None) -> None:
     """Add to a report whether the manifest is signed by one of those who may."""
-    check_signed(report, Signed(SIGNATURE, MANIFESTS, "manifest", canonical(record)), trusted)
+    check_signed(report, SignedFile(SIGNATURE, MANIFESTS, "manifest", canonical(record)), trusted)
 
 
-def check_signed(report: Report, signed: Signed, trusted: Trusted | None) -> None:
+def check_signed(report: Report, signed: SignedFile, trusted: TrustedSigners | None) -> None:
     """Add to a report whether something is signed by one of those who may.
 
     Without `trusted` it says no more than that a signature is there.
@@ -59,7 +59,7 @@ def check_signed(report: Report, signed: Signed, trusted: Trusted | None) -> Non
         _judge(report, signature, signed, trusted)
 
 
-def signers_of_ledger(path: Path, record: dict[str, Any]) -> Trusted | None:
+def signers_of_ledger(path: Path, record: dict[str, Any]) -> TrustedSigners | None:
     """Return who could sign by a ledger's own list as it was charged; None if nobody had to.
 
     What is wrong with the ledger is for others to tell.
@@ -76,7 +76,7 @@ def signers_of_ledger(path: Path, record: dict[str, Any]) -> Trusted | None:
             if entry.kind == SIGNERS:
                 signers = signers_of_entry(entry)
             elif entry.kind == RESERVE and entry.body["id"] == name and signers is not None:
-                return Trusted(signers, moment_of(str(entry.body["time"])))
+                return TrustedSigners(signers, moment_of(str(entry.body["time"])))
     return None
 
 
@@ -92,7 +92,9 @@ def _read(report: Report, path: Path) -> Signature | None:
     return None
 
 
-def _judge(report: Report, signature: Signature, signed: Signed, trusted: Trusted) -> None:
+def _judge(
+    report: Report, signature: Signature, signed: SignedFile, trusted: TrustedSigners
+) -> None:
     key = fingerprint(signature.public)
     if signature.namespace != signed.namespace:
         other = signature.namespace[:60]

@@ -11,7 +11,7 @@ from dprelease.query.aggregates.aggregate import Aggregate, of_values, unit_of
 from dprelease.query.declared_columns import ColumnParts, DeclaredColumn, DeclaredColumns
 from dprelease.query.forms.single_part import MEASURED
 from dprelease.schema.columns import Column
-from dprelease.schema.steps import Lattice
+from dprelease.schema.number_bounds import Lattice
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
 from dprelease.query.aggregates.aggregate import Aggregate, of_values
 from dprelease.query.declared_columns import ColumnParts, DeclaredColumn, DeclaredColumns
 from dprelease.query.forms.single_part import MEASURED
-from dprelease.schema.steps import Lattice
+from dprelease.schema.number_bounds import Lattice
 
 
 @dataclass(frozen=True, slots=True)

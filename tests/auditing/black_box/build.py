@@ -11,7 +11,7 @@ import numpy as np
 
 from dprelease.auditing.black_box.drawn_answers import Bits, NoisedCells, Source
 from dprelease.auditing.black_box.noise_questions import NUMBERS, Claim, make_question
-from dprelease.auditing.black_box.proven_bounds import Group, Shown, prove_bounds
+from dprelease.auditing.black_box.proven_bounds import Group, QuestionResult, prove_bounds
 from dprelease.numerics.entropy import BitSource
 from dprelease.planning.plan import PlannedColumn, make_plan
 from dprelease.privacy.unit import Neighbours
@@ -74,7 +74,7 @@ def told(
     key: str,
     style: str = NUMBERS,
     epsilon: float | None = None,
-) -> list[Shown]:
+) -> list[QuestionResult]:
     """Return what all of a source's numbers show beside what is claimed of these columns."""
     claim = Claim.of([column.accounting_input for column in columns], Fraction(delta), epsilon)
     question = make_question(source.features, None, claim, ("q", "n", "law"), style)
@@ -108,6 +108,6 @@ def with_scale(column: PlannedColumn, factor: float) -> PlannedColumn:
     )
 
 
-def broken(found: list[Shown]) -> bool:
+def broken(found: list[QuestionResult]) -> bool:
     """Return whether a claim is shown to be false."""
     return any(one.epsilon > one.claimed for one in found)

@@ -10,7 +10,7 @@ import pytest
 
 from dprelease.auditing.black_box.drawn_answers import ChosenInCells, SelectedKeys, Source
 from dprelease.auditing.black_box.noise_questions import CHOICES
-from dprelease.auditing.black_box.proven_bounds import Shown
+from dprelease.auditing.black_box.proven_bounds import QuestionResult
 from dprelease.exact.results.true_table import Profile
 from dprelease.mechanisms.partition_selection import PartitionSelection
 from dprelease.noise import noised_answers, selections
@@ -54,7 +54,7 @@ def choice(name: str) -> tuple[tuple[PlannedColumn, ...], ChosenInCells]:
 
 def shown(
     columns: tuple[PlannedColumn, ...], source: Source, key: str, draws: int = 10_000
-) -> list[Shown]:
+) -> list[QuestionResult]:
     return told(source, columns, "0", draws, key, CHOICES)
 
 
@@ -93,7 +93,7 @@ def keys(mechanism: str | None) -> PlannedColumn:
 
 def selected(
     column: PlannedColumn, one: list[int], other: list[int], drawn: PlannedColumn | None = None
-) -> list[Shown]:
+) -> list[QuestionResult]:
     """Return what keys show beside a column's claim, drawn as another column is if one is given."""
     source = SelectedKeys(drawn or column, (np.array(one), np.array(other)))
     return told(source, [column], "0.001", DRAWS, "keys", CHOICES)

@@ -15,8 +15,8 @@ from dprelease.auditing.black_box.drawn_answers import (
     Source,
 )
 from dprelease.auditing.black_box.noise_questions import REPETITION
-from dprelease.auditing.black_box.table_questions import Answered, Releases
-from dprelease.auditing.black_box.tiled_tables import Known
+from dprelease.auditing.black_box.table_questions import ReleasedCells, Releases
+from dprelease.auditing.black_box.tiled_tables import KnownCells
 from dprelease.noise import noised_vectors
 from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Integers, SampledLaw, sample
@@ -133,8 +133,8 @@ def test_two_columns_with_the_same_noise_are_found(monkeypatch: pytest.MonkeyPat
     names = [column.measurement.name for column in columns]
     row = {"n": 1, "s": 3}
     sides = [{name: np.array([there * row[name], 0]) for name in names} for there in (1, 0)]
-    known = tuple(Known(side, {}, 2) for side in sides)
-    answers = Answered(columns, (known[0], known[1]))
+    known = tuple(KnownCells(side, {}, 2) for side in sides)
+    answers = ReleasedCells(columns, (known[0], known[1]))
 
     def shown(key: str) -> bool:
         source = Releases((answers,), streams(key))
@@ -170,10 +170,10 @@ def test_noise_that_comes_back_is_found(number: int) -> None:
     _, columns = planned({"n": {"count": "*"}, "s": {"sum": "n"}})
     row = {"n": 1, "s": 3}
     known = tuple(
-        Known({name: there * np.array([by] * 4) for name, by in row.items()}, {}, 4)
+        KnownCells({name: there * np.array([by] * 4) for name, by in row.items()}, {}, 4)
         for there in (1, 0)
     )
-    answers = Answered(columns, (known[0], known[1]))
+    answers = ReleasedCells(columns, (known[0], known[1]))
     numbers = iter(range(10**6))
 
     def few() -> BitSource:

@@ -21,7 +21,7 @@ from dprelease.auditing.black_box import (
 )
 from dprelease.auditing.pairs import Pair
 from dprelease.auditing.stage import Stage
-from dprelease.documents.audits.audit_record import Bounded, Untried
+from dprelease.documents.audits.audit_record import EpsilonBound, UntestedPart
 from dprelease.noise import noise_shares, noised_records
 from dprelease.planning.plan import PlannedColumn
 from dprelease.schema.load import read_declaration
@@ -113,12 +113,14 @@ class Put:
     stage: Stage
     worst: dict[tuple[str, str], Pair]
 
-    def bounds(self, key: str, seconds: float = 1e9) -> list[Bounded]:
+    def bounds(self, key: str, seconds: float = 1e9) -> list[EpsilonBound]:
         bounds, left = self.outcome(key, seconds)
         assert left == []
         return bounds
 
-    def outcome(self, key: str, seconds: float = 1e9) -> tuple[list[Bounded], list[Untried]]:
+    def outcome(
+        self, key: str, seconds: float = 1e9
+    ) -> tuple[list[EpsilonBound], list[UntestedPart]]:
         until = time.monotonic() + seconds
         bounds, left, failed = lower_bounds(self.stage, self.worst, until, bits=streams(key))
         assert failed == []
@@ -153,7 +155,7 @@ def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(release_bounds, "DRAWS", 40_000)
 
 
-def names(found: Sequence[Bounded | Untried]) -> set[tuple[str, str]]:
+def names(found: Sequence[EpsilonBound | UntestedPart]) -> set[tuple[str, str]]:
     return {(one.query, one.column) for one in found}
 
 
@@ -214,7 +216,7 @@ def test_columns_with_too_little_noise_are_named(tmp_path: Path) -> None:
     assert not names(found) & {("by_city", "people"), ("areas", PRIVATE_KEYS)}
 
 
-def released_by(promised: Put, drawn: Put) -> list[Bounded]:
+def released_by(promised: Put, drawn: Put) -> list[EpsilonBound]:
     """Return the bounds of a release whose answers are drawn by another plan."""
     claims = {
         (c.query.name, c.measurement.name): c.accounting_input for c in promised.stage.plan.columns

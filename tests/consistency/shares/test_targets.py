@@ -400,8 +400,10 @@ def test_a_large_tree_is_averaged_and_judged_whole():
 
 
 def test_an_averaged_tree_that_is_not_put_right_is_seen(monkeypatch):
-    kept = optimum.Corrected.__init__
-    monkeypatch.setattr(optimum.Corrected, "__init__", lambda *a, exactly: kept(*a, exactly=False))
+    kept = optimum.CorrectedRows.__init__
+    monkeypatch.setattr(
+        optimum.CorrectedRows, "__init__", lambda *a, exactly: kept(*a, exactly=False)
+    )
     with pytest.raises(AssertionError):
         test_a_large_tree_is_averaged_and_judged_whole()
 

@@ -34,7 +34,7 @@ class TypesDiffer(Exception):
     """A column has another type in a task than it had when the statement was made."""
 
 
-class Rows(Protocol):
+class TaskRows(Protocol):
     """How a task gets its rows of a table."""
 
     @property

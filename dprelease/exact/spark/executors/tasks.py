@@ -24,7 +24,7 @@ from dprelease.exact.results.vectors import batches as read
 from dprelease.exact.shared_scan import fill
 from dprelease.exact.spark.executors.link import Access, task_link
 from dprelease.exact.spark.executors.sums import Adding, added_up, by_table, row_of, rows_of_sums
-from dprelease.exact.spark.executors.task_rows import Link, Rows, from_ipc_bytes
+from dprelease.exact.spark.executors.task_rows import Link, TaskRows, from_ipc_bytes
 from dprelease.statements.compiled_statements import KeyTable
 from dprelease.statements.layers import JOINED, SOURCE
 from dprelease.statements.scan import CompiledScan
@@ -86,7 +86,7 @@ class Public:
 class Reading:
     """How tasks read the rows of a table, by a DuckDB that may read so much."""
 
-    rows: Rows
+    rows: TaskRows
     access: Access
     public: Public = field(default_factory=Public)
 

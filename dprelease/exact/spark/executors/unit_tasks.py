@@ -41,7 +41,7 @@ WIDE = "HUGEINT"
 
 
 @dataclass(frozen=True)
-class Spread:
+class BucketRows:
     """Packs rows by the bucket of their unit; rows without a unit are left out.
 
     `sql`: the rows over `dp_source`. `unit`: what says their unit, as SQL. `kind`: of the rows.
@@ -96,7 +96,7 @@ def _sendable(link: Link, rows: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounded:
+class TableTask:
     """A table of which rows are bounded by its own cells.
 
     `sql`: its sums over `dp_kept`. `rows`: a SELECT of `id`, `cell` and `values`, of which some are
@@ -119,7 +119,7 @@ class Bounded:
 
 
 @dataclass(frozen=True)
-class Bound:
+class BoundRows:
     """Bounds the rows of the units of a task for several tables, and adds up what is kept.
 
     `kinds`: the engine's types of the rows that come uncoded, by kind. `held`: the rows of all
@@ -129,7 +129,7 @@ class Bound:
 
     public: Public
     kinds: tuple[Mapping[str, str], ...]
-    tables: tuple[Bounded, ...]
+    tables: tuple[TableTask, ...]
     held: CompiledRows | None
     text: bool
     block: int | None = None
@@ -152,7 +152,7 @@ class Bound:
                 link.unregister(KEPT)
                 link.execute(f"DROP TABLE IF EXISTS {KEPT}")
 
-    def _keep(self, link: Link, table: Bounded, held: HeldRows | None) -> None:
+    def _keep(self, link: Link, table: TableTask, held: HeldRows | None) -> None:
         """Make `dp_kept` the rows that count, in memory where there is room."""
         Public(table.key_tables).made_known(link)
         if held is not None and table.columns is not None:
