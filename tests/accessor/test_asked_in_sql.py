@@ -54,7 +54,7 @@ def test_no_draw_is_given_back(
         steps.extend(r.steps for r in ledger.state().reservations.values())
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dprelease.release.execute.answered", looked)
+    monkeypatch.setattr("dprelease.release.execute.answer_query", looked)
     options = {"epsilon": "0.5", "ledger": ledger.path, "frames": {"people": frame}}
     asked = {
         "count": lambda: frame.dp.count(epsilon="0.5"),

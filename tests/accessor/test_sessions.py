@@ -188,7 +188,7 @@ def test_charged_before_the_answer_is_drawn(monkeypatch: pytest.MonkeyPatch) -> 
         seen.append(session.spent.epsilon)
         raise SessionError("DP-SESSION-004")
 
-    monkeypatch.setattr("dprelease.release.execute.answered", fails)
+    monkeypatch.setattr("dprelease.release.execute.answer_query", fails)
     with pytest.raises(SessionError):
         df.dp.count(epsilon="0.25")
     assert seen == [Fraction(1, 4)]

@@ -265,7 +265,7 @@ def test_an_outcome_is_written_whole_or_not(made: Path, tmp_path: Path) -> None:
     """A disk that is full costs the file, and leaves no folder; what was found is told before."""
     words = ["audit", str(made / "release.yaml"), "--no-draws", "--output", str(tmp_path / "new")]
     full = OSError(28, "No space left on device")
-    with mock.patch.object(breach_files, "rendered", side_effect=full):
+    with mock.patch.object(breach_files, "encode_audit", side_effect=full):
         done = CliRunner().invoke(app, words)
     assert "DP-OUTPUT-002" in done.output
     assert "All held." in done.output

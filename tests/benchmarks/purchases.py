@@ -1,18 +1,19 @@
-"""The table of visits as users have it: amounts in a currency's unit, 64-bit floats with cents."""
+"""The table of visits as users have it: sparse ids of 40 bits, amounts as floats with cents."""
 
 from __future__ import annotations
 
 from tests.benchmarks import visits
 
 ROWS_SQL = (
-    "SELECT user_id, store, spent / 100.0::DOUBLE AS spent, DATE '2024-01-01' + spent % 366 AS day "
+    "SELECT (hash(user_id) % 1099511627776)::BIGINT AS user_id, store, "
+    "spent / 100.0::DOUBLE AS spent, DATE '2024-01-01' + spent % 366 AS day "
     f"FROM ({visits.ROWS_SQL})"
 )
 
 SCHEMA = """\
 table: purchases
 source: {source}
-privacy_unit: {{id: user_id, max_groups: 5, max_rows_per_group: 5}}
+privacy_unit: {{id: user_id, max_groups: 5, max_rows_per_group: 1}}
 columns:
   user_id: {{type: integer}}
   store: {{type: category, values: [{stores}]}}

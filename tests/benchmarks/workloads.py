@@ -9,7 +9,7 @@ from pathlib import Path
 
 import duckdb
 
-from tests.benchmarks import people, purchases, residents, visits
+from tests.benchmarks import cards, people, purchases, residents, visits
 from tests.benchmarks.people import COUNTIES
 from tests.benchmarks.residents import FIRST_COUNTY
 
@@ -97,7 +97,6 @@ ALL = "county, age, sex, race"
 
 def _one_table(given: Columns) -> tuple[Workload, ...]:
     """Return the workloads that publish one table."""
-    spent = f"least(greatest(spent, 0), {given.most_spent})"
     return (
         Workload(
             f"{given.letter}1_count",
@@ -117,19 +116,7 @@ def _one_table(given: Columns) -> tuple[Workload, ...]:
             f"SELECT county, sum({INSIDE}) AS total, sum({INSIDE}) / count(income) AS middle "
             "FROM '{source}' GROUP BY ALL ORDER BY ALL",
         ),
-        Workload(
-            f"{given.letter}3_bounded",
-            given.visits,
-            ("group_by: [store]",),
-            (
-                'n: {count: "*", mechanism: discrete_laplace}',
-                "total: {sum: spent, mechanism: discrete_laplace}",
-            ),
-            f"SELECT store, count(*) AS n, sum({spent}) AS total FROM "
-            "(SELECT * FROM '{source}' QUALIFY row_number() OVER "
-            "(PARTITION BY user_id ORDER BY hash(user_id, store, spent)) <= 5) "
-            "GROUP BY ALL ORDER BY ALL",
-        ),
+        _bounded(f"{given.letter}3_bounded", given.visits, given.most_spent),
         Workload(
             f"{given.letter}4_many_cells",
             given.people,
@@ -155,6 +142,24 @@ def _one_table(given: Columns) -> tuple[Workload, ...]:
             f"middle, quantile_disc({INSIDE}, 0.75) AS high FROM '{{source}}' "
             "GROUP BY ALL ORDER BY ALL",
         ),
+    )
+
+
+def _bounded(name: str, table: str, most_spent: int) -> Workload:
+    """Return the workload that keeps at most five rows of each person."""
+    spent = f"least(greatest(spent, 0), {most_spent})"
+    return Workload(
+        name,
+        table,
+        ("group_by: [store]",),
+        (
+            'n: {count: "*", mechanism: discrete_laplace}',
+            "total: {sum: spent, mechanism: discrete_laplace}",
+        ),
+        f"SELECT store, count(*) AS n, sum({spent}) AS total FROM "
+        "(SELECT * FROM '{source}' QUALIFY row_number() OVER "
+        "(PARTITION BY user_id ORDER BY hash(user_id, store, spent)) <= 5) "
+        "GROUP BY ALL ORDER BY ALL",
     )
 
 
@@ -193,15 +198,16 @@ def _part(every: Sequence[str], keys: Sequence[str], counted: str) -> tuple[str,
     return ", ".join([*named, counted]), f"part = {number}"
 
 
-WORKLOADS = tuple(
-    work for given in (PLAIN, AS_USERS_HAVE) for work in _one_table(given) + _several_tables(given)
+WORKLOADS = (
+    *(w for given in (PLAIN, AS_USERS_HAVE) for w in _one_table(given) + _several_tables(given)),
+    _bounded("U8_bounded_by_text_ids", "cards", AS_USERS_HAVE.most_spent),
 )
 
 
 def make(folder: Path, rows: int) -> Path:
     """Return `folder`, filled with all tables, their schemas and one release file a workload."""
     people.make(folder, rows)
-    for table in (visits, residents, purchases):
+    for table in (visits, residents, purchases, cards):
         name = table.__name__.rsplit(".", 1)[1]
         fill(folder / f"{name}.parquet", table.ROWS_SQL.format(rows=rows))
         (folder / f"{name}.yaml").write_text(table.schema(f"{name}.parquet"))

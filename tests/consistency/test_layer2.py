@@ -395,7 +395,7 @@ def nearest_each(y, z, bits):
 
 
 PLANTED = {
-    "entries rounded each by itself": (transport, "rounded", lambda kept: nearest_each),
+    "entries rounded each by itself": (transport, "round_table", lambda kept: nearest_each),
     "missing units to the smallest remainders": (
         allotment,
         "_largest",

@@ -120,7 +120,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     for what, place, name in (
         ("read", bounding, "read_all"),
         ("numbered", bounding, "numbered"),
-        ("numbered", shared_rows, "numbered"),
+        ("numbered", shared_rows, "number_ids"),
     ):
         real = getattr(place, name)
 

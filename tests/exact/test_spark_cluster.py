@@ -172,7 +172,7 @@ def test_a_worker_is_lost_during_the_shuffle(
 ) -> None:
     """Rows that it had spread are spread again, and all tables of the job are what they were."""
     watched = partial(WatchedBound, marks=tmp_path)
-    monkeypatch.setattr(jobs, "Bound", watched)
+    monkeypatch.setattr(jobs, "BoundRows", watched)
     bounds = {"id": "id", "max_groups": 2, "max_rows_per_group": 2}
     columns = {"id": {"type": "integer"}, "v": {"type": "integer", "lower": 0, "upper": 9}}
     declared = declare(columns, privacy_unit=bounds)

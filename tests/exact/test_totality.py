@@ -72,7 +72,6 @@ def test_dates_beyond_every_instant_are_missing() -> None:
 @pytest.mark.parametrize(
     "column",
     [
-        {"type": "number", "lower": 0, "upper": "1e40", "step": "1e30"},
         {"type": "number", "lower": -3, "upper": 3, "step": "0.5"},
         {"type": "boolean"},
         {"type": "category", "values": ["0"]},
@@ -89,9 +88,7 @@ def test_bounds_beyond_a_stored_type(kind: str, column: dict[str, Any], tmp_path
     measurement = {"n": {"sum": "v"}} if column["type"] == "number" else {"n": {"count": "v"}}
     query = ask(declare({"v": column}, source=source), measurement)
     found = exact(query, None)["n"].tolist()
-    if column.get("step") == "1e30":
-        assert found == [round(float(top) / 1e30)]
-    elif column["type"] == "number":
+    if column["type"] == "number":
         assert found == [1 if kind.startswith("DEC") else 6]
 
 

@@ -560,7 +560,7 @@ def test_a_lack_of_memory_is_charged(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def exhausted(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("dprelease.noise.noised_answers.perturbed", exhausted)
+    monkeypatch.setattr("dprelease.noise.noised_answers.perturb_in_batches", exhausted)
     with pytest.raises(MemoryError):
         dprelease.read_release(path).run()
     state = Ledger(tmp_path / "ledger.sqlite").state()
