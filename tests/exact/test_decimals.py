@@ -203,3 +203,12 @@ def test_who_can_not_read_them_refuses_them(
     declared = declare({"w": CENTS}, source=str(tmp_path / "rows.parquet"))
     with pytest.raises(DataError, match=r"DP-DATA-004.*more than 38 digits"):
         exact(ask(declared, {"s": {"sum": "w"}}), None)
+
+
+@pytest.mark.parametrize("declared", ["date", "timestamp"])
+@pytest.mark.parametrize("kind", [pa.decimal128(20, 2), pa.decimal256(40, 2)], ids=str)
+def test_decimals_are_no_days_whatever_their_width(kind: pa.DataType, declared: str) -> None:
+    table = declare({"w": {"type": declared}})
+    frame = pa.table({"w": pa.array([Decimal(1), None], kind)})
+    with pytest.raises(DataError, match="DP-DATA-004"):
+        exact(ask(table, {"n": {"count": "w"}}), frame)

@@ -18,6 +18,7 @@ from dprelease.errors.words.data_words import CONVERT
 from dprelease.exact.reading.arrow import is_odd_decimal, readable
 from dprelease.exact.reading.cell_texts import Reading, texts_of
 from dprelease.exact.reading.sources import source_fields, stored_columns
+from dprelease.schema.columns import DateColumn, TimestampColumn
 from dprelease.schema.load import Declared
 from dprelease.statements.meanings import loses
 from dprelease.statements.values.physical import OBJECTS, OF_OBJECTS
@@ -259,7 +260,9 @@ def read_as_declared(
     kind = given.type
     coded = pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind)
     is_odd = is_odd_decimal(kind.value_type if coded else kind)
-    if is_odd and loses(declared.table.columns[name], "DECIMAL"):
+    declared_column = declared.table.columns[name]
+    is_time = isinstance(declared_column, DateColumn | TimestampColumn)
+    if is_odd and (is_time or loses(declared_column, "DECIMAL")):
         return pa.nulls(len(given), pa.decimal128(38, 0))  # refused, as other decimals are
     column = readable(given)
     if column is None:
