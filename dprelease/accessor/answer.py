@@ -1,4 +1,4 @@
-"""One question to a session: resolved, planned, charged, and only then answered."""
+"""Answer one query of a session: resolve it, plan it, charge it, then draw the answer."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ COLUMN = "answer"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked, before it is known whether it has a bounded meaning.
+    """A query before it is resolved; it may turn out to have no bounded sensitivity.
 
-    `columns`: aggregates by name, as a release file has them. `derive`: columns computed for this
-    question, likewise.
+    `columns`: aggregates by name, as in a release file. `derive`: computed columns of this query,
+    as in a table schema.
     """
 
     columns: Mapping[str, Mapping[str, Plain]]
@@ -50,17 +50,17 @@ class Question:
 def answer(
     session: Session, token: str, question: Question, terms: Terms, state: RunState
 ) -> tuple[pd.DataFrame, Plan]:
-    """Return the noisy answer over every cell of the keys, and its plan; charged first.
+    """Charge the session, then return the noisy answer for every cell of the keys, and its plan.
 
-    `token`: the id of registered rows.
+    `token` is the id of the registered rows.
 
-    The frame has the keys in declared order, then each column and its margin of error if it has
-    one, `<name>_moe`. `state` is advanced with every step.
+    The frame holds the keys in declared order, then each column, followed by its margin of error
+    `<name>_moe` where it has one. `state` advances with every step.
 
     Raises
     ------
     QueryError, BudgetError, DataError, SessionError
-        Before the charge unless the engine fails while it reads.
+        Raised before the charge, unless the engine fails while it reads.
     """
     plan, price = plan_question(session, question, terms)
     charged = charged_for(session, plan, price, f"this {question.what}", state)
@@ -70,9 +70,9 @@ def answer(
 
 
 def plan_question(session: Session, question: Question, terms: Terms) -> tuple[Plan, Spending]:
-    """Return the plan of a question, and what it will be charged; reads no row."""
+    """Return the plan of a query and its privacy cost; reads no row."""
     check_terms(terms, question.what)
-    _ = budget_of(session, terms)  # a price that can't be is refused first
+    _ = budget_of(session, terms)  # raises for an impossible budget before anything is planned
     return plan_and_cost(session, [_query(session, question, terms)], terms)
 
 
@@ -85,7 +85,7 @@ def answer_sql(
     terms: Terms,
     state: RunState,
 ) -> pd.DataFrame:
-    """Return the noisy answer of one SELECT over the session's table; it is charged first.
+    """Charge the session, then return the noisy answer of one SELECT over its table.
 
     Raises
     ------
@@ -99,7 +99,8 @@ def answer_sql(
         raise UsageError("DP-SESSION-016", name="statement", wanted="one SELECT", kind=kind)
     selected = select(statement, {session.table.name: session.table})
     own = [] if selected.where is None else [selected.where]
-    for predicate in predicates:  # each as one expression of its own, before they are joined
+    # each predicate must parse as a complete expression before they are joined by AND
+    for predicate in predicates:
         _query_of_columns(session, selected.columns, selected.group_by, predicate, derive, terms)
     joined = " AND ".join(f"({predicate})" for predicate in (*predicates, *own)) or None
     query = _query_of_columns(session, selected.columns, selected.group_by, joined, derive, terms)
@@ -115,7 +116,7 @@ def answer_sql(
 def _query(session: Session, question: Question, terms: Terms) -> Query:
     keys = keys_of(terms)
     columns, derive = question.columns, question.derive
-    # Each predicate is checked as one expression of its own before they are joined.
+    # Each predicate must parse as a complete expression before they are joined by AND.
     for predicate in question.predicates:
         _query_of_columns(session, columns, keys, predicate, derive, terms)
     joined = " AND ".join(f"({predicate})" for predicate in question.predicates) or None
@@ -144,10 +145,10 @@ def _query_of_columns(
 
 
 def explain_plan(session: Session, plan: Plan, price: Spending) -> pd.DataFrame:
-    """Return what an answer would be made of: a row for each measurement, then computed columns.
+    """Return the measurements of an answer, one row each, followed by its computed columns.
 
-    Of several tables, rows are indexed by the table as well. Attributes also tell what the
-    session's ledger has left, and for how many answers like it.
+    With several tables, the rows are indexed by table as well. The attributes also hold what
+    remains in the session's ledger, and how many such answers it would pay for.
     """
     import pandas as pd
 
@@ -187,7 +188,7 @@ def explain_plan(session: Session, plan: Plan, price: Spending) -> pd.DataFrame:
 
 
 def _remaining_budget(session: Session, plan: Plan) -> dict[str, Any] | None:
-    """Return what the ledger of a session has left for an answer; None without a ledger."""
+    """Return what remains in the session's ledger for an answer; None without a ledger."""
     ledger = session.ledger
     if ledger is None:
         return None

@@ -1,7 +1,7 @@
-"""What a question is given: names and numbers, never the cells of a frame.
+"""Check the arguments of queries: names and numbers are accepted, columns and frames are not.
 
-A message quotes the name that it does not know. Who gives a column in place of its name, as pandas
-takes it, would find what stands in all of its cells there.
+An error message quotes an unknown name. If a caller passed a column instead of its name, as pandas
+allows, the message would quote the values of its cells.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from dprelease.accessor.row_selection import RowSelection
 
 LIBRARIES = frozenset({"pandas", "numpy", "pyarrow", "polars"})
-"""Whose lists are columns and frames."""
+"""Libraries whose list-like objects are columns and frames."""
 
 NUMBERS = ("bins", "q")
-"""What may be an array, of numbers."""
+"""Arguments that may be an array of numbers."""
 
 NAMES = ("by", "columns")
-"""What may be an index or an array, such as `df.columns`, if it holds names of columns alone."""
+"""Arguments that may be an index or an array, such as `df.columns`, if all are column names."""
 
 WANTED = "names, such as 'state' or ['state', 'sex'], and no column"
 
@@ -32,9 +32,10 @@ Asking = TypeVar("Asking", bound=Callable[..., object])
 
 
 def simple(value: Any) -> Any:
-    """Return NumPy's scalars as Python's own, within lists and mappings too; all else as it is.
+    """Convert NumPy scalars to Python scalars, also in lists and mappings.
 
-    A float of less precision is the decimal that it prints as, as all floats are.
+    All else is returned unchanged. A float of lower precision becomes the decimal that it prints
+    as, like all floats.
     """
     if isinstance(value, Mapping):
         return {simple(key): simple(part) for key, part in value.items()}
@@ -50,7 +51,7 @@ def simple(value: Any) -> Any:
 
 
 def plain(value: object) -> Plain:
-    """Return a declaration as YAML would have it: texts, lists and mappings."""
+    """Return a declaration as YAML would hold it: strings, lists and mappings."""
     value = simple(value)
     if isinstance(value, Mapping):
         return {str(key): plain(part) for key, part in value.items()}
@@ -60,7 +61,7 @@ def plain(value: object) -> Plain:
 
 
 class KnowsTable(Protocol):
-    """Who knows the table that is asked about."""
+    """An object that knows the queried table."""
 
     def _selection(self) -> RowSelection: ...
 
@@ -68,7 +69,7 @@ class KnowsTable(Protocol):
 def refuse_cells(rows: KnowsTable, given: Mapping[str, object]) -> None:
     """Raise UsageError DP-SESSION-016 for a column or a frame in place of a name or a number.
 
-    `given`: arguments by their names.
+    `given` maps the names of arguments to their values.
     """
     for name, value in given.items():
         fits = (name in NUMBERS and _is_of_numbers(value)) or (
@@ -82,7 +83,7 @@ def refuse_cells(rows: KnowsTable, given: Mapping[str, object]) -> None:
 
 
 def refusing_cells(ask: Asking) -> Asking:
-    """Return a method of rows, or of groups of `rows`, that begins by `refuse_cells`."""
+    """Return a method of rows, or of groups of `rows`, that calls `refuse_cells` first."""
     names = list(signature(ask).parameters)[1:]
 
     @wraps(ask)
@@ -95,7 +96,7 @@ def refusing_cells(ask: Asking) -> Asking:
 
 
 def _cells(value: object) -> object | None:
-    """Return what holds cells in an argument, if anything does."""
+    """Return the object in an argument that holds cells, or None."""
     if isinstance(value, Mapping):
         return _first(value.values())
     if isinstance(value, list | tuple | set | frozenset):
@@ -109,7 +110,7 @@ def _first(parts: Any) -> object | None:
 
 
 def _is_column(value: object) -> bool:
-    """Return whether it is a list of one of the libraries; their scalars are none."""
+    """Return whether the value is list-like and from one of the libraries; scalars are not."""
     kinds = type(value).__mro__
     known = any(kind.__module__.partition(".")[0] in LIBRARIES for kind in kinds)
     return known and hasattr(value, "__len__") and not _is_scalar(value)
@@ -124,7 +125,7 @@ def _is_array(value: object) -> bool:
 
 
 def _are_known(names: Any, rows: KnowsTable) -> bool:
-    """Return whether all are columns of the table: what is none may be a cell."""
+    """Return whether all names are columns of the table; any other value may be a cell."""
     chosen = rows._selection()
     known = {*chosen.session.table.columns, *chosen.derived}
     flat = getattr(names, "ndim", 0) == 1

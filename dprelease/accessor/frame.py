@@ -1,6 +1,6 @@
-"""`df.dp`: questions to a registered frame, each charged first and answered once.
+"""`df.dp`: queries over a registered frame; each is charged first and answered once.
 
-What can be asked of registered rows, and how they are chosen before.
+The methods of registered rows: all queries, and the ways to filter and extend the rows.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CONDITION = 'a condition in SQL as one text, such as "age >= 18"'
 
 
 class Questions(Systems):
-    """Every question, and the ways to choose rows and columns before one is asked."""
+    """All queries, and the methods that select rows and add columns before a query."""
 
     __slots__ = ()
 
@@ -51,19 +51,19 @@ class Questions(Systems):
         Parameters
         ----------
         predicate : str
-            A condition in SQL about each row by itself. One that is not is refused when a question
-            is asked, by a QueryError DP-WHERE-*.
+            An SQL condition on single rows. Any other condition is refused when a query is run, by
+            a QueryError DP-WHERE-*.
 
         Raises
         ------
         UsageError
-            DP-SESSION-016 for anything but a text: a function or a column of truth values may have
-            looked at other rows.
+            DP-SESSION-016 for anything but a string: a function or a boolean column may depend on
+            other rows.
 
         Returns
         -------
         Rows
-            To be asked every question.
+            The filtered rows, with all queries as methods.
         """
         chosen = self._selection()
         given: object = predicate
@@ -73,19 +73,19 @@ class Questions(Systems):
         return SelectedRows(replace(chosen, predicates=(*chosen.predicates, predicate)))
 
     def derive(self, **columns: Mapping[str, object]) -> SelectedRows:
-        """Return the rows with further columns, each computed from its row.
+        """Return the rows with additional columns, each computed from its own row.
 
         Parameters
         ----------
         **columns
-            Names, and declarations as in a table schema, such as
-            `age_group={"cut": "age", "edges": [0, 18, 65, 116]}` or
-            `yearly={"expression": "monthly * 12", "type": "number", "lower": 0, "upper": 1e6}`.
+            Names and declarations as in a table schema, such as `age_group={"cut": "age", "edges":
+            [0, 18, 65, 116]}` or `yearly={"expression": "monthly * 12", "type": "number", "lower":
+            0, "upper": 1e6}`.
 
         Returns
         -------
         Rows
-            To be asked every question.
+            The extended rows, with all queries as methods.
         """
         chosen = self._selection()
         refuse_cells(self, columns)
@@ -103,19 +103,19 @@ class Questions(Systems):
     def groupby(
         self, by: str | Sequence[str], *, as_index: bool = True
     ) -> GroupBy[pd.Series] | GroupBy[pd.DataFrame]:
-        """Return the rows in groups of declared keys, as pandas does.
+        """Return the rows grouped by declared keys, as pandas does.
 
         Parameters
         ----------
         by : str or a list of str
             The keys.
         as_index : bool, default True
-            Whether keys are the index of answers; else they are columns.
+            Whether the keys become the index of the answers; otherwise they are columns.
 
         Returns
         -------
         Grouped
-            To be asked for aggregates of columns, or for several at once.
+            The groups, whose methods aggregate one column or several.
         """
         given: object = by
         refuse_cells(self, {"by": by})
@@ -131,20 +131,21 @@ class Questions(Systems):
         return GroupBy(SelectedRows(self._selection()), keys, as_index)
 
     def explain(self, question: Name, *arguments: object, **named: object) -> pd.DataFrame:
-        """Return what a question would measure, with which noise, error and price; spends nothing.
+        """Return the measurements, noise, error and privacy cost of a query; spends nothing.
 
         Parameters
         ----------
         question : str
-            The name of one.
+            The name of a query method.
         *arguments, **named
-            Its own, as in `explain("mean", "income", by="state", epsilon=0.1)`.
+            The arguments of that method, as in `explain("mean", "income", by="state",
+            epsilon=0.1)`.
 
         Returns
         -------
         pandas.DataFrame
-            A row for each measurement, then one for each column that is computed from several.
-            With a ledger, `attrs["dprelease_answer"]["ledger"]` tells what it has left.
+            A row for each measurement, then one for each column that is computed from several. With
+            a ledger, `attrs["dprelease_answer"]["ledger"]` holds what remains in it.
         """
         with self._asking() as chosen:
             refuse_cells(self, {"question": question})
@@ -156,7 +157,7 @@ class Questions(Systems):
 
 
 class SelectedRows(Questions):
-    """The registered rows that satisfy every predicate, with the columns that were derived."""
+    """The registered rows that satisfy every predicate, with the derived columns."""
 
     __slots__ = ("_rows",)
 
@@ -175,7 +176,7 @@ AS_READ = Reading(decodes=True)
 
 
 class DpAccessor(Questions):
-    """`df.dp`: register a frame once with `use`, then ask."""
+    """`df.dp`: register a frame once with `use`, then run queries."""
 
     __slots__ = ("_frame",)
 
@@ -185,18 +186,19 @@ class DpAccessor(Questions):
     def use(self, session: Session, *, row_wise: bool = False) -> None:
         """Register this frame as the rows of the session's table.
 
-        The first frame of a session is its rows. Any other one has to hold the same rows: the same
-        index, and no declared column that differs from the first frame's, or that it lacks. Such a
-        frame asks about the first one's rows, whatever became of it in between.
+        The first frame that is registered provides the rows of the session. Any other frame must
+        hold the same rows: the same index, and every declared column of the first frame, unchanged.
+        Queries on such a frame read the rows of the first one, even if either frame was changed in
+        between.
 
         Parameters
         ----------
         session : Session
-            The table and its budget. Keep it in a variable for as long as questions are asked.
+            The table and its budget. Keep it in a variable as long as you run queries.
         row_wise : bool, default False
-            The caller vouches that every row of another frame comes from one row of the first one
-            alone, and no two from the same; its rows then stand beside the first ones, under the
-            same budget.
+            Set this to vouch that every row of another frame comes from exactly one row of the
+            first frame, and no two from the same one. The session then also answers queries about
+            these rows, under the same budget.
 
         Raises
         ------
@@ -215,7 +217,7 @@ class DpAccessor(Questions):
             if made is not None:
                 self._frame.attrs[TOKEN] = made
                 return
-        # Nothing that came after a registration is ever read: what is known is what is asked.
+        # Changes after the registration are never read: queries use the registered snapshot.
         known = token or session.first
         self._same_rows(session, known)
         self._frame.attrs[TOKEN] = known
@@ -229,10 +231,10 @@ class DpAccessor(Questions):
         return RowSelection(session, token)
 
     def _same_rows(self, session: Session, token: str) -> None:
-        """Return if the frame holds the registered rows, whatever it leaves out of columns.
+        """Raise unless the frame holds the registered rows; it may lack columns.
 
-        Only then is the answer one about the registered people: a filter, a join, a sort, a changed
-        column or a declared one that came later may have looked at several rows at once.
+        Only then is the answer about the registered people. After a filter, a join, a sort, or a
+        change of a declared column, a row may depend on several rows.
         """
         known, frame = session.snapshot(token), self._frame
         attempt(session.declared, lambda: _refuse_other_rows(frame, known, session))
@@ -255,7 +257,7 @@ def _refuse_other_rows(frame: pd.DataFrame, known: pd.DataFrame, session: Sessio
 
 
 def _same_index(one: pd.Index, other: pd.Index) -> bool:
-    """Return whether two indexes have the same values, a NaN as another one."""
+    """Return whether two indexes have equal values; NaN equals NaN."""
     import pandas as pd
 
     if one is other:
@@ -278,9 +280,9 @@ def _same_index(one: pd.Index, other: pd.Index) -> bool:
 
 
 def _same_cells(one: Any, other: Any) -> bool:
-    """Return whether two arrays of pandas have one type and say the same, a NaN as another one.
+    """Return whether two pandas arrays have the same type and equal values; NaN equals NaN.
 
-    What no question can read, for its type, is not compared, unless pandas holds it as numbers.
+    Columns of types that no query can read are not compared, unless pandas holds them as numbers.
     """
     import pandas as pd
 
@@ -297,13 +299,13 @@ def _same_cells(one: Any, other: Any) -> bool:
 
 
 def _is_read(array: Any) -> bool:
-    """Return whether questions read arrays of this type."""
+    """Return whether queries read arrays of this type."""
     cells = arrow_cells(array[:0], AS_READ)
     return cells is not None and readable(cells) is not None
 
 
 def _is_plain(array: Any) -> bool:
-    """Return whether pandas compares arrays of this type quickly, and asks no Python object."""
+    """Return whether pandas compares arrays of this type quickly, and calls no Python object."""
     import pandas as pd
 
     arrays = pd.arrays
@@ -325,7 +327,7 @@ def _same_type(one: Any, other: Any) -> bool:
 
 
 def _same_numbers(one: Any, other: Any) -> bool:
-    """Return whether NumPy's numbers are equal, a NaN as another one; False says nothing."""
+    """Return whether NumPy arrays of numbers are equal, NaN included; False is inconclusive."""
     import numpy as np
     import pandas as pd
 
@@ -336,7 +338,7 @@ def _same_numbers(one: Any, other: Any) -> bool:
 
 
 def _same_arrow(one: Any, other: Any) -> bool:
-    """Return whether Arrow's cells say the same, in which a NaN equals nothing, nor itself."""
+    """Return whether Arrow arrays hold equal values, NaN included, which Arrow finds unequal."""
     import numpy as np
     import pyarrow as pa
 
@@ -356,16 +358,16 @@ def _same_arrow(one: Any, other: Any) -> bool:
 
 
 def dp(frame: pd.DataFrame) -> DpAccessor:
-    """Return `frame.dp`, for type checkers and editors, which can't know of an accessor.
+    """Return `frame.dp` with its type, because type checkers and editors can't see the accessor.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        As it is asked as `frame.dp`.
+        The frame whose accessor is returned.
 
     Returns
     -------
     DpAccessor
-        The same as `frame.dp`, with its type.
+        The same object as `frame.dp`, with its type.
     """
     return DpAccessor(frame)

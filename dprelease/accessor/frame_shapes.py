@@ -1,4 +1,4 @@
-"""Answers in the shapes that pandas gives them."""
+"""Convert answers to the shapes that pandas returns."""
 
 from __future__ import annotations
 
@@ -32,41 +32,41 @@ PANDAS: dict[str, str] = {
     "max": "max",
     "mode": "mode",
 }
-"""pandas' names of aggregates, and ours."""
+"""pandas' names of aggregates, mapped to the names in a release file."""
 
 FUNCTIONS: dict[str, str] = PANDAS | {
     kind: kind
     for kind, word in WORDS.items()
     if word.kind is Text and not word.with_k and kind not in PANDAS.values()
 }
-"""All functions of one column: what pandas has no name for is called as it is declared."""
+"""All functions of one column; those that pandas has no name for keep their declared name."""
 
 COUNTS = ("count", "moe")
-"""What counts and their margins of error are called."""
+"""Names of the column of counts and of its margins of error."""
 
 MARGIN = "_moe"
 Label = str | tuple[str, str]
-"""Of a column, in one level or in two."""
+"""Label of a column, in one level or in two."""
 
 STATISTICS = ("count", "mean", "std", "min", "25%", "50%", "75%", "max")
 
 
 def list_or_none(given: object) -> list[Any] | None:
-    """Return the members of a list, an array or the like; None for a number or a text."""
+    """Return the members of a list, array or the like; None for a number or a string."""
     return list(given) if isinstance(given, Iterable) and not isinstance(given, str) else None
 
 
 def names_of_answers(wanted: Sequence[str], keys: Iterable[str]) -> list[str]:
-    """Return names for the columns of an answer that its keys leave free, and their margins."""
+    """Return names for the columns of an answer, and their margins, that no key has."""
     taken = {same_name(key) for key in keys}
     return [free_name(name, taken, ("", MARGIN)) for name in wanted]
 
 
 def shown_as(answer: pd.DataFrame, keys: Collection[str], names: Sequence[str]) -> pd.DataFrame:
-    """Name the columns of an answer behind its keys in order; return it.
+    """Rename the columns after the keys, in order, and return the answer.
 
-    A name that a key has gets `_` behind it until it is free. In place: pandas' `rename` copies all
-    that an answer tells of itself, several times.
+    If a key already has a name, `_` is appended until the name is free. The frame is changed in
+    place: pandas' `rename` would copy the attributes of the answer several times.
     """
     import pandas as pd
 
@@ -76,9 +76,9 @@ def shown_as(answer: pd.DataFrame, keys: Collection[str], names: Sequence[str]) 
 
 
 def value_counts(answer: pd.DataFrame, keys: list[str], *, sort: bool) -> pd.DataFrame:
-    """Return counts indexed by keys, of which the last are the values that are counted.
+    """Return counts indexed by keys; the last keys are the counted values.
 
-    In descending order, within each group.
+    Within each group, the counts descend.
     """
     shown = shown_as(answer, keys, COUNTS).set_index(keys if len(keys) > 1 else keys[0])
     counts = shown.iloc[:, 0].to_numpy()
@@ -90,10 +90,10 @@ def value_counts(answer: pd.DataFrame, keys: list[str], *, sort: bool) -> pd.Dat
 
 
 def crosstab(answer: pd.DataFrame, index: str, columns: str) -> pd.DataFrame:
-    """Return counts with one key in rows and one in columns, both in declared order."""
+    """Return counts with one key as rows and one as columns, both in declared order."""
     rows, heads = answer[index].unique(), answer[columns].unique()
     counts = next(name for name in answer.columns if name not in (index, columns))
-    # Not `loc`, which takes truth values for a mask and leaves the false ones out.
+    # `loc` would take boolean keys for a mask and drop the false ones.
     shown = answer.pivot(index=index, columns=columns, values=counts)
     shown = shown.reindex(index=rows, columns=heads).rename_axis(index=index, columns=columns)
     shown.attrs = answer.attrs
@@ -103,9 +103,9 @@ def crosstab(answer: pd.DataFrame, index: str, columns: str) -> pd.DataFrame:
 def histogram(
     answer: pd.DataFrame, keys: list[str], column: str, edges: Sequence[str], closed: str
 ) -> pd.DataFrame:
-    """Return counts indexed by keys and intervals, which stand behind the keys.
+    """Return counts indexed by keys and intervals; the intervals come after the keys.
 
-    Each row's interval is that of its own label: of private keys not every band is there.
+    Intervals are looked up by label, because with private keys some bands may be missing.
     """
     import pandas as pd
 
@@ -127,7 +127,7 @@ def histogram(
 
 
 def summary(column: str) -> list[dict[str, Plain]]:
-    """Return the aggregates of `describe`."""
+    """Return the aggregates that `describe` needs."""
     quartiles = [quantile(column, at) for at in ("0.25", "0.5", "0.75")]
     return [
         {"count": column}, {"mean": column}, {"stddev": column}, {"min": column},
@@ -136,7 +136,7 @@ def summary(column: str) -> list[dict[str, Plain]]:
 
 
 def quantile(column: str, at: str) -> dict[str, Plain]:
-    """Return a quantile as a release file has it."""
+    """Return a quantile as declared in a release file."""
     part: dict[str, Plain] = {"of": column, "at": at}
     return {"quantile": part}
 
@@ -144,9 +144,9 @@ def quantile(column: str, at: str) -> dict[str, Plain]:
 def describe(
     answer: pd.DataFrame, keys: list[str], columns: list[str], names: Sequence[str]
 ) -> pd.DataFrame:
-    """Return statistics in rows and columns in columns; by keys, groups in rows and both beside.
+    """Return statistics as rows and columns as columns; with keys, one row per group.
 
-    `names`: of all statistics of each column, in the answer.
+    `names`: the names in the answer of all statistics of each column.
     """
     import pandas as pd
 
@@ -163,12 +163,12 @@ def describe(
 
 
 def spec_of(column: str, function: str) -> dict[str, Plain]:
-    """Return an aggregate as a release file has it.
+    """Return an aggregate as declared in a release file.
 
     Raises
     ------
     SessionError
-        DP-SESSION-008 for one that has no bounded meaning here.
+        DP-SESSION-008 for an aggregate that has no bounded sensitivity here.
     """
     kind = FUNCTIONS.get(function)
     if kind is None:
@@ -177,7 +177,7 @@ def spec_of(column: str, function: str) -> dict[str, Plain]:
 
 
 def aggregates(given: object, named: Mapping[str, object]) -> dict[Label, tuple[str, str]]:
-    """Return (column, function) by the label of its result; of lists, both are the label."""
+    """Return (column, function) by result label; lists give labels of both."""
     given = {} if given is None else given
     if not isinstance(given, Mapping):
         known = '{"column": "function"}, or name=("column", "function")'
@@ -196,7 +196,7 @@ def aggregates(given: object, named: Mapping[str, object]) -> dict[Label, tuple[
 
 
 def _column_and_function(name: str, pair: object) -> tuple[str, str]:
-    """Return what `name=("column", "function")` says, or pandas' NamedAgg."""
+    """Return the pair in `name=("column", "function")`, or in pandas' NamedAgg."""
     if hasattr(pair, "column") and hasattr(pair, "aggfunc"):
         return str(pair.column), str(pair.aggfunc)
     if not (isinstance(pair, tuple) and len(pair) == 2):
@@ -205,7 +205,7 @@ def _column_and_function(name: str, pair: object) -> tuple[str, str]:
 
 
 def refuse_twins(labels: Sequence[Label]) -> None:
-    """Raise SessionError DP-SESSION-017 for a label that is there twice."""
+    """Raise SessionError DP-SESSION-017 for a duplicate label."""
     for i, label in enumerate(labels):
         if label in labels[:i]:
             name = label if isinstance(label, str) else ", ".join(label)
@@ -216,9 +216,10 @@ def shape_groups(
     answer: pd.DataFrame, by: list[str], names: Mapping[str, Label], *, margins: bool,
     as_index: bool,
 ) -> pd.DataFrame:  # fmt: skip
-    """Return aggregates by key, in the index or not; `names` are labels by the answer's names.
+    """Return aggregates with the keys in the index or as columns; `names` maps columns to labels.
 
-    A label that a key or another label has, beside which it stands, gets `_` until it is free.
+    If the label equals that of a key or of another column of the result, `_` is appended until it
+    is free.
     """
     import pandas as pd
 
@@ -252,7 +253,7 @@ def _free_label(label: Label, taken: Collection[Label]) -> Label:
 
 
 def below(shown: pd.DataFrame, column: str, keys: Collection[str]) -> pd.DataFrame:
-    """Return what stands below one column of an answer in two levels, by names that no key has."""
+    """Return the sub-columns of one two-level column, renamed so that no key has their names."""
     column_below: Any = shown[column]
     names = [free_name(name, keys) for name in column_below.columns]
     column_below = column_below.set_axis(names, axis=1)
@@ -267,9 +268,9 @@ def quantiles(
     names: Sequence[str],
     parts: Sequence[Any] | None,
 ) -> pd.DataFrame:
-    """Return quantiles by key; several of them below each other, in a last level of the index.
+    """Return quantiles by key; several quantiles become a last level of the index.
 
-    `names`: of all quantiles of each column, in the answer.
+    `names`: the names in the answer of all quantiles of each column.
     """
     import pandas as pd
 
@@ -283,7 +284,7 @@ def quantiles(
         heads = pd.Index(list(parts), name=free_name("q", [*keys, *columns]))
         levels = range(1, len(keys) + 1)
         stacked = pd.concat(tables, keys=heads).reorder_levels([*levels, 0])
-        # Cells in declared order, and in each the quantiles as they were asked for.
+        # Cells in declared order; within each cell, the quantiles in the order of the arguments.
         order = np.arange(len(stacked)).reshape(len(tables), len(shown)).T.ravel()
         stacked = stacked.iloc[order]
     stacked.attrs = answer.attrs

@@ -1,4 +1,4 @@
-"""Columns of grouped rows, and the shapes of what is asked of them."""
+"""Columns of grouped rows, and the shapes of their aggregates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Shape = TypeVar("Shape")
 
 
 class Groups:
-    """Rows, and the declared keys that they are grouped by."""
+    """Rows, and the declared keys by which they are grouped."""
 
     __slots__ = ("as_index", "by", "rows")
 
@@ -35,7 +35,7 @@ class Groups:
         *,
         margins: bool = False,
     ) -> pd.DataFrame:
-        """Return (column, function) by the label of its result, in the shape of these groups."""
+        """Return (column, function) aggregates by result label, in the shape of these groups."""
         asked: Terms = {**parse_terms(terms, by=False), "by": self.by}
         names = frame_shapes.names_of_answers([f"a{i}" for i in range(len(wanted))], self.by)
         specs = [_spec(chosen, *pair) for pair in wanted.values()]
@@ -54,9 +54,9 @@ def _spec(chosen: RowSelection, column: str, function: str) -> dict[str, Plain]:
 
 
 class SelectedColumns(Groups, Generic[Shape]):
-    """One column of groups, whose answers are Series, or several, whose answers are frames.
+    """One grouped column, whose answers are Series, or several, whose answers are frames.
 
-    With `as_index=False` all of them are frames, as in pandas.
+    With `as_index=False` all answers are frames, as in pandas.
     """
 
     __slots__ = ("columns", "single")
@@ -84,7 +84,7 @@ class SelectedColumns(Groups, Generic[Shape]):
         return self._aggregate(chosen, wanted, terms)
 
     def _in_shape(self, answer: pd.DataFrame) -> Shape:
-        """Return a frame, or its one column."""
+        """Return a frame, or its only column as a Series."""
         if not (self.single and self.as_index):
             return cast("Shape", answer)
         column: Any = answer[self.columns[0]]
@@ -92,7 +92,7 @@ class SelectedColumns(Groups, Generic[Shape]):
         return cast("Shape", column)
 
     def _flat(self, answer: pd.DataFrame) -> pd.DataFrame:
-        """Return an answer that is indexed by keys, with these as columns if they are not to be."""
+        """Return an answer indexed by keys; turn the keys into columns if `as_index` is False."""
         if self.as_index:
             return answer
         flat = answer.reset_index()
@@ -111,7 +111,7 @@ class SelectedColumns(Groups, Generic[Shape]):
     def agg(self, functions: list[str], **terms: Unpack[Price]) -> pd.DataFrame: ...
     @question
     def agg(self, functions: str | list[str], **terms: Unpack[Price]) -> Shape | pd.DataFrame:
-        """Return one aggregate, or several, of every column; paid for together.
+        """Return one or several aggregates of every column, charged together.
 
         Parameters
         ----------
@@ -121,7 +121,7 @@ class SelectedColumns(Groups, Generic[Shape]):
         Returns
         -------
         pandas.Series or pandas.DataFrame
-            Of a list, a column for each function, below each column if these are several.
+            With a list, one column per function, below each source column if there are several.
         """
         if isinstance(functions, str):
             return self._ask(functions, terms)
@@ -241,7 +241,7 @@ class SelectedColumns(Groups, Generic[Shape]):
 
     @question
     def mode(self, **terms: Unpack[Price]) -> Shape:
-        """Return the declared values that most rows have, or nearly.
+        """Return the most frequent declared values, or nearly the most frequent.
 
         Returns
         -------
@@ -262,8 +262,8 @@ class SelectedColumns(Groups, Generic[Shape]):
         Returns
         -------
         pandas.Series or pandas.DataFrame
-            The column, or columns, by the same names; several quantiles stand below each other,
-            ascending, in a last level of the index or a column `q`.
+            The column, or columns, by the same names. Several quantiles are listed in ascending
+            order, in a last level of the index or a column `q`.
         """
         with self.rows._asking() as chosen:
             parts = frame_shapes.list_or_none(q)
@@ -287,7 +287,8 @@ class SelectedColumns(Groups, Generic[Shape]):
         Parameters
         ----------
         sort : bool, default True
-            Whether counts descend, within each group; else values are in declared order.
+            Whether to sort by descending count within each group; otherwise values are in declared
+            order.
 
         Returns
         -------
@@ -308,7 +309,7 @@ class SelectedColumns(Groups, Generic[Shape]):
         bins : a list of floats
             The edges, ascending.
         closed : {'left', 'right'}
-            Which end belongs to an interval.
+            The side on which intervals are closed.
 
         Returns
         -------
@@ -325,7 +326,7 @@ class SelectedColumns(Groups, Generic[Shape]):
         Returns
         -------
         pandas.DataFrame
-            The statistics, of several columns below each of them.
+            The statistics, below each column if there are several.
         """
         answer = self.rows.describe(list(self.columns), **self._with_keys(terms))
         one = self.columns[0]

@@ -1,4 +1,4 @@
-"""Rows in groups, asked as pandas' `groupby` is."""
+"""Grouped rows with the interface of pandas' `groupby`."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ One = TypeVar("One")
 
 
 class GroupBy(Groups, Generic[One]):
-    """Rows in groups of declared keys; `["income"]` and `[["income", "age"]]` select columns.
+    """Rows grouped by declared keys; `["income"]` and `[["income", "age"]]` select columns.
 
-    Answers are indexed by the keys, or have them as columns, with a row for each declared cell.
-    They are charged as one question by these keys, and tell in `attrs["dprelease_answer"]` their
-    guarantee, margins of error and mechanisms.
+    Answers have one row for each declared cell, with the keys as index or as columns. Each answer
+    is charged as one query with these keys. `attrs["dprelease_answer"]` holds its guarantee,
+    margins of error and mechanisms.
     """
 
     __slots__ = ()
@@ -66,7 +66,7 @@ class GroupBy(Groups, Generic[One]):
         epsilon: object = None,
         **named: object,
     ) -> pd.DataFrame:
-        """Return several aggregates, paid for together; they share what they have in common.
+        """Return several aggregates, charged together; measurements that they share are made once.
 
         Parameters
         ----------
@@ -75,11 +75,12 @@ class GroupBy(Groups, Generic[One]):
             `{"income": "mean"}` columns named like their source. Aggregates: count, size, nunique,
             sum, mean, var, std, median, min, max, mode.
         margins : bool, default False
-            Whether `<name>_moe` is beside each column that has a margin of error.
+            Whether to add `<name>_moe` next to each column that has a margin of error.
         epsilon : Number
-            Price; `delta`, `rho`, `mechanism`, `confidence` and `private_keys` as for `size`.
+            Privacy cost; `delta`, `rho`, `mechanism`, `confidence` and `private_keys` as for
+            `size`.
         **named
-            Columns of any name, as in `pay=("income", "mean")`.
+            Result columns of any name, as in `pay=("income", "mean")`.
 
         Returns
         -------
@@ -95,7 +96,8 @@ class GroupBy(Groups, Generic[One]):
             wanted = frame_shapes.aggregates(aggregates, named)
             beside = [f"{name}{frame_shapes.MARGIN}" for name in named] if margins else []
             frame_shapes.refuse_twins([*(() if self.as_index else self.by), *named, *beside])
-            asked = cast("Terms", {**terms, "epsilon": epsilon})  # checked with all other terms
+            # checked together with the other options
+            asked = cast("Terms", {**terms, "epsilon": epsilon})
             return self._aggregate(chosen, wanted, asked, margins=margins)
 
     @question
@@ -244,7 +246,7 @@ class GroupBy(Groups, Generic[One]):
 
     @question
     def mode(self, columns: str | Sequence[str], **terms: Unpack[Price]) -> pd.DataFrame:
-        """Return the declared values that most rows have, or nearly.
+        """Return the most frequent declared values, or nearly the most frequent.
 
         Parameters
         ----------
@@ -277,7 +279,7 @@ class GroupBy(Groups, Generic[One]):
         Returns
         -------
         pandas.DataFrame
-            The columns, by the same names; several quantiles stand below each other.
+            The columns, by the same names; several quantiles are listed below each other.
         """
         return self._of(columns).quantile(q, **terms)
 
@@ -292,7 +294,8 @@ class GroupBy(Groups, Generic[One]):
         column : str
             A column with declared values.
         sort : bool, default True
-            Whether counts descend, within each group; else values are in declared order.
+            Whether to sort by descending count within each group; otherwise values are in declared
+            order.
 
         Returns
         -------
@@ -314,7 +317,7 @@ class GroupBy(Groups, Generic[One]):
         bins : a list of floats
             The edges, ascending.
         closed : {'left', 'right'}
-            Which end belongs to an interval.
+            The side on which intervals are closed.
 
         Returns
         -------
@@ -335,7 +338,7 @@ class GroupBy(Groups, Generic[One]):
         Returns
         -------
         pandas.DataFrame
-            The statistics of each column beside each other.
+            The statistics of each column, next to each other.
         """
         return self._of(columns).describe(**terms)
 

@@ -1,7 +1,7 @@
-"""Registers `df.dp` when pandas is imported, without importing pandas itself.
+"""Register `df.dp` when pandas is imported, without importing pandas.
 
-The command line never needs pandas; importing it here would cost every `dprelease --help` about
-half a second.
+The command line does not need pandas; importing it here would add about half a second to every
+`dprelease --help`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ACCESSOR = "dp"
 
 
 def register_when_pandas_is_there() -> None:
-    """Register the accessor now if pandas is loaded, else right after it is loaded."""
+    """Register the accessor now if pandas is loaded, otherwise right after it is loaded."""
     if "pandas" in sys.modules:
         _register()
     elif not any(isinstance(finder, _PandasFinder) for finder in sys.meta_path):
@@ -31,19 +31,19 @@ def register_when_pandas_is_there() -> None:
 def _register() -> None:
     import pandas as pd
 
-    # Only our own registration is left alone: a foreign `df.dp` draws pandas' usual warning.
+    # Skip only our own registration: replacing a foreign `df.dp` must raise pandas' usual warning.
     if getattr(pd.DataFrame, ACCESSOR, None) is not Dp:
         pd.api.extensions.register_dataframe_accessor(ACCESSOR)(Dp)
 
 
 class Dp:
-    """`df.dp`: register a frame once with `use`, then ask.
+    """`df.dp`: register a frame once with `use`, then run queries.
 
-    What a frame gets is a `dprelease.accessor.frame.DpAccessor`, loaded when the first one asks:
-    loading it takes as long as loading pandas.
+    A frame gets a `dprelease.accessor.frame.DpAccessor`. Its module is imported at the first
+    access, because importing it takes as long as importing pandas.
     """
 
-    # pandas wants a class to call, and gets one that stands in for another.
+    # pandas expects a class here; this one returns instances of another class.
     def __new__(cls, frame: pd.DataFrame) -> DpAccessor:  # type: ignore[misc]
         """Return the accessor of a frame."""
         from dprelease.accessor.frame import DpAccessor
@@ -52,7 +52,7 @@ class Dp:
 
 
 class _PandasFinder:
-    """Finds pandas as Python does, and registers the accessor once its module has run."""
+    """Finder that imports pandas as Python does, then registers the accessor."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

@@ -1,4 +1,4 @@
-"""Answers for readers: declared labels in place of names and codes."""
+"""Replace names and codes in answers by their declared labels."""
 
 from __future__ import annotations
 
@@ -19,29 +19,30 @@ else:
 
 Texts = Mapping[str, str]
 OWN = "dprelease"
-"""Key of what `dprelease.sql` tells in the attributes of its answer."""
+"""Key under which `dprelease.sql` stores its attributes in an answer."""
 
 
 def labelled(answer: Shown, language: str | None = None) -> Shown:
-    """Return an answer with the labels that its schema declares, in place of names and codes.
+    """Return an answer with the labels of its schema in place of names and codes.
 
-    Columns, levels of an index, and values of keys get theirs; whatever has none stays as it is.
-    Numbers are those of the answer, which is not changed. What it is about is in its attributes, so
-    it can be sorted, filtered and indexed before (pandas forgets attributes where it pivots).
+    Columns, index levels and key values are replaced by their labels; those without a label stay
+    unchanged. The numbers stay the same, and the answer itself is not modified. The labels come
+    from the attributes of the answer, so it may be sorted, filtered and indexed first (pandas drops
+    attributes when it pivots).
 
     Parameters
     ----------
     answer
-        What a question of `df.dp`, or `dprelease.sql`, has answered; a frame or a Series.
+        A frame or Series that a query of `df.dp`, or `dprelease.sql`, returned.
     language
-        One of those in which labels are declared; by default the first one.
+        A language in which labels are declared; by default the first one.
 
     Raises
     ------
     UsageError
-        DP-SESSION-016 for what is no answer.
+        DP-SESSION-016 if it is not an answer.
     SessionError
-        DP-SESSION-018 for a language that no label is in.
+        DP-SESSION-018 for a language without labels.
     """
     attrs = getattr(answer, "attrs", None)
     told = attrs.get(ATTRIBUTE, attrs.get(OWN)) if isinstance(attrs, dict) else None
@@ -90,14 +91,14 @@ def _name(name: Any, labels: Mapping[str, Mapping[str, Any]], language: str | No
 def _values(
     labels: Mapping[str, Mapping[str, Any]], name: Any, language: str | None
 ) -> dict[str, str]:
-    """Return the labels of a key's values; none where two of them would be one."""
+    """Return the labels of a key's values; empty if two values would get the same label."""
     texts = labels.get(name, {}).get("values", {}) if isinstance(name, str) else {}
     found = {value: _text(said, language) or value for value, said in texts.items()}
     return found if len(set(found.values())) == len(found) else {}
 
 
 def _label_values(values: Any, labels: Mapping[str, str]) -> Any:
-    """Return values of a key, each with its label if it has one."""
+    """Return the values of a key, replaced by their labels where they have one."""
     return values.map(lambda value: labels.get(_code_text(value), value))
 
 
@@ -110,7 +111,7 @@ def _code_text(value: Any) -> str:
 def _label_columns(
     columns: Any, labels: Mapping[str, Mapping[str, Any]], language: str | None
 ) -> Any:
-    """Return the names of columns; of a crossed key, or of several levels, each part by itself."""
+    """Return column labels; parts of crossed keys, and of levels, are labelled one by one."""
 
     def part(one: Any) -> Any:
         return _name(one, labels, language)
@@ -124,7 +125,7 @@ def _label_columns(
 
 
 def _levels(index: Any, labels: Mapping[str, Mapping[str, Any]], language: str | None) -> Any:
-    """Return an index with labels: of its levels, and of the values that stand in them."""
+    """Return an index with labels for its level names and its values."""
     names = [_name(name, labels, language) for name in index.names]
     if index.nlevels == 1:
         values = _values(labels, index.name, language)

@@ -1,4 +1,4 @@
-"""The question whose answer is a system of tables."""
+"""The query that answers with several tables at once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROUTES = ("marginals", "cube", "rollup", "hierarchy")
 
 
 class Systems(TabularQueries):
-    """Also answers with several tables at once, one scan of the rows and one price for all."""
+    """Adds `tables`, which answers several tables with one scan of the rows and one charge."""
 
     __slots__ = ()
 
@@ -41,28 +41,28 @@ class Systems(TabularQueries):
         consistent: bool | Mapping[str, object] = False,
         **terms: Unpack[Price],
     ) -> Tables:
-        """Return several tables of the rows, paid for together.
+        """Return several tables of the rows, charged together.
 
         Parameters
         ----------
         columns : mapping, optional
-            Aggregates by name, as a release file declares them: `{"income": {"sum": "income"}}`.
-            Without any, rows are counted, as `count`.
+            Aggregates by name, as declared in a release file: `{"income": {"sum": "income"}}`. By
+            default rows are counted, as `count`.
         marginals : list of lists of str, optional
             The keys of each table; an empty list is the table without keys.
         cube, rollup : list of str, optional
-            All sets of these keys; or these keys from the left, as far as each.
+            `cube`: all subsets of these keys. `rollup`: all prefixes of these keys, from the left.
         hierarchy : list of str, optional
-            Levels of areas, coarsest first. With `consistent`, times the marginals.
+            Levels of areas, coarsest first. With `consistent`, combined with the marginals.
         marginals_at : mapping of lists of lists of str, optional
-            The keys of each table at some of these levels, in the place of the marginals.
+            The keys of each table for some of these levels, instead of the marginals.
         consistent : bool or mapping, default False
-            Whether all tables are made to agree; `{"non_negative": True}` asks for whole ones.
+            Whether all tables are made consistent; `{"non_negative": True}` returns integer tables.
 
         Returns
         -------
         Tables
-            A mapping of frames by name, coarsest first.
+            Frames by name, coarsest first.
         """
         with self._asking() as chosen:
             asked = parse_terms(terms, by=False)
@@ -77,11 +77,12 @@ class Systems(TabularQueries):
             if consistent is not False:
                 keys["consistent"] = plain(consistent)
             named = _count_column(keys) if columns is None else _columns(columns)
-            return cast("Tables", _answer_or_explain(chosen, named, keys, asked))  # a frame if dry
+            # a frame if `dry`
+            return cast("Tables", _answer_or_explain(chosen, named, keys, asked))
 
 
 def _count_column(keys: Mapping[str, Plain]) -> dict[str, Mapping[str, Plain]]:
-    """Return the count of rows by a name that no key has, nor what is published with it."""
+    """Return the count of rows, under a name that no key or published column has."""
     from dprelease.postprocess.consistent.outputs import BESIDE  # loads slowly
 
     named = [key for route, given in keys.items() if route != "consistent" for key in _texts(given)]
@@ -90,7 +91,7 @@ def _count_column(keys: Mapping[str, Plain]) -> dict[str, Mapping[str, Plain]]:
 
 
 def _texts(value: Plain) -> Iterator[str]:
-    """Yield all texts of a list or mapping, those of lists in it too."""
+    """Yield all strings in a list or mapping, nested lists included."""
     if isinstance(value, str):
         yield value
     elif value is not None:
@@ -99,7 +100,7 @@ def _texts(value: Plain) -> Iterator[str]:
 
 
 def _columns(given: object) -> dict[str, Mapping[str, Plain]]:
-    """Return aggregates by name; raise UsageError DP-SESSION-016 for what is none."""
+    """Return aggregates by name; raise UsageError DP-SESSION-016 for other types."""
     named = plain(given) if isinstance(given, Mapping) else None
     if not isinstance(named, dict):
         kind = type(given).__name__
@@ -114,7 +115,7 @@ def _columns(given: object) -> dict[str, Mapping[str, Plain]]:
 
 
 def _by_level(given: object) -> Plain:
-    """Return keys by level; raise UsageError DP-SESSION-016 for other kinds."""
+    """Return keys by level; raise UsageError DP-SESSION-016 for other types."""
     if not isinstance(given, Mapping):
         kind, wanted = type(given).__name__, "lists of lists of names by level"
         raise UsageError("DP-SESSION-016", name="marginals_at", wanted=wanted, kind=kind)
@@ -125,7 +126,7 @@ def _by_level(given: object) -> Plain:
 
 
 def _keys(name: str, given: object, *, nested: bool) -> Plain:
-    """Return keys as a release file has them; raise UsageError DP-SESSION-016 for other kinds."""
+    """Return keys as in a release file; raise UsageError DP-SESSION-016 for other types."""
     is_list = isinstance(given, Sequence) and not isinstance(given, str)
     parts = list(given) if isinstance(given, Sequence) else []
     if not is_list or (nested and any(isinstance(keys, str) for keys in parts)):

@@ -1,4 +1,4 @@
-"""What a question costs: its terms checked, its plan priced, its session and ledger charged."""
+"""Compute the privacy cost of a query, and charge it to the session and its ledger."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ TAKEN: tuple[tuple[str, str, tuple[type, ...]], ...] = (
     ("mechanism", "a name, or a mapping of a name and its shape", (str, Mapping)),
     ("confidence", "a number from 0.5 to 0.999999", (int, float, Decimal, Fraction)),
 )
-"""What terms take, in words and in types; budgets are checked as numbers."""
+"""Types that options accept, in words and as types; budgets are checked as numbers."""
 
 
 def check_terms(terms: Terms, call: str) -> None:
-    """Raise for terms of other kinds, as Python does, and for a question without a price.
+    """Raise for options of other types, as Python does, and for a query without a budget.
 
     Raises
     ------
     UsageError
-        DP-SESSION-015 without epsilon and rho, 016 for a term of another kind.
+        DP-SESSION-015 without epsilon and rho, 016 for an option of another type.
     SessionError
         DP-SESSION-006 for a confidence out of range.
     """
@@ -51,7 +51,7 @@ def check_terms(terms: Terms, call: str) -> None:
 
 
 def confidence_of(terms: Terms) -> Fraction:
-    """Return how often margins hold; raises SessionError DP-SESSION-006."""
+    """Return the confidence of margins of error; raises SessionError DP-SESSION-006."""
     number = confidence(term(terms, "confidence"))
     if number is None:
         wanted = "number from 0.5 to 0.999999"
@@ -60,7 +60,7 @@ def confidence_of(terms: Terms) -> Fraction:
 
 
 def budget_of(session: Session, terms: Terms) -> BudgetSpec:
-    """Return the budget of one question."""
+    """Return the budget of one query."""
     delta = amount(term(terms, "delta"), "delta")
     asked = spending("A question", terms.get("epsilon"), delta, terms.get("rho"))
     if asked.rho is None:
@@ -75,21 +75,23 @@ def budget_of(session: Session, terms: Terms) -> BudgetSpec:
 def plan_queries(
     session: Session, queries: Sequence[Query], terms: Terms, share: Share | None = None
 ) -> Plan:
-    """Return the plan of queries that are paid for together."""
+    """Return the plan of queries that are charged together."""
     budget = budget_of(session, terms)
     pure = budget.rho is None and budget.delta == 0
     ledger = session.ledger
     charged = None if ledger is None else counted_by(ledger.path, queries, pure=pure)
     if charged is None and session.budget.rho is not None:
-        charged = LedgerCost.RHO  # what the session counts: `auto` takes noise that has one
+        # the session counts in rho, so `auto` takes only noise that has a rho
+        charged = LedgerCost.RHO
     return make_plan(queries, budget, share=share, charged=charged)
 
 
 def price_of(session: Session, plan: Plan, terms: Terms) -> Spending:
-    """Return what a plan costs as sessions count.
+    """Return the privacy cost of a plan, in the session's measure.
 
-    Where a session in rho is asked for an epsilon, the price is the rho of the plan's own noise, at
-    most epsilon^2 / 2 for a pure one: another plan for the same epsilon has another price.
+    If a session in rho gets a query with an epsilon, the cost is the rho of the noise in the plan,
+    at most epsilon^2 / 2 for pure noise. So another plan for the same epsilon may have another
+    cost.
 
     Raises BudgetError DP-BUDGET-010 if the noise has no rho.
     """
@@ -108,7 +110,7 @@ def price_of(session: Session, plan: Plan, terms: Terms) -> Spending:
 def plan_and_cost(
     session: Session, queries: Sequence[Query], terms: Terms
 ) -> tuple[Plan, Spending]:
-    """Return the plan of queries that are paid for together, and its price; see both."""
+    """Return the plan of queries that are charged together, and its cost."""
     plan = plan_queries(session, queries, terms)
     return plan, price_of(session, plan, terms)
 
@@ -117,10 +119,11 @@ def plan_and_cost(
 def charged_for(
     session: Session, plan: Plan, price: Spending, what: str, state: RunState
 ) -> Iterator[None]:
-    """Charge the session, and its ledger if it has one, for good before the answer is drawn.
+    """Charge the session, and its ledger if any, permanently before the answer is drawn.
 
-    Whoever asks shares a process with the noise, and could end it after a look: from the first draw
-    on nothing is given back. `state` tells what stays charged, whatever ends the block.
+    The caller runs in the same process as the noise, and could end it after looking at the noise.
+    So no charge is refunded once drawing has begun. `state` records what stays charged, however the
+    block ends.
     """
     ledger = session.ledger
     if ledger is None:
@@ -130,7 +133,7 @@ def charged_for(
         return
     queries = {column.query.name: column.query for column in plan.columns}
     charges = charges_of(list(queries.values()), plan)
-    own = RunState()  # of the session's charge, which follows the ledger's
+    own = RunState()  # for the session's charge, which follows the ledger's
     try:
         with ledger.reserve_for_block(charges, what, state) as reservation:
             session.charge(price, what, own)
@@ -145,7 +148,7 @@ def charged_for(
 
 
 def column_of(spec: Mapping[str, Plain], terms: Terms) -> dict[str, Plain]:
-    """Return a column as a release file would hold it, with its noise and its margin."""
+    """Return a column as in a release file, with its mechanism and its margin of error."""
     column = dict(spec)
     noise = term(terms, "mechanism")
     chosen = bool(column.keys() & CHOSEN)
@@ -157,7 +160,7 @@ def column_of(spec: Mapping[str, Plain], terms: Terms) -> dict[str, Plain]:
 
 
 def _noise(noise: Noise) -> Plain:
-    """Return the asked mechanism as a release file would hold it."""
+    """Return the requested mechanism as in a release file."""
     return noise if isinstance(noise, str) else {key: _text(value) for key, value in noise.items()}
 
 

@@ -1,4 +1,4 @@
-"""The terms of a question: how it is asked and paid for, and how `help` shows them."""
+"""The options of queries, and their text in `help`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Ask = TypeVar("Ask", bound=Callable[..., object])
 
 
 class Price(TypedDict, total=False):
-    """The terms of every question; `TERMS` says what they mean."""
+    """The options of every query; `TERMS` describes them."""
 
     epsilon: Number | None
     delta: Number
@@ -35,7 +35,7 @@ class Price(TypedDict, total=False):
 
 
 class Terms(Price, total=False):
-    """The terms of a question that names its own keys."""
+    """The options of a query that takes its own keys."""
 
     by: str | Sequence[str] | None
 
@@ -81,7 +81,7 @@ TERMS: dict[str, tuple[str, object, str, str]] = {
         "Whether keys are found in the data; needs a delta.",
     ),
 }
-"""Annotation, default, type in words and meaning of every term, in the order of `help`."""
+"""Annotation, default, type in words and description of every option, in the order of `help`."""
 
 RAISES = """
 
@@ -96,15 +96,14 @@ SessionError, UsageError, DataError
 
 
 def parse_terms(terms: Mapping[str, object], *, by: bool = True) -> Terms:
-    """Return the terms of a question.
+    """Return the options of a query.
 
-    `by`: whether it can be asked by keys in its terms.
+    `by`: whether the query accepts the option `by`.
 
     Raises
     ------
     UsageError
-        DP-SESSION-012 for a term that there is not: left out of account, it would be another
-        question that is answered and paid for.
+        DP-SESSION-012 for an unknown option: ignoring it would answer, and charge, another query.
     """
     known = [name for name in TERMS if by or name != "by"]
     for name in terms:
@@ -116,15 +115,15 @@ def parse_terms(terms: Mapping[str, object], *, by: bool = True) -> Terms:
 
 
 def term(terms: Mapping[str, Any], name: str) -> Any:
-    """Return a term, or its default where it is not given, or is None, as in pandas."""
+    """Return an option, or its default if it is missing or None, as in pandas."""
     value = terms.get(name)
     return TERMS[name][1] if value is None else value
 
 
 def keys_of(terms: Terms) -> list[str]:
-    """Return the keys that a question is asked by.
+    """Return the keys of a query.
 
-    Raises UsageError DP-SESSION-016 for what is neither a name nor a list, and SessionError
+    Raises UsageError DP-SESSION-016 if `by` is neither a name nor a list, and SessionError
     DP-SESSION-008 for a list of anything but names.
     """
     by: object = terms.get("by")
@@ -141,11 +140,11 @@ def keys_of(terms: Terms) -> list[str]:
 
 
 def question(ask: Ask) -> Ask:
-    """Return a question whose signature and docstring name its terms, and that takes no cells.
+    """Decorate a query: list its options in signature and docstring, and refuse cells.
 
-    Type checkers know them from `Unpack`. `help`, notebooks and completion look at the signature,
-    which would only say `**terms`; unknown ones still reach the question, which refuses them in
-    its own words.
+    Type checkers read the options from `Unpack`. `help`, notebooks and completion read the
+    signature, which would only show `**terms`. Unknown options still reach the query, which raises
+    its own error.
     """
     signature = inspect.signature(ask)
     own = list(signature.parameters.values())
@@ -163,7 +162,7 @@ def question(ask: Ask) -> Ask:
 
 
 def _document_terms(doc: str, names: Sequence[str]) -> str:
-    """Return a docstring in numpy style with the terms below its own parameters."""
+    """Return a numpydoc docstring with the options after its own parameters."""
     before, returns, after = doc.partition("\n\nReturns\n-------\n")
     if "\nParameters\n----------\n" not in before:
         before += "\n\nParameters\n----------"

@@ -1,4 +1,4 @@
-"""The registered rows that a question is about, and what the run of one has done."""
+"""The registered rows that a query reads, and the state of its run."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RowSelection:
-    """Rows of a session that satisfy every predicate, with columns computed for the question."""
+    """Rows of a session that satisfy every predicate, with the columns computed for the query."""
 
     session: Session
     token: str
     predicates: tuple[str, ...] = ()
     derived: Mapping[str, Plain] = field(default_factory=dict)
     dry: bool = False
-    """Whether questions are only planned."""
+    """Whether queries are only planned."""
     state: RunState = field(default_factory=RunState)
-    """What the question has done so far."""
+    """What the query has done so far."""
 
     def ask(
         self, columns: Mapping[str, Mapping[str, Plain]], terms: Terms, what: str
     ) -> pd.DataFrame:
-        """Return the answer to several aggregates by name, or their plan if it is all."""
+        """Return the answer to several aggregates by name, or only their plan if `dry`."""
         _, asked = parse_terms(terms), Question(columns, self.predicates, self.derived, what)
         if self.dry:
             return explain_plan(self.session, *plan_question(self.session, asked, terms))
         return answer(self.session, self.token, asked, terms, self.state)[0]
 
     def single(self, spec: Mapping[str, Plain], terms: Terms) -> pd.DataFrame:
-        """Return the answer to one aggregate, as `value` and `moe`."""
+        """Return the answer to one aggregate, with columns `value` and `moe`."""
         keys = keys_of(terms)
         (name,) = frame_shapes.names_of_answers(["answer"], keys)
         frame = self.ask({name: spec}, terms, next(iter(spec)))
         return frame if self.dry else frame_shapes.shown_as(frame, keys, ("value", "moe"))
 
     def counts(self, keys: Sequence[str], terms: Price, what: str) -> pd.DataFrame:
-        """Return counts of rows by keys, and their margins if they have some; or their plan."""
+        """Return counts of rows by keys, with any margins; or only their plan if `dry`."""
         (name,) = frame_shapes.names_of_answers(["count"], keys)
         return self.ask({name: {"count": "*"}}, {**terms, "by": list(keys)}, what)
 
@@ -61,7 +61,7 @@ class RowSelection:
         return free_name(wanted, {same_name(name) for name in names})
 
     def numbers(self) -> list[str]:
-        """Return the declared columns of numbers with bounds; an id is none."""
+        """Return the declared numeric columns with bounds, without the id."""
         table = self.session.table
         return [
             name
@@ -72,7 +72,7 @@ class RowSelection:
         ]
 
     def refuse_others(self, names: Iterable[str]) -> None:
-        """Raise UsageError DP-SESSION-016 for declared columns that are no numbers with bounds."""
+        """Raise UsageError DP-SESSION-016 for declared columns that are not numbers with bounds."""
         table, numbers = self.session.table, self.numbers()
         for name in names:
             if name in table.columns and name not in numbers and name not in self.derived:
@@ -85,17 +85,17 @@ class RowSelection:
 
 
 class Asking(ABC):
-    """What questions are asked of."""
+    """An object with query methods."""
 
     __slots__ = ()
 
     @abstractmethod
     def _selection(self) -> RowSelection:
-        """Return the rows that are asked about; raise SessionError if they can't be."""
+        """Return the rows to query; raise SessionError if they can't be queried."""
 
     @contextmanager
     def _asking(self) -> Iterator[RowSelection]:
-        """Yield the rows for one question: whatever ends it says what it had done."""
+        """Yield the rows for one query; an exception from the block reports its state."""
         state = RunState()
         with state.told_by_failures():
             yield replace(self._selection(), state=state)

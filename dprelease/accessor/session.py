@@ -1,6 +1,6 @@
-"""The session: one table, one budget, charged before each answer is drawn.
+"""The session: one table and one budget, charged before each answer is drawn.
 
-The engine that answers the questions of a session: opened with the first one, and kept.
+It also holds the engine that answers its queries, opened by the first query and reused.
 """
 
 from __future__ import annotations
@@ -45,10 +45,11 @@ if TYPE_CHECKING:
 
 
 class KeptEngine:
-    """An engine over rows that never change, so what it has read of their types stays true.
+    """An engine that is reused: its rows never change, so the column types that it read stay valid.
 
-    One question has it at a time; another thread's question meanwhile gets one of its own. It ends
-    with the session, or where a question failed: what a failure leaves is nobody's.
+    One query uses it at a time; a query in another thread meanwhile opens its own engine. The
+    engine is closed with the session, or after a failed query, which may leave it in an unknown
+    state.
     """
 
     def __init__(self, declared: Declared, frame: object) -> None:
@@ -58,7 +59,7 @@ class KeptEngine:
 
     @contextmanager
     def lent(self) -> Iterator[Recording]:
-        """Yield the engine for one question.
+        """Yield the engine for one query.
 
         Raises
         ------
@@ -95,24 +96,24 @@ _LIVE: weakref.WeakValueDictionary[str, Session] = weakref.WeakValueDictionary()
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """An amount of budget, exact: an epsilon and a delta, or a rho."""
+    """An exact amount of budget: an epsilon and a delta, or a rho."""
 
     epsilon: Fraction = Fraction(0)
     delta: Fraction = Fraction(0)
     rho: Fraction | None = None
 
     def __add__(self, other: Spending) -> Spending:
-        """Return the sum of two amounts of one kind."""
+        """Return the sum of two amounts of the same kind."""
         rho = None if self.rho is None or other.rho is None else self.rho + other.rho
         return Spending(self.epsilon + other.epsilon, self.delta + other.delta, rho)
 
     def __sub__(self, other: Spending) -> Spending:
-        """Return the difference of two amounts of one kind."""
+        """Return the difference of two amounts of the same kind."""
         rho = None if self.rho is None or other.rho is None else self.rho - other.rho
         return Spending(self.epsilon - other.epsilon, self.delta - other.delta, rho)
 
     def within(self, left: Spending) -> bool:
-        """Return whether this amount can be paid from what is left; never from another kind."""
+        """Return whether the remaining budget covers this amount; never for another kind."""
         if self.rho is None or left.rho is None:
             same = self.rho is left.rho
             return same and self.epsilon <= left.epsilon and self.delta <= left.delta
@@ -127,7 +128,7 @@ class Spending:
 def amount(value: object, what: str) -> Fraction:
     """Return an epsilon, a delta or a rho exactly; a float is the decimal that it prints as.
 
-    Raises SessionError DP-SESSION-006 for what no budget has.
+    Raises SessionError DP-SESSION-006 for a value that no budget can have.
     """
     number = budget_number(what, value)
     if number is None:
@@ -137,10 +138,10 @@ def amount(value: object, what: str) -> Fraction:
 
 
 def spending(what: str, epsilon: Number | None, delta: Fraction, rho: Number | None) -> Spending:
-    """Return what is declared by an epsilon or a rho.
+    """Return the amount that an epsilon or a rho declares.
 
-    Raises SessionError DP-SESSION-006 for what is no number above zero, 011 unless it is one of
-    them.
+    Raises SessionError DP-SESSION-006 for anything but a number above zero, 011 unless there is
+    exactly one of the two.
     """
     if (epsilon is None) == (rho is None):
         raise SessionError("DP-SESSION-011", what=what, found="none" if rho is None else "both")
@@ -152,35 +153,35 @@ def spending(what: str, epsilon: Number | None, delta: Fraction, rho: Number | N
 class Session:
     """A privacy budget for the people of one table, shared by all frames registered with it.
 
-    Answers compose by adding epsilons and deltas, or by adding rhos, which holds also when each
-    question depends on the answers before it (Dwork, Rothblum and Vadhan 2010, and Rogers et al.
-    2016, basic composition; Feldman and Zrnic 2021, arXiv 2008.11193v4, for rho). The session lives
-    in one process; it refuses to be copied, pickled or used after a fork.
+    Answers compose by adding epsilons and deltas, or by adding rhos. This also holds when each
+    query depends on the answers before it (Dwork, Rothblum and Vadhan 2010, and Rogers et al. 2016,
+    basic composition; Feldman and Zrnic 2021, arXiv 2008.11193v4, for rho). A session lives in one
+    process; it can't be copied, pickled or used after a fork.
 
     Parameters
     ----------
     schema
-        Path of a table schema, or the same as a mapping.
+        Path of a table schema, or its content as a mapping.
     epsilon, delta
         The whole budget. A float stands for the decimal that it prints as.
     rho
-        The whole budget, in place of an epsilon: questions are asked with a rho, or with an epsilon
-        whose noise is then charged for its rho. `delta`: where answers report their epsilon.
+        The whole budget, instead of an epsilon. Queries then take a rho, or an epsilon, which is
+        charged as the rho of its noise. `delta` is the one at which answers report their epsilon.
     neighbours
         "add_remove" or "replace".
     ledger
-        A ledger file: every answer is also charged to the table's lasting budget there.
+        A ledger file: every answer is also charged to the table's lasting budget in this ledger.
     key
-        What signs the entries of a ledger that has signers: an Ed25519 key of OpenSSH, or what
-        `signing_key` returns.
+        The key that signs the entries of a ledger with signers: an Ed25519 key of OpenSSH, or the
+        result of `signing_key`.
 
     Raises
     ------
     UsageError
-        DP-SESSION-016 for a schema of another kind, such as a frame.
+        DP-SESSION-016 for a schema of another type, such as a frame.
     SessionError
-        DP-SESSION-006 if the budget is not a number above zero, or its delta not one from 0 to
-        below 1; DP-SESSION-011 unless there is one of epsilon and rho.
+        DP-SESSION-006 if the budget is not a number above zero, or delta is not in [0, 1);
+        DP-SESSION-011 unless exactly one of epsilon and rho is set.
     DeclarationError
         If the schema is not valid.
     """
@@ -228,23 +229,23 @@ class Session:
 
     @property
     def spent(self) -> Spending:
-        """Return what all answers so far have spent."""
+        """Return the budget that all answers so far have spent."""
         return self._spent
 
     @property
     def remaining(self) -> Spending:
-        """Return what is left of the budget."""
+        """Return the remaining budget."""
         return self.budget - self._spent
 
     def charge(self, price: Spending, what: str, state: RunState | None = None) -> None:
-        """Add `price` to what is spent, if the whole of it fits; `state` tells whether it is.
+        """Add `price` to the spent budget if all of it fits; `state` records whether it did.
 
         Raises
         ------
         BudgetError
-            DP-BUDGET-090 if it does not fit; nothing is charged then.
+            DP-BUDGET-090 if it does not fit; then nothing is charged.
         SessionError
-            DP-SESSION-005 in another process than the one that made the session.
+            DP-SESSION-005 in another process than the one that created the session.
         """
         self._refuse_child()
         state = RunState() if state is None else state
@@ -253,29 +254,29 @@ class Session:
             if not price.within(left):
                 raise BudgetError("DP-BUDGET-090", what=what, price=price, left=left)
             spent, charged = self._spent + price, ChargeState.SPENT
-            # Without a call in between: no interrupt comes after the one and before the other.
+            # One statement without a call, so no interrupt can come between the two assignments.
             self._spent, state.charge = spent, charged
 
     def give_back(self, price: Spending) -> None:
-        """Take back a charge for which no row was read."""
+        """Refund a charge for which no row was read."""
         self._refuse_child()
         with self._lock:
             self._spent -= price
 
     @property
     def first(self) -> str:
-        """Return the id of the rows that the session began with; empty before there are any."""
+        """Return the id of the rows registered first; empty if there are none yet."""
         return self._first
 
     def register(self, frame: pd.DataFrame, *, vouched: bool) -> str | None:
-        """Return the opaque id under which a snapshot of `frame` is kept.
+        """Return the opaque id of a stored snapshot of `frame`.
 
-        None if the session has its rows already, and nobody vouches for these. The snapshot is a
-        copy of the declared columns: writes into a column's `array` reach every frame that shares
-        its memory, whatever pandas copies on write, and may not reach the answers. The memory of
-        Arrow's columns is shared: by its rules nobody writes into it.
+        None if the session has its rows already, and nobody vouches for these. The snapshot copies
+        the declared columns: a write into a column's `array` changes every frame that shares its
+        memory, despite copy-on-write, and must not change answers. Arrow columns share their
+        memory, because Arrow arrays are immutable.
 
-        Raises SessionError DP-SESSION-005 in another process than the one that made the session.
+        Raises SessionError DP-SESSION-005 in another process than the one that created the session.
         """
         self._refuse_child()
         with self._lock:
@@ -293,13 +294,13 @@ class Session:
         return frame.iloc[:, places].copy()
 
     def snapshot(self, token: str) -> pd.DataFrame:
-        """Return the registered rows of an id that `register` gave."""
+        """Return the registered rows of an id that `register` returned."""
         return self._frames[token]
 
     def engine(self, token: str) -> AbstractContextManager[Answering]:
-        """Return what gives the engine over registered rows, for one question.
+        """Return a context manager that yields the engine over registered rows, for one query.
 
-        Raises SessionError DP-SESSION-005 in another process than the one that made the session.
+        Raises SessionError DP-SESSION-005 in another process than the one that created the session.
         """
         self._refuse_child()
         with self._lock:
@@ -311,7 +312,7 @@ class Session:
         return f"<Session of table {self.table.name!r}: {self.remaining} left of {self.budget}>"
 
     def _refuse_child(self) -> None:
-        """Raise in a forked process, whose copies of a budget and of its lock are nobody's."""
+        """Raise in a forked process: its copies of the budget and of its lock must not be used."""
         if not self._maker.is_here:
             self._refuse("this is another process")
 
@@ -329,7 +330,7 @@ class Session:
 
 
 def session_of(token: str) -> Session:
-    """Return the live session that gave out `token`; raise SessionError DP-SESSION-004."""
+    """Return the live session that issued `token`; raise SessionError DP-SESSION-004."""
     session = _LIVE.get(token)
     if session is None:
         raise SessionError("DP-SESSION-004")

@@ -1,4 +1,4 @@
-"""A system of tables drawn: how wide margins are, by how large the cells are."""
+"""Plot the margins of error of several tables against the size of their cells."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from dprelease.numerics.lattice import Floats
 
 CLASSES = 10.0
-"""Sizes of one class are within that factor of each other."""
+"""Sizes in one class differ by at most this factor."""
 
 
 def margins_by_size(frame: pd.DataFrame, column: str) -> tuple[Floats, Floats]:
-    """Return sizes of cells, a middle one for each power of ten, and their median margins.
+    """Return a typical cell size for each power of ten, and the median margin of error there.
 
-    Both in parts of the cell: a margin of 1 is as wide as what it is about. Cells below 1 are left
+    Margins are relative to the cell: a margin of 1 is as large as its value. Cells below 1 are left
     out, and so are classes without cells.
     """
     size = frame[column].to_numpy(dtype=np.float64, na_value=np.nan)
@@ -35,7 +35,7 @@ def margins_by_size(frame: pd.DataFrame, column: str) -> tuple[Floats, Floats]:
 
 
 def plot_margins(frames: Mapping[str, pd.DataFrame], column: str, axes: Axes | None) -> Axes:
-    """Return axes with a line for each table: the median margin of its cells by their size."""
+    """Return axes with one line per table: the median margin of its cells by cell size."""
     if axes is None:
         from matplotlib.figure import Figure
 

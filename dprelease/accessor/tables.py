@@ -1,4 +1,4 @@
-"""Several tables of one session, asked and paid for together: marginals, cubes, hierarchies."""
+"""Several tables of one session, queried and charged together: marginals, cubes, hierarchies."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 NAME = "tables"
-"""What the query is called, which the names of its tables begin with."""
+"""Name of the query, with which the names of its tables begin."""
 
 
 class Tables(Mapping[str, "pd.DataFrame"]):
     """Published tables by name, coarsest first; each is indexed by its keys.
 
-    Names are the keys joined by "_", and "total" for the table without keys. Of a consistent
-    family, these are the tables that are meant to be read: whole ones where these were asked for,
-    else the estimates; `measurements` and `estimates` hold what they were made of. `records` are
-    the invented persons, one a row, where these were asked for.
+    Names are the keys joined by "_", and "total" for the table without keys. For consistent tables,
+    these are the final ones: the integer tables if they were requested, otherwise the estimates;
+    `measurements` and `estimates` hold the tables from which they were computed. `records` holds
+    the synthetic persons, one per row, if they were requested.
 
-    `attrs` has the guarantee, the mechanisms and the price of all of them together.
+    `attrs` holds the guarantee, the mechanisms and the privacy cost of all of them together.
     """
 
     def __init__(self, frames: Mapping[str, pd.DataFrame], attrs: Mapping[str, Any]) -> None:
@@ -64,7 +64,7 @@ class Tables(Mapping[str, "pd.DataFrame"]):
         invented = parts.pop(RECORDS, {})
         self.records: pd.DataFrame | None = next(iter(invented.values()), None)
         self.estimates: Mapping[str, pd.DataFrame] = parts.get(ESTIMATES, {})
-        self._frames = parts[next(reversed(parts))]  # of whole tables, if there are some
+        self._frames = parts[next(reversed(parts))]  # of integer tables, if there are some
 
     def __getitem__(self, name: str) -> pd.DataFrame:
         return self._frames[name]
@@ -76,14 +76,14 @@ class Tables(Mapping[str, "pd.DataFrame"]):
         return len(self._frames)
 
     def plot(self, column: str | None = None, axes: Axes | None = None) -> Axes:
-        """Return axes with the median margin of cells by their size, a line for each table.
+        """Return axes with the median margin of error by cell size, one line per table.
 
         Parameters
         ----------
         column
-            The one whose margins are drawn; the first that has some by default.
+            The column whose margins are drawn; by default the first one that has margins.
         axes
-            Where to draw; on a figure of its own by default, `axes.figure`.
+            Axes to draw on; by default those of a new figure, `axes.figure`.
 
         Raises
         ------
@@ -114,9 +114,9 @@ def _short(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """Tables that are asked together.
+    """A request for several tables.
 
-    `columns`: aggregates by name, as a release file has them. `keys`: which tables, likewise.
+    `columns`: aggregates by name, as in a release file. `keys`: the tables, likewise.
     """
 
     columns: Mapping[str, Mapping[str, Plain]]
@@ -128,14 +128,14 @@ class System:
 def answer_tables(
     session: Session, token: str, asked: System, terms: Terms, state: RunState
 ) -> Tables:
-    """Return all tables of a system; they are charged together, first.
+    """Charge the session for all tables together, then return them.
 
-    `token`: the id of registered rows. `state` is advanced with every step.
+    `token`: the id of registered rows. `state` advances with every step.
 
     Raises
     ------
     QueryError, BudgetError, DataError, SessionError
-        As `answer.answer`; what can't be had of a family, before anything is charged.
+        As `answer.answer`; an impossible family of tables raises before anything is charged.
     """
     family, plan, price = planned_tables(session, asked, terms)
     charged = charged_for(session, plan, price, "these tables", state)
@@ -149,7 +149,7 @@ def answer_tables(
 
 
 def _attributes(plan: Plan) -> dict[str, Any]:
-    """Return the guarantee of all tables, and of each what its measurements are, as JSON values."""
+    """Return the guarantee of all tables, and the measurements of each, as JSON values."""
     by_table: dict[str, dict[str, Any]] = {}
     for column in plan.columns:
         margins, mechanisms = by_table.setdefault(
@@ -167,7 +167,7 @@ def _attributes(plan: Plan) -> dict[str, Any]:
 
 
 def planned_tables(session: Session, asked: System, terms: Terms) -> tuple[Family, Plan, Spending]:
-    """Return the family of tables that is asked for, its plan, and what it will be charged."""
+    """Return the requested family of tables, its plan, and its privacy cost."""
     check_terms(terms, NAME)
     _ = budget_of(session, terms)
     declaration = _declaration_of_tables(session, asked, terms)
@@ -191,7 +191,7 @@ def planned_tables(session: Session, asked: System, terms: Terms) -> tuple[Famil
 
 
 def _declaration_of_tables(session: Session, asked: System, terms: Terms) -> Declaration:
-    """Return the release that the tables would be, of the session's table."""
+    """Return the release that would publish these tables of the session's table."""
     described: dict[str, Plain] = {
         name: column_of(spec, terms) for name, spec in asked.columns.items()
     }
@@ -206,7 +206,7 @@ def _declaration_of_tables(session: Session, asked: System, terms: Terms) -> Dec
     values: dict[str, Plain] = {
         "title": NAME,
         "tables": [NAME],
-        # The price is a term of the question; what it protects is the session's.
+        # The query has its own budget; the neighbouring relation is that of the session.
         "budget": {"epsilon": "1", "neighbours": session.neighbours.value},
         "queries": {NAME: query},
         "output": NAME,
@@ -217,7 +217,7 @@ def _declaration_of_tables(session: Session, asked: System, terms: Terms) -> Dec
 
 
 def _index_by_keys(name: str, frame: pd.DataFrame, keys: set[str]) -> pd.DataFrame:
-    """Return a table indexed by its keys; persons have nothing beside theirs, and no index."""
+    """Return a table indexed by its keys; tables of persons have no other columns, and no index."""
     if name.startswith(f"{RECORDS}/"):
         return frame
     named = [name for name in frame.columns if name in keys]

@@ -1,6 +1,6 @@
-"""Questions whose answers are tables: counts by value, and statistics of columns.
+"""Queries that return tables: counts by value, and statistics of columns.
 
-Questions with one value for each cell: counts, sums, means, quantiles and the like.
+Most have one value for each cell: counts, sums, means, quantiles and so on.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class Aggregates(Asking):
-    """One row for each cell of the declared keys, empty ones too, in declared order.
+    """One row for each cell of the declared keys, empty cells included, in declared order.
 
-    Answers tell in `attrs["dprelease_answer"]` their guarantee, margins of error and mechanisms.
+    `attrs["dprelease_answer"]` of an answer holds its guarantee, margins of error and mechanisms.
     The session is charged before an answer is drawn.
     """
 
@@ -36,7 +36,7 @@ class Aggregates(Asking):
         Parameters
         ----------
         column : str, default '*'
-            A declared column; without one, all rows count.
+            A declared column; by default all rows are counted.
 
         Returns
         -------
@@ -149,8 +149,8 @@ class Aggregates(Asking):
         Returns
         -------
         pandas.DataFrame
-            The keys, and `value`; of several quantiles a column each, named by it, ascending in
-            each cell.
+            The keys, and `value`; several quantiles give one column each, named by the quantile,
+            ascending in each cell.
         """
         with self._asking() as chosen:
             parts = frame_shapes.list_or_none(q)
@@ -216,7 +216,7 @@ class Aggregates(Asking):
 
     @question
     def mode(self, column: str, **terms: Unpack[Terms]) -> pd.DataFrame:
-        """Return the declared values that most rows have, or nearly, by permute-and-flip.
+        """Return the most frequent declared values, or nearly so, by permute-and-flip.
 
         Parameters
         ----------
@@ -233,10 +233,10 @@ class Aggregates(Asking):
 
 
 class TabularQueries(Aggregates):
-    """Also answers in the shapes that pandas has for them.
+    """Adds queries that answer in the shapes that pandas has for them.
 
-    They tell in `attrs["dprelease_answer"]` their guarantee, margins of error and mechanisms. The
-    session is charged before an answer is drawn.
+    `attrs["dprelease_answer"]` of an answer holds its guarantee, margins of error and mechanisms.
+    The session is charged before an answer is drawn.
     """
 
     __slots__ = ()
@@ -252,12 +252,13 @@ class TabularQueries(Aggregates):
         column : str
             A column with declared values.
         sort : bool, default True
-            Whether counts descend, within each cell of `by`; else values are in declared order.
+            Whether to sort by descending count within each cell of `by`; otherwise values are in
+            declared order.
 
         Returns
         -------
         pandas.DataFrame
-            `count` and `moe`, indexed by the value; by keys, these come first in the index.
+            `count` and `moe`, indexed by the value; with `by`, its keys come first in the index.
         """
         with self._asking() as chosen:
             keys = [*keys_of(parse_terms(terms)), column]
@@ -266,14 +267,14 @@ class TabularQueries(Aggregates):
 
     @question
     def crosstab(self, index: str, columns: str, **terms: Unpack[Price]) -> pd.DataFrame:
-        """Return noisy counts of two keys.
+        """Return noisy counts for the combinations of two keys.
 
         Parameters
         ----------
         index : str
-            The key in rows.
+            The key whose values become rows.
         columns : str
-            The key in columns.
+            The key whose values become columns.
 
         Returns
         -------
@@ -295,14 +296,14 @@ class TabularQueries(Aggregates):
         column : str
             A column of numbers.
         bins : a list of floats
-            The edges, ascending; they are never found in the data.
+            The edges, ascending; they are never computed from the data.
         closed : {'left', 'right'}
-            Which end belongs to an interval.
+            The side on which intervals are closed.
 
         Returns
         -------
         pandas.DataFrame
-            `count` and `moe`, indexed by intervals; by keys, these come first in the index.
+            `count` and `moe`, indexed by intervals; with `by`, its keys come first in the index.
         """
         with self._asking() as chosen:
             ends = frame_shapes.list_or_none(bins)
@@ -326,14 +327,13 @@ class TabularQueries(Aggregates):
         Parameters
         ----------
         columns : str or a list of str, optional
-            Numbers with declared bounds; without any, all that there are. All are paid for
-            together.
+            Numbers with declared bounds; by default all of them. All are charged together.
 
         Returns
         -------
         pandas.DataFrame
-            Statistics in rows and columns in columns. By keys, a row for each group, and the
-            statistics of each column beside each other.
+            Statistics as rows and columns as columns. With `by`, a row for each group, and the
+            statistics of each column next to each other.
         """
         given: object = columns
         parts = [*given] if isinstance(given, list | tuple) else []
@@ -366,12 +366,12 @@ class TabularQueries(Aggregates):
         Parameters
         ----------
         statement : str
-            The SELECT; what has no bounded meaning is refused.
+            The SELECT statement; parts without a bounded sensitivity are refused.
 
         Returns
         -------
         pandas.DataFrame
-            What was selected.
+            The selected columns.
         """
         with self._asking() as chosen:
             if chosen.dry:
