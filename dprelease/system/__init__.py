@@ -1,1 +1,1 @@
-"""What is asked of the operating system alone: locks that end with their holder, renames, forks."""
+"""Operating-system services: locks that end with their holder, renames, forks, signals."""

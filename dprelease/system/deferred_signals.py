@@ -1,7 +1,7 @@
-"""Steps that a signal must not cut in two: what is made is known, and what is removed is gone.
+"""Defer signals during steps that must not be interrupted, such as making or removing a folder.
 
-A signal raises KeyboardInterrupt wherever the program stands, also while it cleans up after the
-one before, or at its own end: half a folder would be left, and nobody would tell.
+A signal raises KeyboardInterrupt wherever the program is, also during the cleanup after an earlier
+signal, or at exit. Half of a folder could then be left behind unnoticed.
 """
 
 from __future__ import annotations
@@ -18,24 +18,25 @@ from types import FrameType
 from dprelease.system.forks import Maker
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""From the keyboard; from whoever stops a service or a container; from a terminal that is gone."""
+"""Sent from the keyboard; by service or container managers; when a terminal is closed."""
 
 Handler = Callable[[int, FrameType | None], object]
 
 
 @contextmanager
 def defer_signals() -> Iterator[None]:
-    """Let a block come to its end whatever signals come; the first of them is answered behind it.
+    """Defer signals until the block ends, then handle the first.
 
-    Only signals that Python code answers: what is ignored stays so, and one that ends the process
-    by default does that. Handlers run in the main thread alone, so a block in another is left be.
+    Only signals with Python handlers are deferred: ignored signals stay ignored, and signals whose
+    default action ends the process still do so. Handlers run only in the main thread, so nothing
+    changes for a block in another thread.
     """
     came: list[int] = []
     before: dict[int, Handler] = {}
     is_over = False
 
     def wait(number: int, frame: FrameType | None) -> None:
-        if is_over:  # it came while handlers are given back
+        if is_over:  # the signal came while the handlers were being restored
             before[number](number, frame)
         else:
             came.append(number)
@@ -58,9 +59,9 @@ def defer_signals() -> Iterator[None]:
 
 @contextmanager
 def temporary_folder(prefix: str, parent: Path | None = None) -> Iterator[Path]:
-    """Yield a new folder, mode 0700, that is removed afterwards, whatever signals come.
+    """Yield a new folder, mode 0700, and remove it afterwards, whatever signals arrive.
 
-    Not by a child that is forked meanwhile: it is its parent's.
+    A child that is forked meanwhile does not remove it: the folder belongs to the parent.
 
     Raises
     ------

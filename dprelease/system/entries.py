@@ -1,4 +1,4 @@
-"""What is in a folder that anybody may have filled, and in the folders that are expected in it."""
+"""List the entries of a folder that anybody may have filled, and of its expected subfolders."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from pathlib import Path
 def entries(
     folder: Path, expected: Collection[str], closed: Callable[[Path], bool] = lambda _: False
 ) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Yield whatever is in a folder, with its name relative to it, parted by "/".
+    """Yield the entries of a folder, with names relative to it, separated by "/".
 
-    Folders on the way to an `expected` name are looked into; all else stands for itself, other
-    folders and links among it, and so do folders that are `closed`. No name is opened because it
-    was expected.
+    Folders that lead to an `expected` name are descended into. All other entries are yielded as
+    they are, including other folders, links, and folders that are `closed`. No file is opened.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""Files that anybody may have named: regular ones alone are read, and no more than a limit.
+"""Read files that anybody may have named: only regular files, and only up to a limit.
 
-To open a pipe waits for somebody else, a device may never end, and a file may be larger than any
-memory: what a person names by mistake, or another person by intent, must not hold up a command.
+Opening a pipe waits for its other end, a device may never end, and a file may be larger than any
+memory. A name given by mistake, or with bad intent, must not block a command.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-"""What was a file a moment ago may be a pipe by now: nothing here waits for one."""
+"""A regular file may have become a pipe in the meantime; with these flags, opening never waits."""
 
 PIECE = 1 << 20
 
@@ -28,27 +28,27 @@ KINDS = {
 
 
 class NoFile(OSError):
-    """Something has the name that is no regular file."""
+    """The path names something that is not a regular file."""
 
 
 class TooLarge(OSError):
-    """A file has more bytes than are read of it."""
+    """The file has more bytes than the limit."""
 
 
 def read_file(path: Path, most: int) -> bytes:
-    """Return the bytes of a regular file, of which there may be `most`.
+    """Return the bytes of a regular file of at most `most` bytes.
 
     Raises
     ------
     NoFile, TooLarge
-        If it is a folder, a pipe, a socket or a device, which is not opened; or has more bytes.
+        If it is a folder, a pipe, a socket or a device, none of which is opened; or is too large.
     OSError
-        If it is not there, can't be read, or has a name that no file can have.
+        If it does not exist, can't be read, or has an impossible name.
     """
     try:
         refuse_others(path.stat())
         handle = os.open(path, OPEN)
-    except ValueError:  # NUL, or half a surrogate
+    except ValueError:  # NUL, or half of a surrogate pair
         raise OSError(errno.EINVAL, "no file has such a name") from None
     with open(handle, "rb", buffering=0) as file:
         status = os.fstat(handle)
@@ -59,26 +59,26 @@ def read_file(path: Path, most: int) -> bytes:
         while piece := file.read(PIECE):
             pieces.append(piece)
             size += len(piece)
-            if size > most:  # it grows, or its system does not know sizes
+            if size > most:  # it is growing, or its file system does not know sizes
                 raise _too_large(most)
-        if piece is None:  # what looks like a file, and waits for somebody
+        if piece is None:  # it looks like a file, but reading it would wait
             raise BlockingIOError(errno.EAGAIN, "it has no end yet")
     return b"".join(pieces)
 
 
 def refuse_others(status: os.stat_result) -> None:
-    """Raise NoFile for what is no regular file."""
+    """Raise NoFile unless the status is that of a regular file."""
     if not stat.S_ISREG(status.st_mode):
         kind = KINDS.get(stat.S_IFMT(status.st_mode), "no file")
         raise NoFile(errno.EINVAL, f"it is {kind}")
 
 
 def refuse_side_files(file: Path, endings: Iterable[str]) -> None:
-    """Raise OSError for what stands where an engine looks for files next to a database.
+    """Raise OSError for invalid files where an engine looks for files next to a database.
 
-    Each has to be a regular file that can be read, or absent: an engine would wait for a pipe, and
-    make a file where a link leads to none. Engines look next to the name that they are given, or
-    next to what links lead to.
+    Each must be absent, or a regular file that can be read: an engine would wait for a pipe, and
+    would create a file at the target of a dangling link. Engines look next to the name that they
+    get, or next to the file that links lead to.
     """
     for path in dict.fromkeys((os.path.abspath(file), os.path.realpath(file))):
         for ending in endings:
@@ -88,7 +88,8 @@ def refuse_side_files(file: Path, endings: Iterable[str]) -> None:
                 continue
             except OSError as problem:
                 raise _side_file(path + ending, problem.strerror or "it can't be found") from None
-            if not os.access(path + ending, os.R_OK):  # opened and closed, it would lose its locks
+            # checked without opening: closing a file would drop SQLite's locks on it
+            if not os.access(path + ending, os.R_OK):
                 raise _side_file(path + ending, "you have no right to read it")
 
 
@@ -101,7 +102,7 @@ def _too_large(most: int) -> TooLarge:
 
 
 def exact_size(size: int) -> str:
-    """Return a number of bytes in words, in the largest unit of which it is a whole number."""
+    """Return a number of bytes in words, in the largest unit in which it is a whole number."""
     units = ["bytes", "KiB", "MiB", "GiB", "TiB"]
     while size and size % 1024 == 0 and len(units) > 1:
         size, units = size // 1024, units[1:]
@@ -109,6 +110,6 @@ def exact_size(size: int) -> str:
 
 
 def reason_of(problem: OSError, otherwise: str = "the system refused") -> str:
-    """Return what the system said, within a sentence: only its first letter becomes small."""
+    """Return the system's error message, its first letter in lower case, for use in a sentence."""
     words = problem.strerror or otherwise
     return words[:1].lower() + words[1:]

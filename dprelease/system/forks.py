@@ -1,7 +1,7 @@
-"""Which process made what is held: a forked child is another one, and gets a copy of it.
+"""Remember which process made an object: a forked child is another process with a copy of it.
 
-A number does not tell them apart. The first process of every container is number 1, also where it
-was forked by the first process of another, and a number is given anew once its process has ended.
+Process numbers do not suffice. The first process of every container has number 1, even if the first
+process of another container forked it, and numbers are reused when processes end.
 """
 
 from __future__ import annotations
@@ -12,35 +12,35 @@ from contextlib import contextmanager
 
 
 class _Life:
-    """One process, from its start or the fork that made it."""
+    """One process, from its start or from the fork that created it."""
 
 
 _LIVES = [_Life()]
-"""The process that this is."""
+"""The current process."""
 
 
 class Maker:
-    """The process in which this was made."""
+    """The process in which this object was made."""
 
     def __init__(self) -> None:
         self._life, self._number = _LIVES[0], os.getpid()
 
     @property
     def is_here(self) -> bool:
-        """Return whether it is the one that asks.
+        """Return whether the current process made it.
 
-        Numbers tell of children that were made without the interpreter's knowledge.
+        The process number detects children that were forked without the interpreter's knowledge.
         """
         return self._life is _LIVES[0] and self._number == os.getpid()
 
 
 @contextmanager
 def parent_only(*, breaks_ledgers: bool = False) -> Iterator[list[object]]:
-    """Yield a list for objects that a child which is forked during the block must not finalize.
+    """Yield a list of objects that a child forked during the block must not finalize.
 
-    `breaks_ledgers`: whether such a child can use no ledger. SQLite keeps a table of its locks for
-    each process: a child would believe in those that its parent held. That a child is forked at
-    such a moment is up to the caller's threads; see `can_use_ledgers`.
+    `breaks_ledgers`: whether such a child can't use ledgers any more. SQLite keeps a table of its
+    locks in each process, so a child would believe that it holds the locks of its parent. Whether a
+    child is forked at such a moment depends on the caller's threads; see `can_use_ledgers`.
     """
     held: list[object] = []
     _HELD[id(held)] = held, breaks_ledgers
@@ -52,11 +52,11 @@ def parent_only(*, breaks_ledgers: bool = False) -> Iterator[list[object]]:
 
 _HELD: dict[int, tuple[list[object], bool]] = {}
 _BROKEN: list[bool] = []
-"""Not empty in a process that comes from a fork during which a ledger was open."""
+"""Not empty in a process that descends from a fork during which a ledger was open."""
 
 
 def can_use_ledgers() -> bool:
-    """Return whether no ledger was open at a fork that this process comes from."""
+    """Return whether no ledger was open at any fork from which this process descends."""
     return not _BROKEN
 
 
@@ -71,11 +71,11 @@ def _born() -> None:
 
 
 def _keep_alive(thing: object) -> None:
-    """Let an object never be finalized in this process: a child would wait for threads it lacks.
+    """Never finalize an object in this process: a child would wait for threads that it lacks.
 
-    A rollback or an end of a connection is its parent's alone.
+    Only the parent may roll back, or close a connection.
     """
-    import ctypes  # takes a while to load
+    import ctypes  # slow to import
 
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
 

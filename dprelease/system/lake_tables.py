@@ -1,9 +1,9 @@
-"""Folders whose files don't all count: tables of lakes, and output of jobs that have not ended.
+"""Detect folders in which some files are stale: lakehouse tables, and output of unfinished jobs.
 
-A Delta table changes a row by writing a new file and noting in its log that the old one is dead:
-who reads all files counts deleted people, and others twice. So does every format that keeps
-versions. An interrupted job leaves files that it would have replaced or removed. Nothing is opened:
-names alone are looked at.
+A Delta table changes a row by writing a new file and marking the old one as removed in its log. A
+reader of all files would count deleted people, and count others twice. Other formats with versions
+work in the same way. An interrupted job leaves files that it would have replaced or removed. Only
+names are checked; no file is opened.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 Problem = tuple[str, str]
-"""Why files can't be taken for a table, and what to do."""
+"""Why files can't be read as a table, and what to do."""
 
 EXPORT = (
     "write the rows that are live into a Parquet file outside of that table, and name this file: {}"
@@ -30,14 +30,14 @@ WAYS = {
 }
 
 MARKERS = {"Delta": "_delta_log", "Hudi": ".hoodie", "Iceberg": "metadata", "Paimon": "snapshot"}
-"""What the root of a table of a lake holds, by its format."""
+"""The marker folder in the root of a lakehouse table, by format."""
 
 ICEBERG = (".metadata.json", ".metadata.json.gz", "version-hint.text")
 DUCKLAKE = re.compile(r"ducklake-[0-9a-f]{8}-[0-9a-f-]{27}(-delete)?\.parquet")
 
 RUNNING, STREAM = "_temporary", "_spark_metadata"
 STARTED, COMMITTED = "_started_", "_committed_"
-"""Names that jobs give: while they write; what a stream has committed; begin and end on Databricks.
+"""Names that jobs write: while they run; for commits of a stream; begin and end on Databricks.
 """
 
 AGAIN = (
@@ -51,7 +51,7 @@ OF_STREAM = (
 
 
 def lake_problem(files: Iterable[Path]) -> Problem | None:
-    """Return why some Parquet files are not all live: a folder above them is a lake's table."""
+    """Return why some Parquet files may be stale: a folder above them is a lakehouse table."""
     found = None
     seen: set[Path] = set()
     for file in files:
@@ -67,7 +67,7 @@ def lake_problem(files: Iterable[Path]) -> Problem | None:
 
 
 def lake_reason(kind: str, where: str) -> str:
-    """Return why files of a table of a lake are not read; `where`: what tells that they are."""
+    """Return why files of a lakehouse table are refused; `where`: the evidence for the table."""
     return (
         f"it is of a {kind} table ({where}), whose files also hold rows that were deleted or "
         "replaced"
@@ -75,9 +75,9 @@ def lake_reason(kind: str, where: str) -> str:
 
 
 def job_problem(files: Iterable[Path], folder: Path | None) -> Problem | None:
-    """Return why files in folders of jobs can't be read; None if all have ended.
+    """Return why files in job folders can't be read; None if all jobs have finished.
 
-    `folder`: that of all files, where one is declared.
+    `folder`: the folder of all files, where one is declared.
     """
     folders = dict.fromkeys(parent for file in files for parent in _of_job(file))
     if any(RUNNING in one.parts for one in folders):
@@ -98,7 +98,7 @@ def job_problem(files: Iterable[Path], folder: Path | None) -> Problem | None:
 
 
 def _both(file: Path) -> Iterator[Path]:
-    """Yield the folders above a file, by its name and by what links there lead to."""
+    """Yield the folders above a file, by its path and by the path that links resolve to."""
     for path in (os.path.abspath(file), os.path.realpath(file)):
         yield from Path(path).parents
 
@@ -111,7 +111,7 @@ def _new(folders: Iterable[Path], seen: set[Path]) -> Iterator[Path]:
 
 
 def _kind_of(folder: Path) -> str | None:
-    """Return the format of the table whose root a folder is; None if it is none."""
+    """Return the format of the table whose root is this folder; None if it is not a table."""
     for kind in ("Delta", "Hudi"):
         if os.path.isdir(folder / MARKERS[kind]):
             return kind
@@ -123,7 +123,7 @@ def _kind_of(folder: Path) -> str | None:
 
 
 def _of_job(file: Path) -> Iterator[Path]:
-    """Yield the folder of a file, and those above it that a job would have parted by keys."""
+    """Yield the folder of a file, and those above it that a job would have partitioned by keys."""
     for path in (os.path.abspath(file), os.path.realpath(file)):
         for folder in Path(path).parents:
             yield folder
@@ -134,7 +134,7 @@ def _of_job(file: Path) -> Iterator[Path]:
 def _names(folder: Path) -> list[str]:
     try:
         return os.listdir(folder)
-    except OSError:  # none, or one that nobody may look into
+    except OSError:  # missing, or without permission to look into it
         return []
 
 

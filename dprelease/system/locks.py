@@ -1,8 +1,8 @@
-"""Locks that end with their holder, however it ends.
+"""File locks that end with their holder, however it ends.
 
-An flock(2) belongs to an open file: the kernel gives it back when the last process that has the
-file open is gone, whatever number that process had and in whatever namespace. It is seen by all
-processes of a kernel that see the same file, so also by those of other containers.
+An flock(2) belongs to an open file: the kernel releases it when the last process that has the file
+open ends, whatever the number and namespace of that process. All processes of one kernel that see
+the same file see the lock, including those in other containers.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import os
 from pathlib import Path
 
 OPEN = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
-"""Network file systems lock for writing only what is open for writing."""
+"""Network file systems grant write locks only on files that are open for writing."""
 
 LOOK = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
-"""Enough to ask who has a lock, and on a machine's own file systems to take one."""
+"""Enough to test who holds a lock, and to take one on local file systems."""
 
 _TAKEN: set[Lock] = set()
 
 
 class Lock:
-    """A locked file; kept until it is let go, or until this process ends."""
+    """A locked file; the lock is held until `let_go`, or until this process ends."""
 
     def __init__(self, path: Path, handle: int) -> None:
         self.path = path
@@ -31,12 +31,12 @@ class Lock:
 
     @classmethod
     def take(cls, path: Path) -> Lock | None:
-        """Return the lock of a file that is made where it is not there; None if another has it.
+        """Create the file if missing and return its lock; None if another process holds it.
 
         Raises
         ------
         OSError
-            If the file can't be made, or its file system has no locks.
+            If the file can't be created, or its file system has no locks.
         """
         while True:
             handle = _open_or_create(path)
@@ -51,22 +51,23 @@ class Lock:
                 raise
             if still:
                 return cls(path, handle)
-            os.close(handle)  # its last holder removed it meanwhile: what we have is no name's
+            # the last holder removed it meanwhile: this handle belongs to a deleted file
+            os.close(handle)
 
     def let_go(self) -> None:
-        """Remove the file, and give the lock back; never raises, and does nothing twice."""
+        """Remove the file and release the lock; never raises, and may be called twice."""
         handle, self._handle = self._handle, None
         _TAKEN.discard(self)
         if handle is None:
             return
-        with contextlib.suppress(OSError):  # a file that stays is locked by nobody
+        with contextlib.suppress(OSError):  # a file that remains is not locked
             if _is(self.path, handle):
                 self.path.unlink()
         with contextlib.suppress(OSError):
             os.close(handle)
 
     def forget(self) -> None:
-        """Close a copy of the file that a fork made: the lock is the parent's."""
+        """Close the copy of the file that a fork made: the lock belongs to the parent."""
         handle, self._handle = self._handle, None
         if handle is not None:
             with contextlib.suppress(OSError):
@@ -74,7 +75,7 @@ class Lock:
 
 
 def _open_or_create(path: Path) -> int:
-    """Return a file that is made where it is not there; others' can be looked at at least."""
+    """Open the file, created if missing; files of other users are opened at least for reading."""
     try:
         return os.open(path, OPEN | os.O_CREAT, 0o666)
     except PermissionError:
@@ -84,15 +85,15 @@ def _open_or_create(path: Path) -> int:
 
 
 def is_held(path: Path) -> bool:
-    """Return whether somebody holds the lock of a file, or may do so."""
+    """Return whether another process holds the lock of a file, or may hold it."""
     try:
-        handle = os.open(path, LOOK)  # which others may do as well
+        handle = os.open(path, LOOK)  # other processes may open it too
     except FileNotFoundError:
         return False
     except OSError:
         return True
     try:
-        # Two who ask are not in each other's way.
+        # Shared locks of two testers do not block each other.
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
         return True
@@ -102,7 +103,7 @@ def is_held(path: Path) -> bool:
 
 
 def _is(path: Path, handle: int) -> bool:
-    """Return whether a path still names the file that is open."""
+    """Return whether a path still names the open file."""
     try:
         named = path.lstat()
     except FileNotFoundError:
@@ -111,7 +112,7 @@ def _is(path: Path, handle: int) -> bool:
 
 
 def _forget_all() -> None:
-    """Close the locks of the parent in a child, which would keep them after the parent's end."""
+    """Close the parent's locks in a child, which would hold them after the parent's end."""
     for lock in tuple(_TAKEN):
         lock.forget()
     _TAKEN.clear()

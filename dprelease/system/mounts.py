@@ -1,4 +1,4 @@
-"""Whether a name is that of a mount: what has one can't be renamed, nor found beside its files."""
+"""Detect mount points, which can't be renamed."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import re
 from pathlib import Path
 
 MOUNTS = Path("/proc/self/mountinfo")
-"""Mounts as this process sees them; the fifth word of each line is the place, see proc(5)."""
+"""The mounts of this process; the fifth field of each line is the mount point, see proc(5)."""
 
 
 def is_mounted(path: Path) -> bool:
-    """Return whether a file system, or a file or folder of one, is mounted at this very name.
+    """Return whether a file system, or a file or folder of one, is mounted at exactly this path.
 
-    A bind mount of the same file system shows in no number that stat(2) gives.
+    stat(2) does not reveal a bind mount of the same file system.
     """
     real = os.fsencode(os.path.realpath(path))
     try:

@@ -1,4 +1,4 @@
-"""What is made piece by piece, the next pieces in threads while the one before is used."""
+"""Compute the next pieces in threads while the current one is used."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ Made = TypeVar("Made")
 Task = TypeVar("Task")
 
 THREADS = 2
-"""Threads that work on tasks: short calls of more would wait for the interpreter's lock."""
+"""Number of threads: with more, short calls would wait for the interpreter's lock."""
 
 
 @contextmanager
 def ahead(chunks: Iterator[Made], name: str, *, few: bool = False) -> Iterator[Iterator[Made]]:
-    """Yield what is made chunk by chunk, the next one in a thread of that name meanwhile.
+    """Yield chunks, computing the next one in a thread of that name meanwhile.
 
-    All of it is made in that one thread, in its order, and none is left running. `few`: no thread
-    is worth its start, and each is made when it is asked for.
+    One thread makes all chunks, in order, and it ends with the block. `few`: starting a thread is
+    not worth it; each chunk is made when it is requested.
     """
     if few:
         yield chunks
@@ -35,7 +35,7 @@ def ahead(chunks: Iterator[Made], name: str, *, few: bool = False) -> Iterator[I
 
 
 def _one_ahead(chunks: Iterator[Made], worker: ThreadPoolExecutor) -> Iterator[Made]:
-    """Yield chunks, the next one being made meanwhile."""
+    """Yield chunks while the worker makes the next one."""
     coming = worker.submit(next, chunks, None)
     while (table := coming.result()) is not None:
         coming = worker.submit(next, chunks, None)
@@ -43,21 +43,21 @@ def _one_ahead(chunks: Iterator[Made], worker: ThreadPoolExecutor) -> Iterator[M
 
 
 class Spread(Protocol):
-    """Who does some work on tasks: `map`, `in_threads`, or others; results in the tasks' order.
+    """Applies a function to tasks: `map`, `in_threads`, or others; results in the order of tasks.
 
-    The work depends on its task alone, and may be done more than once.
+    The result depends on the task alone, and a task may be run more than once.
     """
 
     def __call__(self, work: Callable[[Task], Made], tasks: Iterable[Task], /) -> Iterator[Made]:
-        """Return what the work makes of each task."""
+        """Return the result of each task."""
         ...
 
 
 def in_threads(work: Callable[[Task], Made], tasks: Iterable[Task]) -> Iterator[Made]:
-    """Yield what some work makes of each task, in their order, the next ones in threads meanwhile.
+    """Yield the results of tasks in order, computing the next ones in threads.
 
-    Tasks are made where their results are asked for, as many ahead as there are threads; none of
-    these is left running.
+    Tasks are started when results are requested, as many ahead as there are threads. No thread is
+    left running.
     """
     from concurrent.futures import ThreadPoolExecutor
 

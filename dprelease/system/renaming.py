@@ -1,4 +1,4 @@
-"""Renames of folders that replace nothing, and exchanges of two names in one step."""
+"""Rename folders without replacing anything, and exchange two names in one step."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ HERE = -100
 """Paths are relative to the working directory."""
 
 UNKNOWN = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM})
-"""What kernels, file systems and sandboxes answer that do not know these flags."""
+"""Error numbers of kernels, file systems and sandboxes that do not support these flags."""
 
 
 def rename_new(folder: Path, target: Path) -> None:
-    """Give a folder that is not empty a name that nothing has.
+    """Rename a non-empty folder to a name that nothing has.
 
     Raises
     ------
     OSError
-        EEXIST, ENOTEMPTY or ENOTDIR if something has that name; others if the system refuses.
+        EEXIST, ENOTEMPTY or ENOTDIR if the name is taken; others if the system refuses.
     """
     if not _rename_with_flags(folder, target, NO_REPLACE):
-        # rename(2) puts a folder in the place of nothing but an empty folder.
+        # rename(2) replaces nothing but an empty folder.
         if os.path.lexists(target):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
         folder.rename(target)
 
 
 def exchange(folder: Path, target: Path, aside: Path) -> Path:
-    """Let two folders change places, and return the name that the second one has then.
+    """Exchange two folders, and return the path of the second one afterwards.
 
-    Where the system can't do it in one step, the second one waits as `aside` meanwhile; it gets its
-    name back if the first one can't take it.
+    If the system can't do it in one step, the second folder is moved to `aside`. It gets its name
+    back if the first one can't be renamed.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def exchange(folder: Path, target: Path, aside: Path) -> Path:
     target.rename(aside)
     try:
         rename_new(folder, target)
-    except BaseException:  # an interrupt is no reason to leave nobody in the place
+    except BaseException:  # an interrupt too must not leave the name without a folder
         if not os.path.lexists(target):
             rename_new(aside, target)
         raise
@@ -55,8 +55,8 @@ def exchange(folder: Path, target: Path, aside: Path) -> Path:
 
 
 def _rename_with_flags(old: Path, new: Path, flags: int) -> bool:
-    """Rename with flags; return False where they are not known, and nothing was done."""
-    import ctypes  # takes a while to load, and only runs need it
+    """Rename with flags; return False if the flags are not supported and nothing was done."""
+    import ctypes  # slow to import, and only runs need it
 
     try:
         call = ctypes.CDLL(None, use_errno=True).renameat2

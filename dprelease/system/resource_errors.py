@@ -1,4 +1,4 @@
-"""What the system answers where it is at its end, which no input is to blame for."""
+"""Error numbers of exhausted resources, which are not the fault of any input."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ GIVES_NO_MORE = frozenset(
         errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOLCK,
     }
 )  # fmt: skip
-"""Of memory, files, processes or disks."""
+"""Memory, files, processes or disk space."""
 
 
 def gives_no_more(problem: object) -> bool:
-    """Return whether a problem is that there is no more of something."""
+    """Return whether an error means that a resource is exhausted."""
     if isinstance(problem, OSError):
         return problem.errno in GIVES_NO_MORE
     return isinstance(problem, MemoryError)

@@ -1,7 +1,7 @@
-"""Signals that come while a library is at work: what their handlers raise is what is raised.
+"""Re-raise exceptions of signal handlers that libraries swallow.
 
-Libraries let handlers run while a statement takes long, or while they call Python, and turn what
-these raise into an error of their own, which says nothing of a signal.
+Libraries run handlers during long statements, or when they call Python. They turn an exception of a
+handler into their own error, which does not mention the signal.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ ANSWERED = (
     *ENDING, signal.SIGQUIT, signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF,
     signal.SIGUSR1, signal.SIGUSR2,
 )  # fmt: skip
-"""What people, services and limits of time send."""
+"""Signals sent by people, service managers and time limits."""
 
 
 _NOTED: list[list[BaseException]] = []
-"""What handlers have raised in the block that notes it; nothing where there is none."""
+"""Exceptions that handlers raised, per block that records them; empty outside such blocks."""
 
 
 @contextmanager
 def reraise_handler_errors() -> Iterator[None]:
-    """Raise what a signal's handler raised in a block, whatever the block makes of it.
+    """Re-raise what a signal handler raised in a block, whatever the block turned it into.
 
-    Also where it came to its end all the same. Handlers run in the main thread alone, so a block in
-    another is left be. One within another notes nothing of its own, for to set handlers takes as
-    long as many a statement.
+    Also if the block ended normally. Handlers run only in the main thread, so nothing happens for a
+    block in another thread. A nested block does not install handlers again, because that takes as
+    long as many statements.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -51,7 +51,7 @@ def reraise_handler_errors() -> Iterator[None]:
 
 @contextmanager
 def _noting() -> Iterator[list[BaseException]]:
-    """Yield the list of what handlers raise from now on."""
+    """Yield a list to which the exceptions of handlers are appended from now on."""
     if _NOTED:
         yield _NOTED[-1]
         return
@@ -61,7 +61,7 @@ def _noting() -> Iterator[list[BaseException]]:
     is_over = False
 
     def answer(number: int, frame: FrameType | None) -> None:
-        if is_over:  # it came while handlers are given back
+        if is_over:  # the signal came while the handlers were being restored
             late.append(number)
             return
         try:
@@ -82,15 +82,15 @@ def _noting() -> Iterator[list[BaseException]]:
         is_over = True
         _NOTED.clear()
         for number, handler in before.items():
-            if signal.getsignal(number) is answer:  # no handler of the block put another there
+            if signal.getsignal(number) is answer:  # the block has not installed another handler
                 signal.signal(number, handler)
-        raised.clear()  # they hold the frames that they came through
+        raised.clear()  # the exceptions hold the frames that they passed through
         for number in late:
             before[number](number, None)
 
 
 def _raise(problem: BaseException) -> NoReturn:
-    """Raise it without the library's error, whose words may quote a value."""
+    """Raise the handler's exception without the library's error, whose text may quote a value."""
     try:
         raise problem
     except BaseException:
@@ -98,4 +98,4 @@ def _raise(problem: BaseException) -> NoReturn:
         raise
 
 
-os.register_at_fork(after_in_child=_NOTED.clear)  # the block that notes may be another thread's
+os.register_at_fork(after_in_child=_NOTED.clear)  # the recording block may belong to another thread
