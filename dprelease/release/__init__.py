@@ -1,1 +1,1 @@
-"""From a plan to published files: noise, Parquet, manifest, verification."""
+"""Turn a plan into published files: noise, Parquet, manifest, verification."""

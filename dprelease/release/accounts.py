@@ -1,4 +1,4 @@
-"""Accounts of a ledger as people ask for them: opened from texts, shown, checked."""
+"""Open, list and check the accounts of a ledger."""
 
 from __future__ import annotations
 
@@ -38,16 +38,17 @@ def account_of(
 ) -> Account:
     """Return the account of a table.
 
-    `invariants`: what releases may publish exactly, by name.
+    `invariants`: names of the tables that releases may publish exactly.
 
     Raises
     ------
     BudgetError
-        DP-BUDGET-001, 002, 009 for numbers out of range, 006 unless there is an epsilon or a rho.
+        DP-BUDGET-001, 002, 009 for numbers out of range, 006 if neither epsilon nor rho is set.
     SessionError
         DP-SESSION-007 for an unknown neighbouring relation.
     LedgerError
-        DP-LEDGER-021 for invariants where a unit is added or removed, which their totals show.
+        DP-LEDGER-021 for invariants with add_remove neighbours, because their totals reveal a
+        person.
     """
     if neighbours not in list(Neighbours):
         raise SessionError("DP-SESSION-007", known=", ".join(Neighbours))
@@ -61,14 +62,14 @@ def account_of(
 
 
 def renewal_of(every: str | None, begins: str | None, periods: int | None) -> Renewal | None:
-    """Return how a budget renews; None if it does not.
+    """Return how a budget renews; None if it does not renew.
 
-    Without `begins` the first period is that of the calendar which is now, by UTC.
+    Without `begins`, the first period is the current calendar period, in UTC.
 
     Raises
     ------
     LedgerError
-        DP-LEDGER-017 for what is no period, or a beginning or a number of periods without one.
+        DP-LEDGER-017 for an invalid period, or for `begins` or `periods` without one.
     """
     problem = ""
     try:
@@ -89,12 +90,12 @@ def renewal_of(every: str | None, begins: str | None, periods: int | None) -> Re
 def open_account(
     path: Path, account: Account, signers: Path | None, key: SigningKey | None
 ) -> list[str]:
-    """Give a table a budget, in a ledger whose entries these sign, and say what that means.
+    """Open an account for a table, in a ledger with these signers, and return the result in words.
 
     Raises
     ------
     LedgerError
-        DP-LEDGER-019 if the ledger has signers already; as `Ledger.open_account`.
+        DP-LEDGER-019 if the ledger already has signers; as `Ledger.open_account`.
     SignatureError
         As `read_signers`.
     """
@@ -104,7 +105,7 @@ def open_account(
         known = ledger.state() if path.exists() else None
         if known is not None and known.signers is not None:
             raise LedgerError("DP-LEDGER-019", name=path.name)
-        if known is None or account.table not in known.accounts:  # else nothing is written
+        if known is None or account.table not in known.accounts:  # otherwise nothing is written
             ledger.set_signers(listed.text)
     ledger.open_account(account)
     renews = account.renewal is not None
@@ -112,12 +113,12 @@ def open_account(
 
 
 def check_signers(path: Path, signers: Path) -> str:
-    """Return in words that the signers of a file vouch for a ledger.
+    """Return, in words, that the signers in a file have signed the ledger.
 
     Raises
     ------
     LedgerError
-        DP-LEDGER-018 if an entry is not signed as it has to be, or none is.
+        DP-LEDGER-018 if an entry lacks a valid signature, or no entry is signed.
     SignatureError
         As `read_signers`.
     """
@@ -129,7 +130,7 @@ def check_signers(path: Path, signers: Path) -> str:
 
 
 def balances(path: Path) -> list[dict[str, Any]]:
-    """Return budget, spent and left of every table, and how many releases it has paid for."""
+    """Return budget, spent and remaining amounts of every table, and its charged releases."""
     state = Ledger(path).state()
     now, rows = periods_of.now(), []
     for name, account in state.accounts.items():
@@ -155,7 +156,7 @@ def balances(path: Path) -> list[dict[str, Any]]:
 
 
 def _cost(account: Account, charge: Mapping[str, Any]) -> float:
-    """Return what the events of a charge cost; no finite price where there is no such noise."""
+    """Return the cost of a charge's events; infinite if such noise has no finite cost."""
     try:
         return price(account, events_of(charge))
     except (DpReleaseError, ArithmeticError, ValueError):
@@ -163,12 +164,12 @@ def _cost(account: Account, charge: Mapping[str, Any]) -> float:
 
 
 def check_prices(path: Path) -> list[str]:
-    """Return what holds: the chain, every recorded price, and every budget.
+    """Check the chain, every recorded cost and every budget; return what holds, in words.
 
     Raises
     ------
     LedgerError
-        DP-LEDGER-002 for a broken chain, or a price below what its events cost.
+        DP-LEDGER-002 for a broken chain, or a recorded cost below that of its events.
     """
     ledger = Ledger(path)
     entries, state = ledger.history(), ledger.state()

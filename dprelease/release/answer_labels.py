@@ -1,4 +1,4 @@
-"""What is declared of the columns of an answer in words, as plain values that go with a frame."""
+"""Declared labels of the columns of an answer, as plain values for the attributes of a frame."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from dprelease.schema.columns import Column, CutColumn
 from dprelease.schema.localized_text import LocalizedText
 
 Labels = dict[str, dict[str, Any]]
-"""By declared column: its `label` and those of its `values`, each text by its language; `""` is
-every language."""
+"""By declared column: its `label` and those of its `values`, by language; `""` is for every one."""
 
 
 def labels_of(queries: Iterable[Query]) -> Labels:
-    """Return the labels of all columns that queries group by or measure; only declared ones."""
+    """Return the declared labels of all columns that queries group by or measure."""
     found: Labels = {}
     for query in queries:
         for name in _column_names(query):
@@ -35,14 +34,14 @@ def labels_of(queries: Iterable[Query]) -> Labels:
 
 
 def _label(declared: Column, query: Query) -> LocalizedText | None:
-    """Return the label of a column; that of the number which it cuts, if it has none itself."""
+    """Return the label of a column; for a cut without one, the label of its number."""
     if declared.label is None and isinstance(declared, CutColumn):
         return query.table.columns[declared.cut].label
     return declared.label
 
 
 def _column_names(query: Query) -> Iterator[str]:
-    """Yield the declared columns that an answer is about."""
+    """Yield the declared columns of an answer."""
     yield from (key.column for key in query.key_columns)
     for measurement in query.measurements:
         column = measurement.aggregate.column

@@ -1,4 +1,4 @@
-"""Releases from Python: read, plan, run."""
+"""The Python interface to releases: read, plan, run."""
 
 from __future__ import annotations
 
@@ -29,22 +29,23 @@ class Release:
         return self.declaration.spec.title
 
     def plan(self) -> Plan:
-        """Return mechanism, price and expected error of every column.
+        """Return mechanism, privacy cost and expected error of every column.
 
         Raises
         ------
         QueryError, BudgetError, Findings
-            If a query has no bounded meaning, nothing fits the budget, or a format can't be had.
+            If a query has no bounded sensitivity, nothing fits the budget, or a format is
+            impossible.
         """
         return prepare_release(self.declaration)[1]
 
     def outlook(self) -> tuple[Outlook, ...] | None:
-        """Return what the release's ledger has left for it, table by table; None without a ledger.
+        """Return what remains in the release's ledger, table by table; None without a ledger.
 
         Raises
         ------
         DpReleaseError
-            As `plan`; LedgerError for a ledger that is not there, or can't pay for these tables.
+            As `plan`; LedgerError if the ledger is missing, or can't pay for these tables.
         """
         from dprelease.release.ledger_forecast import outlooks
 
@@ -63,17 +64,17 @@ class Release:
     ) -> Path:
         """Publish the release and return its folder.
 
-        `frames` gives pandas or Arrow frames by table name, in place of the declared sources, or by
-        the name in `source: {frame: name}`. `engine`: duckdb or spark, not the declared one.
-        `party`: the number of the party whose messages these are, of a federated release. `key`
-        signs the manifest, and the entries of a ledger that has signers: an Ed25519 key of OpenSSH,
-        or what `signing_key` returns. `audit`: the file audit.json of an audit of this release,
-        which is published with it.
+        `frames` maps table names, or the name in `source: {frame: name}`, to pandas or Arrow frames
+        that replace the declared sources. `engine`: duckdb or spark, instead of the declared one.
+        `party`: in a federated release, the number of the party whose messages are written. `key`
+        signs the manifest, and the entries of a ledger with signers: an Ed25519 key of OpenSSH, or
+        the result of `signing_key`. `audit`: the file audit.json of an audit of this release, to be
+        published with it.
 
         Raises
         ------
         DpReleaseError
-            Any of the tree; nothing is published then.
+            Any subclass; nothing is published then.
         """
         check_paths(output, key, audit)
         from dprelease.exact.engines import refuse_unknown_frames
@@ -95,12 +96,12 @@ class Release:
 def read_release(path: str | Path, *, variables: Mapping[str, object] | None = None) -> Release:
     """Return the release that a YAML file declares.
 
-    `variables`: the values of its variables, by name; each as it would be written.
+    `variables`: the values of its variables, by name, as they would be written in the file.
 
     Raises
     ------
     DeclarationError, QueryError, BudgetError, Findings
-        Every finding of the file, its tables and its queries, with file, line and key.
+        All errors in the file, its tables and its queries, with file, line and key.
     """
     check_paths(path)
     from dprelease.planning.declaration_findings import load_declaration

@@ -1,4 +1,4 @@
-"""The audit that a release names: of this very declaration, whole, and without a finding."""
+"""Check the audit that a release names: same declaration, complete, without findings."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ UNFINISHED = "ended before all was tried"
 
 
 def audited_by(declaration: Declaration, path: str | Path | None) -> Declaration:
-    """Return a declaration whose release names an audit, by its file; the same without one.
+    """Return a declaration whose release includes an audit file; unchanged without one.
 
     Raises
     ------
     DeclarationError
-        DP-AUDIT-003 for what is no outcome of an audit, 004 for that of another declaration, 005
-        for one that was not whole or found something.
+        DP-AUDIT-003 if the file is not the result of an audit, 004 if it audited another
+        declaration, 005 if the audit was incomplete or had findings.
     """
     if path is None:
         return declaration
@@ -40,7 +40,7 @@ def audited_by(declaration: Declaration, path: str | Path | None) -> Declaration
 
 
 def read_audit(path: Path) -> tuple[bytes, Audit]:
-    """Return the outcome of an audit, and the bytes of its file, which are those that were written.
+    """Return the bytes of an audit file, unchanged, and the audit result.
 
     Raises
     ------

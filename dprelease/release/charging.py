@@ -1,4 +1,4 @@
-"""A release's side of the ledger: what it charges, and what its manifest says of that."""
+"""Charge a release to its ledger, and record the charge in its manifest."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ MANIFEST = "manifest.json"
 
 @dataclass(slots=True)
 class ChargedRelease:
-    """An open reservation, or none where the release has no ledger; `state` is the run's."""
+    """An open reservation, or none if the release has no ledger; `state` is that of the run."""
 
     state: RunState
     ledger: Ledger | None = None
     reservation: Reservation | None = None
 
     def to_json(self) -> dict[str, Any] | None:
-        """Return what binds a manifest to the entry that paid for it."""
+        """Return the manifest's reference to the ledger entry that paid for it."""
         if self.ledger is None or self.reservation is None:
             return None
         entry = self.reservation.entry
@@ -49,27 +49,27 @@ class ChargedRelease:
         }
 
     def read(self) -> None:
-        """Write down that rows are about to be read: from here on nothing is given back."""
+        """Record that rows are about to be read: from here on nothing is refunded."""
         if self.ledger is not None and self.reservation is not None:
             self.ledger.read(self.reservation)
             self.state.charge = ChargeState.SPENT
         self.state.rows = True
 
     def publish(self) -> None:
-        """Write down that the next step makes the release readable."""
+        """Record that the next step makes the release readable."""
         if self.ledger is not None and self.reservation is not None:
             self.ledger.publish(self.reservation)
 
     def commit(self, manifest: str) -> None:
-        """Write down that it is readable, or that an answer without a manifest was given."""
+        """Record that the release is readable, or that an answer without manifest was returned."""
         if self.ledger is not None and self.reservation is not None:
             self.ledger.commit(self.reservation, manifest)
 
 
 def refuse_no_ledger(declaration: Declaration, queries: Sequence[Query]) -> None:
-    """Raise what `charging` would of a ledger without a file; no folder is made yet.
+    """Raise what `charging` would raise for a missing ledger, before any folder is made.
 
-    DP-LEDGER-001 or 005, but first DP-RELEASE-011 for a table that no ledger can name.
+    DP-LEDGER-001 or 005, but first DP-RELEASE-011 for a table without a name for ledgers.
     """
     if declaration.spec.ledger is not None:
         from dprelease.ledger.store import refuse_missing
@@ -86,10 +86,10 @@ def charging(
     state: RunState,
     target: Path | None = None,
 ) -> Iterator[ChargedRelease]:
-    """Yield the reservation of a release, made before any row is read.
+    """Reserve the cost of a release before any row is read, and yield the reservation.
 
-    A release that is already at `target` has to be one that the ledger paid for. A block that ends
-    before its first row was read gets its charge given back.
+    If a release already exists at `target`, this ledger must have paid for it. If the block ends
+    before the first row is read, the charge is refunded.
 
     Raises
     ------
@@ -112,9 +112,9 @@ def charging(
 
 
 def renewals_of(accounts: Mapping[str, Account], entry: Entry) -> dict[str, list[dict[str, Any]]]:
-    """Return what a manifest tells of budgets that renew and were charged; nothing without any.
+    """Return the manifest's section on charged budgets that renew; empty if there are none.
 
-    As of the time of the charge, so that whoever has the ledger finds the same at any time.
+    As of the time of the charge, so that anyone with the ledger can recompute it at any time.
     """
     from dprelease.ledger.lifetime import Lifetime
 
@@ -127,11 +127,11 @@ def renewals_of(accounts: Mapping[str, Account], entry: Entry) -> dict[str, list
 
 
 def _refuse_rollback(path: Path, target: Path) -> None:
-    """Raise LedgerError DP-LEDGER-011 if a release is there that this ledger did not pay for."""
+    """Raise LedgerError DP-LEDGER-011 if this ledger did not pay for the release at the target."""
     try:
         record = parse_json(read_file(target / MANIFEST, MOST_BYTES))["ledger"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return  # no release, or one without a ledger: `run` has its own rules for what is there
+        return  # no release, or one without a ledger: `run` checks that case itself
     if not isinstance(record, dict) or record.get("file") != path.name:
         return
     problem = ledger_of(path, record)
@@ -140,7 +140,7 @@ def _refuse_rollback(path: Path, target: Path) -> None:
 
 
 def charges_of(queries: Sequence[Query], plan: Plan) -> list[Charge]:
-    """Return what a plan charges to each table; a join of two tables about people, to both."""
+    """Return the charges of a plan; a join of two tables about people is charged to both."""
     from dprelease.ledger.account import Charge
 
     by_table: dict[str, Charge] = {}
@@ -160,9 +160,9 @@ def charges_of(queries: Sequence[Query], plan: Plan) -> list[Charge]:
 
 
 def ledger_of(path: Path, record: dict[str, Any] | None) -> str | None:
-    """Return why a ledger does not hold a manifest's reservation; None if it does.
+    """Return why a ledger does not contain a manifest's reservation; None if it does.
 
-    Raises LedgerError for a file that is no ledger, or whose chain is broken.
+    Raises LedgerError for a file that is not a ledger, or whose chain is broken.
     """
     from dprelease.ledger.ledger import Ledger
 

@@ -1,25 +1,27 @@
-"""How much a release writes at most, and whether its disk has that much: asked before anything.
+"""Bound the disk space of a release, and check that the disk has it, before anything else.
 
-The bound follows from what is declared, and from laws of noise: `encoded_sizes` says how many bytes
-values of a column take.
+The bound follows from the declaration and the noise distributions. `encoded_sizes` gives the bytes
+that the values of a column take.
 
-Whole tables of very many cells list those that are not 0, and persons are rows: of both there are
-as many as people, about. Where the table's schema declares its `size`, twice that many units are
-counted, with all rows that count of each; else a row for every cell, and no persons.
+Integer tables of very many cells list only the cells that are not 0, and synthetic persons are one
+per row; both have about as many rows as there are people. If the table's schema declares its
+`size`, the bound counts twice that many people, with all the rows that count of each. Otherwise it
+counts a row for every cell, and no persons.
 
-How many bytes a column of a Parquet file has at most: values, indices, dictionaries.
+The maximum number of bytes of a column in a Parquet file: values, indices, dictionaries.
 
-Of each value a file has at most the value itself and what a dictionary that was begun and given up
-leaves beside it; compression never adds more than a page's header. Much less is certain where
+For each value, a file has at most the value itself, and the part of an abandoned dictionary that
+was written before it; compression never adds more than a page's header. The bound is much lower
+where
 
-- values come in runs, as keys of cells in their order do: a run costs two begun groups of eight
+- values come in runs, as the keys of cells in order do: a run costs two started groups of eight
   indices, and itself, however long it is;
-- integers are near to counts of people. With noise within w steps of 0 and counts that sum to t in
-  a row group, the integers there lie between -w and w or farther out than w by no more than their
-  count: k different such ones need k^2 / 4 people on both sides together. So a group has at most
-  2 w + 1 + 2 sqrt(t) different integers, and an index of the logarithm of that many bits. Square
-  roots and logarithms are concave, so that groups of like shares are the worst (Jensen's
-  inequality). A noise beyond w, one in 10^9, adds one entry to a dictionary.
+- integers are close to counts of people. With noise within w steps of 0 and counts that sum to t in
+  a row group, the integers lie between -w and w, or exceed w by no more than their count: k
+  different such integers need k^2 / 4 people on both sides together. So a group has at most 2 w + 1
+  + 2 sqrt(t) different integers, and an index of the logarithm of that many bits. Square roots and
+  logarithms are concave, so groups of equal shares are the worst case (Jensen's inequality). Noise
+  above w, once in 10^9, adds one entry to a dictionary.
 """
 
 from __future__ import annotations
@@ -48,30 +50,30 @@ from dprelease.tables.formats import ROW_GROUP
 from dprelease.tables.published_tables import schema_of
 
 WIDTHS = {"bool": 1, "date32[day]": 4, "double": 8, "int64": 8, "int32": 4}
-"""Bytes of a value; decimals have 16."""
+"""Bytes per value; decimals have 16."""
 
 BESIDE = 2.25
-"""Bytes of a value's place in a dictionary, which holds no more than 2^18 of them."""
+"""Bytes of an index into a dictionary, which holds no more than 2^18 values."""
 
 FLAG = 0.25
-"""Bytes of true or false, and whether it is there: a bit of each."""
+"""Bytes of a boolean and of its validity: one bit each."""
 
 BEGUN = 1.25
-"""Bits of an index beside its own, of runs and groups of eight that come in turn."""
+"""Extra bits per index, when runs and groups of eight alternate."""
 
 RARE = 10**9
-"""Of so many noises one is larger than is counted with."""
+"""One in this many noise values exceeds the bound that is used here."""
 
 DICTIONARY = 1 << 20
-"""Bytes from which on a dictionary is given up, and values are written one after the other."""
+"""Bytes after which a dictionary is abandoned, and values are written one after the other."""
 
 PAGE, GROUP = 64, 1 << 17
-"""Bytes of a page's header with room to spare, and the least rows of a group but the last."""
+"""Bytes of a page's header with room to spare, and the minimum rows of a group but the last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """Integers near to counts: within `steps`, but for what people add, `people` in all."""
+    """Integers close to counts: within `steps`, plus the contributions of `people` people."""
 
     steps: int
     people: int
@@ -79,19 +81,19 @@ class Near:
 
 @dataclass(frozen=True, slots=True)
 class TableSize:
-    """The rows of a table at most, and the files that these are in."""
+    """The maximum rows of a table, and the number of files that hold them."""
 
     number: int
     files: int = 1
 
     @property
     def groups(self) -> int:
-        """Return the row groups at most: the first and the last one of a file may be short."""
+        """Return the maximum number of row groups: the first and last of a file may be short."""
         return self.number // GROUP + 2 * self.files
 
 
 def value_bytes(kind: str, rows: TableSize, near: Near | None = None) -> int:
-    """Return the bytes of a column of values, of an Arrow type."""
+    """Return the bytes of a column of values of an Arrow type."""
     width, pages = WIDTHS.get(kind, 16), rows.groups * PAGE
     if kind == "bool":
         return math.ceil(rows.number * FLAG) + pages
@@ -105,7 +107,8 @@ def value_bytes(kind: str, rows: TableSize, near: Near | None = None) -> int:
     in_group = min(1.0, ROW_GROUP / rows.number) * near.people
     bits = math.log2(spread + 2 * math.sqrt(in_group)) + 1 + BEGUN
     entries = spread + 2 * math.sqrt(near.people / rows.groups)
-    given_up = min(rows.groups, 16 * near.people // largest**2)  # groups of so many people
+    # each such group needs this many people
+    given_up = min(rows.groups, 16 * near.people // largest**2)
     together = (
         rows.number * bits / 8
         + rows.groups * entries * width
@@ -116,44 +119,45 @@ def value_bytes(kind: str, rows: TableSize, near: Near | None = None) -> int:
 
 
 def key_bytes(each: int, several: int, changes: int, rows: TableSize) -> int:
-    """Return the bytes of a key column in rows of rising cells.
+    """Return the bytes of a key column whose rows are in order of cells.
 
     Parameters
     ----------
     each
-        Bytes of a value at most.
+        Maximum bytes of a value.
     several
-        Different values in a row group at most.
+        Maximum number of different values in a row group.
     changes
-        Runs of one value in the order of the cells, in the whole table.
+        Runs of equal values in the order of the cells, in the whole table.
     rows
-        Of the table.
+        The size of the table.
     """
     bits = max(1, (several - 1).bit_length())
     runs = min(rows.number, changes) + rows.groups
     indices = min(rows.number * (bits + BEGUN) / 8, runs * (2 * bits + 16))
     pages = rows.groups * PAGE
-    listed = min(rows.groups * several, runs) * each  # each run begins one entry at most
+    listed = min(rows.groups * several, runs) * each  # each run starts at most one entry
     if several * each <= DICTIONARY:
         return math.ceil(indices) + listed + pages
-    # A group gives its dictionary up after so many values, and there are only so many runs of them.
+    # A group abandons its dictionary after so many values, and there are only so many runs of them.
     given_up = min(rows.groups, runs * each // DICTIONARY + 1)
     plain = min(rows.number, given_up * ROW_GROUP)
     return math.ceil(indices) + listed + math.ceil(plain * (each + BESIDE)) + pages
 
 
 COLUMN, FILE = 2048, 1 << 12
-"""Bytes of a column's page headers and metadata in one group, and of what a file has once."""
+"""Bytes of a column's page headers and metadata in one group, and of a file's own metadata."""
 
 ROOM = 1 << 20
-"""Bytes for what the draft of a manifest lacks: digests, numbers of rows, a ledger's entry."""
+"""Bytes for what the draft of a manifest lacks: digests, numbers of rows, a ledger entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A table that will be written: its keys, its columns, its rows at most.
+    """A table to be written: its keys, its columns, its maximum rows.
 
-    `near`: of columns that are known to lie near to counts of people. `parts`: files, if several.
+    `near`: columns that are known to be close to counts of people. `parts`: number of files, if
+    several.
     """
 
     keys: Sequence[Key]
@@ -165,9 +169,9 @@ class _File:
 
 
 def most_bytes(families: Iterable[Family]) -> int:
-    """Return how many bytes the tables of a release have at most; those of unknown keys left out.
+    """Return the maximum bytes of a release's tables, without those with private keys.
 
-    A function of the declaration: it is told by plans, and opens nothing. It does not hold where
+    Computed from the declaration alone: plans show it, and no data is opened. It does not hold if
     there are more than twice as many people as declared.
     """
     return sum(_bytes(file) for family in families for file in _files(family))
@@ -193,7 +197,7 @@ def _files(family: Family) -> Iterator[_File]:
 
 
 def _near(table: FamilyTable) -> Iterator[tuple[str, Near]]:
-    """Yield the noised integers of a table that lie near to counts or sums over people."""
+    """Yield the noised integer columns of a table that are close to counts or sums over people."""
     for measurement in table.vectors:
         people = _people(table.query, measurement)
         law = table.laws[measurement.name]
@@ -202,14 +206,14 @@ def _near(table: FamilyTable) -> Iterator[tuple[str, Near]]:
 
 
 def _people(query: Query, measurement: Measurement) -> int | None:
-    """Return the sizes of all true integers together at most; None if nobody declares it."""
+    """Return the maximum sum of the absolute true integers; None if no size is declared."""
     rows = _units(query)
     added = measurement.aggregate.most_added(measurement.sensitivity)
     return None if rows is None else rows * added
 
 
 def _units(query: Query) -> int | None:
-    """Return the rows about people that count at most; None if nobody declares it."""
+    """Return the maximum number of rows about people that count; None if no size is declared."""
     units, unit = query.table.most_units, query.unit
     return None if units is None else units * unit.max_groups * unit.max_rows_per_group
 
@@ -220,7 +224,7 @@ def _output(output: Output, query: Query, parts: int) -> _File:
     if output.rows == "people":
         rows = 0 if people is None else people
     near: dict[str, Near] = {}
-    listed: dict[str, int] = {}  # a row is there if one of its counts is not 0
+    listed: dict[str, int] = {}  # a row is written if one of its counts is not 0
     for name, one in output.near.items():
         counted = _people(query, one.measurement)
         if counted is not None:
@@ -250,24 +254,25 @@ def _bytes(file: _File) -> int:
 
 @lru_cache(maxsize=64)
 def _longest(values: Sequence[object]) -> int:
-    """Return the bytes of the longest of some values as a text."""
+    """Return the bytes of the longest of some values as text."""
     return max((len(str(value).encode()) for value in values), default=0)
 
 
 def temporary_bytes(queries: Iterable[Query]) -> int:
-    """Return what families of very many cells take of the temporary folder at most.
+    """Return the maximum bytes that families of very many cells take in the temporary folder.
 
-    A row is a cell and a number for each vector. The rows stand in runs, beside which the finest
-    cells are made of them; then these do, beside which those of a level are made; then these, for
-    each of its tables. Families for which nobody declares how many people there are count as
-    nothing: what they take is not known.
+    A row is a cell and one number for each vector. The rows are stored in runs while the finest
+    cells are made from them. Then the finest cells are stored while the cells of a level are made
+    from them, and these while each of their tables is made. Families without a declared number of
+    people count as nothing, because their size is unknown.
     """
     needed = 0
     for query in queries:
         rows, finest = _units(query), query.finest
         if rows is None or finest is None:
             continue
-        from dprelease.exact.sorted_families import by_ranges  # loads what other plans don't need
+        # loads modules that other plans don't need
+        from dprelease.exact.sorted_families import by_ranges
 
         if not by_ranges(query):
             continue
@@ -276,7 +281,7 @@ def temporary_bytes(queries: Iterable[Query]) -> int:
         above = held if level is None else min(rows, level.size)
         if level is not None:
             most = max(most, held + above)
-        if query.keys != finest:  # runs of what it is made of, and the level if there is one
+        if query.keys != finest:  # the runs that it is made from, and the level if there is one
             runs = above if level is None else 2 * above
             most = max(most, runs + min(rows, query.keys.size))
         most += held
@@ -285,10 +290,10 @@ def temporary_bytes(queries: Iterable[Query]) -> int:
 
 
 def temporary(declaration: Declaration, queries: Iterable[Query]) -> tuple[Path, int] | None:
-    """Return the temporary folder, and the bytes that a release takes of it at most.
+    """Return the temporary folder, and the maximum bytes that a release takes in it.
 
-    None where it takes none, or nobody knows how many. Whether the folder can be used at all is
-    told where it is opened.
+    None if it takes none, or the number is unknown. Whether the folder is usable is checked when it
+    is opened.
     """
     needed = temporary_bytes(queries) if declaration.spec.engine == DEFAULT_ENGINE else 0
     if not needed:
@@ -302,18 +307,19 @@ def temporary(declaration: Declaration, queries: Iterable[Query]) -> tuple[Path,
 def refuse_full(
     folder: Path, name: str, needed: int, place: Place, beside: tuple[Path, int] | None = None
 ) -> None:
-    """Raise OutputError DP-OUTPUT-015 if a disk has less room than a release may take.
+    """Raise OutputError DP-OUTPUT-015 if a disk has less space than a release may take.
 
     Parameters
     ----------
     folder
-        Where it will be written, so that the disk is that of the output, wherever it is mounted.
+        The folder that will be written; its disk is the one that is checked, wherever it is
+        mounted.
     name
-        What the output is called.
+        The name of the output.
     needed
-        Its bytes at most.
+        Its maximum bytes.
     beside
-        The temporary folder, and its bytes at most; it may be on the same disk.
+        The temporary folder, and its maximum bytes; it may be on the same disk.
     """
     asked = [(folder, name, needed)]
     if beside is not None:
@@ -336,13 +342,13 @@ def _device(folder: Path) -> int:
 
 
 def free_bytes(folder: Path) -> int:
-    """Return the bytes that a disk has for whoever is no superuser."""
+    """Return the free bytes of a disk for ordinary users."""
     found = os.statvfs(folder)
     return found.f_bavail * found.f_frsize
 
 
 def in_words(number: int) -> str:
-    """Return a number of bytes for people."""
+    """Return a number of bytes in words."""
     size, units = float(number), ["bytes", "kB", "MB", "GB", "TB", "PB"]
     while size >= 1000 and len(units) > 1:
         size, units = size / 1000, units[1:]

@@ -1,4 +1,4 @@
-"""The engine of a run, where it is not the declared one."""
+"""Run a release on another engine than the declared one."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE, ENGINES
 
 
 def left_open(declaration: Declaration) -> list[str]:
-    """Return what the engine shows to others than those who get the release; starts no engine."""
+    """Return what the engine exposes to people other than the recipients; starts no engine."""
     return kind_of_engine(declaration.spec.engine).left_open(declaration.spec)
 
 
 def on_engine(declaration: Declaration, engine: str | None) -> Declaration:
-    """Return the declaration as if it named this engine; its texts stay as they are.
+    """Return the declaration with this engine; its texts stay unchanged.
 
     Raises
     ------

@@ -1,11 +1,12 @@
-"""The one order of a run, whatever it publishes.
+"""The order of steps that every run follows, whatever it publishes.
 
-Claim the target, charge, note that rows are read, read and draw, store, note that the release is
-published, publish, note that it is. Each note is on the disk before what it tells of happens, and
-nothing is charged before the target is this run's alone. What a kill leaves behind is told by the
-notes: without the first there is nothing that depends on a row, with it the run is charged.
+Claim the target; charge; record that rows are read; read and draw; store; record that the release
+will be published; publish; record that it is published. Each record is on the disk before the step
+that it announces, and nothing is charged before this run alone owns the target. After a kill the
+records show what happened: without the first record nothing depends on a row, with it the run is
+charged.
 
-Copies of the files of a declaration that are no texts, in the folder of a release.
+It also copies the files of a declaration that are not texts into the folder of a release.
 """
 
 from __future__ import annotations
@@ -49,14 +50,14 @@ if TYPE_CHECKING:
 
 
 def keep_files(declaration: Declaration, folder: Path) -> None:
-    """Copy into a release's folder what its declaration was read from, besides texts.
+    """Copy the files that a declaration was read from, except texts, into a release's folder.
 
-    And the outcome of the audit that it names.
+    The result of the audit that it names is copied too.
 
     Raises
     ------
     DeclarationError
-        DP-RELEASE-020 for a file that is another one by now.
+        DP-RELEASE-020 for a file that has changed since.
     OSError
         If a copy can't be written.
     """
@@ -70,7 +71,7 @@ def keep_files(declaration: Declaration, folder: Path) -> None:
 
 
 def _is_copied(path: Path, copy: Path, file: KeptFile) -> bool:
-    """Copy a file; return whether it had the bytes that were read, no more of which are copied."""
+    """Copy a file; return whether its bytes are those that were read. No more bytes are copied."""
     digest, left = hashlib.sha256(), file.size + 1
     try:
         source = os.open(path, OPEN)
@@ -87,33 +88,33 @@ def _is_copied(path: Path, copy: Path, file: KeptFile) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """A release under way: its private folder, its price, and its last steps."""
+    """A release in progress: its private folder, its cost, and its last steps."""
 
     claim: Claim
     charged: ChargedRelease
     state: RunState
     key: SigningKey | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
-    """What every published table says of itself beside its rows; nothing, of a release."""
+    """Metadata that every published table has next to its rows; empty for central releases."""
 
     @property
     def folder(self) -> Path:
-        """Return the private folder that is filled."""
+        """Return the private folder to be filled."""
         return self.claim.folder
 
     def read(self) -> None:
-        """Note that rows are about to be read; nothing about people may be read before."""
+        """Record that rows are about to be read; no data about people may be read before."""
         self.charged.read()
 
     def publish(self, record: dict[str, Any]) -> None:
-        """Add a manifest, signed if there is a key, and make all of it readable in one step.
+        """Add a manifest, signed if there is a key, and make everything readable in one step.
 
         Raises
         ------
         OutputError
-            DP-OUTPUT-017 if others removed files of the private folder, or put some there.
+            DP-OUTPUT-017 if another process removed files from the private folder, or added some.
         LedgerError, OSError
-            If the system refuses; the state tells whether the release is readable all the same.
+            If the system refuses; the state says whether the release is readable nevertheless.
         """
         manifest, files = canonical(record), {MANIFEST, *listed_files(record)}
         (self.folder / MANIFEST).write_bytes(manifest)
@@ -123,7 +124,8 @@ class Publication:
             files.add(SIGNATURE)
         self.claim.store()
         self.charged.publish()
-        # A signal between the two would lose the manifest's digest for the ledger, for good.
+        # A signal between the two steps would lose the manifest's digest for the ledger,
+        # permanently.
         with defer_signals():
             try:
                 self.claim.refuse_others(files)
@@ -146,19 +148,19 @@ def publishing(
     tables: int = 0,
     trial: Callable[[Path], None] = lambda _folder: None,
 ) -> Iterator[Publication]:
-    """Yield the release that a declaration is about to publish, claimed and charged.
+    """Claim the target, charge the release, and yield the publication.
 
-    `output` stands in for the declared folder. `draft`: the manifest, but for what is only known
-    when rows were read. `state` is advanced, and told by what the block
-    raises. Afterwards nothing is left but what was published. `tables`: the bytes that these have
-    at most. `trial`: is given the private folder before anything is charged, to try in it what
-    would fail too late otherwise, and leaves nothing there.
+    `output` replaces the declared folder. `draft`: the manifest without the values that are known
+    only after rows were read. `state` is advanced, and reported by exceptions from the block.
+    Afterwards nothing remains but what was published. `tables`: the maximum bytes of the tables.
+    `trial`: called with the private folder before anything is charged, to try what would otherwise
+    fail too late; it must leave nothing there.
 
     Raises
     ------
     OutputError
-        DP-OUTPUT-012, as `refuse_own_source`; 001 to 003, 006 and 008 to 010, as `claimed`; 015 for
-        a disk that has no room for it, or for what it takes of the temporary folder.
+        DP-OUTPUT-012, as `refuse_own_source`; 001 to 003, 006 and 008 to 010, as `claim_target`;
+        015 if a disk lacks space for the release, or for its temporary files.
     DeclarationError, BudgetError, LedgerError
         As `charging`; DP-RELEASE-020, as `keep_files`.
     """
@@ -179,10 +181,10 @@ def publishing(
 
 
 def _refuse_large(declaration: Declaration, draft: dict[str, Any]) -> int:
-    """Return a draft's bytes; raise DP-RELEASE-019 for a manifest that no reader of them takes.
+    """Return a draft's bytes; raise DP-RELEASE-019 if readers would refuse the manifest's size.
 
-    Readers have a limit, for anybody may have written what they are given; a release that they
-    refuse would have been paid for in vain.
+    Readers have a size limit, because anybody may have written the manifest. Without this check, a
+    release that they refuse would be charged in vain.
     """
     size = sum(map(len, pieces(draft)))
     if size > MOST_BYTES - ROOM:
@@ -197,8 +199,8 @@ def answering(
 ) -> Iterator[None]:
     """Charge a ledger for an answer that stays in memory; raises as `charging`.
 
-    Whoever asks shares a process with the noise, and could end it after a look: there is no way
-    back from the first row that is read.
+    The caller runs in the same process as the noise, and could end it after looking at the noise.
+    So nothing is refunded once the first row is read.
     """
     with charging(declaration, queries, plan, state) as charged:
         charged.read()
@@ -211,9 +213,9 @@ def answer(
     opening: AbstractContextManager[Answering],
     charged: AbstractContextManager[None],
 ) -> pa.Table:
-    """Return the noised table of one query by itself; as `answers`.
+    """Return the noised table of a single query; as `answers`.
 
-    `columns`: all that is planned of the query.
+    `columns`: all planned columns of the query.
     """
     query = columns[0].query
     laws = {column.measurement.name: column.mechanism for column in columns}
@@ -227,19 +229,19 @@ def answers(
     opening: AbstractContextManager[Answering],
     charged: AbstractContextManager[None],
 ) -> dict[str, pa.Table]:
-    """Return all that a family publishes, by name; compiled, charged, and only then read.
+    """Compile, charge, then read; return all tables that a family publishes, by name.
 
-    `columns`: all that is planned of its queries, which read one source. `opening`: gives the
-    engine over it. `charged`: what pays for the answer while it is drawn.
+    `columns`: all planned columns of its queries, which read one source. `opening`: yields the
+    engine over it. `charged`: pays for the answer while it is drawn.
 
     Raises
     ------
     DataError
-        Before the charge if a source is not as declared; afterwards as `Engine.run`.
+        Before the charge if a source is not as declared; afterwards as `Answering.run`.
     """
     queries = [table.query for table in family.tables]
     with opening as engine:
-        for query in queries:  # a missing column or unreadable type is refused without a charge
+        for query in queries:  # a missing column or unreadable type raises before the charge
             engine.compile(query)
         with charged:
             bits = Entropy()

@@ -1,4 +1,4 @@
-"""The formats of a run: asked for before any row is read, written before all is published."""
+"""Export formats of a run: checked before any row is read, written before publication."""
 
 from __future__ import annotations
 
@@ -23,31 +23,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Exports:
-    """The formats that a release is published in beside Parquet, and what they tell of it."""
+    """The formats that a release is published in along with Parquet, and their metadata."""
 
     names: tuple[str, ...]
     metadata: Metadata
     place: Place = field(default_factory=Place)
-    """Where they are asked for."""
+    """The place in the release file that requests them."""
 
     @property
     def most_bytes(self) -> int:
-        """Return how many bytes they have at most, as far as numbers of rows are known."""
+        """Return their maximum bytes, as far as numbers of rows are known."""
         from dprelease.exports.trials.sizes import most_bytes
 
         return most_bytes(self.names, self.metadata)
 
     def try_on_blank_tables(self, draft: dict[str, Any], folder: Path | None = None) -> None:
-        """Write them of blank tables, for nothing; raises as `try_formats`.
+        """Export blank tables as a trial; raises as `try_formats`.
 
-        `draft`: the manifest without them, but for what is only known when rows were read.
+        `draft`: the manifest without the formats, and without values known only after rows were
+        read.
         """
         from dprelease.exports.trials.trial import try_formats
 
         try_formats(self.names, _plain_manifest(draft), self.metadata, self.place, folder)
 
     def in_draft(self, draft: dict[str, Any]) -> dict[str, Any]:
-        """Return a draft of the manifest with as much of these as there may be at most."""
+        """Return a draft of the manifest with the largest possible entries for these formats."""
         from dprelease.documents import manifest
         from dprelease.exports.writer import blank_record
 
@@ -57,14 +58,14 @@ class Exports:
     def write_all(
         self, record: dict[str, Any], folder: Path, progress: Callable[[str], None]
     ) -> dict[str, Any]:
-        """Write them into the folder of a release; return its manifest with what is said of them.
+        """Write the formats into a release's folder; return the manifest with their entries.
 
         Raises
         ------
         OutputError
             DP-EXPORT-009 if one fails.
         OSError
-            If the folder does not take them.
+            If the folder can't be written.
         """
         from dprelease.documents import manifest
         from dprelease.documents.listed_files import files_of_tables
@@ -79,14 +80,14 @@ class Exports:
 
 
 def exports_of(declaration: Declaration, queries: Sequence[Query], plan: Plan) -> Exports | None:
-    """Return the formats of a declared release; None for one that is Parquet alone.
+    """Return the formats of a declared release; None if it is Parquet alone.
 
     Loads no package of a format, and opens no data.
 
     Raises
     ------
     DeclarationError, Findings
-        DP-EXPORT-002, 003 or 005 if one can't be had of what is declared.
+        DP-EXPORT-002, 003 or 005 if the declaration can't be exported in a format.
     """
     names, wide = declaration.spec.formats_beside, declaration.spec.wide
     if not (names or wide):
@@ -104,7 +105,7 @@ def exports_of(declaration: Declaration, queries: Sequence[Query], plan: Plan) -
 
 
 def _plain_manifest(record: dict[str, Any]) -> dict[str, Any]:
-    """Return a manifest as who verifies it reads it, of lists and texts alone; without digest."""
+    """Return a manifest as a verifier reads it, of lists and strings alone, without its digest."""
     from dprelease.documents import manifest
 
     told: dict[str, Any] = json.loads(manifest.canonical(record))
@@ -113,7 +114,7 @@ def _plain_manifest(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def draft_of(declaration: Declaration, queries: tuple[Query, ...], plan: Plan) -> dict[str, Any]:
-    """Return the manifest of a release, but for what is only known when rows were read."""
+    """Return the manifest of a release, without the values known only after rows were read."""
     from dprelease.documents import manifest
     from dprelease.documents.file_records import FileDigest
 
@@ -130,7 +131,7 @@ def draft_of(declaration: Declaration, queries: tuple[Query, ...], plan: Plan) -
 
 
 def local_draft(declaration: Declaration, plan: Plan) -> dict[str, Any]:
-    """Return the manifest of single records, but for their digests and how many they are."""
+    """Return the manifest of a local release, without digests and numbers of records."""
     from dprelease.documents import local_manifest
     from dprelease.planning.local_plan import LocalPlan
 
@@ -142,13 +143,13 @@ def local_draft(declaration: Declaration, plan: Plan) -> dict[str, Any]:
 
 
 def try_exports(exports: Exports | None, draft: dict[str, Any], folder: Path) -> None:
-    """Try the formats of a run in its private folder; nothing where it has none."""
+    """Try the formats of a run in its private folder; does nothing without formats."""
     if exports is not None:
         exports.try_on_blank_tables(draft, folder)
 
 
 def prepare_release(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
-    """Return the queries and the plan of a declaration that a ledger and its formats can take.
+    """Return queries and plan of a declaration; check its ledger and its formats.
 
     Raises
     ------
@@ -160,7 +161,7 @@ def prepare_release(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
 
 
 def prepare_with_trial(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
-    """Return what `prepare_release` does; formats of the declaration were tried on blank tables.
+    """As `prepare_release`, and try the declared formats on blank tables.
 
     Raises
     ------

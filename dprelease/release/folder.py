@@ -1,4 +1,4 @@
-"""The folder of a release: claimed for a whole run, then all or nothing by one rename."""
+"""The folder of a release: claimed for a whole run, then published by one rename."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from dprelease.system.locks import Lock
 from dprelease.system.renaming import exchange, rename_new
 
 TAKEN = frozenset({errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR})
-"""What the system answers where something has the name already."""
+"""Error numbers when the name is taken already."""
 
 STATUS = Path("/proc/self/status")
 UMASK = re.compile(rb"^Umask:\s*([0-7]+)$", re.MULTILINE)
-"""Where the kernel tells it, see proc(5)."""
+"""The line in which the kernel reports the umask, see proc(5)."""
 
 
 class Claim:
-    """The sole right to publish at a target, and the private folder that is filled for it.
+    """The exclusive right to publish at a target, and the private folder that is filled for it.
 
-    The right is a lock of a file beside the target. Whoever has it is the only run there, so all
-    private folders for that target that it finds are leftovers.
+    The right is a lock on a file next to the target. Only one run holds it, so all other private
+    folders for that target are leftovers.
     """
 
     def __init__(self, target: Path, folder: Path, overwrite: bool) -> None:
@@ -48,27 +48,28 @@ class Claim:
         Raises
         ------
         OutputError
-            DP-OUTPUT-013 in a forked process: the claim, and what is in the folder, are the run's.
+            DP-OUTPUT-013 in a forked process: the claim, and the folder's content, belong to the
+            run.
         """
         if not self._maker.is_here:
             raise OutputError("DP-OUTPUT-013", name=self.target.name)
         return self._folder
 
     def end(self) -> None:
-        """Remove the private folder, if it is there still and this is no forked process."""
+        """Remove the private folder if it still exists, unless this is a forked process."""
         if self._maker.is_here:
             with defer_signals():
                 _discard(self._folder)
 
     def refuse_left(self) -> None:
-        """Raise OSError if anything is in the private folder, all of which would be published."""
+        """Raise OSError if the private folder is not empty, because all of it gets published."""
         for path in self.folder.iterdir():
             raise OSError(errno.EBUSY, f"'{path.name}' can't be removed")
 
     def refuse_others(self, files: Collection[str]) -> None:
-        """Raise OutputError DP-OUTPUT-017 unless these files are all that is in the private folder.
+        """Raise OutputError DP-OUTPUT-017 unless the private folder holds exactly these files.
 
-        Their names alone are looked at: what their bytes are is the manifest's to tell.
+        Only names are checked: the manifest records the digests of their bytes.
         """
         found = {
             name: entry.is_file(follow_symlinks=False)
@@ -80,7 +81,7 @@ class Claim:
             raise OutputError("DP-OUTPUT-017", name=self.target.name, file=name, what=what)
 
     def store(self) -> None:
-        """Bring all files to the disk, with the rights that they are published with."""
+        """Sync all files to the disk, with their final permissions."""
         left_out = _umask()
         for path in self.folder.rglob("*"):
             path.chmod((0o777 if path.is_dir() else 0o666) & ~left_out)
@@ -88,14 +89,14 @@ class Claim:
         _sync(self.folder)
 
     def publish(self, state: RunState) -> None:
-        """Make the folder readable under its final name; before this rename nothing is.
+        """Make the folder readable under its final name; nothing is readable before this rename.
 
         Raises
         ------
         OutputError
-            As `claim_target`, if the folder got something that would be replaced; as `folder`.
+            As `claim_target`, if something now exists that would be replaced; as `folder`.
         OSError
-            If the system refuses; `state` tells whether the release is readable all the same.
+            If the system refuses; `state` says whether the release is readable nevertheless.
         """
         replaces = self._overwrite and os.path.lexists(self.target)
         if replaces:
@@ -122,13 +123,13 @@ class Claim:
 
 @contextmanager
 def claim_target(target: Path, overwrite: bool, state: RunState) -> Iterator[Claim]:
-    """Yield the claim of a target, for as long as a run lasts; its private folder is gone then.
+    """Claim a target during the block; the private folder is removed at its end.
 
     Raises
     ------
     OutputError
         DP-OUTPUT-001, 003, 009 or 010 if a release may not be published here, 006 if another run
-        is at work on it, 002 if the system refuses, also later in the block.
+        works on it, 002 if the system refuses, also later in the block.
     """
     failure: OSError | None = None
     try:
@@ -168,10 +169,10 @@ def _lock_target(target: Path) -> Iterator[None]:
 
 
 def _make(folder: Path, missing: bool = False) -> None:
-    """Make a folder, and those that it is in, where they are not there, and bring them to the disk.
+    """Make a folder and its missing parents, and sync them to the disk.
 
-    A release that was confirmed would else be lost with a folder that the disk never heard of.
-    `missing`: it was not there a moment ago, so whoever has made it may still be at this.
+    Otherwise a power failure could lose the folder of a confirmed release. `missing`: it did not
+    exist a moment ago, so another process that made it may not have synced it yet.
     """
     try:
         folder.mkdir()
@@ -189,18 +190,18 @@ def _make(folder: Path, missing: bool = False) -> None:
 
 
 def _refuse_no_folder(path: Path) -> None:
-    """Raise OSError for what has the name of a folder: a file, or a link that leads to none."""
+    """Raise OSError for a folder's path that names a file, or a link to nothing."""
     path.stat()
     raise NotADirectoryError(errno.ENOTDIR, f"'{path.name}', which it would be in, is no folder")
 
 
 def _resolve_dots(path: Path) -> Path:
-    """Return a target by a name of its own: "." and ".." name no place that can be taken."""
+    """Return a target without "." and "..", which can't be claimed."""
     return path if path.name not in ("", "..") else path.resolve()
 
 
 def _refuse_undecodable(target: Path) -> None:
-    """Raise OSError for a name that is no UTF-8: not all of what writes files takes it."""
+    """Raise OSError for a name that is not UTF-8: not every writer accepts it."""
     try:
         os.path.abspath(target).encode()
     except UnicodeEncodeError:
@@ -208,7 +209,7 @@ def _refuse_undecodable(target: Path) -> None:
 
 
 def _refuse_existing(target: Path, overwrite: bool) -> None:
-    """Raise OutputError DP-OUTPUT-001, 003, 009 or 010 unless one may be published here."""
+    """Raise OutputError DP-OUTPUT-001, 003, 009 or 010 unless a release may be published here."""
     _recover(target)
     if not os.path.lexists(target):
         return
@@ -218,24 +219,25 @@ def _refuse_existing(target: Path, overwrite: bool) -> None:
 
 
 def _recover(target: Path) -> None:
-    """Finish, or undo, an overwrite that a kill cut short; remove what other runs have left."""
+    """Finish or undo an overwrite that a kill interrupted; remove leftovers of other runs."""
     aside = _aside(target)
     if os.path.lexists(aside):
         if not os.path.lexists(target):
             aside.rename(target)
-        elif (target / MANIFEST).is_file():  # else the only release there is waits aside
+        # otherwise the only copy of the release is the one that was moved aside
+        elif (target / MANIFEST).is_file():
             _discard(aside)
     for folder in folders_with_prefix(target.parent, _prefix(target)):
         _discard(folder)
 
 
 def working_names(target: Path) -> tuple[Path, ...]:
-    """Return where a release may be for a while besides its target; one name stands for many."""
+    """Return other paths where a release may be for a while; one pattern stands for many."""
     return target.parent / f"{_prefix(target)}{'x' * 8}", _aside(target)
 
 
 def _aside(target: Path) -> Path:
-    """Return where a release waits while another one takes its place, if it has to."""
+    """Return where a release is moved while another one replaces it, if it has to be moved."""
     return target.parent / f".{target.name}.dprelease-replaced"
 
 
@@ -257,12 +259,12 @@ def _output_error(target: Path, problem: OSError, state: RunState) -> OutputErro
     if state.released:
         return OutputError("DP-OUTPUT-008", name=name, reason=reason)
     if state.rows and problem.errno in TAKEN and os.path.lexists(target):
-        return OutputError("DP-OUTPUT-001", name=name)  # somebody put it there meanwhile
+        return OutputError("DP-OUTPUT-001", name=name)  # another process put it there meanwhile
     return OutputError("DP-OUTPUT-002", name=name, reason=reason, refused_by=problem)
 
 
 def _is(target: Path, folder: os.stat_result) -> bool | None:
-    """Return whether a path names a folder now; None where the system does not tell."""
+    """Return whether a path names this folder now; None if the system can't say."""
     try:
         return os.path.samestat(target.lstat(), folder)
     except FileNotFoundError:
@@ -272,10 +274,10 @@ def _is(target: Path, folder: os.stat_result) -> bool | None:
 
 
 def _umask() -> int:
-    """Return the mask of new files' rights.
+    """Return the umask.
 
-    To ask by setting it is no question: other threads would make files under what is set meanwhile,
-    and two that ask at once may leave it so.
+    Not read with os.umask, which sets it: other threads would create files under the temporary
+    value, and two simultaneous calls could leave it changed.
     """
     with contextlib.suppress(OSError):
         match = UMASK.search(STATUS.read_bytes())

@@ -1,4 +1,4 @@
-"""The key that a run signs with: its manifest, and what it writes into a ledger with signers."""
+"""The key with which a run signs its manifest, and its entries in a ledger with signers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def signed_by(declaration: Declaration, key: str | Path | SigningKey | None) -> Declaration:
-    """Return a declaration whose run signs with a key, or with that of a file; the same without.
+    """Return a declaration whose run signs with this key or key file; unchanged without one.
 
     Raises SignatureError as `signing_key`.
     """
@@ -21,7 +21,7 @@ def signed_by(declaration: Declaration, key: str | Path | SigningKey | None) -> 
 
 
 def key_of(key: str | Path | SigningKey) -> SigningKey:
-    """Return a key, which may be named by its file; raises SignatureError as `signing_key`."""
+    """Return a key, or read it from a path; raises SignatureError as `signing_key`."""
     from dprelease.signatures.keys import signing_key
 
     return signing_key(key) if isinstance(key, str | Path) else key

@@ -1,6 +1,7 @@
-"""What a ledger has left for a release, and how far it would go: told by plans, charged by nobody.
+"""Forecast what a ledger has left for a release, and for how many such releases.
 
-Looks at the ledger alone, never at data: what a lasting budget has left says nothing about people.
+Plans show it and nothing is charged. It reads the ledger alone, never data: the remaining budget
+says nothing about people.
 """
 
 from __future__ import annotations
@@ -30,21 +31,21 @@ if TYPE_CHECKING:  # a release without a ledger needs no SQLite
     from dprelease.ledger.ledger import Ledger
 
 LESS = 0.95
-"""Noise that takes more than this part of the price is not worth a line."""
+"""Noise that costs more than this fraction of the release's cost is not mentioned."""
 
 TIE = 0.99
-"""Of kinds whose prices are as near as this, the first one is named."""
+"""Of mechanisms whose costs are this close, the first one is named."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cheaper:
-    """Noise that takes less of a ledger, under the release's own budget, and errs more."""
+    """Noise that costs less in the ledger, under the release's own budget, with larger errors."""
 
     mechanism: str
     price: float
     fits: int
     errors: float
-    """How many times as large errors are, by the geometric mean over all noisy vectors."""
+    """Factor by which errors grow, as the geometric mean over all noisy vectors."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the alternative as JSON values."""
@@ -58,11 +59,11 @@ class Cheaper:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What one table's lasting budget has left for a release.
+    """What remains in one table's lasting budget for a release.
 
-    `price`: what the release would be charged; infinite where its noise can't be counted so.
-    `takes_all`: it fits only as the first release, and takes the whole. `fits`: how many releases
-    like it would be paid for, this one among them.
+    `price`: the cost of the release; infinite if its noise has no cost in the ledger's measure.
+    `takes_all`: it fits only as the first release, and takes the whole budget. `fits`: how many
+    such releases the ledger would pay for, this one included.
     """
 
     table: str
@@ -74,10 +75,10 @@ class Outlook:
     fits: int
     cheaper: Cheaper | None = None
     renewal: Mapping[str, Any] | None = None
-    """What a budget that renews lets a person risk; the rest is of the period that is now."""
+    """A renewing budget's total risk for a person; other fields are about the current period."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the outlook as JSON values; an infinite price is null."""
+        """Return the forecast as JSON values; an infinite cost is null."""
         return {
             "table": self.table,
             "counted": self.counted,
@@ -92,7 +93,7 @@ class Outlook:
 
     @property
     def words(self) -> str:
-        """Return the outlook in a sentence or two."""
+        """Return the forecast in a sentence or two."""
         what = f"{self.table}: {_short(self.left)} of {_short(self.amount)} {self.counted} is left"
         if self.takes_all:
             would = "; this release would take all of it, as the first one may: no other fits."
@@ -122,13 +123,13 @@ def _short(amount: Fraction) -> str:
 def outlooks(
     declaration: Declaration, queries: Sequence[Query], plan: Plan
 ) -> tuple[Outlook, ...] | None:
-    """Return what the ledger of a release has left, table by table; None if it names none.
+    """Return what remains in a release's ledger, table by table; None if it names none.
 
     Raises
     ------
     LedgerError
-        DP-LEDGER-001 to 008, 014, 020 and 022 for a ledger that is not there, or can't pay for
-        these tables.
+        DP-LEDGER-001 to 008, 014, 020 and 022 if the ledger is missing, or can't pay for these
+        tables.
     """
     if declaration.spec.ledger is None:
         return None
@@ -142,7 +143,7 @@ def outlooks(
 
 
 def left_for(ledger: Ledger, state: State, charges: Sequence[Charge]) -> list[Outlook]:
-    """Return what a ledger in this state has left for charges, table by table; raises likewise."""
+    """Return what a ledger in this state has left for charges, by table; raises likewise."""
     from dprelease.ledger.functions import refuse_renamed
 
     priced = [ledger.with_cost(state.accounts, charge) for charge in charges]
@@ -177,18 +178,18 @@ def _outlook(state: State, charge: Charge, cost: float) -> Outlook:
 
 
 def _fitting(left: Fraction, cost: float) -> int:
-    """Return how many charges of `cost` a ledger would take; it adds them up exactly."""
+    """Return how many charges of `cost` fit; the ledger adds them up exactly."""
     return left // Fraction(cost) if 0.0 < cost < math.inf else 0
 
 
 def _others(
     declaration: Declaration, queries: Sequence[Query], plan: Plan
 ) -> Iterator[tuple[str, Plan]]:
-    """Yield the plan of a release of aggregates with each other noise, under the same budget.
+    """Yield the plan of a release of aggregates with each other mechanism, under the same budget.
 
-    Not of families with a shape to search, which take long and are for `auto` to find, nor of
-    bounded noise: neither a pure epsilon nor a rho bounds its loss. Tables that agree take noise of
-    which a variance is sure, and get the best shares with it.
+    Families with a shape to search are left out, because the search takes long and is the task of
+    `auto`. So is bounded noise, whose loss has neither a pure epsilon nor a rho. Consistent tables
+    take noise with a finite variance, and get the best shares for it.
     """
     kinds = {
         (column.accounting_input.key, column.accounting_input.sensitivity)
@@ -206,11 +207,11 @@ def _others(
         try:
             yield name, _plan_release(declaration, changed, weighed=weighed)
         except DpReleaseError:
-            continue  # this noise can't be made for this budget
+            continue  # no such noise fits this budget
 
 
 def _plan_release(declaration: Declaration, queries: Sequence[Query], *, weighed: bool) -> Plan:
-    """Return the plan of a release whose queries have other noise."""
+    """Return the plan of a release whose queries use other noise."""
 
     def again(weights: Weights) -> Plan:
         share = shares_of(declaration.spec, queries, weights)
@@ -219,15 +220,15 @@ def _plan_release(declaration: Declaration, queries: Sequence[Query], *, weighed
     plan = again({})
     if not weighed:
         return plan
-    from dprelease.planning.families.family_shares import optimize_shares  # loads slowly
+    from dprelease.planning.families.family_shares import optimize_shares  # slow to import
 
     return optimize_shares(declaration, plan, again)
 
 
 def _with(query: Query, name: str) -> tuple[Measurement, ...]:
-    """Return the measurements of a query with other noise; choices and keys stay as they are.
+    """Return the measurements of a query with other noise; selections and keys stay as they are.
 
-    An accuracy that a column declares stays, too: it decides how much noise there is.
+    A declared accuracy stays as well, because it determines the amount of noise.
     """
     noise = MechanismSpec(name=name)
     return tuple(
@@ -241,7 +242,7 @@ def _with(query: Query, name: str) -> tuple[Measurement, ...]:
 def _cheapest(
     one: Outlook, state: State, others: Sequence[tuple[str, Plan]], plan: Plan
 ) -> Cheaper | None:
-    """Return the noise that fits and takes least; None if none takes much less."""
+    """Return the cheapest noise that fits; None if none costs much less."""
     from dprelease.ledger.account import price
 
     account, best = state.accounts[one.table], None
@@ -260,7 +261,7 @@ def _cheapest(
 
 
 def _errors(other: Plan, plan: Plan) -> float:
-    """Return how many times as large the errors of a plan are as those of another."""
+    """Return the factor between the errors of two plans."""
     logs = [
         math.log(typical_error(new.mechanism) / typical_error(old.mechanism))
         for new, old in zip(other.noisy_columns, plan.noisy_columns, strict=True)

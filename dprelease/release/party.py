@@ -1,4 +1,4 @@
-"""Which of the parties runs a release: the one thing that their declarations do not share."""
+"""Set which party runs a federated release: the only difference between their declarations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dprelease.schema.load import Declaration
 
 
 def as_party(declaration: Declaration, party: int | None) -> Declaration:
-    """Return the declaration as one party runs it; as it is without a number.
+    """Return the declaration for one party; unchanged without a number.
 
     Raises
     ------
@@ -27,7 +27,7 @@ def party_of(declaration: Declaration) -> int:
     Raises
     ------
     BudgetError
-        DP-FED-004 if it was not given, or is none of theirs.
+        DP-FED-004 if the number is missing, or no party has it.
     """
     place = declaration.place("federated")
     if declaration.party is None:

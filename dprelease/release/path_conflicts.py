@@ -1,8 +1,7 @@
-"""Whether a release would stand among its own sources, or they in its folder.
+"""Detect a release that would be written among its sources, or sources in its folder.
 
-A later run would read what an earlier one has published, and --overwrite would take away what it
-reads. Paths are compared by what they lead to, so links make no difference; of folders nothing but
-names is looked at.
+A later run would read what an earlier one has published, and --overwrite would delete its source.
+Paths are compared after resolving links; in folders, only names are read.
 """
 
 from __future__ import annotations
@@ -27,24 +26,24 @@ EVERYWHERE = "**"
 """The part of a pattern that stands for any number of folders."""
 
 MOST_FOLDERS = 10_000
-"""Folders that are looked through, the nearest first: a pattern may begin at the root of a disk."""
+"""Maximum number of folders searched, nearest first: a pattern may start at the root of a disk."""
 
 LOCAL_URI = "file://"
 SPARKS_MARKS = "*?[]{}\\"
-"""What begins a pattern in a path that Spark reads; it finds files in all folders below."""
+"""Characters that start a pattern in a path of Spark, which also searches all folders below."""
 
 
 def refuse_own_source(
     declaration: Declaration, plan: Plan, output: Path | None = None, more: Sequence[str] = ()
 ) -> None:
-    """Raise unless the folder of a release and its sources are apart.
+    """Raise if the folder of a release and its sources overlap.
 
-    `output` stands in for the declared folder. `more`: files that are written beside its tables.
+    `output` replaces the declared folder. `more`: files that are written next to the tables.
 
     Raises
     ------
     OutputError
-        DP-OUTPUT-012 if a source is in the folder, or has a pattern that files in it would fit.
+        DP-OUTPUT-012 if a source is in the folder, or files in the folder would match its pattern.
     """
     target = output or declaration.folder / declaration.spec.output
     families = families_of(declaration.spec, plan.columns)
@@ -75,16 +74,16 @@ def _meets_uri(uri: str, target: Path) -> bool:
 
 
 def refuse_as_source(declaration: Declaration, file: Path) -> None:
-    """Raise OutputError DP-OUTPUT-012 for a file, which is there, that a run would read as rows."""
+    """Raise OutputError DP-OUTPUT-012 for an existing file that a run would read as rows."""
     for declared in declaration.tables.values():
         if is_source_of(declared, file):
             raise OutputError("DP-OUTPUT-012", name=file.name, table=declared.table.name)
 
 
 def is_source_of(declared: Declared, file: Path) -> bool:
-    """Return whether a file that is there is one that a table's declared source has, or may have.
+    """Return whether an existing file belongs, or may belong, to a table's declared source.
 
-    By whatever link. Of a URI's folder, nobody looks which files of it are read: all may be.
+    Links are resolved. The folder of a URI is not searched: any file in it may be read.
     """
     source = declared.table.source
     if source is None or source.path is None:
@@ -104,7 +103,7 @@ def _is_same(one: str, file: Path) -> bool:
 
 
 def _root_of(uri: str) -> str | None:
-    """Return the file, or the folder of a pattern, that a URI leads to; None on other machines."""
+    """Return the file, or the folder of a pattern, of a local URI; None for other machines."""
     if not uri.lower().startswith(LOCAL_URI):
         return None
     path = "/" + uri[len(LOCAL_URI) :].partition("/")[2]
@@ -113,13 +112,13 @@ def _root_of(uri: str) -> str | None:
 
 
 def _is_inside(folder: Path, path: str, target: Path) -> bool:
-    """Return whether a path, or all that a pattern can find, is in the folder."""
+    """Return whether a path, or every match of a pattern, is in the folder."""
     plain = folder / path
     return _holds(target, plain if os.path.isfile(plain) else folder.joinpath(*_cut(path)[0]))
 
 
 def _cut(pattern: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the parts of a pattern before the first one with a mark, and the others."""
+    """Return the parts of a pattern before the first wildcard, and the other parts."""
     parts = Path(pattern).parts
     marked = [i for i, part in enumerate(parts) if glob.has_magic(part)]
     cut = marked[0] if marked else len(parts)
@@ -131,15 +130,15 @@ def _holds(folder: Path | str, inside: Path | str) -> bool:
 
 
 def _is_below(outer: str, inner: str) -> bool:
-    """Return whether a real path is another one, or inside it."""
+    """Return whether a resolved path equals another one, or is inside it."""
     return inner == outer or inner.startswith(outer.rstrip("/") + "/")
 
 
 def _finds(folder: Path, pattern: str, target: Path, written: Iterable[str]) -> bool:
-    """Return whether a run would take files in a folder, which need not be there, for its source.
+    """Return whether a run would read files in a folder, which may not exist yet, as its source.
 
-    The pattern is followed through the folders that are there, each of which may have any number of
-    names, by links; from the last one on, what is left of the pattern has to fit what is missing.
+    The pattern is followed through existing folders, each of which may have several names by links.
+    From the last one on, the rest of the pattern must match the missing parts.
     """
     if os.path.isfile(folder / pattern):  # Path.is_file raises for a long name
         return False
@@ -162,7 +161,7 @@ def _finds(folder: Path, pattern: str, target: Path, written: Iterable[str]) -> 
         seen.add((real, used))
         if real == there and any(_fits(parts[used:], file) for file in files):
             return True
-        # A file that is no link is where its folder is.
+        # A file that is not a link lies where its folder lies.
         for reached, then in _steps(real, parts, used, links=not _is_below(end, real)):
             if os.path.isdir(reached):
                 todo.append((reached, then))
@@ -172,9 +171,10 @@ def _finds(folder: Path, pattern: str, target: Path, written: Iterable[str]) -> 
 
 
 def _split(path: str) -> tuple[str, list[str]]:
-    """Return the longest part of a path that is there, and the names after it."""
+    """Return the longest existing part of a path, and the names after it."""
     missing: list[str] = []
-    while not os.path.lexists(path) and os.path.dirname(path) != path:  # what denies even its root
+    # a path may be unreadable from its root on
+    while not os.path.lexists(path) and os.path.dirname(path) != path:
         path, name = os.path.split(path)
         missing.insert(0, name)
     return path, missing
@@ -183,9 +183,9 @@ def _split(path: str) -> tuple[str, list[str]]:
 def _steps(
     folder: str, parts: Sequence[str], used: int, *, links: bool
 ) -> Iterator[tuple[str, int]]:
-    """Yield what the next part of a pattern finds in a folder, and how many parts are used then.
+    """Yield the matches of the next part of a pattern, and the number of parts used.
 
-    `links`: of files, links alone.
+    `links`: of files, yield only links.
     """
     if used == len(parts):
         return
@@ -206,7 +206,7 @@ def _steps(
 
 
 def _fits(pattern: Sequence[str], names: Sequence[str]) -> bool:
-    """Return whether a pattern finds a path, part by part, by the rules of `glob`."""
+    """Return whether a pattern matches a path, part by part, by the rules of `glob`."""
     if not pattern or not names:
         return not names and all(part == EVERYWHERE for part in pattern)
     first, name = pattern[0], names[0]
@@ -216,7 +216,7 @@ def _fits(pattern: Sequence[str], names: Sequence[str]) -> bool:
 
 
 def _fits_part(part: str, name: str) -> bool:
-    """Return whether one part of a pattern finds a name; hidden ones are found by their dot."""
+    """Return whether a part of a pattern matches a name; hidden names need an explicit dot."""
     if not glob.has_magic(part):
         return name == part
     is_shown = not name.startswith(".") or (part.startswith(".") and part != EVERYWHERE)

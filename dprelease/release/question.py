@@ -1,4 +1,4 @@
-"""One SQL statement, answered: declared, planned, charged and released like any other query."""
+"""Answer one SQL statement: declare, plan, charge and release it like any other query."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PARTS = (
     ("budget.delta", "delta"),
     ("budget", "epsilon"),
 )
-"""Parts of a statement, by the keys of the release that it becomes."""
+"""Parts of a statement, by the keys of the release file that they become."""
 
 
 def sql(
@@ -67,10 +67,10 @@ def sql(
 ) -> pd.DataFrame:
     """Return the noised answer of one SELECT statement over a declared table.
 
-    Aggregates are COUNT, COUNT(DISTINCT ...), SUM and AVG, grouped by public keys; every declared
-    cell is there, empty ones too. Arithmetic on aggregates, HAVING, ORDER BY and LIMIT are computed
-    from noised values alone and cost nothing. `attrs["dprelease"]` holds the guarantee, and the
-    margins of error (95 %) of the noised columns.
+    Aggregates are COUNT, COUNT(DISTINCT ...), SUM and AVG, grouped by public keys; the answer has
+    every declared cell, empty ones too. Arithmetic on aggregates, HAVING, ORDER BY and LIMIT are
+    computed from noised values alone and cost nothing. `attrs["dprelease"]` holds the guarantee,
+    and the margins of error (95 %) of the noised columns.
 
     Parameters
     ----------
@@ -81,25 +81,25 @@ def sql(
     epsilon, delta
         The budget of this answer. A float stands for the decimal that it prints as.
     ledger
-        A ledger that is charged.
+        A ledger to charge.
     key
-        What signs the manifest, and the entries of a ledger that has signers: an Ed25519 key of
-        OpenSSH, or what `signing_key` returns.
+        The key that signs the manifest, and the entries of a ledger with signers: an Ed25519 key of
+        OpenSSH, or the result of `signing_key`.
     output
-        A folder that the noised table and its manifest are published in; without one, the answer is
-        nowhere but here.
+        A folder in which to publish the noised table and its manifest; without it, the answer is
+        only returned.
     overwrite
-        Whether a release that is in this folder is replaced.
+        Whether to replace a release in this folder.
     frames
-        Frames by table name, in place of the declared sources, or by the name in `source: {frame:
+        Frames that replace declared sources, by table name or by the name in `source: {frame:
         name}`.
     state
-        Advanced with every step; it says what had happened at the end, however it came.
+        Advanced with every step; at the end it says what has happened, even after an exception.
 
     Raises
     ------
     DpReleaseError
-        Any of the tree; nothing is charged for a statement without a bounded meaning.
+        Any subclass; nothing is charged for a statement without a bounded sensitivity.
     """
     check_paths(schema, ledger, key, output)
     state = RunState() if state is None else state
@@ -129,19 +129,19 @@ def sql(
 
 
 def check_view(query: Query, selected: SelectStatement) -> None:
-    """Compute a statement from a table without noised values, before anything is charged.
+    """Try a statement's computations on a blank table, before anything is charged.
 
     Raises
     ------
     QueryError
-        DP-SQL-007 if the engine can't compute it, for example over values of the wrong kind.
+        DP-SQL-007 if the engine can't compute it, for example with values of the wrong type.
     """
     run_statement(trial_table(query), selected.view, NOISED)
 
 
 @contextmanager
 def _in_the_statement() -> Iterator[None]:
-    """Let findings name what the caller wrote: there is no file of the release that it became."""
+    """Make errors point to the SQL statement, because the release made of it has no file."""
     try:
         yield
     except DpReleaseError as error:
@@ -150,12 +150,12 @@ def _in_the_statement() -> Iterator[None]:
                 key = finding.place.key
                 part = next((part for start, part in PARTS if key.startswith(start)), key)
                 finding.stand_at(Place("sql", None, part))
-        error.stand_at(several(error)[0].place)  # of several, the first
+        error.stand_at(several(error)[0].place)  # the first one of several
         raise
 
 
 def attributes(plan: Plan) -> dict[str, Any]:
-    """Return guarantee, margins, mechanisms, labels and which rows count, as JSON values."""
+    """Return guarantee, margins, mechanisms, labels and the row rules, as JSON values."""
     labels = labels_of({c.query.name: c.query for c in plan.columns}.values())
     return {
         "guarantee": plan.guarantee.to_json(),
@@ -183,7 +183,7 @@ def declare(
     mechanism: str | Mapping[str, str | float],
     ledger: str | Path | None,
 ) -> tuple[Declaration, SelectStatement]:
-    """Return the release that a statement stands for, and what is computed from its answer."""
+    """Return the release that a statement declares, and the computations on its answer."""
     paths = [Path(schema)] if isinstance(schema, str | Path) else [Path(path) for path in schema]
     folder = Path(os.path.commonpath([path.absolute().parent for path in paths]))
     tables = [read_table(path) for path in paths]
@@ -215,7 +215,7 @@ def declare(
 
 
 def _number_text(number: object) -> str:
-    """Return a number as a release file has it; what is none is refused where that is read."""
+    """Return a number as in a release file; other values are refused when that is read."""
     try:
         return plain_text(exact_of(number))
     except ValueError:
@@ -225,7 +225,7 @@ def _number_text(number: object) -> str:
 def _in_memory(
     declaration: Declaration, plan: Plan, frames: Mapping[str, object], state: RunState
 ) -> pa.Table:
-    """Return the noised table of a release of one query; charged before any row is read."""
+    """Charge a release of one query, read its rows, and return its noised table."""
     (query,) = {column.query.name: column.query for column in plan.columns}.values()
     frame = frame_of(query.declared.table, frames)
     charged = answering(declaration, [query], plan, state)

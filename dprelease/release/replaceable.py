@@ -1,4 +1,4 @@
-"""What --overwrite may take the place of: a release, and nothing that is kept beside its files."""
+"""What --overwrite may replace: a release, and nothing else that is stored in its folder."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ SIGNATURE = "manifest.json.sig"
 
 
 def refuse_irreplaceable(target: Path) -> None:
-    """Raise OutputError unless all that is at a target is one release, which can be replaced.
+    """Raise OutputError unless the target is exactly one release, which can be replaced.
 
-    What takes the place of a folder takes that of all that is in it: of another release, of the
-    ledger, of the source.
+    Replacing a folder deletes everything in it: another release, the ledger, the source.
 
     Raises
     ------
     OutputError
-        DP-OUTPUT-003 if it is no release, 009 if it holds more than one, 010 if it is a mount.
+        DP-OUTPUT-003 if it is not a release, 009 if it holds more than one, 010 if it is a mount
+        point.
     """
     names = _names(target)
     if names is None:
         raise OutputError("DP-OUTPUT-003", name=target.name)
     if target.is_symlink():
-        return  # the link alone is replaced: what it leads to stays
+        return  # only the link is replaced: its target stays
     if is_mounted(target):
         raise OutputError("DP-OUTPUT-010", name=target.name)
     others = sorted(
@@ -43,7 +43,7 @@ def refuse_irreplaceable(target: Path) -> None:
 
 
 def _names(target: Path) -> set[str] | None:
-    """Return the names of the files of a release; None if there is none."""
+    """Return the names of the files of a release; None if it is not one."""
     try:
         record = parse_json(read_file(target / MANIFEST, MOST_BYTES))
         return {MANIFEST, SIGNATURE, *listed_files(record)}

@@ -1,1 +1,1 @@
-"""What one run does between charge and publication, for each kind of release."""
+"""The steps between charge and publication, for each kind of release."""

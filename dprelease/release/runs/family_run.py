@@ -1,14 +1,14 @@
-"""The tables of one release, family after family: noised, written, told by digest and rows.
+"""Noise and write the tables of one release, family after family.
 
-One query published by batches of cells, in a memory that does not grow with their number.
+A query is published in batches of cells, so memory does not grow with the number of cells.
 
-True vectors are held whole (see `exact/results/vectors.py`), and so are choices and private keys;
-what is noised elsewhere comes block after block.
-Noise, post-processing and Arrow arrays are made a batch at a time in one worker thread, while the
-batch before is being encoded and written. All that draws randomness or works with balls is in that
-thread: one stream of bits in one order, whatever the threads' timing, and one precision context.
+True vectors are held in memory (see `exact/results/vectors.py`), and so are selections and private
+keys; values that are noised elsewhere arrive block by block. One worker thread makes noise,
+post-processing and Arrow arrays of a batch, while the previous batch is encoded and written.
+Everything that draws randomness or uses ball arithmetic runs in that thread: there is one stream of
+bits in one order, whatever the timing of threads, and one precision context.
 
-Files of tables, written by a thread while the tables behind them are noised.
+Another thread writes the files of tables while the following tables are noised.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ if TYPE_CHECKING:
 
 
 Work = Callable[[], dict[str, FileDigest]]
-"""Writes tables that have been noised, and returns what their files are, by name."""
+"""Writes noised tables, and returns the digests of their files, by name."""
 
 MOST_WAITING = 2
-"""Tables that are held besides the one that is being noised."""
+"""Tables that may be held in memory in addition to the one that is being noised."""
 
 
 class TableWriters:
-    """Who writes tables whose rows are all there: a thread, or whoever asks if there is none."""
+    """Writes tables whose rows are complete, in a thread, or in the caller if there is none."""
 
     def __init__(self, pool: ThreadPoolExecutor | None) -> None:
         self._pool = pool
@@ -62,7 +62,7 @@ class TableWriters:
         self._written: dict[str, FileDigest] = {}
 
     def write(self, work: Work, *, at_once: bool = False) -> None:
-        """Have some tables written, `at_once` or later; raises what writing earlier ones raised."""
+        """Write some tables, now if `at_once`; raises the errors of earlier writes."""
         self._settle(0 if at_once else MOST_WAITING - 1)
         coming = None if at_once else self._submit(work)
         if coming is None:
@@ -71,7 +71,7 @@ class TableWriters:
             self._coming.append(coming)
 
     def finish(self) -> dict[str, FileDigest]:
-        """Return all that was written, in the order in which it came; raises as `write`."""
+        """Return all that was written, in order; raises as `write`."""
         self._settle(0)
         return self._written
 
@@ -80,23 +80,23 @@ class TableWriters:
             self._written |= self._coming.popleft().result()
 
     def _submit(self, work: Work) -> Future[dict[str, FileDigest]] | None:
-        """Give work to the thread; None where there is none, or none is to be had."""
+        """Pass work to the thread; return None if there is none, or it can't be started."""
         if self._pool is None:
             return None
         try:
-            with defer_signals():  # a thread that has started is one that the pool knows
+            with defer_signals():  # the pool must know of every thread that has started
                 return self._pool.submit(work)
-        except RuntimeError:  # the first work of all started no thread, so nobody else will do it
+        except RuntimeError:  # the first work started no thread, so nothing else would run it
             self._pool = None
             return None
 
 
 @contextmanager
 def table_writers(tables: int) -> Iterator[TableWriters]:
-    """Yield who writes so many tables of a release; no thread writes any more afterwards.
+    """Yield the writer of so many tables of a release; its thread has ended afterwards.
 
-    Whatever signals come, the thread ends first: the folder that it writes into is removed next if
-    the release fails. One table by itself is worth no thread.
+    The thread ends first, even after signals, because a failed release removes the folder next. A
+    single table is not worth a thread.
     """
     if tables < 2:
         yield TableWriters(None)
@@ -112,10 +112,10 @@ def table_writers(tables: int) -> Iterator[TableWriters]:
 
 
 class TableMaker(Protocol):
-    """What makes Arrow tables of noised cells, batch after batch."""
+    """Makes Arrow tables of noised cells, batch after batch."""
 
     def of(self, noisy: NoisyTable) -> pa.Table:
-        """Return the table of the cells that follow."""
+        """Return the table of the next cells."""
         ...
 
 
@@ -129,15 +129,15 @@ def streaming(
 ) -> Iterator[Iterator[pa.Table]]:
     """Yield the table of one query as tables of `most` rows, in key order.
 
-    All planned columns of the query are given. `shown` makes of noised integers what is written:
-    the published columns, or the measurements themselves. Put together the tables are what
-    `answered` and `shown` make, to the bit, for the same stream of bits. On leaving no thread is
-    left running.
+    `columns` are all planned columns of the query. `shown` turns noised integers into what is
+    written: the published columns, or the measurements themselves. Concatenated, the tables equal
+    the result of `answer_query` and `shown`, to the bit, for the same stream of bits. At the end no
+    thread is left running.
 
     Raises
     ------
     DataError
-        As `Engine.run`.
+        As `Answering.run`.
     """
     query = columns[0].query
     if query.private is not None:
@@ -160,10 +160,10 @@ def publish_families(
     metadata: Metadata,
     progress: Callable[[str], None],
 ) -> dict[str, FileDigest]:
-    """Write all tables into a release's private folder, and return them by name.
+    """Write all tables into a release's private folder, and return their digests by name.
 
-    A table of few cells is written while the next one is noised. Files say of their columns what
-    `metadata` does.
+    A table of few cells is written while the next one is noised. `metadata` provides the column
+    metadata of the files.
 
     Raises
     ------
@@ -180,7 +180,7 @@ def publish_families(
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """What the families of a release have in common."""
+    """State that the families of a release share."""
 
     plan: Plan
     engines: Mapping[str, Answering]
@@ -193,9 +193,9 @@ class _Run:
     def publish(self, family: Family) -> None:
         """Write all tables of a family.
 
-        Without a step each is written while it, or the next one, is noised. With one, so are the
-        measurements; the step reads them from the files that will be published, as who verifies the
-        release does.
+        Without a post-processing step, each table is written while it, or the next one, is noised.
+        With a step, the measurements are written likewise, and the step reads them from the files
+        that will be published, as a verifier does.
         """
         for table in family.tables:
             self.progress(table.query.name)
@@ -207,7 +207,7 @@ class _Run:
     def _measure(self, family: Family, table: FamilyTable) -> None:
         """Write the noised table of one query."""
         name, query = table.query.name, table.query
-        folder = self.release.folder  # only its maker gets it: a forked child comes no further
+        folder = self.release.folder  # raises in a forked child, which must not continue
         shown = Tables if family.step is None else partial(MeasuredTables, coded=True)
         named = name if family.step is None else table.measurements_name
         planned = self.plan.of_query(name)
@@ -216,15 +216,15 @@ class _Run:
             noticed = noted_tables(tables, self.notes[named])
             pieces = in_parts(named, noticed, family.parts.get(named))
             is_whole = query.private is not None or query.keys.size <= ROW_GROUP
-            if is_whole:  # made here: bits and balls are one thread's
+            if is_whole:  # computed here: bits and ball arithmetic belong to one thread
                 pieces = iter(list(pieces))
             self._write(folder, pieces, family, at_once=not is_whole)
 
     def _take(self, family: Family, step: FamilyStep) -> None:
-        """Write what a step makes of a family's measurements."""
+        """Write the results of a step on a family's measurements."""
         engines = list({id(one): one for one in self.engines.values()}.values())
         for engine in engines:
-            engine.let_go()  # the step needs the room, and no row
+            engine.let_go()  # the step needs the memory, and no rows
         noised = [published_table(table, self.release.folder) for table in family.tables]
         values = step.values(noised, engines[0].spread)
         made = step_tables(family.outputs, values, family.parts)
@@ -237,6 +237,6 @@ class _Run:
     def _write(
         self, folder: Path, pieces: Iterator[Piece], family: Family, *, at_once: bool = False
     ) -> None:
-        """Write tables; `at_once`: they are made while they are written."""
+        """Write tables; `at_once`: their rows are produced while they are written."""
         work = partial(write_pieces, folder, pieces, family.parts, self.release.notes)
         self.writers.write(work, at_once=at_once)

@@ -1,4 +1,4 @@
-"""The steps of a local run: the same as of any release, record by record."""
+"""The steps of a local run: as of any release, but record by record."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def run_local(
 def _open_engines(
     declaration: Declaration, plan: LocalPlan, frames: Mapping[str, object], stack: ExitStack
 ) -> dict[str, Recording]:
-    """Return the engine of each table, whose columns serve all that is asked of it."""
+    """Return the engine of each table, whose columns serve all its releases of records."""
     opened: dict[str, Recording] = {}
     read = (p.declared for p in plan.records if frame_of(p.declared.table, frames) is None)
     servers = stack.enter_context(servers_of(read))
@@ -88,7 +88,7 @@ def _open_engines(
             frame = frame_of(part.declared.table, frames)
             engine = open_engine(part.declared, frame, Settings.of(declaration), servers)
             opened[name] = stack.enter_context(engine)
-        opened[name].compile_records(part)  # a missing column is refused without a charge
+        opened[name].compile_records(part)  # a missing column raises before the charge
     return opened
 
 

@@ -1,4 +1,4 @@
-"""The steps of one party's run: its own rows, its own share of the noise, its messages."""
+"""The steps of one party's run: its own rows, its share of the noise, its messages."""
 
 from __future__ import annotations
 

@@ -33,17 +33,17 @@ def run(
     progress: Progress = lambda _step: None,
     state: RunState | None = None,
 ) -> Path:
-    """Publish a release and return its folder; on any failure nothing becomes readable.
+    """Publish a release and return its folder; if it fails, nothing becomes readable.
 
-    `frames` gives frames by the name of their table, or by the name in `source: {frame: ...}`.
-    `bits` is for tests. `state` is advanced with every step, and says what had happened at the end,
-    however it came.
+    `frames` maps the name of a table, or the name in `source: {frame: ...}`, to a frame. `bits` is
+    for tests. `state` advances with every step; at the end it says what has happened, even after an
+    exception.
 
     Raises
     ------
     DpReleaseError
-        Any of the tree; the message says whether rows had been read, and what is charged. It says
-        so as well in the rare case that the release is readable all the same.
+        Any subclass; the message says whether rows had been read, and what is charged. It also says
+        so in the rare case that the release is readable nevertheless.
     """
     other = _other_run(declaration)
     if other is not None:
@@ -87,7 +87,7 @@ def run(
 
 
 def _other_run(declaration: Declaration) -> Callable[..., Path] | None:
-    """Return the run of single records, or of one party; None for what is published here."""
+    """Return the run of a local or federated release; None for a central one."""
     if declaration.spec.mode == "local":
         from dprelease.release.runs.local_run import run_local
 

@@ -1,4 +1,4 @@
-"""The files of tables, several at once: each is open until its last rows have come."""
+"""Write the files of several tables at once: each stays open until its last rows have come."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ Notes = Mapping[str, str]
 def write_pieces(
     folder: Path, pieces: Iterator[Piece], parts: Mapping[str, Parts], notes: Notes
 ) -> dict[str, FileDigest]:
-    """Write tables into a folder as their rows come, those of many at once; return what they are.
+    """Write several tables into a folder as their rows arrive; return their digests.
 
     Parameters
     ----------
     folder
-        That of a release, which is private until all is written.
+        The folder of a release, which is private until all is written.
     pieces
-        Of one table they ascend, so that of its parts one is open at a time.
+        Rows of each table in ascending order, so that only one of its parts is open at a time.
     parts
-        Of the tables that have some, by name.
+        The partition files of the tables that have any, by name.
     notes
-        What each file says of itself beside its rows, and what these say.
+        The metadata of each file, next to its rows, and its values.
     """
     tables: dict[str, _Table] = {}
     with ExitStack() as files:
@@ -60,7 +60,7 @@ class _Table:
     _writer: formats.Writer | None = None
 
     def write(self, piece: Piece) -> None:
-        """Add rows, to the file that they belong to."""
+        """Add rows to the file that they belong to."""
         rows, at = _with_metadata(piece.rows, self.notes), piece.part or 0
         if self._writer is None or at >= len(self._rows):
             self.close()
@@ -72,11 +72,11 @@ class _Table:
         self._rows[at] += len(rows)
 
     def close(self) -> None:
-        """Finish the file that is open, if one is."""
+        """Close the open file, if any."""
         self._open.close()
 
     def record_of_files(self) -> FileDigest:
-        """Return what was written, now that all is."""
+        """Return the digests of what was written; call it at the end."""
         digests = [sha256_of(path) for path in self._files]
         if self.parts is None:
             return FileDigest(digests[0], self._rows[0])
@@ -91,7 +91,7 @@ class _Table:
 
 
 def _with_metadata(table: pa.Table, notes: Notes) -> pa.Table:
-    """Return a table that says something of itself beside its rows."""
+    """Return a table with its metadata."""
     if not notes:
         return table
     more = {name.encode(): text.encode() for name, text in notes.items()}
