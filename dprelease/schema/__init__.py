@@ -1,1 +1,1 @@
-"""What the data owner declares: table schemas and release files."""
+"""Models of what the data owner declares: table schemas and release files."""

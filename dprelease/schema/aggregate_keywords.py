@@ -1,8 +1,8 @@
-"""The words by which a column asks for an aggregate: the keys of a column in a release file.
+"""The aggregate keywords of a column in a release file.
 
-One entry of `WORDS` is all that a new one takes here: `ColumnSpec`, its checks, the JSON Schema and
-the functions of SQL are made of these. What a word becomes is declared where the aggregate is, in
-`query/aggregates` or `query/forms`.
+A new keyword needs only one entry in `WORDS`: `ColumnSpec`, its checks, the JSON Schema and the SQL
+functions are built from these. The aggregate itself is defined in `query/aggregates` or
+`query/forms`.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ MOST_PARTS = 10_000
 
 
 class OfColumn(Model):
-    """What is asked of a column, where more than its name has to be declared."""
+    """The value of a keyword that needs more than the name of a column."""
 
     of: Text
 
 
 class QuantileSpec(OfColumn):
-    """A quantile: of a column, at a part of its values."""
+    """A quantile of a column."""
 
     at: Exact
 
@@ -41,26 +41,26 @@ class QuantileSpec(OfColumn):
 
 
 class Origin(Enum):
-    """How what is published comes about, which decides what else can be declared of it."""
+    """How a published value is computed, which determines the options that it accepts."""
 
     NOISED = auto()
-    """Noise is added to it: an accuracy can be declared."""
+    """Noise is added: an accuracy can be declared."""
     COMPUTED = auto()
-    """It is computed from noised values: it has a margin of error, but no price for one."""
+    """Computed from noised values: it has a margin of error, but its accuracy can't be declared."""
     CHOSEN = auto()
-    """A number chosen among candidates: without a margin in its own unit."""
+    """A number selected among candidates: without a margin of error in its own unit."""
     LABEL = auto()
-    """A declared value chosen among all: with no margin, and nothing that is done to numbers."""
+    """A selected declared value: without margin of error and numeric post-processing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """What is declared by a word, and what comes of it.
+    """Properties of an aggregate keyword.
 
-    `kind`: what stands behind it: a column, columns, or an `OfColumn`. `of_rows`: whether `*` asks
-    for whole rows. `with_k`: whether the key `k` stands beside it, and nowhere else. `at`: the part
-    of the values that lie below, of a quantile with a name of its own. `sql`: the functions of SQL
-    that ask for the same, by their names in sqlglot.
+    `kind`: type of its value: a column, columns, or an `OfColumn`. `of_rows`: whether `*` counts
+    whole rows. `with_k`: whether it takes the key `k`, which no other keyword does. `at`: the
+    fraction of values below, for quantiles with their own keyword. `sql`: the equivalent SQL
+    functions, by their names in sqlglot.
     """
 
     origin: Origin
@@ -72,7 +72,7 @@ class Word:
 
 
 def _two(columns: object) -> object:
-    """Refuse a list that is no pair: pydantic would miss a key that is called 1."""
+    """Refuse a list that is not a pair: pydantic would overlook a key named 1."""
     if isinstance(columns, list | tuple) and len(columns) != 2:
         refuse("DP-DECL-003", problem="two columns are needed, as in [distance, hours]")
     return columns
@@ -93,4 +93,4 @@ WORDS: dict[str, Word] = {
     "mode": Word(Origin.LABEL, sql=("Mode",)),
     "top_k": Word(Origin.LABEL, with_k=True),
 }
-"""All words, in the order in which schemas show them."""
+"""All keywords, in the order of the JSON Schema."""

@@ -1,4 +1,4 @@
-"""Validators that several declarations share."""
+"""Validators that several models share."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dprelease.schema.model import Model
 
 
 def above_zero(value: Fraction | None) -> Fraction | None:
-    """Return a number; refuse one that is not above zero."""
+    """Return a number; refuse it unless it is above zero."""
     if value is not None and value <= 0:
         refuse("DP-RELEASE-004")
     return value
 
 
 def confidence(value: object) -> Fraction | None:
-    """Return how often a margin of error holds; None for what is no number, or out of range."""
+    """Return the confidence of margins of error; None unless it is a number in range."""
     try:
         number = exact_of(value)
     except ValueError:
@@ -28,14 +28,14 @@ def confidence(value: object) -> Fraction | None:
 
 
 def at_most_one(spec: Model, *names: str) -> None:
-    """Refuse a declaration that gives more than one of these."""
+    """Refuse a declaration that sets more than one of these keys."""
     given = [name for name in names if getattr(spec, name) is not None]
     if len(given) > 1:
         refuse("DP-RELEASE-008", found=" and ".join(given), key=given[-1])
 
 
 def refuse_edges(edges: Sequence[Fraction], labels: int | None) -> None:
-    """Raise DP-SCHEMA-006 for edges of a cut that make no cells, or not one for each label."""
+    """Raise DP-SCHEMA-006 for edges of a cut that form no cells, or not one for each label."""
     cells = len(edges) - 1
     if cells < 1 or any(one >= other for one, other in pairwise(edges)):
         problem = "are not ascending" if cells > 0 else "are fewer than two"

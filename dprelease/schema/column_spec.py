@@ -1,4 +1,4 @@
-"""Columns of a query as a release file asks for them."""
+"""Columns of a query, as declared in a release file."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _percentage(value: object) -> Fraction:
 
 
 def _share(value: object) -> object:
-    """Return a part of 1; above it only with a percent sign, for 30 means 30 % to many."""
+    """Return a fraction of 1; above 1 only with a percent sign, because many write 30 for 30 %."""
     share = _percentage(value)
     if share > 1 and not str(value).strip().endswith("%"):
         refuse("DP-RELEASE-017", percent=f"{plain_text(100 * share)}")
@@ -61,24 +61,24 @@ def _confidence(value: object) -> object:
     try:
         share = confidence(_percentage(value))
     except PydanticCustomError:
-        share = None  # neither a truth value nor a number
+        share = None  # neither a boolean nor a number
     if share is None:
         refuse("DP-RELEASE-005")
     return share
 
 
 KINDS = tuple(WORDS)
-"""Aggregates; a column asks for one of them."""
+"""Aggregates; a column has exactly one of them."""
 
 CHOSEN = frozenset(
     name for name, word in WORDS.items() if word.origin in (Origin.CHOSEN, Origin.LABEL)
 )
-"""Aggregates that are chosen among candidates."""
+"""Aggregates that select among candidates."""
 
 if TYPE_CHECKING:
 
     class WordKeys(Documented):
-        """A key for each word; which of them there are is known from `WORDS` alone."""
+        """A key for each aggregate keyword, generated from `WORDS`."""
 
 else:
     WordKeys = create_model(
@@ -90,7 +90,7 @@ else:
 
 
 class ColumnSpec(WordKeys):
-    """One column to publish: exactly one aggregate, and how its noise is made."""
+    """One column to publish: exactly one aggregate, and the options of its noise."""
 
     k: Annotated[Whole | None, Field(ge=1, le=1000)] = None
     mechanism: Mechanism | None = None
@@ -150,13 +150,13 @@ class ColumnSpec(WordKeys):
 
     @property
     def aggregate_and_options(self) -> tuple[str, str | tuple[str, ...] | OfColumn]:
-        """Return the aggregate, and all that is declared of it."""
+        """Return the aggregate and its declared options."""
         kind = next(name for name in KINDS if getattr(self, name) is not None)
         return kind, getattr(self, kind)
 
     @property
     def at(self) -> Fraction:
-        """Return the part of values that lie below, of a quantile."""
+        """Return the fraction of values below a quantile."""
         kind, declared = self.aggregate_and_options
         at = declared.at if isinstance(declared, QuantileSpec) else WORDS[kind].at
         if at is None:
@@ -165,7 +165,7 @@ class ColumnSpec(WordKeys):
 
     @property
     def ranks(self) -> int:
-        """Return how many of the most frequent values are asked for."""
+        """Return how many of the most frequent values are requested."""
         return self.k or 1
 
     def published_names(self, name: str) -> list[str]:

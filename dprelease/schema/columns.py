@@ -1,6 +1,6 @@
-"""Columns as declared: type, unit, bounds, public values, and what stands in for missing ones.
+"""Declared columns: type, unit, bounds, public values, and substitutes for missing ones.
 
-Columns that are computed from others of the same row.
+Some columns are computed from others of the same row.
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ from dprelease.schema.public_values.value_labels import (
 
 
 class Computable(Documented):
-    """A column that a source stores, or, with an `expression`, one computed from other columns."""
+    """A column that a source stores or, with an `expression`, one computed from other columns."""
 
     expression: Text | None = None
 
 
 class IntegerColumn(Computable):
-    """Whole numbers; with bounds they can be summed and be keys."""
+    """Integers; with bounds they can be summed and used as keys."""
 
     type: Literal["integer"]
     lower: Whole | None = None
@@ -100,19 +100,19 @@ class IntegerColumn(Computable):
 
     @property
     def lattice(self) -> Lattice | None:
-        """Return the lattice of sums; None without bounds."""
+        """Return the integer steps that are summed; None without bounds."""
         if self.lower is None or self.upper is None:
             return None
         return lattice_of(Fraction(self.lower), Fraction(self.upper), Fraction(self.step))
 
     @property
     def null_value(self) -> Fraction | None:
-        """Return what stands in for a missing value; None drops it."""
+        """Return the substitute for missing values; None drops the rows."""
         return None if self.nulls == DROP else to_fraction(self.nulls)
 
 
 class NumberColumn(Computable):
-    """Real numbers, rounded to a lattice before anything is added up."""
+    """Real numbers, rounded to steps before they are summed."""
 
     type: Literal["number"]
     lower: Exact | None = None
@@ -138,10 +138,10 @@ class NumberColumn(Computable):
 
     @property
     def lattice(self) -> Lattice | None:
-        """Return the lattice of sums; None without bounds.
+        """Return the integer steps that are summed; None without bounds.
 
-        The default step is the power of ten nearest below (upper - lower) / 2^20: fine enough to
-        be lost in any noise, coarse enough for exact sums, and independent of the data.
+        The default step is the largest power of ten up to (upper - lower) / 2^20: small compared to
+        any noise, large enough for exact sums, and independent of the data.
         """
         if self.lower is None or self.upper is None:
             return None
@@ -149,7 +149,7 @@ class NumberColumn(Computable):
 
     @property
     def null_value(self) -> Fraction | None:
-        """Return what stands in for a missing value; None drops it."""
+        """Return the substitute for missing values; None drops the rows."""
         return None if self.nulls == DROP else to_fraction(self.nulls)
 
 
@@ -158,7 +158,7 @@ def _maybe(value: int | None) -> Fraction | None:
 
 
 class BooleanColumn(Computable):
-    """True or false; as a key its cells are false, true."""
+    """True or false; as a key it has the cells false, true."""
 
     type: Literal["boolean"]
     nulls: Text = DROP
@@ -191,7 +191,7 @@ def _is_day_within(text: str, first: date, last: date) -> bool:
 
 
 class DateColumn(Computable):
-    """Days; with bounds they can be keys, one cell a day."""
+    """Dates; with bounds they can be used as keys, one cell per day."""
 
     type: Literal["date"]
     lower: Day | None = None
@@ -213,14 +213,14 @@ class DateColumn(Computable):
 
 
 class TimestampColumn(Documented):
-    """Instants without a time zone, or in UTC; for `where` only."""
+    """Timestamps without a time zone, or in UTC; for `where` only."""
 
     type: Literal["timestamp"]
     format: TimeFormat = "%Y-%m-%d %H:%M:%S"
 
 
 class TextColumn(Computable):
-    """Any text, stored as such: for ids, joins, `where` and keys that are not public."""
+    """Any text, compared as stored: for ids, joins, `where` and private keys."""
 
     type: Literal["text"]
 
@@ -233,9 +233,10 @@ _BY_AREA = {"type": "object", "additionalProperties": _PARTS}
 class CategoryColumn(Computable):
     """Texts with a public, ordered list of values; the source's values are compared as text.
 
-    `within`: another category, of whose values each is one area that values of this one lie in. A
-    second column of the file, named as that category, says in which; or `values` does, as lists by
-    area. A label beside a value: `values` as a mapping, or further columns of the file.
+    `within`: another category, each of whose values is an area that contains values of this one.
+    The area of each value is in a second column of the file, named like that category, or in
+    `values`, as lists by area. Labels of values: `values` as a mapping, or further columns of the
+    file.
     """
 
     type: Literal["category"]
@@ -262,7 +263,7 @@ class CategoryColumn(Computable):
         within = to_text(given["within"]) if "within" in given else None
         found = listed_values(given, within, info.context)
         if found is None:
-            return made(given)  # which tells of it at its own place
+            return made(given)  # which reports it at its own place
         listed, labels = found
         column = made({**given, "values": listed[0]} if listed[0] else given)
         column._above = () if within is None else tuple(listed[1])
@@ -271,16 +272,16 @@ class CategoryColumn(Computable):
 
     @property
     def value_labels(self) -> Mapping[str, LocalizedText]:
-        """Return the labels of values that have one."""
+        """Return the labels of the values that have one."""
         return self._labels
 
     @property
     def above(self) -> tuple[str, ...]:
-        """Return the area that each value lies in; nothing if it lies within no other column."""
+        """Return the area of each value; empty if the column lies within no other."""
         return self._above
 
     def lying(self, values: Sequence[str], above: Sequence[str]) -> Self:
-        """Return the column with its values in another order, and where each of them lies."""
+        """Return the column with its values in another order, and the area of each."""
         held = values if isinstance(values, KeyValues) else KeyValues(values)
         column = self.model_copy(update={"values": held})
         column._above = tuple(above)
@@ -297,13 +298,13 @@ class CategoryColumn(Computable):
 
 _LISTED = {"type": "array", "items": TEXT_SCHEMA}
 CutLabels = Annotated[Listed | None, BeforeValidator(to_listed), ShortForm(_LISTED)]
-"""Names of cells in their order; as a mapping, with what readers are told of each."""
+"""Names of cells in order; a mapping also has a label for each."""
 
 
 class CutColumn(Documented):
-    """A category made from a number: the cell [edge i, edge i + 1) that it lies in.
+    """A category computed from a number: the interval [edge i, edge i + 1) that contains it.
 
-    `closed: right` makes it (edge i, edge i + 1].
+    `closed: right` makes the intervals (edge i, edge i + 1].
     """
 
     cut: Text
@@ -322,7 +323,7 @@ class CutColumn(Documented):
 
     @property
     def values(self) -> tuple[str, ...]:
-        """Return the labels: declared, or "0-17" for whole edges and "[0.5, 1)" for others."""
+        """Return the labels: declared, or "0-17" for integer edges and "[0.5, 1)" for others."""
         if self.labels is not None:
             return tuple(self.labels)
         pairs = list(zip(self.edges, self.edges[1:], strict=False))
@@ -359,19 +360,19 @@ Column = Annotated[
 
 
 def expression_of(column: Column) -> str | None:
-    """Return the expression that a column is computed by; None if it is stored, or a cut."""
+    """Return the expression of a computed column; None if it is stored, or a cut."""
     return getattr(column, "expression", None)
 
 
 def is_stored(column: Column) -> bool:
-    """Return whether a source has to hold the column: all but cuts and expressions."""
+    """Return whether the source must have the column: all but cuts and expressions."""
     return not isinstance(column, CutColumn) and expression_of(column) is None
 
 
 def check_computed(columns: Mapping[str, Column]) -> None:
-    """Raise DP-DERIVE-001 for a column that is stored, DP-DECL-006 for names that are alike.
+    """Raise DP-DERIVE-001 for a stored column, DP-DECL-006 for names that are alike.
 
-    DP-SCHEMA-016 for one that lies within another.
+    DP-SCHEMA-016 for a column that lies within another.
     """
     check_column_names(columns)
     for name, column in columns.items():

@@ -1,4 +1,4 @@
-"""What stands in for missing and undeclared values: a declared value, or nothing."""
+"""Substitutes for missing and undeclared values: a declared value, or none."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dprelease.schema.field_types import DROP, refuse
 
 
 def null_inside(nulls: str, low: Fraction | None, high: Fraction | None) -> None:
-    """Raise DP-SCHEMA-005 for a stand-in that is no number within the bounds."""
+    """Raise DP-SCHEMA-005 for a substitute that is not a number within the bounds."""
     if nulls == DROP:
         return
     if low is None or high is None:
@@ -35,7 +35,7 @@ def refuse_stand_in(key: str, written: str, allowed: str, known: Iterable[str] =
 
 
 def stand_ins(nulls: str, others: str, values: Sequence[str]) -> None:
-    """Refuse what stands in for missing or undeclared values and is no declared value."""
+    """Refuse substitutes for missing or undeclared values that are not declared values."""
     for key, cell in (("nulls", nulls), ("others", others)):
         if cell != DROP and cell not in values:
             shown = ", ".join(values[:5]) + (", ..." if len(values) > 5 else "")

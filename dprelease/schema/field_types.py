@@ -1,4 +1,4 @@
-"""Field types of the documents: exact numbers, names, and what to do with missing values."""
+"""Field types of the documents: exact numbers, names, and rules for missing values."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,62}$"
 RESERVED = frozenset(
     {"con", "prn", "aux", "nul"} | {f"{port}{i}" for port in ("com", "lpt") for i in range(10)}
 )
-"""File names that some systems keep for devices."""
+"""File names that some systems reserve for devices."""
 
 
 LEAST, LARGEST = Fraction(1, 10**100), Fraction(10**100)
-"""Of numbers that are declared, but for zero."""
+"""Range of the size of declared numbers other than zero."""
 
 
 def refuse(code: str, **fields: object) -> NoReturn:
-    """Raise the finding `code` at the value that is being validated."""
+    """Raise the error `code` at the value that is being validated."""
     raise PydanticCustomError(code, "finding", fields)
 
 
 def found_by(*checks: Callable[[], None]) -> list[PydanticCustomError]:
-    """Return the findings of checks that don't lean on each other, each of which raises one."""
+    """Run independent checks, each of which may raise one error, and return the errors."""
     found = []
     for check in checks:
         try:
@@ -45,7 +45,7 @@ def found_by(*checks: Callable[[], None]) -> list[PydanticCustomError]:
 
 
 def refuse_all(found: Sequence[PydanticCustomError]) -> None:
-    """Raise findings together at the value that is being validated, if there are any."""
+    """Raise several errors together at the value that is being validated, if there are any."""
     if found:
         lines = [InitErrorDetails(type=problem, input=None) for problem in found]
         raise ValidationError.from_exception_data("findings", lines)
@@ -61,7 +61,7 @@ NO_TEXTS = {
 
 
 def _none_of(value: object) -> str:
-    """Return what stands there instead of a text or a number."""
+    """Return, in words, what was found in place of a text or a number."""
     return NO_TEXTS.get(type(value), "what has keys" if isinstance(value, dict) else "this")
 
 
@@ -75,9 +75,9 @@ def to_fraction(value: object) -> Fraction:
 
 
 def to_exact(value: object) -> Fraction:
-    """Return the exact number of a decimal text or a Python number, of a size that can be used.
+    """Return the exact number of a decimal text or a Python number, within the supported range.
 
-    Products and ratios of several such numbers are floats still.
+    Products and ratios of several such numbers still fit into floats.
     """
     number = to_fraction(value)
     if number and not LEAST <= abs(number) <= LARGEST:
@@ -90,7 +90,7 @@ def _size(number: Fraction) -> str:
 
 
 def to_int(value: object) -> int:
-    """Return the whole number of a text or a Python number."""
+    """Return the integer of a text or a Python number."""
     number = to_exact(value)
     if number.denominator != 1:
         refuse("DP-DECL-003", problem="a whole number is needed")
@@ -98,7 +98,7 @@ def to_int(value: object) -> int:
 
 
 def to_bool(value: object) -> bool:
-    """Return the truth value of `true` or `false`; nothing else counts as one."""
+    """Return the boolean of `true` or `false`; no other value is accepted."""
     if value in (True, "true"):
         return True
     if value in (False, "false"):
@@ -107,7 +107,7 @@ def to_bool(value: object) -> bool:
 
 
 def to_text(value: object) -> str:
-    """Return a text; a Python int stands for its digits."""
+    """Return a text; a Python int becomes its digits."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if not isinstance(value, str):
@@ -118,7 +118,7 @@ def to_text(value: object) -> str:
 
 
 def to_local_path(value: object) -> str:
-    """Return the text of a path of this machine."""
+    """Return the text of a local path."""
     text = to_text(value)
     fields = uri_fields(text)
     if fields is not None:
@@ -148,7 +148,7 @@ def to_date(value: object) -> date:
 
 
 def to_time_format(value: object) -> str:
-    """Return a strptime format made of year, month, day, hour, minute, second and its parts."""
+    """Return a strptime format of year, month, day, hour, minute, second and its fractions."""
     text = to_text(value)
     if not re.fullmatch(r"(%[YmdHIMSfyjbBp]|[^%])+", text) or not re.search("%[Yy]", text):
         problem = (
@@ -160,7 +160,7 @@ def to_time_format(value: object) -> str:
 
 
 class ShortForm:
-    """Adds to a field's JSON Schema a form that a validator turns into the long one."""
+    """Adds a short form, which a validator expands, to a field's JSON Schema."""
 
     def __init__(self, *forms: dict[str, Any]) -> None:
         self._forms = forms
@@ -168,7 +168,7 @@ class ShortForm:
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        """Return any of the short forms, or the long one."""
+        """Return a schema for any of the short forms, or the long one."""
         return {"anyOf": [*self._forms, handler(schema)]}
 
 
@@ -177,7 +177,7 @@ NUMBER_SCHEMA = {"type": ["number", "string"], "description": "an exact decimal 
 
 Exact = Annotated[Fraction, BeforeValidator(to_exact), WithJsonSchema(NUMBER_SCHEMA)]
 Amount = Annotated[Fraction, BeforeValidator(to_fraction), WithJsonSchema(NUMBER_SCHEMA)]
-"""Of a budget, which has limits of its own."""
+"""For budgets, which have limits of their own."""
 Whole = Annotated[int, BeforeValidator(to_int), WithJsonSchema({"type": ["integer", "string"]})]
 Flag = Annotated[bool, BeforeValidator(to_bool), WithJsonSchema({"type": "boolean"})]
 Text = Annotated[str, BeforeValidator(to_text), WithJsonSchema({"type": ["string", "integer"]})]

@@ -15,14 +15,14 @@ from dprelease.schema.table import Table
 
 
 def _shared_alone(schema: dict[str, Any]) -> None:
-    """Leave of a release what several may share, none of which has to be there."""
+    """Keep only the keys that several releases may share, none of which is required."""
     for key in ("required", "if", "then"):
         schema.pop(key, None)
     schema["properties"] = {name: schema["properties"][name] for name in SHARED}
 
 
 class DefaultsSpec(ReleaseSpec):
-    """What several releases share: a file that they name under `defaults`."""
+    """Keys that several releases share: a file that they name under `defaults`."""
 
     model_config = ConfigDict(json_schema_extra=_shared_alone)
 

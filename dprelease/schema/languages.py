@@ -1,4 +1,4 @@
-"""Whether all texts of a release are in its languages, and of tables that there are."""
+"""Check that all texts of a release are in its languages, and that labelled tables exist."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from dprelease.schema.table import Table
 from dprelease.schema.yaml_text.reader import Document, KeyPath
 
 MOST_TOLD = 20
-"""Findings of one document: a language that is missing is missing in most texts."""
+"""Maximum findings of one document: a missing language is missing in most texts."""
 
 
 def languages_of(spec: ReleaseSpec) -> tuple[str, ...]:
-    """Return the languages of a release's texts; one that nobody told, if none is declared."""
+    """Return the languages of a release's texts; `und` if none is declared."""
     return (UNDETERMINED,) if spec.about is None else spec.about.languages
 
 
 def findings_of_texts(
     spec: ReleaseSpec, document: Document, tables: Sequence[tuple[Table, Document]]
 ) -> Iterator[DpReleaseError]:
-    """Yield DP-LABEL-002 for texts in other languages, 003 for those of tables that there are not.
+    """Yield DP-LABEL-002 for texts in other languages, 003 for texts of tables that don't exist.
 
     `tables`: the schemas, each with its document.
     """
@@ -49,7 +49,7 @@ def findings_of_texts(
 
 
 def _problem(said: LocalizedText, languages: Sequence[str]) -> str | None:
-    """Return why a text is not in the languages of a release; None if it is."""
+    """Return what is wrong with a text's languages; None if they are those of the release."""
     if said.languages is None:
         return None
     lacking = [tag for tag in languages if tag not in said.languages]
@@ -72,7 +72,7 @@ def _unknown_tables(name: str, query: QuerySpec, document: Document) -> Iterator
 
 
 def said_in(model: Model, keys: KeyPath = ()) -> Iterator[tuple[KeyPath, LocalizedText]]:
-    """Yield every text of a declared model that has languages, with the keys that it stands at."""
+    """Yield every localized text of a declared model, with its key path."""
     for name, field in type(model).model_fields.items():
         value = getattr(model, name)
         if value is not None and not isinstance(value, str):  # most are; there may be thousands

@@ -1,4 +1,4 @@
-"""From files to declared releases: a release file, its tables, and every text they are made of."""
+"""Read a release file, its tables, and every file that they name."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ DATA_ENDINGS = (
     ".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson", ".duckdb", ".db", ".sqlite", ".xlsx",
     ".xls", ".gz", ".zst",
 )  # fmt: skip
-"""Endings of files that hold rows, and no declaration."""
+"""Endings of data files, which are not declarations."""
 
 PEEKED = "# PEEKED"
-"""The mark of what `dprelease init --peek` took from the data."""
+"""The mark of values that `dprelease init --peek` took from the data."""
 
 CONFIRM = "# CONFIRM"
-"""The mark of what `dprelease init` took from a description, a catalogue or a list of its own."""
+"""The mark of values that `dprelease init` took from a description, a catalogue or its own list."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,9 @@ class Declared:
 
 @dataclass(frozen=True)
 class Declaration:
-    """A release as declared: nothing has been looked up in any data.
+    """A release as declared; no data has been opened.
 
-    `texts` holds the exact text of every file that the declaration is made of, by its path
+    `texts` holds the exact text of every file that the declaration consists of, by its path
     relative to the release file; the release file itself is "release.yaml" or its own name.
     """
 
@@ -74,15 +74,15 @@ class Declaration:
     tables: dict[str, Declared]
     texts: dict[str, str] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)
-    """The values of its variables, which are filled in everywhere but in `texts`."""
+    """The values of its variables, which are filled in everywhere except in `texts`."""
     party: int | None = None
-    """Which party runs it, of a federated release; all of them have the same texts."""
+    """The party that runs a federated release; all parties have the same texts."""
     key: SigningKey | None = None
-    """What signs its manifest, and the entries of a ledger that has signers."""
+    """The key that signs its manifest, and its entries in a ledger with signers."""
     audit: bytes | None = field(default=None, repr=False)
-    """The outcome of an audit of it, which is published with the release that names it."""
+    """The result of an audit of the release, which is published with it."""
     kept: dict[str, tuple[KeptFile, Path]] = field(default_factory=dict)
-    """Files that are no texts, by their path as in `texts`: what they are, and where they lie."""
+    """Files that are not texts, by their path as in `texts`: their digests, and where they are."""
 
     def place(self, *keys: str | int) -> Place:
         """Return the place of a key path of the release file."""
@@ -95,7 +95,7 @@ class Declaration:
 
 
 def read_table(path: Path) -> Declared:
-    """Return the declared table of a schema file; raise every finding together."""
+    """Return the declared table of a schema file; raise all errors together."""
     _refuse_data(path.name, Place(path.name), "a table schema", _SKETCHED)
     files = Files(read_beside(path.parent), find_beside(path.parent))
     document = fill_variables(read_document(path), Variables(), TABLES)
@@ -105,7 +105,7 @@ def read_table(path: Path) -> Declared:
 
 
 def table_from_mapping(values: Mapping[str, object], folder: Path) -> Declared:
-    """Return the declared table of a Python mapping that has the form of a schema file."""
+    """Return the declared table of a Python mapping in the form of a schema file."""
     text = yaml.safe_dump(_yaml_ready(values), sort_keys=False, allow_unicode=True)
     document = parse(text, folder / "schema")
     files = Files(read_beside(folder), find_beside(folder))
@@ -130,7 +130,7 @@ def read_declaration(path: Path, variables: Mapping[str, str] | None = None) -> 
     Raises
     ------
     DeclarationError, Findings
-        Every finding of the release file and of its tables, together.
+        All errors of the release file and of its tables, together.
     """
     _refuse_data(path.name, Place(path.name), "a release file", _ASKS)
     read = read_beside(path.parent)
@@ -140,7 +140,7 @@ def read_declaration(path: Path, variables: Mapping[str, str] | None = None) -> 
 
 
 def declaration_of(text: str, path: Path) -> Declaration:
-    """Return the release that a text declares, as if it stood in a file at `path`."""
+    """Return the release that a text declares, as if it were the file at `path`."""
     read, find = read_beside(path.parent), find_beside(path.parent)
     return _declaration(parse(text, path), read, find, path.name, None)
 
@@ -152,7 +152,7 @@ def declaration_from_texts(
     kept: Mapping[str, KeptFile] | None = None,
     folder: Path = Path(),
 ) -> Declaration:
-    """Return the declaration that the texts of a manifest hold, and the copies of `kept` files.
+    """Return the declaration from the texts of a manifest, and the copies of `kept` files.
 
     No other file is read; `folder` is that of the release.
     """
@@ -167,7 +167,7 @@ def _declaration(
     name: str,
     given: Mapping[str, str] | None,
 ) -> Declaration:
-    """Return the release of a document; `given`: values of variables, None where it has none."""
+    """Return the release of a document; `given`: values of variables, None if it has none."""
     _refuse_table(document)
     errors: list[DpReleaseError] = []
     texts = {name: document.text}
@@ -183,7 +183,7 @@ def _declaration(
     texts.update(files.texts)
     tables: dict[str, Declared] = {}
     for i, file in enumerate(table_files(document)):
-        if uri_fields(file):  # a finding of the release file
+        if uri_fields(file):  # an error in the release file
             continue
         try:
             place = document.place("tables", i)
@@ -210,7 +210,7 @@ def _declaration(
 def prepare_document(
     document: Document, read: Callable[[str], str], texts: dict[str, str], given: Mapping[str, str]
 ) -> tuple[Document, Variables]:
-    """Return a release file with what it shares and its variables filled in; and these.
+    """Return a release file with its shared keys and variables filled in; and the variables.
 
     Raises as `with_defaults` and `variables_of`.
     """
@@ -266,7 +266,7 @@ _IS_RELEASE = "a file that lists this one under `tables` and declares `budget` a
 
 
 def _refuse_data(name: str, place: Place, wanted: str, hint: str) -> None:
-    """Raise for a file of data, told by its name alone, that stands where a declaration should."""
+    """Raise for a data file, recognized by its name, where a declaration is expected."""
     ending = PurePosixPath(name).suffix.lower()
     if ending in DATA_ENDINGS:
         read = f"a file of data, by its name ({ending})"
@@ -274,7 +274,7 @@ def _refuse_data(name: str, place: Place, wanted: str, hint: str) -> None:
 
 
 def _refuse_release(document: Document) -> None:
-    """Raise for a release file that stands where a table schema is needed."""
+    """Raise for a release file where a table schema is expected."""
     if not {"table", "columns"} & document.values.keys() and "budget" in document.values:
         raise DeclarationError(
             "DP-RELEASE-018",
@@ -286,7 +286,7 @@ def _refuse_release(document: Document) -> None:
 
 
 def _refuse_table(document: Document) -> None:
-    """Raise for a table schema that stands where a release file is needed."""
+    """Raise for a table schema where a release file is expected."""
     if {"table", "columns"} <= document.values.keys() and "queries" not in document.values:
         raise DeclarationError(
             "DP-RELEASE-018",
@@ -298,7 +298,7 @@ def _refuse_table(document: Document) -> None:
 
 
 def _find_peeked(document: Document) -> None:
-    """Add a finding for every line that still says that nobody confirmed its bounds or keys."""
+    """Add an error for every line whose mark says that its bounds or keys are not confirmed."""
     for number, line in enumerate(document.text.splitlines(), start=1):
         for mark, code in ((PEEKED, "DP-PEEK-001"), (CONFIRM, "DP-PEEK-002")):
             if mark in line:
@@ -307,7 +307,7 @@ def _find_peeked(document: Document) -> None:
 
 
 def unknown_tables(document: Document, tables: Mapping[str, Declared]) -> list[DpReleaseError]:
-    """Return a finding for every name of a table that there is not, whatever else is wrong."""
+    """Return an error for every unknown name of a table, whatever else is wrong."""
     spots: list[tuple[KeyPath, str]] = []
     for name in _mapping(document.values.get("queries")):
         spots += [(("queries", name, "from"), "DP-RELEASE-001")]
@@ -332,7 +332,7 @@ def _mapping(value: Plain) -> Mapping[str, Plain]:
 
 
 def _at(document: Document, keys: KeyPath) -> Plain:
-    """Return the value at a path; None where there is none."""
+    """Return the value at a path; None if it does not exist."""
     value: Plain = document.values
     for key in keys:
         value = _mapping(value).get(str(key))

@@ -1,8 +1,8 @@
-"""Texts for readers as declared: labels, descriptions and footnotes, in one language or in several.
+"""Declared texts for readers: labels, descriptions and footnotes, in one or several languages.
 
-They are shown where many programs obey some characters in place of showing them: terminals, cells
-of a workbook, XML, pages. So a text is one line of visible characters, and what hides, reverses or
-breaks it is refused when it is declared.
+Many programs that display them interpret some characters: terminals, workbooks, XML, web pages. So
+a text is one line of visible characters. Characters that hide, reverse or break it are refused when
+it is declared.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from dprelease.schema.field_types import TEXT_SCHEMA, ShortForm, Whole, refuse
 from dprelease.schema.model import Model
 
 EVERY = ""
-"""Stands for every language of a release."""
+"""Key for every language of a release."""
 
 LONGEST_LABEL, LONGEST_TEXT = 200, 1000
 MOST_FOOTNOTES, MOST_DECIMALS = 20, 18
 
-# Ranges, and no categories of Unicode: these grow with Python's version, and a release has to be
-# refused or verified by all of them. Joiners, marks of direction and variation selectors are in the
+# Ranges rather than Unicode categories, which grow with Python versions: all versions must refuse
+# or verify the same releases. Joiners, direction marks and variation selectors are part of the
 # spelling of many languages.
 _NO_TEXT = {
     "a line break": "\n\r\v\f\x85\u2028\u2029",
@@ -46,28 +46,28 @@ NO_TEXT = [(words, re.compile(f"[{marks}]")) for words, marks in _NO_TEXT.items(
 ANY_OF_THEM = re.compile(f"[{''.join(_NO_TEXT.values())}]")
 
 LANGUAGE = r"([A-Za-z]{2,3})(-[A-Za-z]{4})?(-(?:[A-Za-z]{2}|[0-9]{3}))?((?:-[A-Za-z0-9]{5,8})*)"
-"""A tag of BCP 47: language, script, region and variants."""
+"""A BCP 47 tag: language, script, region and variants."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalizedText:
-    """A declared text in each language by its tag; that of `EVERY` is the same in all."""
+    """A declared text by language tag; the text under `EVERY` is the same in all languages."""
 
     by_language: Mapping[str, str]
 
     @property
     def languages(self) -> frozenset[str] | None:
-        """Return the languages that it is declared in; None if it is one for all."""
+        """Return the languages that it is declared in; None if one text serves all."""
         return None if EVERY in self.by_language else frozenset(self.by_language)
 
     def texts(self, languages: Sequence[str]) -> dict[str, str]:
-        """Return the text in each of some languages, which are those that it is declared in."""
+        """Return the text in each of some declared languages."""
         every = self.by_language.get(EVERY)
         return {tag: self.by_language[tag] if every is None else every for tag in languages}
 
 
 def to_language(value: object) -> str:
-    """Return the one spelling of a language's tag, such as en, pt-BR or zh-Hant."""
+    """Return the normalized language tag, such as en, pt-BR or zh-Hant."""
     match = re.fullmatch(LANGUAGE, value) if isinstance(value, str) else None
     if match is None:
         refuse("DP-LABEL-004", found=str(value)[:60], problem="is no tag of a language")
@@ -76,7 +76,7 @@ def to_language(value: object) -> str:
 
 
 def problem_of(text: str, most: int) -> str | None:
-    """Return why a text can't be shown everywhere; None if it can."""
+    """Return why a text can't be displayed everywhere; None if it can."""
     if not text:
         return "it is empty"
     if len(text) > most:
@@ -90,7 +90,7 @@ def problem_of(text: str, most: int) -> str | None:
 
 
 def to_line(value: object, most: int = LONGEST_TEXT) -> str:
-    """Return a text of one line; what is white at its ends is left out."""
+    """Return a text of one line, without white space at its ends."""
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(text, str):
         several = isinstance(value, Mapping)
@@ -104,7 +104,7 @@ def to_line(value: object, most: int = LONGEST_TEXT) -> str:
 
 
 def to_said(value: object, most: int = LONGEST_TEXT) -> LocalizedText:
-    """Return a text for all languages, or one for each."""
+    """Return a text for all languages, or one per language."""
     if isinstance(value, LocalizedText):
         return value
     if not isinstance(value, Mapping):
@@ -121,7 +121,7 @@ def to_said(value: object, most: int = LONGEST_TEXT) -> LocalizedText:
 
 
 def _at(key: str, made: Callable[[object], str], value: object) -> str:
-    """Return what is made of a value; a finding stands at a key."""
+    """Apply a function to a value; its error is reported at a key."""
     try:
         return made(value)
     except PydanticCustomError as problem:
@@ -134,7 +134,7 @@ to_label = partial(to_said, most=LONGEST_LABEL)
 def labels_of_values(
     values: Mapping[object, object], *keys: str
 ) -> Iterator[tuple[str, LocalizedText]]:
-    """Yield the labels of listed values; a finding stands at its value, below some keys."""
+    """Yield the labels of listed values; errors are reported at the value, below some keys."""
     for value, given in values.items():
         try:
             yield str(value), to_label(given)
@@ -160,13 +160,13 @@ Texts = Annotated[
     Field(max_length=MOST_FOOTNOTES),
     ShortForm(TEXT_SCHEMA, _BY_LANGUAGE),
 ]
-"""Several texts, one after the other; one may stand there without a list."""
+"""Several texts in order; a single one may be written without a list."""
 Decimals = Annotated[Whole, Field(ge=0, le=MOST_DECIMALS)]
 ValueLabels = dict[str, Label]
 
 
 class Documented(Model):
-    """What readers are told of a table, a column or a key."""
+    """Descriptions for readers of a table, a column or a key."""
 
     label: Label | None = None
     description: Prose | None = None

@@ -1,4 +1,4 @@
-"""Mechanisms as a release file names them."""
+"""Mechanisms, as named in a release file."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ AUTO = "auto"
 
 
 class MechanismSpec(Model):
-    """A mechanism by name, and its shape; `auto` leaves the choice to the plan.
+    """A mechanism by name, and its shape; with `auto` the plan selects it.
 
-    Beside `name`, each mechanism has its own keys, which the plan checks: `dprelease mechanisms`
+    In addition to `name`, each mechanism has its own keys, which the plan checks: `dprelease mechanisms`
     lists them.
     """
 
@@ -33,7 +33,7 @@ class MechanismSpec(Model):
 
     @property
     def shape(self) -> dict[str, str]:
-        """Return what is declared beside the name, as texts."""
+        """Return the keys other than the name, as texts."""
         return {key: str(value) for key, value in (self.model_extra or {}).items()}
 
 

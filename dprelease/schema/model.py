@@ -1,4 +1,4 @@
-"""The base of all document models, and the way from pydantic's findings to ours."""
+"""The base of all document models, and the conversion of pydantic's errors to ours."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ Known = dict[tuple[str | int, ...], list[str]]
 """The keys that a model allows, by location."""
 
 MOST_FINDINGS = 100
-"""What is told of one document: more is no help, and mending some mends others."""
+"""Maximum errors reported per document: more do not help, and one fix often removes several."""
 
 ModelT = TypeVar("ModelT", bound=Model)
 
 
 @dataclass(frozen=True)
 class Files:
-    """Reads the files that a document names, and remembers their texts for the manifest."""
+    """Reads the files that a document names, and stores their texts for the manifest."""
 
     read: Callable[[str], str]
     find: Find = none_found
@@ -61,13 +61,13 @@ class Files:
         return self.texts[name]
 
     def large(self, name: str) -> LargeFile | None:
-        """Return a file that is read as it stands; None for one whose text the manifest holds."""
+        """Return a large file, which is read as it is; None if the manifest holds its text."""
         found = self.find(name)
         return None if found is None else LargeFile(name, *found, self.kept)
 
 
 LONGEST_QUOTE = 100
-"""Characters of a text that a message quotes."""
+"""Maximum characters of a text that a message quotes."""
 
 
 def read_beside(folder: Path) -> Callable[[str], str]:
@@ -76,7 +76,7 @@ def read_beside(folder: Path) -> Callable[[str], str]:
 
 
 def not_read(name: str, problem: Exception) -> str:
-    """Return in words why a named file is not read."""
+    """Return, in words, why a named file can't be read."""
     words = "is not there"
     told = problem.strerror if isinstance(problem, OSError) else None
     if told and isinstance(problem, NoFile | TooLarge):
@@ -87,19 +87,19 @@ def not_read(name: str, problem: Exception) -> str:
 
 
 def shorten(text: str) -> str:
-    """Return a text as a message quotes it: whole, if that is no longer than a line."""
+    """Return a text as quoted in messages, cut if it is longer than a line."""
     return text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]}..."
 
 
 def same_name(text: str) -> str:
-    """Return the form under which two names count as the same."""
+    """Return the form in which two names that count as the same are equal."""
     return unicodedata.normalize("NFKC", text).casefold().strip()
 
 
 def free_name(wanted: str, taken: Collection[str], endings: Sequence[str] = ("",)) -> str:
-    """Return a name with as many `_` behind it as it takes to be none of those taken.
+    """Return a name with as many `_` appended as are needed to make it unused.
 
-    `endings`: of the names that are made of it, none of which may be taken either.
+    `endings`: of names derived from it, which must be unused as well.
     """
     while any(f"{wanted}{ending}" in taken for ending in endings):
         wanted += "_"
@@ -107,7 +107,7 @@ def free_name(wanted: str, taken: Collection[str], endings: Sequence[str] = ("",
 
 
 def refuse_twins(names: Iterable[str]) -> None:
-    """Raise DP-DECL-006 if two names differ by case or Unicode form only."""
+    """Raise DP-DECL-006 if two names differ only in case or Unicode form."""
     first: dict[str, str] = {}
     for name in names:
         other = first.setdefault(same_name(name), name)
@@ -116,14 +116,14 @@ def refuse_twins(names: Iterable[str]) -> None:
 
 
 def check_column_names(names: Collection[str]) -> None:
-    """Raise DP-DECL-006 for two names that are alike, DP-DECL-003 for `*`, which means all rows."""
+    """Raise DP-DECL-006 for two similar names, DP-DECL-003 for `*`, which means all rows."""
     refuse_twins(names)
     if "*" in names:
         refuse("DP-DECL-003", problem="`*` stands for all rows, and can't be the name of a column")
 
 
 def validate(model: type[ModelT], document: Document, files: Files) -> ModelT:
-    """Return the model of a document; all findings are raised together, by line."""
+    """Return the model of a document; all errors are raised together, in order of lines."""
     made: ModelT | None = None
     errors: list[DpReleaseError] = list(document.findings.values())
     told = {error.place for error in errors}
@@ -148,7 +148,7 @@ def validate(model: type[ModelT], document: Document, files: Files) -> ModelT:
 
 
 def _without_empty_lists(problems: list[ErrorDetails]) -> list[ErrorDetails]:
-    """Return findings without those of lists that are empty only because their items are wrong."""
+    """Remove errors about lists that are empty only because their items are invalid."""
     inside = {problem["loc"][:i] for problem in problems for i in range(len(problem["loc"]))}
     return [p for p in problems if p["type"] != "too_short" or p["loc"] not in inside]
 
@@ -156,7 +156,7 @@ def _without_empty_lists(problems: list[ErrorDetails]) -> list[ErrorDetails]:
 def findings_of(
     model: type[Model], document: Document, problems: Iterable[ErrorDetails]
 ) -> Iterator[DpReleaseError]:
-    """Yield what pydantic has found as findings of ours, one for each, at their places."""
+    """Yield pydantic's errors as errors of ours, one for each, at their places."""
     return _findings(model, document, problems, {})
 
 
@@ -195,7 +195,7 @@ def _findings(
 A_TYPE = "a type is needed: category, integer, number, boolean, date, timestamp, text, or a `cut`"
 TYPES = ("category", "integer", "number", "boolean", "date", "timestamp", "text")
 THIS_COLUMN = "this column"
-"""What a column calls itself, which does not know its name."""
+"""The name of a column in its own validators, which don't know it."""
 
 SPOTS: dict[str, tuple[str, ...]] = {
     "DP-SCHEMA-001": ("lower",),
@@ -214,11 +214,11 @@ SPOTS: dict[str, tuple[str, ...]] = {
     "DP-RELEASE-007": ("columns", "{name}"),
     "DP-RELEASE-015": ("k",),
 }
-"""Where a finding of a whole mapping stands inside of it: the first keys that are there."""
+"""Keys at which an error of a whole mapping is reported: the first ones that exist."""
 
 
 def _type_found(document: Document, keys: KeyPath) -> tuple[KeyPath, dict[str, object]]:
-    """Return where a type that there is not stands, and what to say of it."""
+    """Return where an unknown type is declared, and the fields of its message."""
     written: Plain = document.values
     for key in (*keys, "type"):
         written = written.get(str(key)) if isinstance(written, dict) else None
@@ -230,7 +230,7 @@ def _type_found(document: Document, keys: KeyPath) -> tuple[KeyPath, dict[str, o
 
 
 def _spot(document: Document, kind: str, keys: KeyPath, context: Mapping[str, object]) -> KeyPath:
-    """Return the keys of what a finding is about, which may stand inside of what was checked."""
+    """Return the key path of an error, which may lie inside the validated mapping."""
     named = ("{key}",) if "key" in context else SPOTS.get(kind, ())
     inner = context.get("spot") or [part.format(**context) for part in named]
     path = keys
@@ -239,7 +239,7 @@ def _spot(document: Document, kind: str, keys: KeyPath, context: Mapping[str, ob
         if longer not in document.lines:
             break
         path = longer
-    if kind == "DP-DECL-006":  # the second of two names that are alike, wherever below it stands
+    if kind == "DP-DECL-006":  # the second of two similar names, wherever it is below
         path = next(_find_keys(_at(document, keys), str(context["other"]), keys), keys)
     return path
 
@@ -252,7 +252,7 @@ def _at(document: Document, keys: KeyPath) -> Plain:
 
 
 def _find_keys(value: Plain, name: str, keys: KeyPath) -> Iterator[KeyPath]:
-    """Yield the keys below a value that have a name, in the order of the document."""
+    """Yield the key paths below a value that end in a name, in document order."""
     parts = value.items() if isinstance(value, dict) else enumerate(value or ())
     for key, inner in parts if isinstance(value, dict | list) else ():
         if key == name:
@@ -261,7 +261,7 @@ def _find_keys(value: Plain, name: str, keys: KeyPath) -> Iterator[KeyPath]:
 
 
 def _key_path(document: Document, loc: tuple[str | int, ...], *, missing: bool) -> KeyPath:
-    """Return the document's keys in a pydantic location, which also holds names of union arms."""
+    """Return the document's keys in a pydantic location, which also names union members."""
     keys: list[str | int] = []
     value: object = document.values
     for i, part in enumerate(loc):
@@ -278,7 +278,7 @@ def _key_path(document: Document, loc: tuple[str | int, ...], *, missing: bool) 
 
 
 def _is_cut_arm(loc: tuple[str | int, ...], i: int) -> bool:
-    """Return whether a part of a location is the arm of a union, which is called as its key is."""
+    """Return whether a part of a location is a union member that is named like its key."""
     return loc[i] == "cut" and i > 1 and loc[i - 2] in ("columns", "derive")
 
 
@@ -301,7 +301,7 @@ def _unknown_key(
 
 
 def _known_keys(model: type[Model], loc: tuple[str | int, ...], known: Known) -> list[str]:
-    """Return the keys that there are at a location, which is looked up once."""
+    """Return the allowed keys at a location; each location is looked up once."""
     if loc not in known:
         known[loc] = sorted(_fields_at(model, loc))
     return known[loc]
@@ -317,7 +317,7 @@ def _fields_at(model: type[Model], loc: tuple[str | int, ...]) -> set[str]:
             continue
         spots = [
             below for spot in spots for below in _below(_flat(spot, definitions), part)
-        ] or spots  # the name of a union's arm is no key
+        ] or spots  # the name of a union member is not a key
     flat = [arm for spot in spots for arm in _flat(spot, definitions)]
     arms = [arm for arm in flat if _is_arm(arm, loc)] or flat
     return {name for arm in arms for name in arm.get("properties", {})}

@@ -1,4 +1,4 @@
-"""Bounds and steps of columns of numbers: the integers that values are rounded to."""
+"""Bounds and steps of numeric columns: the integers to which values are rounded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STEPS_LIMIT = 2**62
 
 
 class Lattice(Model):
-    """The integers that a value is rounded to: value = step * k, lower <= k <= upper."""
+    """The integers to which a value is rounded: value = step * k, lower <= k <= upper."""
 
     lower: int
     upper: int
@@ -21,7 +21,7 @@ class Lattice(Model):
 
 
 def check_bounds(lower: Fraction | None, upper: Fraction | None, column: str) -> None:
-    """Refuse one bound without the other, and a lower one above the upper."""
+    """Refuse one bound without the other, and a lower bound above the upper."""
     if (lower is None) != (upper is None):
         refuse("DP-SCHEMA-012", column=column)
     if lower is not None and upper is not None and lower > upper:
@@ -29,9 +29,9 @@ def check_bounds(lower: Fraction | None, upper: Fraction | None, column: str) ->
 
 
 def check_digits(lattice: Lattice) -> None:
-    """Refuse bounds, and steps of which a total fills no decimal of Parquet.
+    """Refuse bounds and steps whose totals do not fit into a Parquet decimal.
 
-    That has 38 digits, 20 of which are for the number of steps.
+    It has 38 digits, 20 of which are needed for the number of steps.
     """
     digits = decimal_digits(lattice.step)
     is_wide = digits is None or digits > 38 or lattice.step * 10**digits >= 10**17
@@ -40,18 +40,18 @@ def check_digits(lattice: Lattice) -> None:
 
 
 def check_step(lower: Fraction | None, upper: Fraction | None, step: Fraction, column: str) -> None:
-    """Refuse a step that lies beyond all that it parts: values would be rounded away."""
+    """Refuse a step larger than the range of values, because rounding would erase them."""
     if lower is not None and upper is not None and lower < upper and step > upper - lower:
         refuse("DP-SCHEMA-022", column=column)
 
 
 def lattice_of(lower: Fraction, upper: Fraction, step: Fraction) -> Lattice:
-    """Return the steps that bounds are rounded out to."""
+    """Return the steps of the bounds, rounded outwards."""
     return Lattice(lower=math.floor(lower / step), upper=math.ceil(upper / step), step=step)
 
 
 def default_step(lower: Fraction, upper: Fraction) -> Fraction:
-    """Return the power of ten nearest below (upper - lower) / 2^20."""
+    """Return the largest power of ten up to (upper - lower) / 2^20."""
     span = max(upper - lower, abs(upper)) / 2**20 or Fraction(1)
     digits = len(str(span.numerator)) - len(str(span.denominator))
     step = Fraction(10) ** digits

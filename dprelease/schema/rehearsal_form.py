@@ -1,4 +1,4 @@
-"""What a rehearsal invents of a table, as it is declared: from public knowledge, like bounds."""
+"""How a rehearsal generates rows of a table, declared from public knowledge, like bounds."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ Part = Annotated[Exact, AfterValidator(_part)]
 
 
 class RehearsalSpec(Model):
-    """How invented rows of a table look, where that differs from the usual.
+    """Properties of generated rows of a table, where they differ from the defaults.
 
-    `rows`: how many there are; without it the table's `size` says how many units there are.
-    `zipf`: the k-th value of a category has 1 / k^zipf of the frequency of the first. `frequencies`
-    of the values of categories and booleans, in any unit; values without one are not invented.
-    `missing`: the part of values that are missing; `undeclared`: of the values of categories with
-    `others`; `beyond`: of the units that have more than `max_groups` groups, and of their groups
-    that have more than `max_rows_per_group` rows.
+    `rows`: their number; without it, the table's `size` sets the number of people. `zipf`: the k-th
+    value of a category has 1 / k^zipf of the frequency of the first. `frequencies`: of the values
+    of categories and booleans, in any unit; values without one are not generated. `missing`: the
+    fraction of missing values; `undeclared`: of the values of categories with `others`; `beyond`:
+    of the people who have more than `max_groups` groups, and of their groups that have more than
+    `max_rows_per_group` rows.
     """
 
     rows: Annotated[Whole, Field(ge=1, le=MOST_ROWS)] | None = None
@@ -52,7 +52,7 @@ class RehearsalSpec(Model):
 
 
 def refuse_unknown_values(spec: RehearsalSpec, columns: Mapping[str, Column]) -> None:
-    """Raise DP-DECL-003 for frequencies of what the table's columns don't have."""
+    """Raise DP-DECL-003 for frequencies of columns or values that the table does not have."""
     for name, weights in spec.frequencies.items():
         values = _values_of(columns[name]) if name in columns else ()
         unknown = [value for value in weights if value not in values]

@@ -62,11 +62,11 @@ PRIVATE_KEYS = "private_keys"
 
 
 class BudgetSpec(Model):
-    """What the whole release may spend: an epsilon, with or without a delta, or a rho.
+    """The budget of the whole release: an epsilon, with or without a delta, or a rho.
 
-    delta 0 asks for a pure guarantee. For a rho, delta is where epsilon is reported. With neither
-    epsilon nor rho, every column declares its own price or its accuracy. `spend: least`: of epsilon
-    or rho no more than the `targets` of tables that agree take.
+    delta 0 requires a pure guarantee. With a rho, delta is the one at which epsilon is reported.
+    Without epsilon and rho, every column declares its own share or its accuracy. `spend: least`:
+    spend no more of epsilon or rho than the `targets` of consistent tables need.
     """
 
     epsilon: Amount | None = None
@@ -83,10 +83,10 @@ class BudgetSpec(Model):
 
 
 class PrivateKeysSpec(Model):
-    """How keys that are not public are found: those that enough units have are selected.
+    """How private keys are found: keys that enough people have are selected.
 
-    `partition_selection`: the optimal rule. `truncated_laplace`: a noised number of units above a
-    threshold, and that number may be published. `delta`: the part that finding them may spend.
+    `partition_selection`: the optimal rule. `truncated_laplace`: a noised number of people above a
+    threshold; that number may be published. `delta`: the part of delta for the selection.
     """
 
     mechanism: Literal["partition_selection", "truncated_laplace"] = "partition_selection"
@@ -104,7 +104,7 @@ def _private_keys(value: object) -> object:
 
 
 def _one_or_many(value: object) -> object:
-    if isinstance(value, str) and "," in value:  # a name with a comma stands in a list
+    if isinstance(value, str) and "," in value:  # a name with a comma is part of a list
         refuse("DP-DECL-003", problem=A_LIST)
     return [value] if isinstance(value, str) else value
 
@@ -112,10 +112,10 @@ def _one_or_many(value: object) -> object:
 class QuerySpec(Documented):
     """One table to publish: filtered rows of one source, grouped by public keys.
 
-    `tables`: what readers are told of each, where the query stands for several, by their names.
-    With `consistent`, all its tables agree: levels of a `hierarchy`, each with every marginal, or
-    with those that `marginals_at` names for this level in their place.
-    `family`: they also agree with those of the other queries that name the same one.
+    `tables`: texts for readers about each table, by name, if the query declares several. With
+    `consistent`, all its tables agree: the levels of a `hierarchy`, each with every marginal, or
+    with those that `marginals_at` names for this level instead. `family`: they also agree with
+    those of other queries of the family.
     """
 
     source: Text = Field(alias="from")
@@ -143,7 +143,7 @@ class QuerySpec(Documented):
     told: dict[Name, Documented] = Field(default_factory=dict, alias="tables")
 
     def spec_of(self, column: str) -> ColumnSpec:
-        """Return how a column is asked for, or how its keys are."""
+        """Return the declaration of a column, or of the query's keys."""
         keys = self.private_keys
         if keys is None or column != PRIVATE_KEYS:
             return self.columns[column]
@@ -152,12 +152,12 @@ class QuerySpec(Documented):
 
     @property
     def margins_asked(self) -> tuple[tuple[str, ...], ...]:
-        """Return the keys of every table that the query stands for, coarsest first.
+        """Return the keys of every table that the query declares, coarsest first.
 
-        `cube`: all sets of its keys. `rollup`: its keys from the left, as far as each. `hierarchy`:
-        each key by itself, for keys whose values already name those above (county names state).
-        With `consistent` it is a tree of areas: the whole and each level, with every marginal, or
-        with those of `marginals_at`.
+        `cube`: all subsets of its keys. `rollup`: all prefixes of its keys. `hierarchy`: each key
+        by itself, for keys whose values already name those above (county names state). With
+        `consistent` it is a tree of areas: the whole and each level, with every marginal, or with
+        those of `marginals_at`.
         """
         return tuple(
             (*key, *keys)
@@ -168,18 +168,18 @@ class QuerySpec(Documented):
 
     @property
     def keys_of_tables(self) -> tuple[tuple[str, ...], ...]:
-        """Return the keys of every table that the query stands for, bands of a histogram too."""
+        """Return the keys of every table that the query declares, bands of a histogram included."""
         bands = () if self.histogram is None else (self.histogram.key,)
         return tuple((*keys, *bands) for keys in self.margins_asked)
 
     @property
     def attributes_asked(self) -> tuple[tuple[str, ...], ...]:
-        """Return the keys of every table at any level, without those of areas, each set once."""
+        """Return the keys of the tables of all levels, without areas; each set once."""
         asked = [keys for level in (None, *self.hierarchy) for keys in self.attributes_at(level)]
         return tuple(dict.fromkeys(asked))
 
     def attributes_at(self, level: str | None) -> tuple[tuple[str, ...], ...]:
-        """Return those of the tables at a level of areas; None is the whole."""
+        """Return the keys of the tables at a level of areas; None is the whole."""
         if level is not None and level in self.marginals_at:
             return self.marginals_at[level]
         if self.cube:
@@ -190,7 +190,7 @@ class QuerySpec(Documented):
         return self.marginals or (self.group_by,)
 
     def place_of_key(self, column: str) -> tuple[str | int, ...]:
-        """Return where a key of one of the tables stands, below the query."""
+        """Return the path of a table's key, below the query."""
         for way in ("group_by", "cube", "rollup", "hierarchy"):
             if column in getattr(self, way):
                 return way, getattr(self, way).index(column)
@@ -205,11 +205,11 @@ class QuerySpec(Documented):
 
     @property
     def is_several(self) -> bool:
-        """Return whether it stands for tables that are named by their keys."""
+        """Return whether it declares several tables, which are named by their keys."""
         return bool(self.marginals or self.cube or self.rollup or self.hierarchy)
 
     def tables(self, name: str) -> dict[str, QuerySpec]:
-        """Return one query for each table that is published, by name."""
+        """Return one query for each published table, by name."""
         asked = self.margins_asked
         if not self.is_several:
             return {name: self._with_bands(self.group_by)}
@@ -218,22 +218,22 @@ class QuerySpec(Documented):
         by_name = {}
         for i, keys in enumerate(asked):
             label = f"{name}_{'_'.join(keys) or 'total'}"
-            # Names are those of files: a long one, or one that is no name, becomes a number.
+            # Names are file names: a long or invalid one becomes a number.
             fits = re.fullmatch(NAME, label) and label not in by_name
             label = label if fits else f"{name}_{i}"
             table = self._with_bands(keys)
-            # The one cell of the table without keys is public: there is nothing to find.
+            # The only cell of the table without keys is public: no keys need to be selected.
             found = {"private_keys": self.private_keys if table.group_by else None}
             by_name[label] = table.model_copy(update={**single, **found})
         return by_name
 
     def invented_table_names(self, name: str) -> list[str]:
-        """Return the name of the table of invented persons, if one is published."""
+        """Return the name of the table of synthetic persons, if one is published."""
         asked = self.consistent is not None and self.consistent.publish.records
         return [f"{name}_invented"] if asked else []
 
     def _with_bands(self, keys: tuple[str, ...]) -> QuerySpec:
-        """Return the query by these keys, and by the bands of a histogram."""
+        """Return the query with these keys, and with the bands of a histogram."""
         bands = self.histogram
         if bands is None:
             return self.model_copy(update={"group_by": keys})
@@ -242,7 +242,7 @@ class QuerySpec(Documented):
         return self.model_copy(update=changed)
 
     def _refuse_twice(self) -> None:
-        """Refuse a marginal that is asked, and paid for, twice: in any order of its keys."""
+        """Refuse a marginal that is declared, and charged, twice: in any order of its keys."""
         seen: set[frozenset[str]] = set()
         for keys in self.margins_asked:
             if frozenset(keys) in seen:
@@ -252,7 +252,7 @@ class QuerySpec(Documented):
             seen.add(frozenset(keys))
 
     def _levels_are_there(self, areas: tuple[str, ...]) -> None:
-        """Refuse tables at what is no level of tables that agree."""
+        """Refuse tables at an unknown level of consistent tables."""
         for level in self.marginals_at:
             if level not in areas:
                 known = f"levels are {', '.join(areas)}" if areas else "there are none"
@@ -296,14 +296,14 @@ class QuerySpec(Documented):
 
 
 class Limits(Model):
-    """What a plan may grow to before it is refused."""
+    """Limits above which a plan is refused."""
 
     max_cells: Annotated[Whole, Field(ge=1, le=10**11)] = 10_000_000
     max_columns: Annotated[Whole, Field(ge=1, le=10**6)] = 10_000
 
 
 def _require_unless_defaults(schema: dict[str, Any]) -> None:
-    """Let the JSON Schema ask for what a file of `defaults` may have only where there is none."""
+    """Make the JSON Schema require keys only if there is no `defaults` that may provide them."""
     schema["required"] = [name for name in schema["required"] if name not in SHARED]
     schema["if"] = {"not": {"required": ["defaults"]}}
     schema["then"] = {"required": ["budget", "tables"]}
@@ -362,12 +362,12 @@ class ReleaseSpec(Model):
 
     @property
     def formats_beside(self) -> tuple[str, ...]:
-        """Return the formats that are written beside the Parquet tables, in their own order."""
+        """Return the formats that are written along with the Parquet tables, in fixed order."""
         return in_order(self.formats)
 
     @property
     def tables_asked(self) -> dict[str, QuerySpec]:
-        """Return every table that is published, by name: marginals one by one."""
+        """Return every published table, by name, with marginals listed one by one."""
         return {
             name: table
             for query, spec in self.queries.items()
@@ -376,7 +376,7 @@ class ReleaseSpec(Model):
 
     @property
     def families(self) -> dict[str, list[str]]:
-        """Return the queries of each family by its name; of most, that of the only query."""
+        """Return the queries of each family by its name; a query without `family` is its own."""
         found: dict[str, list[str]] = {}
         for name, query in self.queries.items():
             found.setdefault(query.family or name, []).append(name)
@@ -384,7 +384,7 @@ class ReleaseSpec(Model):
 
     @property
     def asked_by(self) -> dict[str, str]:
-        """Return the query that asks for each table that is published, by the table's name."""
+        """Return the name of the query that declares each published table, by the table's name."""
         return {
             table: query for query, spec in self.queries.items() for table in spec.tables(query)
         }
@@ -393,7 +393,7 @@ class ReleaseSpec(Model):
     @classmethod
     def _inside(cls, output: str) -> str:
         parts = output.split("/")
-        strange = ":" in output or "\\" in output  # of drives, and of systems that part names so
+        strange = ":" in output or "\\" in output  # drive letters, other separators
         if ".." in parts or parts[0] in ("", "~") or strange or parts in (["."], [""]):
             refuse("DP-RELEASE-003")
         return output

@@ -1,9 +1,9 @@
-"""Addresses of PostgreSQL servers: where they are, and nothing that lets anybody in.
+"""Addresses of PostgreSQL servers: where they are, without credentials.
 
-Schemas are published, and their digests as well: a password is in a password file, in a service
-file or in the environment, which libpq reads by itself. What an address may say is listed, for
-among what libpq takes are commands and files of its own. No part of an address that is refused is
-ever told: it may be the password.
+Schemas are published, and their digests as well. Passwords belong into a password file, a service
+file or the environment, which libpq reads by itself. The keys of an address are an allow-list,
+because libpq accepts some that name commands and files. No part of a refused address is ever
+quoted: it may be the password.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ KEYS = (
     "connect_timeout",
     "target_session_attrs",
 )
-"""What may follow the `?` of an address.
+"""Allowed keys after the `?` of an address.
+
 https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS"""
 
 SECRETS = ("password", "sslpassword", "oauth_client_secret")
@@ -37,17 +38,17 @@ def is_server(path: str | None) -> bool:
 
 
 def has_secret(path: str) -> bool:
-    """Return whether an address says a password, in whatever spelling."""
+    """Return whether an address contains a password, in any spelling."""
     before = path.partition("://")[2].partition("?")[0]
     return ":" in before.rpartition("@")[0] or any(key in SECRETS for key in _keys(path))
 
 
 def has_unknown_key(path: str) -> bool:
-    """Return whether an address says what it may not say."""
+    """Return whether an address has a key that is not allowed."""
     return any(key not in KEYS for key in _keys(path))
 
 
 def _keys(path: str) -> list[str]:
-    """Return the keys behind the `?`, as libpq reads them."""
+    """Return the keys after the `?`, as libpq reads them."""
     asked = path.partition("?")[2]
     return [unquote(part.partition("=")[0]) for part in asked.split("&") if part]

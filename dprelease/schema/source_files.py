@@ -1,4 +1,4 @@
-"""The files of a declared source, found by their names; and why these may be no whole table."""
+"""Find the files of a declared source by name, and detect that they are no complete table."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ SIDE_FILES = {
     "sqlite": ("-wal", "-journal", "-shm"),
     "duckdb": (".wal", ".wal.checkpoint", ".wal.recovery"),
 }
-"""What the engines of databases open next to a file, by its kind."""
+"""Files that database engines open next to a file, by its kind."""
 
 
 def find_files(folder: Path, source: Source) -> list[Path]:
-    """Return the files of a path, a pattern or a folder, by the names that find them, in order.
+    """Return the files of a path, a pattern or a folder, in order of name.
 
-    A folder's writers mark by _ what is no part of it, or not yet: it is left out.
+    Names that begin with _ mark incomplete or foreign files in a folder: they are left out.
     """
     return [file for file in _matches(folder, source) if os.path.isfile(file)]
 
 
 def _matches(folder: Path, source: Source) -> list[Path]:
-    """Return what a path, a pattern or a folder finds, be it a file or not."""
+    """Return the matches of a path, a pattern or a folder, files or not."""
     path = source.pattern or ""
-    if os.path.isfile(folder / path):  # not Path.is_file, which raises for a name that is too long
+    if os.path.isfile(folder / path):  # Path.is_file raises for a name that is too long
         return [folder / path]
-    root = None if Path(path).is_absolute() else folder  # may itself hold '[' or '*'
+    root = None if Path(path).is_absolute() else folder  # may itself contain '[' or '*'
     matches = glob.glob(path, root_dir=root, recursive=True)
     if source.is_folder:
         matches = [one for one in matches if _underscore_part(path, one) is None]
@@ -41,9 +41,9 @@ def _matches(folder: Path, source: Source) -> list[Path]:
 
 
 def problem_of(folder: Path, source: Source, files: Sequence[Path]) -> Problem | None:
-    """Return why the files of a source can't be read as rows that all count; None if they can.
+    """Return why not all rows of a source's files can be trusted to count; None if they can.
 
-    Nothing is opened: names say it, of the files and of what lies around them.
+    No file is opened: the names of the files, and of what is around them, suffice.
     """
     odd: NoFile | None = None
     try:
@@ -67,7 +67,7 @@ def problem_of(folder: Path, source: Source, files: Sequence[Path]) -> Problem |
 def _is_lost(match: Path) -> bool:
     """Return whether a match is neither a file nor a folder: a pipe, or a link to nothing.
 
-    A way that goes round in circles, through a link to a folder around it, leads to nothing new.
+    A circular path, through a link to one of its parent folders, leads to nothing new.
     """
     try:
         mode = os.stat(match).st_mode
@@ -77,7 +77,7 @@ def _is_lost(match: Path) -> bool:
 
 
 def _pattern_problem(folder: Path, source: Source, files: Sequence[Path]) -> Problem | None:
-    """Return why a pattern finds too much: names that begin with _, which it does not ask for."""
+    """Return why a pattern finds too much: names with a leading _ that it does not mention."""
     path = source.pattern or ""
     is_one = os.path.isfile(folder / path)
     if is_one or source.is_folder or any(part.startswith("_") for part in Path(path).parts):
@@ -92,7 +92,7 @@ def _pattern_problem(folder: Path, source: Source, files: Sequence[Path]) -> Pro
 
 
 def _underscore_part(pattern: str, match: str) -> str | None:
-    """Return the part of a match, behind the folder that is named, that begins with _."""
+    """Return the part of a match, after the declared folder, that begins with _."""
     parts = Path(pattern).parts
     depth = next((i for i, part in enumerate(parts) if glob.has_magic(part)), len(parts))
     return next((part for part in Path(match).parts[depth:] if part.startswith("_")), None)

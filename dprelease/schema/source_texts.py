@@ -1,4 +1,4 @@
-"""How the texts of a source are written: their encoding, numbers, days and time zone."""
+"""How a source writes its values as text: encoding, numbers, dates and time zone."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ ENCODINGS = frozenset(
     | {f"mac-{script}" for script in ("roman", "latin2", "cyrillic", "greek", "turkish")}
     | {"shift_jis", "euc_jp", "euc_kr", "gb2312", "gbk", "gb18030", "big5", "big5hkscs"}
 )
-"""Encodings, as Python's codecs name them, in which a line end is one and breaks no other one."""
+"""Encodings, by their names in Python's codecs, whose line ends are unambiguous bytes."""
 
 SPACES = "\u0020\u00a0\u2009\u202f"
-"""Spaces that stand between thousands; a declared space is any of them."""
+"""Spaces that separate thousands; a declared space matches any of them."""
 
 MARKS = (".", ",", "'", "\u2019", "_", *SPACES)
-"""What may stand between thousands."""
+"""Allowed thousands separators."""
 
 Compression = Literal["none", "gzip", "zstd"]
 COMPRESSED: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
 
 
 def to_encoding(value: object) -> str:
-    """Return the one name of an encoding: `latin1`, `ISO-8859-1` and `l1` are `iso8859-1`."""
+    """Return the canonical name of an encoding: `latin1`, `ISO-8859-1` and `l1` are `iso8859-1`."""
     text = to_text(value)
     try:
         encoding = codecs.lookup(text).name
@@ -50,7 +50,7 @@ def to_encoding(value: object) -> str:
 
 
 def to_mark(value: object) -> str:
-    """Return what stands between thousands; one space is as good as another."""
+    """Return the thousands separator; all kinds of spaces are equivalent."""
     text = to_text(value)
     if text not in MARKS:
         refuse("DP-DECL-003", problem="one of . , ' _ or a space is needed between thousands")
@@ -58,13 +58,13 @@ def to_mark(value: object) -> str:
 
 
 def to_zone(value: object) -> str:
-    """Return the name of a time zone of the IANA's list."""
+    """Return the name of a time zone in the IANA database."""
     text = to_text(value)
     try:
         ZoneInfo(text)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         text = "localtime"
-    if text == "localtime":  # that of a machine
+    if text == "localtime":  # depends on the machine
         refuse("DP-DECL-003", problem="a time zone such as Europe/Vienna is needed")
     return text
 

@@ -65,7 +65,7 @@ _ENDINGS: dict[str, Format] = {
     ".xlsm": "excel",
 }
 _TABLES = ("duckdb", "sqlite", "postgres")
-"""Files and servers of several tables, one of which is named."""
+"""Files and servers with several tables, one of which must be named."""
 
 _OF_CSV = ("delimiter", "quote", "nulls")
 _OF_BYTES = ("encoding", "compression", "decimal", "thousands")
@@ -78,7 +78,7 @@ _FOREIGN = {
     "postgres": (*_OF_CSV, *_OF_BYTES, *_OF_SHEETS),
     "excel": ("delimiter", "quote", *_OF_BYTES),
 }
-"""By format, the keys that say nothing of it."""
+"""By format, the keys that do not apply to it."""
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _SECRET = re.compile(_URI.pattern + r"[^/@]*:[^/]*@")
@@ -96,7 +96,7 @@ PATHS = (
     "with a `table` and no other format"
 )
 NO_PASSWORD = "take it out: whoever reads the table has it from elsewhere"
-"""What helps where a source is declared oddly."""
+"""Hints for wrongly declared sources."""
 
 
 def _odd(reason: str, way: str) -> NoReturn:
@@ -104,19 +104,19 @@ def _odd(reason: str, way: str) -> NoReturn:
 
 
 class Source(Model):
-    """Where the rows are: files (a path or a glob), a table of a database's file, or a frame.
+    """Where the rows are: files (a path or a glob), a table of a database file, or a frame.
 
-    A path that ends in / is a folder of Parquet files, with those in folders inside it. A SQLite
-    file needs `table`. An Excel workbook with several sheets needs `sheet`; `header` is the number
-    of the row that holds the names. A path that begins with postgresql:// is the address of a
-    server, and needs `table`, such as census.people; the password is libpq's to know.
+    A path that ends in / is a folder of Parquet files, including its subfolders. A SQLite file
+    needs `table`. An Excel workbook with several sheets needs `sheet`; `header` is the number of
+    the row with the column names. A path that begins with postgresql:// is the address of a server,
+    and needs `table`, such as census.people; libpq reads the password.
 
-    For the engine spark alone: a table of Spark's catalogue (`table` without a path), or Parquet
-    somewhere else (a path with a scheme, such as s3a://bucket/visits).
+    For the engine spark only: a table of Spark's catalogue (`table` without a path), or Parquet in
+    another place (a path with a scheme, such as s3a://bucket/visits).
 
-    The keys from `delimiter` on say how the texts of a CSV or JSON lines file are written, and
-    nothing of it is ever guessed (of them, `nulls` and the formats of days are a workbook's, too,
-    and the formats a SQLite file's); `time_zone` says where instants are local, in any source.
+    The keys from `delimiter` on describe how the values of a CSV or JSON lines file are written;
+    nothing is ever guessed. Of these keys, workbooks accept `nulls` and the date formats, and
+    SQLite files the date formats. `time_zone` is the time zone of local timestamps, in any source.
     """
 
     path: Text | None = None
@@ -158,7 +158,7 @@ class Source(Model):
         return self
 
     def _check_uri(self) -> None:
-        """Raise for a password in a URI, whatever it is of, and for what can't be read by one."""
+        """Raise for a password in any URI, and for declarations that a URI does not support."""
         path = self.path or ""
         if is_server(path) != (self.kind == "postgres"):
             _odd("tables of servers, and no others, are by postgresql://", PATHS)
@@ -171,11 +171,11 @@ class Source(Model):
             _odd("by a URI only Parquet is read", PATHS)
         elif _SECRET.match(path):
             _odd("its URI holds a password, and schemas are published", NO_PASSWORD)
-        elif not self.is_uri and (fields := uri_fields(path)):  # as hdfs:/people, of one slash
+        elif not self.is_uri and (fields := uri_fields(path)):  # as hdfs:/people, with one slash
             refuse(URI_CODE, **fields, key="path")
 
     def _check_texts(self) -> None:
-        """Raise DP-SCHEMA-014 for a key that says nothing here, or two marks that are one."""
+        """Raise DP-SCHEMA-014 for a key that does not apply, or two separators that are equal."""
         every = (*_OF_CSV, *_OF_TEXTS, *_OF_SHEETS)
         for key in _FOREIGN.get(self.kind or "", every):
             if key in self.model_fields_set:
@@ -192,7 +192,7 @@ class Source(Model):
 
     @property
     def is_uri(self) -> bool:
-        """Return whether the path has a scheme, and so is not one of this machine's."""
+        """Return whether the path has a scheme, and so is not a local path."""
         return self.path is not None and _URI.match(self.path) is not None
 
     @property
@@ -202,17 +202,17 @@ class Source(Model):
 
     @property
     def pattern(self) -> str | None:
-        """Return the path, or for a folder the pattern of the files that are read of it."""
+        """Return the path, or for a folder the pattern of the files that are read."""
         return f"{self.path}**/*.parquet" if self.is_folder else self.path
 
     @property
     def is_sparks(self) -> bool:
-        """Return whether Spark alone can read it."""
+        """Return whether only Spark can read it."""
         return self.kind == "catalogue" or (self.is_uri and self.kind != "postgres")
 
     @property
     def kind(self) -> Kind | None:
-        """Return the format, declared or told by the ending; None for a frame."""
+        """Return the format, declared or inferred from the ending; None for a frame."""
         if self.path is None and self.frame is None:
             return "catalogue"
         if self.format is not None or self.path is None:
@@ -227,14 +227,14 @@ class Source(Model):
 
     @property
     def _ending(self) -> tuple[str, str]:
-        """Return the ending of the path, and that of a compressed file after it, or nothing."""
+        """Return the ending of the path, and that of its compression, or an empty text."""
         parts = ["", *(self.path or "").lower().rsplit(".", 2)]
         ends = ["." + part for part in parts[-2:]]
         return (ends[0], ends[1]) if ends[1] in COMPRESSED else (ends[1], "")
 
     @property
     def effective_compression(self) -> Compression:
-        """Return how a text file is compressed, declared or told by the ending."""
+        """Return how a text file is compressed, declared or inferred from the ending."""
         return self.compression or COMPRESSED.get(self._ending[1], "none")
 
     @property
@@ -248,7 +248,7 @@ _BOUNDS = ("max_groups", "max_rows_per_group")
 
 
 class UnitSpec(Model):
-    """The privacy unit as declared, with both bounds; without an id every row is a unit."""
+    """The declared privacy unit with both limits; without an id every row is its own unit."""
 
     id: Text | None = None
     max_groups: Annotated[Whole, Field(ge=1, le=10**6)] | None = None
@@ -259,7 +259,7 @@ class UnitSpec(Model):
         if self.id is None and (self.max_groups or self.max_rows_per_group):
             refuse("DP-SCHEMA-009")
         missing = [name for name in _BOUNDS if getattr(self, name) is None]
-        if self.id is not None and missing:  # any default would leave out rows unasked
+        if self.id is not None and missing:  # a default limit would silently leave out rows
             refuse("DP-SCHEMA-013", missing=" and no ".join(f"`{name}`" for name in missing))
         return self
 
@@ -280,18 +280,18 @@ class Table(Model):
     name: Name = Field(alias="table")
     owner: Text | None = None
     size: Annotated[Whole, Field(ge=1)] | None = None
-    """How many units there are, where everybody may know it: no noise depends on it."""
+    """The number of people, where it is public knowledge: no noise depends on it."""
     source: Annotated[Source, BeforeValidator(_short_source), ShortForm(TEXT_SCHEMA)] | None = None
     public: Flag = False
-    """Nobody's data: read without a price, to be joined to tables that are about people."""
+    """Data about nobody: read without privacy cost, to be joined to tables about people."""
     privacy_unit: UnitSpec = UnitSpec()
     columns: Annotated[dict[Text, Column], BeforeValidator(_not_too_many)]
     rehearsal: RehearsalSpec = RehearsalSpec()
-    """How people look who are invented to rehearse a release: no other command reads it."""
+    """Properties of the synthetic people in rehearsals; no other command reads them."""
 
     @property
     def most_units(self) -> int | None:
-        """Return twice the declared size, which is a rough number; None without one."""
+        """Return twice the declared size, which is approximate; None without one."""
         return None if self.size is None else 2 * self.size
 
     @model_validator(mode="after")
@@ -315,12 +315,12 @@ class Table(Model):
         return self
 
     def _nest(self) -> None:
-        """Put the values of columns that lie within others in the order of these."""
+        """Sort the values of nested columns in the order of the areas above."""
         for name, column in nested_columns(self.columns):
             self.columns[name] = column
 
     def _check_column(self, name: str, column: Column) -> None:
-        """Refuse what can't be beside the source, or beside the column that it cuts."""
+        """Refuse a column that contradicts the source, or the column that it cuts."""
         if isinstance(column, CategoryColumn):
             self._refuse_missing(name, column)
         if isinstance(column, CutColumn):
@@ -329,7 +329,7 @@ class Table(Model):
                 refuse("DP-SCHEMA-007", column=name, source=column.cut)
 
     def _check_unit(self) -> None:
-        """Refuse a unit that a table can't have, or whose id is no column that names people."""
+        """Refuse a privacy unit that the table can't have, or whose id does not identify people."""
         if self.public and self.privacy_unit != UnitSpec():
             refuse("DP-JOIN-002")
         unit = self.privacy_unit.id
@@ -339,7 +339,7 @@ class Table(Model):
             refuse("DP-SCHEMA-008", column=unit)
 
     def _refuse_missing(self, name: str, column: CategoryColumn) -> None:
-        """Raise for a declared value that the source says is missing: its cell would be empty."""
+        """Raise for a declared value that the source treats as missing: its cell would be empty."""
         nulls = () if self.source is None or not is_stored(column) else self.source.nulls
         for text in filter(None, nulls):
             if text in (column.values or ()):
@@ -348,12 +348,12 @@ class Table(Model):
 
     @property
     def identity(self) -> str:
-        """Return what names the table in a ledger, whatever its file is called."""
+        """Return the table's name in a ledger, which does not depend on its file name."""
         return f"{self.owner or ''}/{self.name}"
 
     @property
     def time_zone(self) -> str:
-        """Return where the instants of the source are local."""
+        """Return the time zone of the source's local timestamps."""
         return UTC if self.source is None else self.source.time_zone
 
     @property

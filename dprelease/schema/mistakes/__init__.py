@@ -1,1 +1,1 @@
-"""What is wrong with a declaration, in its own words, and what is left of it beside that."""
+"""Errors in declarations, in plain words, and the parts of a declaration that remain valid."""

@@ -1,8 +1,8 @@
-"""What is left of a declaration with mistakes, so that those of other kinds are told beside them.
+"""Keep the valid parts of a faulty declaration, to report errors of other kinds as well.
 
-A wrong value hides nothing but itself: the rest of both files is read as if it were not there. No
-release is ever made of what comes out; whatever leans on a part that was left out is left out too,
-so that nothing is said of it that its mending would make untrue.
+A wrong value hides only itself: the rest of both files is read as if the value were missing. The
+result is never run. Parts that depend on a removed part are removed too, so that no error is
+reported that would disappear once the first one is fixed.
 """
 
 from __future__ import annotations
@@ -41,30 +41,30 @@ from dprelease.schema.yaml_text.reader import (
 )
 
 STAND_INS: dict[str, Plain] = {"title": "-", "budget": {"epsilon": "1"}, "output": "out"}
-"""What a release has for the moment where it has none: no finding comes of these."""
+"""Placeholders for missing keys of a release; no errors result from them."""
 
 LEANING = ("from", "join", "derive", "histogram", "private_keys")
-"""Parts of a query that others lean on: without them it is left out whole."""
+"""Parts of a query that others depend on: without them the whole query is removed."""
 FOR_READERS = ("label", "description", "footnotes", "decimals")
-"""Parts of a column that change nothing that is asked of it."""
+"""Parts of a column that have no effect on its values."""
 
 
 @dataclass(frozen=True)
 class ValidParts:
-    """What is in order of a release file and its tables, and what its faults had hidden."""
+    """The valid parts of a release file and its tables, and errors that its faults had hidden."""
 
     declaration: Declaration | None = None
-    """The parts that are in order; None if too few are."""
+    """The valid parts; None if there are too few."""
     findings: list[DpReleaseError] = field(default_factory=list)
     document: Document | None = None
     budget: BudgetSpec | None = None
-    """The budget, whatever is wrong with all else; None if its own form is."""
+    """The budget, whatever else is wrong; None if the budget itself is invalid."""
 
 
 def what_is_left(path: Path, variables: Mapping[str, str] | None = None) -> ValidParts:
-    """Return the parts of a release file and its tables that are in order.
+    """Return the valid parts of a release file and its tables.
 
-    Raises nothing: what is wrong with the rest has been told by whoever read it.
+    Raises nothing: the caller has already reported the other errors.
     """
     read = read_beside(path.parent)
     try:
@@ -76,12 +76,12 @@ def what_is_left(path: Path, variables: Mapping[str, str] | None = None) -> Vali
     tables = {}
     for name in names:
         declared = _table(path.parent, name, lost, known, findings)
-        if declared is not None:  # else nobody knows what its queries are about
+        if declared is not None:  # otherwise nothing is known about its queries' table
             tables[declared.table.name] = declared
     if len(tables) == len(names) > 0:
         findings += unknown_tables(document, tables)
     values = _values(document)
-    budget = _budget(values)  # its own: what stands in for one comes later
+    budget = _budget(values)  # the declared one: a placeholder comes later
     spec, dropped = _release(document, values, tables, lost, Files(read, find_beside(path.parent)))
     left = ValidParts(None, findings, document, budget)
     if spec is None:
@@ -94,9 +94,9 @@ def what_is_left(path: Path, variables: Mapping[str, str] | None = None) -> Vali
 
 
 def without(declaration: Declaration, lost: Mapping[str, set[str]]) -> Declaration | None:
-    """Return a declaration without some columns of its tables, and all that leans on them.
+    """Return a declaration without some columns of its tables, and all that depends on them.
 
-    `lost`: their names, by those of the tables. Returns None if no query is left.
+    `lost`: their names, by table. Returns None if no query remains.
     """
     gone, tables = set[str](), {}
     for name, declared in declaration.tables.items():
@@ -116,7 +116,7 @@ def _release(
     lost: set[str],
     files: Files,
 ) -> tuple[ReleaseSpec | None, list[KeyPath]]:
-    """Return what is left of a release without lost columns, and the paths of what was dropped."""
+    """Return the rest of a release without lost columns, and the paths of what was dropped."""
     queries = values.get("queries")
     if isinstance(queries, dict):
         values["queries"] = dict(_queries(queries, tables, lost))
@@ -125,15 +125,15 @@ def _release(
 
 
 def _budget(values: Mapping[str, Plain]) -> BudgetSpec | None:
-    """Return the budget of a release file, if it has the form of one."""
+    """Return the budget of a release file, if it is valid."""
     try:
         return BudgetSpec.model_validate(values.get("budget"))
-    except ValidationError:  # which has been told
+    except ValidationError:  # which has been reported
         return None
 
 
 def _is_leaned_on(key: str) -> bool:
-    """Return whether others may lean on a part of a query, also if its name is misspelt."""
+    """Return whether others may depend on a part of a query, even if its name is misspelt."""
     known = [field.alias or name for name, field in QuerySpec.model_fields.items()]
     meant = key if key in known else nearest(key, known)
     return not any(part in meant for part in known if part not in LEANING)
@@ -149,7 +149,7 @@ def _values(document: Document) -> dict[str, Plain]:
 
 
 def _beside(document: Document, keys: KeyPath) -> Iterator[KeyPath]:
-    """Yield a path, and those beside it on its line: a stray comma may have cut a value in two."""
+    """Yield a path, and others on its line: a stray comma may have split a value in two."""
     line = document.lines.get(keys)
     for path, other in document.lines.items():
         if path == keys or (other == line and path[:-1] == keys[:-1] and len(path) == len(keys)):
@@ -159,9 +159,10 @@ def _beside(document: Document, keys: KeyPath) -> Iterator[KeyPath]:
 def _table(
     folder: Path, name: str, lost: set[str], known: Variables, findings: list[DpReleaseError]
 ) -> Declared | None:
-    """Return what is left of a table.
+    """Return the valid parts of a table.
 
-    Names of columns that are not are added to `lost`, and what its faults had hidden to `findings`.
+    Names of removed columns are added to `lost`, and errors that its faults had hidden to
+    `findings`.
     """
     beside = folder / Path(name).parent
     files = Files(read_beside(beside), find_beside(beside))
@@ -181,7 +182,7 @@ def _table(
 
 
 def _as_texts(table: Table, names: set[str]) -> Table:
-    """Return a table in which these columns are texts: messages that list columns name them too."""
+    """Return a table with these columns as texts, so that messages that list columns name them."""
     columns = {
         name: TextColumn(type="text") if name in names else column
         for name, column in table.columns.items()
@@ -190,9 +191,10 @@ def _as_texts(table: Table, names: set[str]) -> Table:
 
 
 def _leaning(document: Document, lost: set[str]) -> set[str]:
-    """Return names of lost columns, and of those that are computed from any of them."""
+    """Return names of lost columns, and of columns computed from any of them."""
     columns = document.values.get("columns")
-    read: dict[str, list[tuple[str, str]]] = {}  # by each word in a formula: it is looked at once
+    # by each word in a formula, for one look-up per word
+    read: dict[str, list[tuple[str, str]]] = {}
     for name, column in columns.items() if isinstance(columns, dict) else ():
         text = (column.get("expression") or column.get("cut")) if isinstance(column, dict) else None
         if isinstance(text, str):
@@ -211,7 +213,7 @@ def _leaning(document: Document, lost: set[str]) -> set[str]:
 
 
 def faulty_columns(declared: Declared, errors: Iterable[DpReleaseError]) -> set[str]:
-    """Return the columns of a table whose schema some findings stand in."""
+    """Return the columns of a table whose schema has errors."""
     keys = {e.place.key for e in errors if e.place.file == declared.document.path.name}
     spots = {name: dotted_path(("columns", name)) for name in declared.table.columns}
     return {
@@ -222,12 +224,12 @@ def faulty_columns(declared: Declared, errors: Iterable[DpReleaseError]) -> set[
 
 
 def _names(document: Document, path: KeyPath) -> Iterator[str]:
-    """Yield what is not what was declared without a part of the schema: columns, and the unit."""
+    """Yield what changes without a part of the schema: columns, and the privacy unit."""
     if path[:1] == ("columns",) and len(path) > 2 and str(path[2]) in FOR_READERS:
         return
     if path[:1] == ("columns",) and len(path) > 1:
         yield str(path[1])
-    elif path and path[0] != "columns":  # it may be the unit, badly spelt: nobody knows its id
+    elif path and path[0] != "columns":  # it may be a misspelt privacy unit, whose id is unknown
         yield from ("count_distinct", "on_unit")
         yield from _texts(document.values.get(str(path[0])))
 
@@ -244,7 +246,7 @@ def _texts(value: Plain) -> Iterator[str]:
 def _queries(
     queries: Mapping[str, Plain], tables: Mapping[str, Declared], lost: set[str]
 ) -> Iterator[tuple[str, Plain]]:
-    """Yield queries without what names a lost column, or asks a table that there is not."""
+    """Yield queries without parts that name a lost column, or use an unknown table."""
     word = _word(lost)
     for name, query in queries.items():
         if not isinstance(query, dict):
@@ -263,7 +265,7 @@ def _queries(
 
 
 def _word(names: Iterable[str]) -> re.Pattern[str]:
-    """Return what finds any of some names in a text; nothing, if there are none."""
+    """Return a pattern that finds any of some names in a text; without names it finds nothing."""
     words = (rf"(?<!\w){re.escape(name)}(?!\w)" for name in names if name)
     return re.compile("|".join(words) or r"$^")
 

@@ -1,4 +1,4 @@
-"""The word that was meant: one that is written almost so, or that others use for the same."""
+"""Suggest the intended name: one with similar spelling, or a synonym."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ SAME = {
     "category": ("enum", "factor", "categorical"),
     "timestamp": ("datetime", "instant", "time"),
 }
-"""Words of this project, and others that mean them."""
+"""Names in this project, and their synonyms elsewhere."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return "; did you mean '...'" for the known word that was meant; nothing if none was."""
+    """Return "; did you mean '...'" with the closest known name; empty if none is close."""
     words = {_plain(word): word for word in known}
     plain = _plain(name)
     meant = (word for word, others in SAME.items() if plain in others and word in words)

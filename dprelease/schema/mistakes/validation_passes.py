@@ -1,8 +1,8 @@
-"""A document is read in rounds, each without what the one before refused.
+"""Validate again without the rejected values, to report more errors at once.
 
-A fault hides those that are looked for after it, of the same model: which columns lean on others is
-looked at once each is in order by itself. So what is refused is left out and the rest is read
-again. What is found then is told, unless it may come of what was left out.
+An error hides those that are checked later in the same model: dependencies between columns are
+checked once each column is valid by itself. So rejected values are removed, and the rest is
+validated again. Errors that are found then are reported, unless they may result from the removal.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ ModelT = TypeVar("ModelT", bound=Model)
 
 MOST_ROUNDS = 50
 OF_ALL = ("DP-JOIN-002",)
-"""Findings that say what a whole table is about, so that nothing of it can be told without them."""
+"""Errors about a whole table: without the key in question nothing else of it can be checked."""
 Refused = tuple[KeyPath, DpReleaseError, ErrorDetails]
-"""A finding, and the path of what is left out for it."""
+"""An error, and the path that is removed because of it."""
 
 
 def in_rounds(
@@ -33,9 +33,9 @@ def in_rounds(
     files: Files,
     stand_ins: Mapping[str, Plain],
 ) -> tuple[ModelT | None, list[KeyPath], list[DpReleaseError]]:
-    """Return the model of what is left of some values, the paths of what was dropped, and findings.
+    """Return the model of the valid values, the paths of dropped values, and the errors.
 
-    These are those of all rounds but the first, which whoever read the document has told.
+    These are the errors of all passes but the first, which the caller has reported.
     """
     dropped: list[KeyPath] = []
     told: list[DpReleaseError] = []
@@ -67,7 +67,7 @@ def _rejections(
     values: dict[str, Plain],
     problems: Iterable[ErrorDetails],
 ) -> Iterator[Refused]:
-    """Yield what a round refused; findings of a whole table are those of what they name."""
+    """Yield what a pass rejected; an error of a whole table belongs to the keys that it names."""
     for problem in problems:
         (error,) = findings_of(model, document, [problem])
         path = _key_path(values, problem["loc"])
@@ -79,20 +79,20 @@ def _rejections(
 
 
 def _keys(document: Document, error: DpReleaseError) -> KeyPath:
-    """Return the keys of the place of a finding."""
+    """Return the key path of an error."""
     return next((keys for keys in document.lines if dotted_path(keys) == error.place.key), ())
 
 
 def _follows(
     document: Document, error: DpReleaseError, problem: ErrorDetails, dropped: Iterable[KeyPath]
 ) -> bool:
-    """Return whether a finding may come of what was left out."""
+    """Return whether an error may result from the removal of other values."""
     own = _keys(document, error)
     said = [text for text in problem.get("ctx", {}).values() if isinstance(text, str)]
     for path in dropped:
         size = min(len(path), len(own))
         if path[:1] == ("columns",):
-            size = min(size, 2)  # all of a column, and all that names it
+            size = min(size, 2)  # everything in a column, and everything that names it
             name = shorten(str(path[1])) if len(path) > 1 else ""
             if any(text == name or f"'{name}'" in text for text in said):
                 return True
@@ -102,7 +102,7 @@ def _follows(
 
 
 def _is_bare(values: Mapping[str, Plain], dropped: Iterable[KeyPath]) -> bool:
-    """Return whether no column of a table is in order: nobody knows what it is about, then."""
+    """Return whether a table has no valid column, so that nothing about it can be checked."""
     columns = values.get("columns")
     return isinstance(columns, dict) and {*columns} <= {path[1] for path in dropped if path[1:]}
 
@@ -110,7 +110,8 @@ def _is_bare(values: Mapping[str, Plain], dropped: Iterable[KeyPath]) -> bool:
 def _leave_out(values: dict[str, Plain], path: KeyPath, dropped: list[KeyPath]) -> None:
     columns = values.get("columns")
     if path not in dropped and path[:1] == ("columns",) and len(path) == 2:
-        if isinstance(columns, dict):  # a table's: messages that list them name this one, too
+        # a table's: messages that list its columns name this one, too
+        if isinstance(columns, dict):
             columns[str(path[1])] = {"type": "text"}
     else:
         dropped_from(values, path)
@@ -120,7 +121,7 @@ def _leave_out(values: dict[str, Plain], path: KeyPath, dropped: list[KeyPath]) 
 def _key_path(values: Plain, location: tuple[str | int, ...]) -> KeyPath:
     """Return the keys in a location."""
     keys: list[str | int] = []
-    for part in location:  # which also holds names of the arms of unions
+    for part in location:  # which also holds names of union members
         if isinstance(values, dict) and part in values:
             keys.append(part)
             values = values[str(part)]
@@ -128,7 +129,7 @@ def _key_path(values: Plain, location: tuple[str | int, ...]) -> KeyPath:
 
 
 def dropped_from(values: Plain, keys: KeyPath) -> None:
-    """Remove the value at a path, or the list that it is in."""
+    """Remove the value at a path, or the list that contains it."""
     for i, key in enumerate(keys):
         if not isinstance(values, dict) or str(key) not in values:
             return

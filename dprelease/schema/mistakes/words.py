@@ -1,4 +1,4 @@
-"""What is wrong with a value, in words of the documents: pydantic speaks of Python's types."""
+"""Describe errors in terms of the documents, because pydantic's messages name Python types."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ WORDS = {
     "greater_than_equal": "it is at least {ge}",
     "less_than_equal": "it is at most {le}",
 }
-"""By the kind of a finding of pydantic; fields are those of its context."""
+"""Descriptions by pydantic error type; fields come from its context."""
 
 
 def words_of(kind: str, context: Mapping[str, Any], otherwise: str) -> str:
-    """Return what is wrong; `otherwise`, what pydantic says, for kinds that are not on the list."""
+    """Return the description of an error; `otherwise`, pydantic's message, for types not listed."""
     template = WORDS.get(kind)
     if template is None:
         return otherwise.removeprefix("Value error, ").lower()

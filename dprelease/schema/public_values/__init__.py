@@ -1,1 +1,1 @@
-"""Public values of columns: lists and files of them, where they lie, and their labels."""
+"""Public values of columns: lists and files of values, their areas, and their labels."""

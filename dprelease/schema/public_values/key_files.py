@@ -1,8 +1,7 @@
-"""Files of public values: those of one column, and maybe where each of them lies.
+"""Read files of public values: the values of a column, with their areas and labels if any.
 
-Short CSV files are texts of the declaration, as the release file is one. Long ones, and those in
-Parquet, are read as they stand, batch by batch; a release has a copy of them beside its manifest,
-which tells their digest.
+Short CSV files are texts of the declaration, like the release file. Long ones, and Parquet files,
+are read in batches; a release has a copy of them next to its manifest, which records their digest.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_VALUES = 10_000_000
-"""Values that one file may list for a column."""
+"""Maximum number of values in a file for one column."""
 
 READ_AT_ONCE = 1 << 24
 """Bytes of a long CSV file that are read at a time."""
@@ -33,19 +32,19 @@ READ_AT_ONCE = 1 << 24
 _NO_CSV = "it is not a CSV file"
 
 OTHER_SIGNS = {";": "a semicolon", "\t": "a tab", "|": "a bar"}
-"""What other writers part columns by."""
+"""Delimiters that other programs write."""
 
 Columns = Sequence[Sequence[str]]
-"""Values, then of each the area that it lies in if they lie in any, then their labels."""
+"""Values; then the area of each, if they lie in areas; then their labels."""
 
 
 class KeyValues(tuple[str, ...]):
-    """Values of a column. Many statements are remembered by them, so that they are hashed once."""
+    """Values of a column, with a cached hash, because many statements are cached by them."""
 
     _hash: int | None = None
 
     def __hash__(self) -> int:
-        """Return that of a tuple."""
+        """Return the hash of the tuple."""
         if self._hash is None:
             self._hash = super().__hash__()
         return self._hash
@@ -60,21 +59,21 @@ def _as_listed(value: object, handler: ValidatorFunctionWrapHandler) -> object:
 
 
 AS_LISTED = WrapValidator(_as_listed)
-"""Takes values as they are if a file lists them, and texts at once: there may be many.
+"""Accepts values from a file unchanged, and validates lists of texts at once: there may be many.
 
-What is wrong with one of them is told of it alone.
+Errors are reported for the single value.
 """
 
 
 def are_usable(texts: Sequence[str]) -> bool:
-    """Return whether each text is one that `to_text` takes."""
+    """Return whether `to_text` accepts each text."""
     return max(map(len, texts), default=0) <= LONGEST_TEXT and not UNUSABLE.search("".join(texts))
 
 
 class ValuesFrom(Model):
-    """A file of public keys; `column` may be left out if there is no other to be meant.
+    """A file of public keys; `column` may be omitted if only one column is possible.
 
-    `labels`: the column that holds labels of the values, or one for each language.
+    `labels`: the column of labels of the values, or one per language.
     """
 
     file: LocalPath
@@ -83,24 +82,24 @@ class ValuesFrom(Model):
 
     @property
     def columns_of_labels(self) -> list[str]:
-        """Return the columns that hold labels."""
+        """Return the columns of labels."""
         return [] if self.labels is None else [*self.labels.by_language.values()]
 
 
 def short_file(value: object) -> object:
-    """Return the long form of what may be the name of a file alone."""
+    """Expand a file name to the long form."""
     return {"file": value} if isinstance(value, str) else value
 
 
 def values_of(spec: ValuesFrom, files: Files, within: str | None) -> Columns:
-    """Return the values of a file, and what stands beside each of them.
+    """Return the values of a file, and their areas and labels.
 
-    That is the value of the column `within`, if that is given, and then those of labels.
+    The area is the value of the column `within`, if set; the labels come last.
 
     Raises
     ------
     PydanticCustomError
-        DP-SCHEMA-004 if the file can't be read, or has not these columns.
+        DP-SCHEMA-004 if the file can't be read, or lacks one of these columns.
     """
     try:
         large = files.large(spec.file)
@@ -122,7 +121,7 @@ def _refuse(reason: str) -> NoReturn:
 
 
 class Lines(Protocol):
-    """Rows of a CSV file, and how many of its lines have been read."""
+    """Rows of a CSV file, with the number of lines read so far."""
 
     line_num: int
 
@@ -151,13 +150,13 @@ def _columns_of(rows: Lines, spec: ValuesFrom, within: str | None) -> Columns:
 
 
 def _row_length_problem(rows: Lines, row: Sequence[str], header: Sequence[str]) -> str:
-    """Return where a line is longer or shorter than the first; what it holds is not told."""
+    """Report a line that is longer or shorter than the first, without its content."""
     has = f"has {len(row):,} cell{'' if len(row) == 1 else 's'}"
     return f"its line {rows.line_num:,} {has}, and its first line {len(header):,}"
 
 
 def _first_ragged(content: bytes) -> str | None:
-    """Return where a file has its first ragged line, which Arrow does not tell; None without."""
+    """Return the first line of another length, which Arrow does not report; None without one."""
     try:
         rows = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
         header = next(rows, [])
@@ -168,17 +167,17 @@ def _first_ragged(content: bytes) -> str | None:
 
 
 def _columns_to_read(header: Sequence[str], spec: ValuesFrom, within: str | None) -> list[str]:
-    """Return the columns to read: that of the values, maybe that of their areas, and of labels."""
+    """Return the columns to read: values, areas if any, and labels."""
     named, labels = spec.column, spec.columns_of_labels
     if not header:
         _refuse("its first line names no column")
     if len(header) == 1 and header[0] != named:
         sign = next((sign for sign in OTHER_SIGNS if sign in header[0]), None)
-        if sign is not None:  # else one column of whole lines would be declared, in silence
+        if sign is not None:  # otherwise a single column of whole lines would be declared silently
             _refuse(f"its first line has {OTHER_SIGNS[sign]} where a comma parts columns")
     if within is not None and within not in header:
         _refuse(_lacks(header, within))
-    for name in labels:  # of others' names nothing is told
+    for name in labels:  # other columns' names are not quoted
         if name not in header:
             _refuse(f"it has no column '{shorten(name)}' of labels")
     others = [name for name in header if name != within and name not in labels]
@@ -193,9 +192,9 @@ def _columns_to_read(header: Sequence[str], spec: ValuesFrom, within: str | None
 
 
 def _lacks(header: Sequence[str], name: str) -> str:
-    """Return that a column is not there: without a header, the first line is no line of names.
+    """Report a missing column: without a header, the first line holds values instead of names.
 
-    So nothing else of it is told.
+    So no other part of it is quoted.
     """
     like = next((other for other in header if same_name(other) == same_name(name)), None)
     reason = f"it has no column '{shorten(name)}'"
@@ -203,13 +202,13 @@ def _lacks(header: Sequence[str], name: str) -> str:
 
 
 def _only(others: Sequence[str], within: str | None) -> str:
-    """Return the one column that can be meant where none is named."""
+    """Return the only possible column if none is named."""
     if len(others) != 1:
         reason = "it has more than one column and none is named"
         if not others:
             reason = "it has no column of values"
         _refuse(reason if within is None else f"{reason} beside '{within}'")
-    if others[0].strip().isdecimal():  # it is not shown: without a header it is the first value
+    if others[0].strip().isdecimal():  # not quoted: without a header it is the first value
         _refuse("its first line has a number where columns are named: put their names above it")
     return others[0]
 
@@ -224,15 +223,15 @@ def _check_values(found: Columns) -> Columns:
         _refuse("it lists no value")
     empty = [i for i, value in enumerate(found[0]) if not value.strip()] if len(found) > 1 else []
     if any(not any(column[i].strip() for column in found[1:]) for i in empty):
-        # It would declare the empty text as a value, in silence.
+        # It would silently declare the empty text as a value.
         _refuse("it has a line of empty cells, as spreadsheets leave them: remove it")
     return found
 
 
 def _large(content: bytes, is_parquet: bool, spec: ValuesFrom, within: str | None) -> Columns:
-    """Return the columns of a file that is read as it stands, batch by batch.
+    """Return the columns of a large file, read batch by batch.
 
-    What lies in the same area shares one text.
+    Values in the same area share one text object.
     """
     import pyarrow as pa
 
@@ -259,7 +258,7 @@ def _large(content: bytes, is_parquet: bool, spec: ValuesFrom, within: str | Non
 
 
 def _texts(column: pa.Array) -> list[str]:
-    """Return the texts of a column; whole numbers are read as their digits."""
+    """Return the texts of a column; integers are read as their digits."""
     import pyarrow as pa
 
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type

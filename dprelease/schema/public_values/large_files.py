@@ -1,7 +1,7 @@
-"""Files that a declaration names and that are too large to be texts of a manifest.
+"""Files that a declaration names and that are too large to be texts in a manifest.
 
-They are read whole, once, so that the digest is of the very bytes that were read. A release keeps a
-copy of each in its folder, named by that digest: who verifies it needs nothing else.
+Each is read once and as a whole, so that the digest is that of the bytes that were used. A release
+has a copy of each in its folder, named by the digest, so a verifier needs nothing else.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from dprelease.system.files import NoFile, read_file
 from dprelease.system.lake_tables import lake_problem
 
 LARGEST_TEXT = 16 << 20
-"""Bytes of any file that is a text of the manifest."""
+"""Maximum bytes of any file whose text is in the manifest."""
 
 MOST_LISTED = 4 << 20
-"""Those of a file of values: several of these have to fit in one manifest."""
+"""Maximum bytes of a values file in the manifest, which has to hold several of them."""
 
 LARGEST = 1 << 30
-"""Bytes of any file that a declaration names."""
+"""Maximum bytes of any file that a declaration names."""
 
 FOLDER = "declaration"
-"""The folder of copies, inside that of a release."""
+"""The folder of the copies, inside that of a release."""
 
 PARQUET = (".parquet", ".pq")
 
 
 @dataclass(frozen=True, slots=True)
 class KeptFile:
-    """A file as a manifest knows it: the SHA-256 of its bytes, their number, and its form."""
+    """A file as recorded in a manifest: the SHA-256 of its bytes, their number, and its form."""
 
     sha256: str
     size: int
@@ -46,7 +46,7 @@ class KeptFile:
 
 @dataclass(frozen=True)
 class LargeFile:
-    """One file to read; what it is gets known, by the name in the declaration, once it is read."""
+    """A file to read; its record is added to `known`, by its declared name, once it is read."""
 
     name: str
     path: Path
@@ -65,13 +65,13 @@ class LargeFile:
 
 
 Find = Callable[[str], tuple[Path, bool] | None]
-"""Where a named file is if it is no text, and whether it is Parquet; None for texts.
+"""Returns where a named file is, and whether it is Parquet; None if it is a text.
 
-Raises NoFile for one whose rows may not all count."""
+Raises NoFile for a file that may hold stale rows."""
 
 
 def find_beside(folder: Path) -> Find:
-    """Return what finds files relative to a folder: Parquet, and those too large to be texts."""
+    """Return a function that finds a folder's files: Parquet, and those too large to be texts."""
 
     def find(name: str) -> tuple[Path, bool] | None:
         path = folder / name
@@ -83,13 +83,13 @@ def find_beside(folder: Path) -> Find:
         try:
             return (path, False) if path.stat().st_size > MOST_LISTED else None
         except (OSError, ValueError):
-            return None  # who reads it as a text tells why
+            return None  # reading it as a text reports why
 
     return find
 
 
 def find_copies(folder: Path, kept: Mapping[str, KeptFile]) -> Find:
-    """Return what finds the copies in a release's folder."""
+    """Return a function that finds the copies in a release's folder."""
 
     def find(name: str) -> tuple[Path, bool] | None:
         file = kept.get(name)

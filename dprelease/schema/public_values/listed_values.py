@@ -1,4 +1,4 @@
-"""The values of a category, with where they lie and their labels: beside it, or in a file."""
+"""The values of a category with their areas and labels, from the schema or from a file."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from dprelease.schema.public_values.value_labels import labels_beside, labels_of
 def listed_values(
     given: Mapping[str, object], within: str | None, files: object
 ) -> tuple[Columns, Mapping[str, LocalizedText]] | None:
-    """Return values, of each the area `within`, and labels; no values if they are a plain list.
+    """Return values, the area `within` of each, and labels; no values if they are a plain list.
 
-    None where the key of a file is none, which the model tells.
+    None if the key of a file is invalid, which the model reports.
 
     Raises
     ------

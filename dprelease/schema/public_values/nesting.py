@@ -1,6 +1,6 @@
-"""Areas inside of areas: columns whose values lie within those of another, and in its order.
+"""Nested areas: columns whose values lie within those of another, and in its order.
 
-Where each value lies is public, as the values are: a file or the schema says so, never the data.
+The area of each value is public, like the values: a file or the schema declares it, never the data.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def cannot_lie(column: str, above: str, reason: str) -> NoReturn:
 
 
 def parts_of_areas(values: object, within: str) -> tuple[list[str], list[str]]:
-    """Return values, and of each the area that it lies in, of lists of values by area.
+    """Return values, and the area of each, from lists of values by area.
 
-    A mapping of values, each with its label, is such a list too.
+    A mapping from values to labels counts as a list, too.
     """
     if not isinstance(values, Mapping):
         cannot_lie("this column", within, "nothing says where each of its values lies")
@@ -46,7 +46,7 @@ def parts_of_areas(values: object, within: str) -> tuple[list[str], list[str]]:
 
 
 def _part(value: object, area: str, i: int) -> str:
-    """Return a value of an area; a finding stands at its place in the list."""
+    """Return a value of an area; an error is reported at its place in the list."""
     try:
         return to_text(value)
     except PydanticCustomError as problem:
@@ -65,17 +65,16 @@ def once(values: Sequence[str], areas: Sequence[str]) -> None:
 
 
 def nested_columns(columns: Mapping[str, ColumnT]) -> Iterator[tuple[str, CategoryColumn]]:
-    """Yield the columns that lie within others, their values in the order of the areas above.
+    """Yield the nested columns, with their values in the order of the areas above.
 
-    So the parts of an area stand side by side, in the order in which they were declared; that of
-    levels above is made first.
+    So the parts of an area are adjacent, in declared order; higher levels are sorted first.
 
     Raises
     ------
     PydanticCustomError
-        DP-SCHEMA-016, 018 and 019 for columns whose values don't lie in those of the other.
+        DP-SCHEMA-016, 018 and 019 for columns whose values don't lie in those of the other column.
     """
-    from dprelease.schema.columns import CategoryColumn  # which asks this module for its values
+    from dprelease.schema.columns import CategoryColumn  # which imports this module
 
     inner = {
         name: column
@@ -97,7 +96,7 @@ def nested_columns(columns: Mapping[str, ColumnT]) -> Iterator[tuple[str, Catego
 def _upwards(
     name: str, columns: Mapping[str, ColumnT], inner: Mapping[str, CategoryColumn]
 ) -> list[str]:
-    """Return a column and those above that lie within others themselves, the highest last."""
+    """Return a column and the nested columns above it, the highest last."""
     path = [name]
     while (above := inner[path[-1]].within or "") in inner:
         if above in path:
@@ -111,7 +110,7 @@ def _upwards(
 def _in_order(
     name: str, column: CategoryColumn, above: str, areas: Sequence[str]
 ) -> CategoryColumn:
-    """Return a column with its values in the order of the areas that they lie in."""
+    """Return a column with its values in the order of their areas."""
     position = {area: i for i, area in enumerate(areas)}
     values, lies = column.values or (), column.above
     for value, area in zip(values, lies, strict=True):
@@ -123,7 +122,7 @@ def _in_order(
         area = shorten(min(empty, key=position.__getitem__))
         refuse("DP-SCHEMA-019", column=name, area=area, above=above)
     places = [position[area] for area in lies]
-    if all(one <= other for one, other in pairwise(places)):  # as most files have them
+    if all(one <= other for one, other in pairwise(places)):  # most files are in order already
         return column.lying(values, lies)
     order = sorted(range(len(values)), key=places.__getitem__)
     return column.lying([values[i] for i in order], [lies[i] for i in order])

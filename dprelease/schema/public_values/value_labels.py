@@ -1,4 +1,4 @@
-"""Labels of the values of keys: beside the values themselves, or in columns of their file."""
+"""Labels of the values of keys, next to the values themselves or in columns of their file."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from dprelease.schema.localized_text import LONGEST_LABEL as LONGEST
 from dprelease.schema.model import shorten
 
 NAMED = 5
-"""Values that a message names at most."""
+"""Maximum number of values that a message names."""
 
 MANY = 1 << 16
-"""Values from which on a set of them is large."""
+"""Number of values from which on a set of them takes much memory."""
 
 Listed = dict[str, Label | None]
-"""Values in their order, each with its label if it has one."""
+"""Values in order, each with its label if it has one."""
 
 
 def to_listed(value: object) -> object:
-    """Return a list of values as a mapping without labels; raises DP-SCHEMA-003 for one twice."""
+    """Turn a list of values into a mapping without labels; raises DP-SCHEMA-003 for duplicates."""
     if not isinstance(value, list | tuple):
         return value
     listed = [to_text(item) for item in value]
@@ -37,7 +37,7 @@ def to_listed(value: object) -> object:
 
 
 def refuse_twice(values: Sequence[str], **key: str) -> None:
-    """Refuse values of which there are none, or of which one stands there twice: DP-SCHEMA-003."""
+    """Refuse an empty list of values, or duplicates: DP-SCHEMA-003."""
     if values and are_apart(values):
         return
     again = [f"'{shorten(value)}'" for value, number in Counter(values).items() if number > 1]
@@ -49,9 +49,9 @@ def refuse_twice(values: Sequence[str], **key: str) -> None:
 
 
 def are_apart(values: Sequence[str]) -> bool:
-    """Return whether no value stands there twice; False of very many may be a doubt.
+    """Return whether all values differ; for very many, False may be wrong.
 
-    Their hashes are compared, which take 8 bytes each where a set of them takes 70.
+    Hashes are compared, which take 8 bytes each; a set takes 70 bytes per value.
     """
     if len(values) < MANY:
         return len(set(values)) == len(values)
@@ -63,7 +63,7 @@ def are_apart(values: Sequence[str]) -> bool:
 
 
 def labels_beside(values: object, within: str | None) -> dict[str, LocalizedText]:
-    """Return the labels that stand beside the values of a category; none for plain lists.
+    """Return the labels declared with the values of a category; none for plain lists.
 
     Raises
     ------
@@ -87,15 +87,15 @@ def labels_beside(values: object, within: str | None) -> dict[str, LocalizedText
 def labels_of_rows(
     columns: LocalizedText, rows: Iterable[Sequence[str]], first: int
 ) -> dict[str, LocalizedText]:
-    """Return the labels of a file's values, which stand first in its rows.
+    """Return the labels of a file's values; the values come first in its rows.
 
-    `columns`: those of labels, by language, whose cells are at the places from `first` on. A value
+    `columns`: the columns of labels, by language, whose cells start at index `first`. A value
     without any text has no label.
 
     Raises
     ------
     PydanticCustomError
-        DP-LABEL-001 for a text that can't be shown, 002 for one that a language lacks.
+        DP-LABEL-001 for a text that can't be displayed, 002 for one that lacks a language.
     """
     tags = list(columns.by_language)
     labels: dict[str, LocalizedText] = {}
@@ -121,7 +121,7 @@ def _check(value: str, tag: str, text: str, tags: Sequence[str]) -> None:
 
 
 def refuse_unknown(labels: Iterable[str], is_known: Callable[[str], bool], known: str) -> None:
-    """Raise DP-LABEL-003 for a label of a value that there is not."""
+    """Raise DP-LABEL-003 for a label of an unknown value."""
     for value in labels:
         if not is_known(value):
             shown = shorten(value)

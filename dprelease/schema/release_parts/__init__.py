@@ -1,1 +1,1 @@
-"""Parts of a release file that have models, or meanings, of their own."""
+"""Models of parts of a release file."""

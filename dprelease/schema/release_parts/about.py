@@ -1,4 +1,4 @@
-"""What is said of a release as a whole, for its readers: who publishes what, for when and where."""
+"""Metadata of a release as a whole: who publishes it, about which period and place."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dprelease.schema.localized_text import Label, Language, Line, Prose, Texts
 from dprelease.schema.model import Model
 
 UNDETERMINED = "und"
-"""The tag of BCP 47 for a language that nobody has told."""
+"""The BCP 47 tag of an undetermined language."""
 
 MOST_LANGUAGES = 24
 _PART = r"([0-9]{4})(?:-([0-9]{2}))?(?:-([0-9]{2}))?"
@@ -22,9 +22,9 @@ _LINK = re.compile(r"https?://[A-Za-z0-9.\[\]:-]+(?:[/?#][!-~]*)?")
 
 
 def to_period(text: str) -> str:
-    """Return a reference period as a date, or as its first and last day with a slash between them.
+    """Return a reference period as a date, or as its first and last day separated by a slash.
 
-    It is written as ISO 8601 has it: a day, a month, a year, or two of these with a slash.
+    The input is ISO 8601: a day, a month, a year, or two of these separated by a slash.
     """
     parts = [re.fullmatch(_PART, part) for part in text.split("/")]
     try:
@@ -49,7 +49,7 @@ def _days(year: str, month: str | None, day: str | None) -> tuple[date, date]:
 
 
 def to_link(text: str) -> str:
-    """Return a link that a page may have: of http or https, without anything that ends it."""
+    """Return a link that is safe in a web page: http or https, without characters that end it."""
     if _LINK.fullmatch(text) is None or any(mark in text for mark in "\"'<>`"):
         refuse("DP-DECL-003", problem="a link such as https://example.org/methods is needed")
     return text
@@ -64,11 +64,12 @@ Link = Annotated[Line, AfterValidator(to_link)]
 
 
 class AboutSpec(Model):
-    """What readers are told of a release; all of it is public, and none of it changes a number.
+    """Texts for the readers of a release; all of them are public, and none changes a number.
 
-    `languages`: those of labels, descriptions and notes, by their tags; the first is the one to
-    fall back on. `period`: when the tables are about. `replaces`: what names the release that this
-    one stands in for. `title`: that of the release in its languages, where one is not enough.
+    `languages`: the tags of the languages of labels, descriptions and notes; the first one is the
+    fallback. `period`: the reference period of the tables. `replaces`: the identifier of the
+    release that this one replaces. `title`: the release's title by language, if one title is not
+    enough.
     """
 
     title: Label | None = None

@@ -1,4 +1,4 @@
-"""How a query asks that its tables agree: what is known of them, aimed at, and published."""
+"""Consistent tables as declared: known values, targets, and what to publish."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from dprelease.schema.model import Model
 
 
 class PublishSpec(Model):
-    """What is published of all that is computed.
+    """Which of the computed tables are published.
 
-    `down_to`: the finest level with estimates. `records`: the finest whole-number cells as rows.
-    `partition`: a level for each of whose areas tables of those below have a file of their own.
+    `down_to`: the finest level with estimates. `records`: publish the finest integer cells as rows.
+    `partition`: a level; the tables below it have one file for each of its areas.
     """
 
     down_to: Text | None = None
@@ -34,9 +34,10 @@ class PublishSpec(Model):
 
 
 class InvariantSpec(Model):
-    """A table that is published as it is at a level, outside the guarantee; no level is the whole.
+    """A table that is published exactly at a level, outside the guarantee; no level is the whole.
 
-    `table`: its keys beside the level. `column`: of which column, needed if there are several.
+    `table`: its keys without the level. `column`: the published column, needed if there are
+    several.
     """
 
     level: Text | None = None
@@ -45,9 +46,9 @@ class InvariantSpec(Model):
 
 
 class TargetSpec(Model):
-    """How much the errors of a table at a level matter, or how large they may be.
+    """Weight of the errors of a table at a level, or their maximum.
 
-    `column`: of which column; without one, of all.
+    `column`: the column in question; by default all columns.
     """
 
     level: Text | None = None
@@ -89,16 +90,16 @@ Zero = Annotated[
         }
     ),
 ]
-"""Values of some keys that never meet: a value, or a list of them, by key."""
+"""Values of some keys that never occur together: a value, or a list of them, by key."""
 
 
 class ConsistentSpec(Model):
     """The tables of a query as one family: estimates that add up, by least squares.
 
-    `non_negative`: whole numbers from 0 up that add up as well. `zeros`: what can't be.
-    `invariants`: true values, outside the guarantee, which `acknowledge` has to say word by word:
-    "invariants are published exactly". `targets`: what the budget is shared for. `composition`: how
-    whole tables are made where totals are badly known.
+    `non_negative`: integers of at least 0 that add up as well. `zeros`: impossible cells.
+    `invariants`: true values, outside the guarantee, which `acknowledge` must confirm word by word:
+    "invariants are published exactly". `targets`: what the budget is divided for. `composition`:
+    how integer tables are made where totals are imprecise.
     """
 
     non_negative: Flag = False

@@ -1,7 +1,7 @@
-"""What several releases of a folder share: keys of one file, which each may say otherwise.
+"""Keys that several releases of a folder share; each release may override them.
 
-`defaults: defaults.yaml` in a release file names a file beside it. A key that the release has
-itself counts whole, as if the other file did not have it; nothing is merged below the first level.
+`defaults: defaults.yaml` in a release file names a file in the same folder. A key in the release
+replaces the shared one as a whole; nothing is merged below the first level.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ SHARED = (
     "about", "budget", "duckdb", "engine", "formats", "ledger", "limits", "mechanism", "spark",
     "tables", "variables",
 )  # fmt: skip
-"""Keys that release files may share; what is asked, and where it goes, is a release's own."""
+"""Keys that can be shared; queries and output belong to a single release."""
 
 
 def with_defaults(
     document: Document, read: Callable[[str], str], texts: dict[str, str]
 ) -> Document:
-    """Return a release file with what it takes from the file that it names, whose text is noted.
+    """Return a release file with its shared keys filled in, and store their file's text.
 
     Raises
     ------
     DeclarationError
-        DP-YAML-001 or 002 if that can't be read, 003 to 007 for its form; DP-VAR-009 if it is
+        DP-YAML-001 or 002 if the file can't be read, 003 to 007 for its form; DP-VAR-009 if it is
         elsewhere.
     """
     name = document.values.get(KEY)

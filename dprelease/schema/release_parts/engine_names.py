@@ -1,24 +1,24 @@
-"""The one list of engines: their names, and where each is opened."""
+"""The list of engines: their names, and the modules that open them."""
 
 from __future__ import annotations
 
 DEFAULT_ENGINE = "duckdb"
-"""The engine of whoever names none; the only one that reads single records."""
+"""The engine if none is named; the only one that reads single records."""
 
 SPARK = "spark"
-"""The engine of tables that are spread over machines."""
+"""The engine for tables that are distributed over machines."""
 
 ENGINES = {
     DEFAULT_ENGINE: "dprelease.exact.duckdb_factory",
     SPARK: "dprelease.exact.spark.spark_factory",
 }
-"""By name, the module that declares `ENGINE`, as `exact.answering.EngineKind` has it.
+"""By name, the module that defines `ENGINE`, as in `exact.engine_api.EngineKind`.
 
-A text: names are checked, and releases verified, where no engine is installed.
+Stored as a string: names are checked, and releases verified, without any engine installed.
 """
 
 
 def not_an_engine() -> str:
-    """Return in words what the name of an engine is."""
+    """Return, in words, the valid names of engines."""
     *names, last = map(repr, ENGINES)
     return f"it is one of {', '.join(names)} or {last}"

@@ -1,4 +1,4 @@
-"""Settings of the engine as declared: they change no value, and how long a run takes."""
+"""Declared engine settings: they change run time, but no value."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _plain_path(value: str | None) -> str | None:
 
 
 class DuckDBSpec(Model):
-    """What DuckDB may use: memory before it spills, threads, and the parent of its spill folder."""
+    """Resources of DuckDB: memory before it spills, threads, the parent of its spill folder."""
 
     memory_limit: Annotated[
         Text | None,
@@ -41,13 +41,13 @@ class DuckDBSpec(Model):
 
 
 class SparkSpec(Model):
-    """Where Spark runs; what is not said is left to its own configuration.
+    """Where Spark runs; settings that are omitted come from Spark's own configuration.
 
     `master`: for example local[8], spark://host:7077, yarn, k8s://https://host:443 or, for Spark
-    Connect, sc://host. `staging`: a folder (a URI of Spark's) that all executors write to, where
-    they leave noised parts of large results, as confidential as the data; without it, the driver
-    adds the noise. All of it is published with the release, as all of the file: secrets belong into
-    the configuration of Spark itself.
+    Connect, sc://host. `staging`: a folder (a URI of Spark's) that all executors can write to, for
+    the noised parts of large results, which are as confidential as the data; without it, the driver
+    adds the noise. These settings are published with the release, like the whole file: put secrets
+    into the configuration of Spark itself.
     """
 
     master: Text | None = None

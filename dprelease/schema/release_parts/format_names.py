@@ -1,4 +1,4 @@
-"""The one list of formats that releases are published in beside Parquet, and where each is."""
+"""The list of formats of releases in addition to Parquet, and their modules."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dprelease.schema.mistakes.suggestions import nearest
 
 PARQUET = "parquet"
-"""What the tables themselves are: always published, whether or not it is named."""
+"""The format of the tables themselves: always published, whether or not it is named."""
 
 FORMATS = {
     "csv": "dprelease.exports.csv_tables.csv_files",
@@ -21,14 +21,14 @@ FORMATS = {
     "datapackage": "dprelease.exports.data_package",
     "dcat": "dprelease.exports.dcat",
 }
-"""By name, the module that declares `EXPORT`, as `exports.export.Export` has it.
+"""By name, the module that defines `EXPORT`, as in `exports.export.Export`.
 
-A text: names are checked where no module of a format is loaded. They are written in this order,
-whatever the order of a release file: what lists the files of others comes after them.
+Stored as a string: names are checked without loading any format. Formats are written in this order,
+whatever the order in a release file, so that those that list the files of others come last.
 """
 
 OF_RECORDS = ("csv", "report", "datapackage")
-"""The formats of single records, which are no cells of tables with keys."""
+"""The formats of single records, which are not tables with keys."""
 
 
 def known_formats() -> list[str]:
@@ -37,14 +37,15 @@ def known_formats() -> list[str]:
 
 
 def in_order(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the formats that are written beside the tables, in the order of the list."""
+    """Return the formats to write along with the tables, in the order of the list."""
     asked = set(names)
     return tuple(name for name in FORMATS if name in asked)
 
 
 def refuse_formats(names: Sequence[str], wide: Sequence[str], known: Sequence[str]) -> None:
-    """Raise DP-EXPORT-004 for a format, or a layout, of what is published in a few, or in none."""
-    from dprelease.schema.field_types import refuse  # not before: --help lists formats without it
+    """Raise DP-EXPORT-004 for a format, or a layout, that does not suit what is published."""
+    # imported here: --help lists formats without it
+    from dprelease.schema.field_types import refuse
 
     what = "The records of single units" if known else "The messages of one party"
     others = [name for name in names if name not in known]
@@ -55,5 +56,5 @@ def refuse_formats(names: Sequence[str], wide: Sequence[str], known: Sequence[st
 
 
 def suggest_format(name: object) -> str:
-    """Return "; did you mean '...'" for what is the name of no format; nothing if none is near."""
+    """Return "; did you mean '...'" for an unknown format; empty if no name is close."""
     return nearest(name, known_formats()) if isinstance(name, str) else ""

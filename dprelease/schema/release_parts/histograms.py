@@ -1,4 +1,4 @@
-"""How a query asks for a histogram: bands of a number as a key of its own."""
+"""Histograms of a query: bands of a number as an additional key."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from dprelease.schema.localized_text import Documented
 
 
 class HistogramSpec(Documented):
-    """Bands of one column as a further key, after the keys of `group_by`.
+    """Bands of one column as an additional key, after the keys of `group_by`.
 
-    `name`: what the key is called in place of `<column>_band`.
+    `name`: the name of the key instead of `<column>_band`.
     """
 
     column: Text
@@ -37,5 +37,5 @@ class HistogramSpec(Documented):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        _ = self.cut  # whose own checks refuse edges that don't ascend
+        _ = self.cut  # its validators refuse edges that don't ascend
         return self

@@ -1,4 +1,4 @@
-"""Joins as declared: a public table by its key, or another table about the same people."""
+"""Declared joins: with a public table by its key, or with another table about the same people."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from dprelease.schema.model import Model
 class JoinSpec(Model):
     """A second table of a query.
 
-    `on`: own columns and the public table's columns that they are equal to. `on_unit`: all rows of
-    the same privacy unit; the contribution bounds are then those of joined rows.
+    `on`: own columns, and the equal columns of the public table. `on_unit`: all rows of the same
+    person; the contribution limits then apply to the joined rows.
     """
 
     table: Text

@@ -1,4 +1,4 @@
-"""Names of engines and formats as fields: one of a list, or a finding that tells the list."""
+"""Field types for engine and format names: one of a list, or an error that shows the list."""
 
 from __future__ import annotations
 

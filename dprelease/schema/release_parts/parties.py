@@ -1,4 +1,4 @@
-"""Federated releases as declared: how many parties, and how many of them are counted on."""
+"""Federated releases as declared: the number of parties, and how many must be honest."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from dprelease.schema.model import Model
 
 
 class FederatedSpec(Model):
-    """Noise that several parties add up, each over its own rows.
+    """Several parties add noise, each over its own rows.
 
-    `honest`: how many of them the budget has to hold for, if the others add no noise or tell
-    theirs; all without it. Messages are summed so that nobody sees a single one.
+    `honest`: the number of honest parties for which the budget has to hold, if the others add no
+    noise or reveal theirs; by default all. Messages are summed so that nobody sees a single one.
     """
 
     parties: Annotated[Whole, Field(ge=2, le=10**6)]
@@ -28,5 +28,5 @@ class FederatedSpec(Model):
 
     @property
     def least(self) -> int:
-        """Return the number of honest parties that the budget has to hold for."""
+        """Return the number of honest parties for which the budget has to hold."""
         return self.honest or self.parties

@@ -1,4 +1,4 @@
-"""Records that are published one by one, as they are declared."""
+"""Declaration of records that are published one by one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _columns_from_list(value: object) -> object:
 
 
 class RecordsSpec(Documented):
-    """Records of one table to publish one by one: declared columns alone, each with noise."""
+    """Records of one table to publish one by one: only declared columns, each with noise."""
 
     source: Text = Field(alias="from")
     columns: Annotated[

@@ -1,4 +1,4 @@
-"""How a budget is divided, as it is declared."""
+"""How a budget is divided, as declared."""
 
 from __future__ import annotations
 

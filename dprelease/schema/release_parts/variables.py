@@ -1,9 +1,9 @@
 """Variables of a release file: `${year}` in paths, titles and conditions.
 
-A value is a text of a declared type, given by whoever runs the release and listed in its manifest.
+A value is a text of a declared type. Whoever runs the release sets it, and the manifest lists it.
 In a path it is a part of one name, in a condition one literal: `where: year = ${year}` compares
-with the number 2026, or with the text '2026', by what the variable is declared as. Whatever its
-value, it can be neither another path nor more of a condition.
+with the number 2026, or with the text '2026', depending on the declared type. No value can change
+the path to another folder, or add to a condition.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ KINDS: tuple[str, ...] = get_args(Kind)
 _NEEDED = f"names with types are needed, such as {{year: integer}}; types are {', '.join(KINDS)}"
 NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 MARK = re.compile(rf"(\$?)\$\{{({NAME})\}}")
-"""A variable, or behind a second dollar the text itself."""
+"""A variable, or literal text after a second dollar sign."""
 
 INTEGER = r"-?(?:0|[1-9][0-9]{0,17})"
 FORMS = {"integer": INTEGER, "number": rf"{INTEGER}(?:\.[0-9]{{1,18}})?"}
 LONGEST = 200
-"""Characters of a value."""
+"""Maximum characters of a value."""
 
 SIGNS = frozenset(("=", "==", "<>", "!=", "<", ">", "<=", ">=", "(", ",", "+", "-", "*", "/", "//"))
 WORDS = frozenset(
     ("AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "ILIKE", "CASE", "WHEN", "THEN", "ELSE")
 )
 BEFORE = SIGNS | WORDS | {"%", "||"}
-"""What stands before a value in a condition: behind a name, -5 would be a difference."""
+"""Tokens before a value in a condition: after a name, -5 would be a subtraction."""
 
 ANY = "*"
 TITLE, PATH, SQL = "title", "path", "sql"
@@ -49,12 +49,12 @@ READ: tuple[KeyPath, ...] = tuple(
     for several in ("queries", "records")
     for part in ((), ("tables", ANY), ("columns", ANY))
 )
-"""What has texts for readers, beside the release as a whole."""
+"""Declarations that have texts for readers, apart from the release as a whole."""
 
 ONE: tuple[KeyPath, ...] = ((), (ANY,))
 LISTED: tuple[KeyPath, ...] = ((), (ANY,), (ANY, ANY))
 TEXTS = {"title": ONE, "label": ONE, "description": ONE, "footnotes": LISTED, "notes": LISTED}
-"""Texts for readers, each with where it stands: by itself or by language; in a list or not."""
+"""Texts for readers, and their form: single or by language; in a list or not."""
 
 RELEASES: dict[KeyPath, str] = {
     ("title",): TITLE,
@@ -79,7 +79,7 @@ TABLES: dict[KeyPath, str] = {
     ("columns", ANY, "values_from", "file"): PATH,
     ("columns", ANY, "expression"): SQL,
 }
-"""Where variables may stand, and as what."""
+"""Where variables are allowed, and as what."""
 
 
 @dataclass
@@ -91,20 +91,20 @@ class Variables:
     used: set[str] = field(default_factory=set)
 
     def find_unused(self, document: Document) -> Iterator[DpReleaseError]:
-        """Yield a finding for every variable that stands in no file of the release."""
+        """Yield an error for every variable that no file of the release uses."""
         for name in self.kinds:
             if name not in self.used:
                 yield _variable_error("DP-VAR-003", document, name)
 
 
 def variables_of(document: Document, given: Mapping[str, str]) -> Variables:
-    """Return the variables that a release file declares, with the values that are given.
+    """Return the variables that a release file declares, with the values passed to the run.
 
     Raises
     ------
     Findings, DeclarationError
-        DP-DECL-003 for what declares no variables, DP-VAR-001 for a value of no variable, 002 for a
-        variable of no value, 004 for a value of another type.
+        DP-DECL-003 if variables are declared in a wrong form, DP-VAR-001 for a value without a
+        variable, 002 for a variable without a value, 004 for a value of another type.
     """
     declared = document.values.get("variables", {})
     known: dict[str, str] = {}
@@ -152,7 +152,7 @@ def _unfit(
 
 
 def _problem_of(value: str, kind: str) -> str | None:
-    """Return why a value is none of a type; None if it is, or there is no such type."""
+    """Return why a value does not have a type; None if it does, or the type is unknown."""
     if kind in FORMS:
         fits = re.fullmatch(FORMS[kind], value, re.ASCII) is not None
         return None if fits else f"{'an integer' if kind == 'integer' else 'a number'} is needed"
@@ -173,7 +173,7 @@ _DAY = "a day is needed, written YYYY-MM-DD"
 def fill_variables(
     document: Document, variables: Variables, places: Mapping[KeyPath, str]
 ) -> Document:
-    """Return a document whose variables are filled in; its findings tell of those that can't be."""
+    """Return a document with its variables filled in; failures are added to its errors."""
     if not document.borrowed and "${" not in document.text:
         return document
     findings = dict(document.findings)
@@ -204,7 +204,7 @@ def _fill_text(
     variables: Variables,
     places: Mapping[KeyPath, str],
 ) -> tuple[str, DeclarationError | None]:
-    """Return a text with its variables filled in; or as it is, and why they can't be."""
+    """Return a text with its variables filled in; or unchanged, and the error."""
     place, kind = document.place(*keys), _kind(keys, places)
     names = [match[2] for match in MARK.finditer(text) if not match[1]]
     for name in names:
@@ -230,7 +230,7 @@ def _fill_text(
 
 
 def _kind(keys: KeyPath, places: Mapping[KeyPath, str]) -> str | None:
-    """Return what a value at a path is; None where no variable may stand."""
+    """Return the kind of the value at a path; None where no variable is allowed."""
     for pattern, kind in places.items():
         if len(pattern) == len(keys) and all(
             wanted in (ANY, key) for wanted, key in zip(pattern, keys, strict=True)
@@ -240,7 +240,7 @@ def _kind(keys: KeyPath, places: Mapping[KeyPath, str]) -> str | None:
 
 
 def _is_part_of_a_name(value: str) -> bool:
-    """Return whether a value leads to no other folder, and is no pattern."""
+    """Return whether a value stays in its folder, and is not a pattern."""
     plain = all(mark.isalnum() or mark in " ._-" for mark in value)
     return plain and value.strip(" .") == value
 
@@ -248,7 +248,7 @@ def _is_part_of_a_name(value: str) -> bool:
 def _put_in(
     text: str, variables: Variables, *, as_literals: bool
 ) -> tuple[str, list[tuple[int, int]]]:
-    """Return a text with values in it, and from where to where each stands."""
+    """Return a text with values filled in, and the start and end of each."""
     parts: list[str] = []
     spots: list[tuple[int, int]] = []
     at = size = 0
@@ -267,15 +267,16 @@ def _put_in(
 
 
 def _literal(value: str, kind: str) -> str:
-    """Return a value as SQL writes it."""
+    """Return a value as an SQL literal."""
     if kind in FORMS:
-        return f" {value}" if value.startswith("-") else value  # two signs would begin a comment
+        # two minus signs would start a comment
+        return f" {value}" if value.startswith("-") else value
     quoted = "'" + value.replace("'", "''") + "'"
     return f"DATE {quoted}" if kind == "date" else quoted
 
 
 def _are_whole(text: str, spots: list[tuple[int, int]]) -> bool:
-    """Return whether literals are whole tokens of a condition, as it is cut where it is read."""
+    """Return whether literals are whole tokens of a condition, as its parser splits it."""
     from sqlglot import Dialect
     from sqlglot.errors import SqlglotError
 
@@ -296,19 +297,19 @@ def _are_whole(text: str, spots: list[tuple[int, int]]) -> bool:
 
 
 def _awaits(token: Any) -> bool:
-    """Return whether a token is one after which a value begins, and no sign or call can be read."""
+    """Return whether a value, and neither a sign nor a call, starts after this token."""
     return token.token_type.name not in ("IDENTIFIER", "STRING", "VAR") and (
         token.text.upper() in BEFORE
     )
 
 
 def assignments(words: Mapping[str, object] | list[str] | None) -> dict[str, str]:
-    """Return the values of `--set name=value`, or those that Python gives.
+    """Return the values of `--set name=value`, or those passed from Python.
 
     Raises
     ------
     DeclarationError
-        DP-VAR-008 for a word without a name and "=", or a second one of one name.
+        DP-VAR-008 for an argument without a name and "=", or a repeated name.
     """
     if words is None or isinstance(words, Mapping):
         return {str(name): str(value) for name, value in (words or {}).items()}

@@ -1,1 +1,1 @@
-"""Texts of declarations: YAML read strictly, and what is wrong with one that is none."""
+"""Strict YAML parsing and syntax errors."""

@@ -1,7 +1,7 @@
-"""YAML to plain mappings of text, with the line of every value, under strict limits.
+"""Parse YAML to plain mappings of text, with the line of every value, under strict limits.
 
-Every scalar stays text (YAML 1.2 thinking: `no`, 010 and 1e-9 mean what they say) and is converted
-by its declared type. Anchors, aliases, tags, merge keys and duplicate keys are refused.
+Every scalar stays text (as in YAML 1.2, `no`, 010 and 1e-9 are not converted by their looks), and
+its declared type converts it. Anchors, aliases, tags, merge keys and duplicate keys are refused.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from dprelease.system.files import TooLarge, exact_size, read_file, reason_of
 SIZE_LIMIT = 1 << 20
 DEPTH_LIMIT = 32
 EMPTY = frozenset({"", "~", "null"})
-"""Plain texts that say that there is no value."""
+"""Plain scalars that mean that there is no value."""
 
 NODE_LIMIT = 200_000
 MOST_FINDINGS = 100
-"""What is told of one document before its keys are looked at."""
+"""Maximum errors reported per document before its keys are checked."""
 PARSERS_DEPTH = "exceeded maximum nesting depth"
-"""What LibYAML, from PyYAML 6.0.4 on, says of a thousand levels, before it tells of the first."""
+"""LibYAML's message, from PyYAML 6.0.4 on, for a thousand levels, before it reports the first."""
 LONGEST_KEY = 1000
-"""Characters, as of any other text that is declared."""
+"""Maximum characters of a key, as of any other declared text."""
 
 PLACEHOLDER = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
-"""What shells and templates fill in, and nothing here does."""
+"""Placeholders of shells and templates, which are not supported here."""
 
 Plain = str | list["Plain"] | dict[str, "Plain"] | None
 KeyPath = tuple[str | int, ...]
@@ -41,9 +41,8 @@ KeyPath = tuple[str | int, ...]
 class Document:
     """One document: its exact text, its values, and the line of each key path.
 
-    Items of a long list have none in `lines` where they stand on the line of their list.
-    `findings`: what is wrong with it whatever its keys mean, by key path; `validate` raises them
-    beside its own.
+    Items of a long list on one line have no entry of their own in `lines`. `findings`: errors that
+    do not depend on the meaning of keys, by key path; `validate` raises them with its own.
     """
 
     path: Path
@@ -52,10 +51,10 @@ class Document:
     lines: dict[KeyPath, int]
     findings: dict[KeyPath, DeclarationError] = field(default_factory=dict)
     borrowed: dict[str, str] = field(default_factory=dict)
-    """First keys that stand in another file, by its name."""
+    """Top-level keys that come from another file, with its name."""
 
     def place(self, *keys: str | int) -> Place:
-        """Return the place of a key path; its nearest known ancestor's line if it has none."""
+        """Return the place of a key path; if it has no line, that of its nearest known ancestor."""
         file = self.borrowed.get(str(keys[0]) if keys else "", self.path.name)
         for length in range(len(keys), -1, -1):
             if keys[:length] in self.lines:
@@ -78,7 +77,7 @@ def read_document(path: Path) -> Document:
     Raises
     ------
     DeclarationError
-        DP-YAML-001 to 007, but for 005; that one, 008 and 010 are the document's findings.
+        DP-YAML-001 to 007, except 005; 005, 008 and 010 become errors of the document.
     """
     here = Place(path.name)
     try:
@@ -100,23 +99,23 @@ def read_document(path: Path) -> Document:
 
 
 def too_large(place: Place) -> DeclarationError:
-    """Return the error of a document that is larger than any that is needed."""
+    """Return the error for a document that is too large."""
     return DeclarationError("DP-YAML-002", place=place, limit=exact_size(SIZE_LIMIT))
 
 
 def not_utf8(problem: UnicodeDecodeError) -> str:
-    """Return in words why a text is not read, by its first two bytes alone."""
+    """Return, in words, why a text can't be decoded; only its first two bytes are quoted."""
     utf16 = problem.object[:2] in (b"\xff\xfe", b"\xfe\xff")
     return "UTF-16: save it as UTF-8" if utf16 else "not UTF-8: save it as UTF-8"
 
 
 def parse(text: str, path: Path) -> Document:
-    """Return the document of a text; `path` is only named in messages."""
+    """Return the document of a text; `path` appears only in messages."""
     here = Place(path.name)
     if len(text) > SIZE_LIMIT:
         raise too_large(here)
     events = iter(_checked_events(text, here))
-    # The stream starts, and its only document; anything may follow.
+    # The start of the stream and of its only document; anything may follow.
     _, _, root = next(events), next(events), next(events)
     if not isinstance(root, yaml.MappingStartEvent):
         raise DeclarationError("DP-YAML-007", place=here)
@@ -128,7 +127,7 @@ def parse(text: str, path: Path) -> Document:
 
 
 def _checked_events(text: str, here: Place) -> list[yaml.Event]:
-    """Refuse what is not plain before anything is built, so that nothing can explode."""
+    """Refuse unsupported syntax before anything is built, so that no input can expand in memory."""
     depth = documents = 0
     events: list[yaml.Event] = []
     try:
@@ -173,13 +172,13 @@ def _starts(event: yaml.Event) -> int:
 
 
 def _is_special(event: yaml.NodeEvent) -> bool:
-    """Return whether a node has an anchor, which an alias always has, or a tag."""
+    """Return whether a node has a tag or an anchor, which every alias also has."""
     return event.anchor is not None or getattr(event, "tag", None) is not None
 
 
 @dataclass
 class _Building:
-    """Takes events one by one, and makes of them values, lines and findings."""
+    """Builds values, lines and errors from events, one by one."""
 
     events: Iterator[yaml.Event]
     here: Place
@@ -187,7 +186,7 @@ class _Building:
     findings: dict[KeyPath, DeclarationError] = field(default_factory=dict)
 
     def plain(self, event: yaml.Event, keys: KeyPath, *, flow: bool = False) -> Plain:
-        """Return the value that starts with `event`; `flow`: whether it stands in braces."""
+        """Return the value that starts with `event`; `flow`: whether it is inside braces."""
         self.lines.setdefault(keys, _starts(event))
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event, keys, flow=flow)
@@ -198,7 +197,7 @@ class _Building:
         while not isinstance(key := next(self.events), yaml.MappingEndEvent):
             name = self._name(key, keys)
             inner = (*keys, name)
-            if name in values:  # the first one stands
+            if name in values:  # the first value is used
                 place = Place(self.here.file, _starts(key), dotted_path(inner))
                 again = DeclarationError("DP-YAML-005", place=place, name=name)
                 self._add_finding((*inner, len(self.findings)), again)
@@ -249,7 +248,7 @@ class _Building:
             self.findings[keys] = told
 
     def _skip(self, event: yaml.Event) -> None:
-        """Pass over one value."""
+        """Skip one value."""
         depth = int(isinstance(event, yaml.CollectionStartEvent))
         while depth:
             event = next(self.events)
@@ -258,7 +257,7 @@ class _Building:
 
 
 def _unwritten(key: str | int, *, flow: bool) -> tuple[str, str]:
-    """Return what is wrong with a key whose value is not written, and what mends it."""
+    """Return the error of a key without a value, and its fix."""
     if isinstance(key, int):
         return "An item of the list has no value", "write one, or leave it out"
     if not flow:

@@ -1,6 +1,6 @@
-"""What is wrong with a text that is no YAML: the line to mend, the cause and the mend, in words.
+"""Explain YAML syntax errors: the line to change, the cause and the fix, in plain words.
 
-A parser tells where it gave up and in its own terms; the mistake often stands a line before.
+A parser reports where it gave up, in its own terms; the mistake is often on an earlier line.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MEND = "mend the syntax at this line"
 NO_KEY, A_KEY = "the line has no key", "write key: value, or join it to the value above"
 OPENS = {"[": ("bracket", "]"), "{": ("brace", "}")}
 STARTS = "*&!%@`>|,"
-"""What a value can't start with unless it is quoted: YAML has other uses for it."""
+"""Characters that an unquoted value can't start with, because YAML uses them otherwise."""
 
 _KEY = r"\s*(?:- +)*[^\s:'\"\[{#][^:]*:"
 _STICKS = re.compile(r"\s*(?:- +)*[A-Za-z_]\w*:[^\s:/\\]")
@@ -26,7 +26,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """Where a text breaks the syntax, why, and what mends it."""
+    """Where a text violates the syntax, why, and how to fix it."""
 
     line: int | None
     problem: str
@@ -35,7 +35,7 @@ class Flaw:
 
 @dataclass(frozen=True, slots=True)
 class _Stop:
-    """What the parser says: its problem, the line and column where it gave up, and its start."""
+    """The parser's report: its problem, the line and column where it gave up, and its start."""
 
     lines: list[str]
     problem: str
@@ -43,11 +43,11 @@ class _Stop:
     line: int
     column: int
     start: int
-    """The line where it began with what it could not end, and the column there."""
+    """The line where the unfinished construct began, and the column there."""
     start_column: int
 
     def text(self, line: int) -> str:
-        """Return a line, counted from 1; an empty one beyond the ends."""
+        """Return a line, counted from 1; empty if it does not exist."""
         return self.lines[line - 1] if 0 < line <= len(self.lines) else ""
 
     @property
@@ -57,15 +57,15 @@ class _Stop:
 
     @property
     def around(self) -> list[int]:
-        """Return this line and the last one before it that is not empty."""
+        """Return this line and the last non-empty one before it."""
         before = (i for i in range(self.line - 1, 0, -1) if self.text(i).strip())
         return [self.line, *[i for i in [next(before, 0)] if i]]
 
 
 def flaw_of(problem: yaml.YAMLError, text: str) -> Flaw:
-    """Return where and why a text is no YAML.
+    """Return where and why a text is not valid YAML.
 
-    `problem`: what the parser raised for it.
+    `problem`: the exception of the parser.
     """
     mark = getattr(problem, "problem_mark", None)
     if mark is None:
@@ -166,7 +166,7 @@ def _second_colon(stop: _Stop) -> Flaw | None:
         words = "a colon and a space stand inside of a value"
         return Flaw(stop.line, words, "put the whole value between quotes")
     before = stop.around[-1]
-    if ":" not in stop.text(before):  # both are one value to the parser, up to the first colon
+    if ":" not in stop.text(before):  # the parser takes both for one value, up to the first colon
         return Flaw(before, NO_KEY, A_KEY)
     words = "the line is indented deeper than those that it belongs to"
     return Flaw(stop.line, words, "indent keys of one mapping alike")
@@ -200,4 +200,4 @@ RULES: tuple[Callable[[_Stop], Flaw | None], ...] = (
     _odd_space, _open_quote, _after_quote, _bare_variable, _open_bracket, _dash, _start, _no_space,
     _second_colon, _no_key, _indentation_flaw,
 )  # fmt: skip
-"""In this order: what is surely the mistake before what may follow from it."""
+"""In this order: certain mistakes before those that may be their consequences."""
