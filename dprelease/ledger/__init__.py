@@ -1,1 +1,1 @@
-"""Budgets that last: one SQLite file, many processes, an append-only chain of entries."""
+"""Lasting budgets: one SQLite file, many processes, and an append-only chain of entries."""

@@ -1,17 +1,18 @@
-"""What a budget that lasts allows, when each release may depend on all answers before it.
+"""What a lasting budget allows when each release may depend on all answers before it.
 
-Charges are added by a filter that stays valid for releases that are chosen adaptively:
+Charges are added by a privacy filter that is valid for adaptively selected releases:
 
 - A pure budget adds pure epsilons (Rogers, Roth, Ullman and Vadhan 2016, arXiv 1605.08294v1,
   Theorem 3.6 with delta 0).
 - A budget in rho adds the rho of each release (Feldman and Zrnic 2021, arXiv 2008.11193v4, Theorem
   3.1 at every order).
-- A budget (epsilon, delta) is turned once into the largest rho that has at most epsilon at delta,
-  and then counts in rho. Composing privacy-loss distributions of releases would be tighter, but it
-  holds only for releases that were all fixed in advance. One case is: the first release on an
-  untouched budget may spend it by its composed loss distributions; nothing fits after it.
+- A budget (epsilon, delta) is converted once into the largest rho that has at most epsilon at
+  delta, and then counts in rho. Composing the privacy loss distributions of releases would be
+  tighter, but is valid only if all releases were fixed in advance. There is one such case: the
+  first release on an untouched budget may spend it by its composed loss distributions; nothing fits
+  after it.
 
-Within one release, everything was fixed in advance: there the accountant composes as it does
+The queries of a single release are fixed in advance, so the accountant composes them as it does
 without a ledger.
 """
 
@@ -38,11 +39,11 @@ EPSILON, RHO = "epsilon", "rho"
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The budget of one table: its identity, its unit, and what it counts.
+    """The budget of one table: its identity, its privacy unit, and its privacy measure.
 
-    With a `renewal` it is the budget of each period, for which the filters hold by themselves. Over
-    several periods the budgets add up, by basic composition: each of them was fixed in advance,
-    whatever was released in the others (Rogers et al. 2016, Theorem 3.6).
+    With a `renewal` it is the budget of each period, and the filter holds within each period. The
+    budgets of several periods add up by basic composition: each was fixed in advance, whatever was
+    released in the others (Rogers et al. 2016, Theorem 3.6).
     """
 
     table: str
@@ -53,17 +54,17 @@ class Account:
     rho: Fraction | None
     renewal: Renewal | None = None
     invariants: tuple[str, ...] = ()
-    """What releases may publish exactly, by name: no budget counts it. The guarantee of all of them
-    together holds between tables that agree in it."""
+    """Names of the tables that releases may publish exactly; no budget counts them. The guarantee
+    of all releases together holds between data sets that agree in these tables."""
 
     @property
     def privacy_measure(self) -> str:
-        """Return "epsilon" for a pure budget, else "rho"."""
+        """Return "epsilon" for a pure budget, otherwise "rho"."""
         return EPSILON if self.rho is None and self.delta == 0 else RHO
 
     @property
     def amount(self) -> Fraction:
-        """Return the whole budget in what is counted, rounded down."""
+        """Return the whole budget in its privacy measure, rounded down."""
         if self.rho is not None:
             return self.rho
         epsilon = self.epsilon or Fraction(0)
@@ -84,7 +85,7 @@ class Account:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Self:
-        """Return the account of a record written by `to_json`."""
+        """Return the account from a record written by `to_json`."""
         epsilon, rho = (
             None if record[name] is None else exact(record[name]) for name in ("epsilon", "rho")
         )
@@ -113,7 +114,7 @@ def largest_rho(epsilon: Fraction, delta: Fraction) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What one release does to one table."""
+    """The charge of one release to one table."""
 
     table: str
     neighbours: str
@@ -124,12 +125,12 @@ class Charge:
 
     @property
     def invariants(self) -> tuple[str, ...]:
-        """Return the names of what it publishes exactly."""
+        """Return the names of the tables that it publishes exactly."""
         return tuple(dict.fromkeys(name for name, _ in self.exactly))
 
 
 def price(account: Account, events: Sequence[Event]) -> float:
-    """Return what events cost in what the account counts, rounded up; maybe infinite."""
+    """Return the cost of events in the account's measure, rounded up; it may be infinite."""
     vectors = vectors_of(events)
     if account.privacy_measure == RHO:
         return rho_of(vectors)
@@ -138,14 +139,14 @@ def price(account: Account, events: Sequence[Event]) -> float:
 
 
 def fits_alone(account: Account, events: Sequence[Event]) -> bool:
-    """Return whether events fit the whole of an (epsilon, delta) budget by loss distributions."""
+    """Return whether events fit a whole (epsilon, delta) budget by their loss distributions."""
     if account.epsilon is None or account.delta == 0:
         return False
     return epsilon_at(vectors_of(events), account.delta) <= account.epsilon
 
 
 def vectors_of(events: Sequence[Event]) -> list[PricedVector]:
-    """Return what the accountant needs of recorded events."""
+    """Return the accountant's input for recorded events."""
     laws = ((registry.law_of(event), event.sensitivity) for event in events)
     return [
         priced_of(law, law.losses, sensitivity, by_squares=law.by_squares)
@@ -154,7 +155,7 @@ def vectors_of(events: Sequence[Event]) -> list[PricedVector]:
 
 
 def not_allowed(ledger: str, account: Account, invariant: str) -> LedgerError:
-    """Return the error of a total that is published exactly, where the budget has none so named."""
+    """Return the error for an exactly published table that the budget does not name."""
     allowed = "; ".join(f"'{one}'" for one in account.invariants) or "none"
     told: dict[str, Any] = {"table": account.table, "invariant": invariant, "allowed": allowed}
     return LedgerError("DP-LEDGER-020", name=ledger, **told)

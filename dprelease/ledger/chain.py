@@ -1,4 +1,4 @@
-"""Entries, each with a digest of itself and of the one before."""
+"""Ledger entries, each with a digest of itself and of the entry before."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Entry:
 
     @property
     def kind(self) -> str:
-        """Return what happened: open, signers, reserve, read, publish, commit or cancel."""
+        """Return the kind of event: open, signers, reserve, read, publish, commit or cancel."""
         return str(self.body["kind"])
 
 
 def text_of(body: dict[str, Any]) -> str:
-    """Return the one encoding of a body."""
+    """Return the canonical encoding of a body."""
     return json.dumps(body, sort_keys=True, ensure_ascii=False, allow_nan=False)
 
 
@@ -37,7 +37,7 @@ def digest_of(number: int, text: str, previous: str) -> str:
 
 
 def signed_text(entry: Entry) -> bytes:
-    """Return what is signed of an entry: all but the signature, in its place."""
+    """Return the signed content of an entry: all but the signature, with its position."""
     body = {name: value for name, value in entry.body.items() if name != "signature"}
     return _bound(entry.number, text_of(body), entry.previous)
 
@@ -47,7 +47,7 @@ def _bound(number: int, text: str, previous: str) -> bytes:
 
 
 def first_break(entries: Iterable[tuple[int, str, str, str]]) -> int | None:
-    """Return the number of the first entry that does not follow from those before; None if all do.
+    """Return the number of the first entry that breaks the chain; None if it is intact.
 
     Entries are (number, text, previous digest, digest).
     """

@@ -1,4 +1,4 @@
-"""What the body of an entry looks like: whoever can write the file can write anything into it."""
+"""Check the form of an entry's body: whoever can write the file can write anything into it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dprelease.ledger.periods import MOST_PERIODS, Renewal
 from dprelease.numerics.rounding import exact
 
 LARGEST = 10**12
-"""Of any budget: commands open far smaller ones."""
+"""Maximum of any budget: commands open far smaller ones."""
 
 Size = Annotated[int, Field(ge=0, lt=2**127)]
 
@@ -34,7 +34,7 @@ Price = Annotated[str, AfterValidator(_is_written_so)]
 
 
 class _Part(BaseModel):
-    """Known keys of known types; later versions may have written others beside them."""
+    """Known keys of known types; later versions may have written other keys as well."""
 
     model_config = ConfigDict(strict=True, extra="allow")
 

@@ -1,7 +1,8 @@
-"""What is published exactly, outside every budget: each name stands for one function for good.
+"""Exactly published tables, outside every budget: each name stands for one function, permanently.
 
-Of two functions of one name that are both published, the difference is exact too: the rows that a
-condition, a computed column or a bound leaves out. Whoever allowed the name allowed one of them.
+If two functions with the same name were published, their difference would be exact too: the rows
+that a condition, a computed column or a limit leaves out. The owner allowed only one function by
+that name.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dprelease.ledger.history import State
 
 
 def invariants_record(charge: Charge) -> dict[str, Any]:
-    """Return what an entry tells of what a release publishes exactly; nothing where nothing is."""
+    """Return an entry's record of exactly published tables; empty if there are none."""
     if not charge.exactly:
         return {}
     return {"invariants": [*charge.invariants], "functions": dict(charge.exactly)}
@@ -23,7 +24,7 @@ def invariants_record(charge: Charge) -> dict[str, Any]:
 def refuse_renamed(state: State, charge: Charge, ledger: str) -> None:
     """Raise LedgerError DP-LEDGER-022 for a name that stands for two functions.
 
-    Entries of earlier versions tell no functions: whatever comes first after them is the one.
+    Entries of earlier versions record no functions: the first one after them counts.
     """
     known: dict[str, str] = {}
     for held in state.all_charges(charge.table):

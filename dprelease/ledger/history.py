@@ -1,4 +1,4 @@
-"""What the entries of a ledger add up to."""
+"""The state that results from the entries of a ledger."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LOCK = ".lock"
 
 
 class ImpossibleEntry(ValueError):
-    """An entry whose digests are right, and that still is none of a ledger's."""
+    """An entry with correct digests that no ledger would write."""
 
 
 @dataclass(slots=True)
@@ -37,11 +37,11 @@ class Reservation:
     entry: Entry
     steps: list[str] = field(default_factory=list)
     lock: Lock | None = None
-    """What tells that its run is alive, in the process that made it."""
+    """Shows that its run is alive, in the process that made it."""
     maker: Maker = field(default_factory=Maker)
-    """The process that may take its next step; of those that are read, nobody asks."""
+    """The process that may write its next step; not checked for reservations read from a file."""
     accounts: Mapping[str, Account] = field(default_factory=dict)
-    """The budgets as it was made, in the process that made it."""
+    """The budgets at the time of the reservation, in the process that made it."""
 
     @property
     def id(self) -> str:
@@ -50,39 +50,39 @@ class Reservation:
 
     @property
     def is_charged(self) -> bool:
-        """Return whether it counts."""
+        """Return whether it counts against the budget."""
         return CANCEL not in self.steps
 
     @property
     def is_open(self) -> bool:
-        """Return whether its end is not written yet."""
+        """Return whether its end is not recorded yet."""
         return not {CANCEL, COMMIT} & set(self.steps)
 
     @property
     def tells_reads(self) -> bool:
-        """Return whether a step would tell that its run had read rows; in format 1 none does."""
+        """Return whether a step would record that its run read rows; format 1 has no such step."""
         return bool(self.entry.body.get("locked"))
 
     @property
     def process(self) -> Process:
-        """Return who made it."""
+        """Return the process that made it."""
         held = self.entry.body["process"]
         return Process(held["host"], held["pid"], held["started"])
 
     def is_abandoned(self, ledger: Path) -> bool:
-        """Return whether its run has ended; only the machine that it ran on can tell."""
-        if not self.entry.body.get("locked"):  # of format 1
+        """Return whether its run has ended; only the machine of the run can know."""
+        if not self.entry.body.get("locked"):  # written in format 1
             return self.process.is_dead
         return self.process.is_here and not is_held(lock_of(ledger, self.id))
 
     def charge_of(self, table: str) -> Mapping[str, Any] | None:
-        """Return what it charges a table."""
+        """Return its charge to a table."""
         return next((c for c in self.entry.body["charges"] if c["table"] == table), None)
 
 
 @dataclass(slots=True)
 class State:
-    """What the history adds up to."""
+    """The state after all entries."""
 
     accounts: dict[str, Account]
     reservations: dict[str, Reservation]
@@ -90,13 +90,13 @@ class State:
     signers: Signers | None = None
     """Who may sign its entries; None if they need no signature."""
     latest: datetime | None = None
-    """The latest time of an entry, of those that tell one: no charge is in an earlier period."""
+    """The latest time of any entry that has one; no charge belongs to an earlier period."""
 
     @classmethod
     def of(cls, entries: Sequence[Entry]) -> State:
         """Return the state after all entries.
 
-        Raises ImpossibleEntry for one that no ledger writes after those before.
+        Raises ImpossibleEntry for one that no ledger writes after the entries before it.
         """
         state = cls({}, {}, entries[0].digest if entries else "")
         for entry in entries:
@@ -109,7 +109,7 @@ class State:
         return state
 
     def _add(self, entry: Entry) -> str | None:
-        """Add an entry; return why it can't follow those before."""
+        """Add an entry; return why it can't follow those before it, or None."""
         body = entry.body
         self._see(body)
         if entry.kind == SIGNERS or self.signers is not None:
@@ -126,7 +126,7 @@ class State:
         if entry.kind == RESERVE:
             if name in self.reservations:
                 return "a second reservation of one name"
-            if not name.isalnum():  # it is part of the name of a file
+            if not name.isalnum():  # it becomes part of a file name
                 return "a name that no ledger gives"
             made = self.reservations[name] = Reservation(entry)
             return self._problem_of_charges(body["charges"]) if made.process else None
@@ -138,7 +138,7 @@ class State:
         return problem
 
     def _see(self, body: Mapping[str, Any]) -> None:
-        """Take note of an entry's time; raise ValueError for none where something depends on it."""
+        """Record an entry's time; raise ValueError if it is missing but needed."""
         try:
             moment = moment_of(body["time"])
         except ValueError:
@@ -148,7 +148,7 @@ class State:
         self.latest = moment if self.latest is None else max(moment, self.latest)
 
     def _sign(self, entry: Entry) -> str | None:
-        """Return why an entry is not signed as it has to be; take over a new list of signers."""
+        """Return why an entry's signature is missing or invalid; store a new list of signers."""
         new = signed_entries.signers_of_entry(entry) if entry.kind == SIGNERS else None
         problem = signed_entries.problem_of(
             entry, self.signers or new or signed_entries.signers_of_entry(entry), self.latest
@@ -157,9 +157,9 @@ class State:
         return problem
 
     def period(self, table: str, now: datetime) -> int | None:
-        """Return the period that a charge is in now; None for a budget that does not renew.
+        """Return the period of a charge made now; None for a budget that does not renew.
 
-        It may be one that has no budget: see `Renewal.problem_at`.
+        It may have no budget: see `Renewal.problem_at`.
         """
         renewal = self.accounts[table].renewal
         if renewal is None:
@@ -171,7 +171,7 @@ class State:
         if problem is not None:
             return problem
         for charge in charges:
-            # Its own time is the latest by now, or an earlier entry's is.
+            # Either its own time is the latest so far, or the time of an earlier entry is.
             renewal, wanted = self.accounts[charge["table"]].renewal, None
             if renewal is not None and self.latest is not None:
                 wanted = renewal.period_at(self.latest)
@@ -182,7 +182,7 @@ class State:
         return None
 
     def charges(self, table: str, period: int | None = None) -> Iterator[Mapping[str, Any]]:
-        """Yield what counts against a table, and of a budget that renews, in a period."""
+        """Yield the charges that count against a table; of a renewing budget, those in a period."""
         if (period is None) is not (self.accounts[table].renewal is None):
             raise ValueError("a budget that renews, and no other, is asked for by a period")
         for charge in self.all_charges(table):
@@ -190,26 +190,26 @@ class State:
                 yield charge
 
     def all_charges(self, table: str) -> Iterator[Mapping[str, Any]]:
-        """Yield what counts against a table, in whatever period."""
+        """Yield the charges that count against a table in any period."""
         for reservation in self.reservations.values():
             charge = reservation.charge_of(table)
             if reservation.is_charged and charge is not None:
                 yield charge
 
     def spent(self, table: str, period: int | None = None) -> Fraction:
-        """Return the sum of what counts, exactly; the whole budget where one release took it."""
+        """Return the exact sum of what counts; the whole budget if one release took it."""
         charges = list(self.charges(table, period))
         if any(charge["takes_all"] for charge in charges):
             return self.accounts[table].amount
         return sum((Fraction(float(charge["price"])) for charge in charges), Fraction(0))
 
     def remaining_budget(self, table: str, period: int | None = None) -> Fraction:
-        """Return what is left of a budget, and of one that renews, in a period."""
+        """Return the remaining budget; of a budget that renews, in a period."""
         return max(Fraction(0), self.accounts[table].amount - self.spent(table, period))
 
 
 def open_period(state: State, table: str, now: datetime) -> int | None:
-    """Return the period that a charge is in now; raise LedgerError DP-LEDGER-014 if none is open.
+    """Return the period of a charge made now; raise LedgerError DP-LEDGER-014 if none is open.
 
     None for a budget that does not renew.
     """
@@ -230,13 +230,13 @@ def _problem_of_charges(charges: Sequence[Mapping[str, Any]], known: Container[s
 
 
 def lock_of(ledger: Path, name: str) -> Path:
-    """Return the file whose lock holds a reservation, beside the ledger itself."""
+    """Return the lock file of a reservation, next to the ledger."""
     real = ledger.resolve()
     return real.parent / f"{_locks(real)}{name}{LOCK}"
 
 
 def locks_of(ledger: Path) -> dict[str, Path]:
-    """Return the files of locks that are there, by the names of reservations."""
+    """Return the existing lock files, by the names of reservations."""
     real, locks = ledger.resolve(), {}
     with suppress(OSError):
         for name in os.listdir(real.parent):

@@ -1,7 +1,7 @@
-"""Who made a reservation, and on which machine.
+"""The process that made a reservation, and its machine.
 
-Whether a holder is alive is told by a lock (see `dprelease.system.locks`). Numbers of processes
-serve reservations of older versions alone: they say little in containers.
+A lock shows whether the holder is alive (see `dprelease.system.locks`). Process numbers are used
+only for reservations of older versions, because they mean little in containers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process of a machine; `started` tells it from a later one with the same number."""
+    """A process of a machine; `started` distinguishes it from later ones with the same number."""
 
     host: str
     pid: int
@@ -28,13 +28,13 @@ class Process:
 
     @property
     def is_here(self) -> bool:
-        """Return whether it ran on this machine: one of its name, or under the same kernel."""
+        """Return whether it ran on this machine: one of the same name, or under the same kernel."""
         boot = self.started.partition("/")[0]
         return self.host == platform.node() or (boot != "" and boot == _boot())
 
     @property
     def is_dead(self) -> bool:
-        """Return whether its number is certainly no living process; its own machine can tell."""
+        """Return whether the process is certainly dead; only its own machine can know."""
         if self.host != platform.node():
             return False
         try:
@@ -52,7 +52,7 @@ class Process:
 
 
 def _start_time(pid: int) -> str | None:
-    """Return when a process started, in the kernel's ticks since boot; None where none is told."""
+    """Return the start time of a process in the kernel's ticks since boot; None if unknown."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -61,12 +61,12 @@ def _start_time(pid: int) -> str | None:
     fields = text.rpartition(")")[2].split()
     if len(fields) < 20 or not boot:
         return None
-    # A process that is only waiting for its parent to notice its end holds nothing any more.
+    # A zombie, which waits for its parent to collect its status, holds no resources any more.
     return f"{boot}/{'ended' if fields[0] == 'Z' else fields[19]}"
 
 
 def _boot() -> str:
-    """Return what the kernel calls its time since it was booted; empty where it has no name."""
+    """Return the kernel's boot id; empty if it has none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:

@@ -1,9 +1,10 @@
-"""Reserve, read, publish, commit, recover: what a run that read rows costs, exactly once.
+"""Reserve, read, publish, commit, recover: a run that read rows is charged exactly once.
 
-What may follow what, and what that means, is in `steps.py`. A reservation is held by the lock of a
-file beside the ledger; one that nobody holds any more is settled by the next one, or by `recover`:
-given back if it tells that its run had read nothing, else kept for good. So a holder that is taken
-for dead loses nothing but its run, for what was settled can't be read or published for.
+`steps.py` defines the order of steps and their meaning. A reservation is held by a lock on a file
+next to the ledger. When nobody holds the lock any more, the next reservation, or `recover`, settles
+it: it is refunded if its entries show that the run read nothing, otherwise it stays charged. So a
+live holder that is mistaken for dead loses only its run, because no step can be written for a
+settled reservation.
 """
 
 from __future__ import annotations
@@ -55,14 +56,14 @@ if TYPE_CHECKING:
 class Ledger:
     """A ledger file; every method opens it, changes it in one transaction, and closes it.
 
-    `key` signs what is written, where the ledger has signers; without it none can be written there.
+    `key` signs the entries if the ledger has signers; without it no such entry can be written.
     """
 
     def __init__(self, path: str | Path, key: SigningKey | None = None) -> None:
         self.path, self.key = Path(path), key
 
     def open_account(self, account: Account) -> Entry:
-        """Give a table a budget, once; makes the file where it is not there.
+        """Give a table a budget, once; create the file if it is missing.
 
         Raises
         ------
@@ -78,17 +79,17 @@ class Ledger:
             return self._append(store, state, body)
 
     def set_signers(self, text: str) -> Entry:
-        """Let every entry from now on be signed by a key of a list; makes the file where it is not.
+        """Require a signature by a listed key on every entry from now on; create a missing file.
 
-        `text`: of a file of OpenSSH's allowed_signers. The first list is signed by a key of its
-        own, a later one by a key of the list before it.
+        `text`: an OpenSSH allowed_signers file. The first list is signed by one of its own keys, a
+        later list by a key of the list before it.
 
         Raises
         ------
         LedgerError
-            DP-LEDGER-015 without a key, 016 for one that may not sign; 002 to 005 for the file.
+            DP-LEDGER-015 without a key, 016 for a key that may not sign; 002 to 005 for the file.
         SignatureError
-            DP-SIGN-007 for a text that is no list, or by which nobody could write any more; as the
+            DP-SIGN-007 for an invalid list, or one by which nobody could write any more; as the
             key.
         """
         new = lasting_list(text)
@@ -103,11 +104,11 @@ class Ledger:
             return self._append(store, state, body)
 
     def _append(self, store: Store, state: State, body: dict[str, Any]) -> Entry:
-        """Add an entry, signed if it has to be; raise LedgerError DP-LEDGER-015 or 016 likewise."""
+        """Add an entry, signed if required; raise LedgerError DP-LEDGER-015 or 016 likewise."""
         return store.append(body, self._signing(state, body["time"]))
 
     def _signing(self, state: State, time: str) -> SigningKey | None:
-        """Return the key to sign an entry of a time with; None if there are no signers."""
+        """Return the key for signing an entry at a time; None if there are no signers."""
         if state.signers is None:
             return None
         if self.key is None:
@@ -122,7 +123,7 @@ class Ledger:
         return self.key
 
     def state(self) -> State:
-        """Return what the history adds up to; raises LedgerError unless it can be a history."""
+        """Return the state after all entries; raises LedgerError for an impossible history."""
         with Store.open(self.path) as store:
             return self._state(store)
 
@@ -142,22 +143,23 @@ class Ledger:
     def reserve(
         self, charges: Sequence[Charge], title: str, state: RunState | None = None
     ) -> Reservation:
-        """Charge a release, wholly or not at all; `state` says whether that may be written.
+        """Charge a release entirely or not at all; `state` says whether it may be recorded.
 
         Raises
         ------
         BudgetError
-            DP-BUDGET-091 if a table has not enough left.
+            DP-BUDGET-091 if too little remains for a table.
         LedgerError
-            DP-LEDGER-006 and 008 for a table without a budget, or another unit or relation; 010 for
-            noise that the budget can't count; 014 for a budget that has no period now; 015 and 016
-            for entries that the key can't sign; 020 for an invariant that the budget was not opened
-            with, 022 for one whose name stands for another function; 001 to 005 for the file.
+            DP-LEDGER-006 and 008 for a table without a budget, or with another privacy unit or
+            relation; 010 for noise that the budget can't count; 014 for a budget that has no period
+            now; 015 and 016 for entries that the key can't sign; 020 for an invariant that the
+            budget was not opened with, 022 for one whose name stands for another function; 001 to
+            005 for the file.
         """
         opened = self.state()
         accounts = opened.accounts
         self._signing(opened, _now())
-        # Prices take long, and nobody waits for them: accounts never change.
+        # Slow, so computed outside the transaction: accounts never change.
         priced = [self.with_cost(accounts, charge) for charge in charges]
         name, lock = self._new_name_and_lock()
         state = RunState() if state is None else state
@@ -187,7 +189,7 @@ class Ledger:
             raise
 
     def _new_name_and_lock(self) -> tuple[str, Lock]:
-        """Return a new name, and the lock that holds it from now on."""
+        """Return a new name, and its lock, which is held from now on."""
         failure: LedgerError | None = None
         while failure is None:
             name = uuid4().hex
@@ -196,19 +198,19 @@ class Ledger:
             except OSError as refused:
                 failure = unwritable(self.path, refused)
             else:
-                if lock is not None:  # else it was taken for one that was left
+                if lock is not None:  # otherwise another process mistook the file for a leftover
                     return name, lock
         raise failure
 
     def _take_back(self, name: str, state: RunState) -> None:
-        """Give back what a failed write may have left after all; never raises, `state` tells."""
-        with suppress(Exception):  # then it stays for `recover`, which is what the state says
+        """Refund what a failed write may have left; never raises, `state` holds the result."""
+        with suppress(Exception):  # then it stays for `recover`, and the state says so
             if name in self.state().reservations:
                 self._step(name, CANCEL, {"why": "it could not be written"})
             state.charge = ChargeState.NONE
 
     def with_cost(self, accounts: Mapping[str, Account], charge: Charge) -> tuple[Charge, float]:
-        """Return a charge and its price; raises as `reserve` for what the accounts can't count."""
+        """Return a charge and its cost; raises as `reserve` for noise that accounts can't count."""
         account = accounts.get(charge.table)
         if account is None:
             close = get_close_matches(charge.table, accounts, n=1)
@@ -228,13 +230,13 @@ class Ledger:
         return charge, price(account, charge.events)
 
     def _charge_record(self, state: State, charge: Charge, cost: float, now: str) -> dict[str, Any]:
-        """Return the record of a charge that fits; raise the reason why it does not."""
+        """Return the record of a charge that fits; raise the reason if it does not fit."""
         account = state.accounts[charge.table]
         refuse_renamed(state, charge, self.path.name)
         period = open_period(state, charge.table, moment_of(now))
         left = state.remaining_budget(charge.table, period)
         takes_all = False
-        if not 0.0 <= cost <= left:  # so that what is no number never fits
+        if not 0.0 <= cost <= left:  # written so that NaN never fits
             untouched = not any(True for _ in state.charges(charge.table, period))
             takes_all = untouched and fits_alone(account, charge.events)
             if not takes_all:
@@ -268,23 +270,23 @@ class Ledger:
         )
 
     def read(self, reservation: Reservation) -> None:
-        """Write that rows are about to be read: from here on it stays charged."""
+        """Record that rows are about to be read: from here on it stays charged."""
         self._advance(reservation, READ, {})
 
     def publish(self, reservation: Reservation) -> None:
-        """Write that the release is about to become readable."""
+        """Record that the release is about to become readable."""
         self._advance(reservation, PUBLISH, {})
 
     def commit(self, reservation: Reservation, manifest: str) -> None:
-        """Write that the release is readable; `manifest`: the digest of its manifest."""
+        """Record that the release is readable; `manifest`: the digest of its manifest."""
         self._advance(reservation, COMMIT, {"manifest": manifest})
 
     def fail(self, reservation: Reservation) -> None:
-        """Write that the run failed after rows had been read: it stays charged."""
+        """Record that the run failed after rows had been read: it stays charged."""
         self._advance(reservation, COMMIT, {"manifest": None})
 
     def cancel(self, reservation: Reservation) -> None:
-        """Give back a reservation whose run read nothing."""
+        """Refund a reservation whose run read nothing."""
         self._advance(reservation, CANCEL, {"why": "nothing was read or released"})
 
     def _advance(self, reservation: Reservation, kind: str, more: dict[str, Any]) -> None:
@@ -310,8 +312,8 @@ class Ledger:
     ) -> Iterator[Reservation]:
         """Charge a release for a block, and settle it at its end; raises as `reserve`.
 
-        A block that fails before anything was read gets its charge given back. A failure after
-        that may say something about the rows, so it is charged, whatever it was.
+        A block that fails before it reads anything is refunded. A later failure may reveal
+        something about the rows, so it stays charged, whatever the cause.
         """
         reservation: Reservation | None = None
         try:
@@ -326,10 +328,10 @@ class Ledger:
                 reservation.lock.let_go()
 
     def _settle(self, reservation: Reservation, state: RunState) -> None:
-        """Write how a failed run ended; never raises.
+        """Record how a failed run ended; never raises.
 
-        Where that can't be written `recover` writes the same, for it rests on what is written. A
-        child that was forked meanwhile can't write it: its parent may still be at work.
+        If that can't be written, `recover` writes the same later, from what is written. A child
+        that was forked meanwhile can't write it: its parent may still be running.
         """
         if not reservation.is_open or state.released is not False:
             return
@@ -338,7 +340,7 @@ class Ledger:
                 self.cancel(reservation)
                 state.charge = ChargeState.NONE
                 return
-            noted = False  # that rows are about to be read, though writing it seemed to fail
+            noted = False  # the step `read`, although writing it seemed to fail
             with suppress(Exception):
                 noted = READ in self.state().reservations[reservation.id].steps
             if not noted:
@@ -348,9 +350,9 @@ class Ledger:
             self.fail(reservation)
 
     def recover(self, gone: Sequence[str] = ()) -> list[str]:
-        """Settle the reservations of processes that have ended, and say what happened.
+        """Settle the reservations of processes that have ended, and report each in words.
 
-        `gone`: names of machines of which the caller knows that no run of theirs is alive.
+        `gone`: names of machines on which, as the caller knows, no run is alive.
         """
         with Store.open(self.path) as store, store.transaction():
             return self._settle_abandoned(store, gone)
@@ -362,7 +364,7 @@ class Ledger:
         for name, path in locks_of(self.path).items():
             if name not in reservations or not reservations[name].is_open:
                 with suppress(OSError):
-                    left = Lock.take(path)  # what a run could not remove, if it is not at work
+                    left = Lock.take(path)  # of an ended run, which could not remove it
                     if left is not None:
                         left.let_go()
         for reservation in reservations.values():

@@ -1,7 +1,7 @@
-"""What a budget that renews lets one person risk: in this period, so far, and by every further one.
+"""A person's total risk under a renewing budget: in this period, so far, and in each further one.
 
-A budget that is given anew each year bounds each year. Whoever is in the data for several of them
-risks the sum, which is told wherever the budget is: by `ledger show`, plans and manifests.
+A budget that renews each year bounds the risk of one year. People who are in the data for several
+years risk the sum. `ledger show`, plans and manifests report it next to the budget.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from dprelease.numerics.rounding import plain_text
 
 @dataclass(frozen=True, slots=True)
 class Lifetime:
-    """One table's budget over its periods; `period` is the one that is now, None if none renews."""
+    """One table's budget over its periods; `period` is the current one, None without renewal."""
 
     account: Account
     period: int | None
     charged: Fraction = Fraction(0)
-    """What all periods together were charged, where no release took the whole of one."""
+    """The sum over all periods; a period whose whole budget one release took counts as a whole."""
 
     @property
     def is_open(self) -> bool:
@@ -35,13 +35,13 @@ class Lifetime:
 
     @property
     def elapsed_periods(self) -> int:
-        """Return how many periods there have been, the one that is now among them."""
+        """Return the number of periods so far, the current one included."""
         renewal, number = self.account.renewal, max(0, (self.period or 0) + 1)
         last = renewal.periods if renewal is not None else None
         return number if last is None else min(number, last)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the lifetime as JSON values: nothing for a budget that does not renew."""
+        """Return the lifetime as JSON values; empty for a budget that does not renew."""
         renewal = self.account.renewal
         if renewal is None or self.period is None:
             return {}
@@ -54,7 +54,7 @@ class Lifetime:
         }
 
     def record(self) -> dict[str, Any]:
-        """Return what holds whatever else is charged, as JSON values."""
+        """Return the values that do not depend on other charges, as JSON values."""
         renewal, period = _of(self.account), self.period or 0
         account = self.account.to_json()
         return {
@@ -68,7 +68,7 @@ class Lifetime:
 
     @property
     def words(self) -> str:
-        """Return in a few sentences what the renewal means for a person."""
+        """Return, in a few sentences, what the renewal means for a person."""
         account, renewal = self.account, _of(self.account)
         number, every = self.elapsed_periods, renewal.every
         so_far = _amount(account, number)
@@ -93,9 +93,9 @@ class Lifetime:
 
 
 def record_again(held: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a record of `Lifetime.record` has to be, from its budget, rhythm and period.
+    """Recompute a record of `Lifetime.record` from its budget, renewal and period.
 
-    Raises ValueError or TypeError for what is no budget or renewal.
+    Raises ValueError or TypeError for an invalid budget or renewal.
     """
     renews = {name: held[name] for name in ("every", "begins", "periods")}
     account = {"table": "", "neighbours": "", "unit": "", **held["budget"], "renews": renews}
@@ -103,7 +103,7 @@ def record_again(held: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def lifetime_of(state: State, table: str, now: datetime) -> Lifetime:
-    """Return what a table's budget lets one person risk, as of a time."""
+    """Return a person's risk under a table's budget, as of a time."""
     account = state.accounts[table]
     if account.renewal is None:
         return Lifetime(account, None)
@@ -119,7 +119,7 @@ def _of(account: Account) -> Renewal:
 
 
 def _amount(account: Account, times: int) -> str:
-    """Return so many budgets together, by basic composition, in words."""
+    """Return the sum of so many budgets, by basic composition, in words."""
     if account.rho is not None:
         return f"rho {plain_text(account.rho * times)}"
     at = f" at delta {plain_text(account.delta * times)}" if account.delta else ""

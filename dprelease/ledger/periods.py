@@ -1,9 +1,9 @@
-"""Budgets that renew: periods of the calendar, each with the whole budget anew.
+"""Budgets that renew: each calendar period has the whole budget again.
 
-Periods are of whole months or years from a declared day on, and begin at midnight of UTC. Which one
-a charge is in is decided by the clock when it is written, and never goes back: no entry is in an
-earlier period than the latest time that the ledger has seen, so a clock that is set back opens no
-period a second time with what was left of it, nor one that is over.
+Periods are whole months or years from a declared day on, and start at midnight UTC. The clock at
+the time of writing decides the period of a charge, and it never goes back: no entry belongs to an
+earlier period than the latest time in the ledger. So a clock that is set back reopens no past
+period.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from typing import Any, Self
 
 MONTHS = {"month": 1, "year": 12}
 LAST_DAY = 28
-"""Of a month on which a period may begin: every month has it."""
+"""The last day of a month on which a period may start: every month has it."""
 
 MOST_PERIODS = 10_000
 
 
 def now() -> datetime:
-    """Return what the clock says, to the second."""
+    """Return the current time, to the second."""
     return datetime.now(UTC).replace(microsecond=0)
 
 
 def moment_of(text: str) -> datetime:
-    """Return the time of an entry; raise ValueError for what is none, or is of no time zone."""
+    """Return the time of an entry; raise ValueError if it is invalid or has no time zone."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError("a time of no zone")
@@ -58,13 +58,13 @@ class Renewal:
         return date(months // 12, months % 12 + 1, self.begins.day)
 
     def period_at(self, moment: datetime) -> int:
-        """Return the number of the period that a time is in; below 0 before the first one."""
+        """Return the number of the period of a time; negative before the first one."""
         day = moment.astimezone(UTC).date()
         months = 12 * (day.year - self.begins.year) + day.month - self.begins.month
         return (months - (day.day < self.begins.day)) // MONTHS[self.every]
 
     def problem_at(self, number: int) -> str | None:
-        """Return why there is no budget in a period; None if there is one."""
+        """Return why a period has no budget; None if it has one."""
         if number < 0:
             return f"its first period begins on {self.begins.isoformat()}"
         if self.periods is not None and number >= self.periods:
@@ -77,7 +77,7 @@ class Renewal:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Self:
-        """Return the renewal of a record; raise ValueError for what is none."""
+        """Return the renewal of a record; raise ValueError for an invalid one."""
         begins = date.fromisoformat(record["begins"])
         if begins.isoformat() != record["begins"]:
             raise ValueError("a day is written YYYY-MM-DD")

@@ -1,11 +1,11 @@
-"""Entries that are signed: who can write the file but has no key forges none.
+"""Signed entries: without a key, whoever can write the file can't forge entries.
 
-From the first entry of the kind `signers` on, every entry is signed by a key that the list before
-it names; the first list by a key of its own. A signature is over the number of the entry, the
-digest of the one before, and its body: it vouches for all that came before.
+From the first entry of kind `signers` on, every entry is signed by a key in the list before it; the
+first list by one of its own keys. A signature covers the number of the entry, the digest of the
+entry before, and its body, and so all entries before it.
 
-Whether a key counts is asked at the time that the entry tells, or the latest one before it if that
-is later: a key that is out of date can't sign an entry that claims to be older than the last.
+The validity of a key is checked at the time of the entry, or at the latest time before it if that
+is later: an expired key can't sign an entry that claims to be older than the last one.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from dprelease.signatures.signers import Signers, signers_of
 from dprelease.signatures.sshsig import ENTRIES, Signature, fingerprint
 
 LIST = "signers"
-"""What messages call a list that is in the ledger."""
+"""Name in messages of a list that is in the ledger."""
 
 
 def signers_of_entry(entry: Entry) -> Signers:
-    """Return the list of an entry that has one; raises SignatureError for a text that is none."""
+    """Return the list of a `signers` entry; raises SignatureError for an invalid text."""
     return signers_of(str(entry.body["signers"]), LIST)
 
 
 def lasting_list(text: str) -> Signers:
-    """Return the list of a text that is to be in a ledger.
+    """Return the list of signers in a text that is to be stored in a ledger.
 
     Raises
     ------
     SignatureError
-        DP-SIGN-007 for a text that is none, or whose times are those of whoever reads it: in
-        another time zone an entry that counts here would be by nobody, and the ledger damaged.
+        DP-SIGN-007 for an invalid text, or one with times in local time: in another time zone an
+        entry that counts here would have no valid signer, and the ledger would be damaged.
     """
     made = signers_of(text, LIST)
     if any(line.is_local for line in made.lines):
@@ -47,7 +47,7 @@ def lasting_list(text: str) -> Signers:
 
 
 def problem_of(entry: Entry, signers: Signers, at: datetime | None) -> str | None:
-    """Return why an entry is not signed by one who may at a time; None if it is."""
+    """Return why an entry has no valid signature at a time; None if it has one."""
     text = entry.body.get("signature")
     if not isinstance(text, str):
         return "it is not signed"
@@ -63,7 +63,7 @@ def problem_of(entry: Entry, signers: Signers, at: datetime | None) -> str | Non
 
 @lru_cache(maxsize=1 << 14)
 def _valid_signature(armored: str, message: bytes) -> Signature | None:
-    """Return a signature that holds; what was checked once is not checked again."""
+    """Return a signature if it is valid; results are cached."""
     try:
         signature = Signature.from_armor(armored.encode())
     except ValueError:
@@ -73,10 +73,10 @@ def _valid_signature(armored: str, message: bytes) -> Signature | None:
 
 
 def outside_problem(entries: Sequence[Entry], signers: Signers) -> str | None:
-    """Return what contradicts a list of signers that is kept elsewhere than in the ledger.
+    """Return the first contradiction to a list of signers that is kept outside the ledger.
 
-    Whoever can write the file can write another history with another list into it: only what is
-    compared with a list of one's own shows that.
+    Whoever can write the file can replace the whole history with another list of signers. Only a
+    comparison with the reader's own list detects that.
     """
     first = next((i for i, entry in enumerate(entries) if entry.kind == SIGNERS), None)
     if first is None:

@@ -1,12 +1,12 @@
-"""What may follow what in the life of a reservation; all else is no history that a ledger writes.
+"""The allowed order of steps in a reservation; a ledger writes no other history.
 
 A reservation is charged from the moment it is written. `read` is written before the first row about
-people is read, and so before anything that depends on one exists, noised or not: a reservation
-without it released nothing, provably, and may be given back; one with it stays charged for good,
-however its run ends, and so does one of format 1, which has no such step: its run may have left
-noised answers in a private folder. `publish` is written right before the one rename that makes a
-release readable, `commit` after it: with the digest of its manifest, with an empty text for an
-answer that was given without one, with nothing for a run that failed.
+people is read, so before anything exists that depends on a row, noised or not. A reservation
+without it provably released nothing, and may be refunded. One with it stays charged permanently,
+however its run ends. So does one of format 1, which has no such step: its run may have left noised
+answers in a private folder. `publish` is written right before the one rename that makes a release
+readable, `commit` after it: with the digest of its manifest, with an empty text for an answer
+without a manifest, with nothing for a run that failed.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ OPEN, SIGNERS, RESERVE, READ, PUBLISH, COMMIT, CANCEL = (
 )  # fmt: skip
 
 FOLLOWING: dict[tuple[str, ...], frozenset[str]] = {
-    # Ledgers of format 1 have no `read`: their releases were published, or failed, right away.
+    # Ledgers of format 1 have no `read`: their next step was to publish, or to fail.
     (): frozenset({READ, PUBLISH, COMMIT, CANCEL}),
     (READ,): frozenset({PUBLISH, COMMIT}),
     (PUBLISH,): frozenset({COMMIT}),
     (READ, PUBLISH): frozenset({COMMIT}),
 }
-"""The kinds of the next step, by those that were."""
+"""The allowed kinds of the next step, by the previous steps."""
 
 
 def problem_of(steps: Sequence[str], body: dict[str, Any]) -> str | None:

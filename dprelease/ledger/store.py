@@ -1,8 +1,9 @@
-"""The file: SQLite with a rollback journal, which machines that share a disk can use together.
+"""The ledger file: SQLite with a rollback journal, which machines can share on a network disk.
 
-A write-ahead log would need shared memory, which network disks don't have. Every change happens in
-one transaction that holds the only write lock from its first read on, and is on the disk (fsync of
-journal, file and folder) before it returns. Rows can be added only; triggers refuse the rest.
+A write-ahead log would need shared memory, which network disks don't have. Every change is one
+transaction that holds the only write lock from its first read on, and it is on the disk (fsync of
+journal, file and folder) before the call returns. Rows can only be added; triggers refuse all other
+changes.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
     from dprelease.signatures.keys import SigningKey
 
 FORMAT = 3
-"""Since 2 a reservation says when rows are read, and is held by a lock; 1 is read as well. In 3
-budgets renew and entries are signed: a ledger becomes one of 3 only where it has such an entry."""
+"""Since 2 a reservation records when rows are read, and is held by a lock; 1 can still be read. In
+3 budgets can renew and entries can be signed: a ledger becomes format 3 with its first such
+entry."""
 APPLICATION = 0x44505231  # "DPR1"
 PATIENCE = 60.0
 """Seconds that a process waits for the lock of another one."""
@@ -54,10 +56,10 @@ SCHEMA = (
     ("trigger", "no_delete", "entries", TABLES[3]),
     ("trigger", "no_update", "entries", TABLES[2]),
 )
-"""All that the file of a ledger holds, of whatever format: what was added could do anything, and
-what has the right name could do nothing."""
+"""Everything that a ledger file contains, in any format. Additional triggers could do anything, and
+triggers with the right names could do nothing."""
 ENDS = {"SQLITE_FULL": errno.ENOSPC, "SQLITE_IOERR": errno.EIO, "SQLITE_NOMEM": errno.ENOMEM}
-"""What the system said, where SQLite says that it gave no more."""
+"""Error numbers of the system for SQLite's errors about exhausted resources."""
 JOURNALS = ("-journal", "-wal", "-shm")
 ODD = "its tables or triggers are not those of a ledger"
 UNREADABLE = "its pages can't be read"
@@ -74,13 +76,13 @@ class Store:
     @classmethod
     @contextmanager
     def open(cls, path: Path) -> Iterator[Store]:
-        """Yield the ledger of an existing file.
+        """Yield the ledger in an existing file.
 
         Raises
         ------
         LedgerError
-            DP-LEDGER-001 if it is not there, 002 if it is no ledger, 003 if it is newer, 023 in a
-            child that was forked while a ledger was open.
+            DP-LEDGER-001 if the file is missing, 002 if it is not a ledger, 003 if its format is
+            newer, 023 in a child that was forked while a ledger was open.
         """
         _refuse_second_names(path)
         with _open_connection(path, "rw") as connection:
@@ -90,7 +92,7 @@ class Store:
 
     @classmethod
     def create(cls, path: Path) -> None:
-        """Make an empty ledger, unless the file is there already."""
+        """Create an empty ledger, unless the file exists."""
         if os.path.exists(path):
             _refuse_second_names(path)
         with _open_connection(path, "rwc") as connection:
@@ -114,9 +116,9 @@ class Store:
             raise LedgerError("DP-LEDGER-003", name=self.path.name, found=written, known=FORMAT)
 
     def _check_pages(self) -> None:
-        """Raise LedgerError unless the file holds a ledger's tables, whole, and nothing else.
+        """Raise LedgerError unless the file holds exactly a ledger's tables, undamaged.
 
-        A page that is in use and listed as free would be overwritten by the next entry.
+        A used page that is listed as free would be overwritten by the next entry.
         """
         found = self._run("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name")
         if tuple(found) != SCHEMA:
@@ -128,13 +130,13 @@ class Store:
         return int(self._run(query)[0][0])
 
     def _run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """Return all rows of a statement; raise LedgerError for what the database refuses."""
+        """Return all rows of a statement; raise LedgerError for errors of the database."""
         with _translate_errors(self.path):
             return self._connection.execute(statement, values).fetchall()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Hold the only write lock from here on; everything inside happens, or nothing."""
+        """Hold the only write lock from here on; the block is committed entirely or not at all."""
         self._run("BEGIN IMMEDIATE")
         try:
             yield
@@ -145,14 +147,14 @@ class Store:
         self._run("COMMIT")
 
     def _roll_back(self) -> None:
-        if not self._maker.is_here:  # the journal that it would take is the parent's
+        if not self._maker.is_here:  # the journal that a rollback would use is the parent's
             return
         if self._connection.in_transaction:  # a full disk has ended it already
             self._run("ROLLBACK")
 
     @contextmanager
     def _one_view(self) -> Iterator[None]:
-        """Let all reads inside see the same state, whatever other processes write meanwhile."""
+        """Let all reads in the block see the same state, whatever other processes write."""
         if self._connection.in_transaction:
             yield
             return
@@ -163,13 +165,13 @@ class Store:
             self._roll_back()
 
     def entries(self) -> list[Entry]:
-        """Return the whole history; its chain, and the tables that it lies in, are checked.
+        """Return the whole history, after checking its chain and its tables.
 
         Raises
         ------
         LedgerError
-            DP-LEDGER-002 if an entry was changed, removed or added by another hand, or if the
-            file has other tables or triggers, or none that can be read.
+            DP-LEDGER-002 if an entry was changed, removed or added from outside, or if the file has
+            other tables or triggers, or unreadable ones.
         """
         with self._one_view():
             self._check_pages()
@@ -194,9 +196,10 @@ class Store:
         return dict(body)
 
     def append(self, body: dict[str, Any], key: SigningKey | None = None) -> Entry:
-        """Add an entry inside a transaction, signed by a key if there is one; return it.
+        """Add an entry inside a transaction, signed if there is a key; return it.
 
-        Raises ValueError for what could not be read again: nobody could use the ledger any more.
+        Raises ValueError for a body that could not be read back, because it would make the ledger
+        unusable.
         """
         number, previous = self._run("SELECT number, digest FROM head")[0]
         if key is not None:
@@ -205,8 +208,8 @@ class Store:
             body = {**body, "signature": made.decode("ascii")}
         if not is_entry(body):
             raise ValueError("this is no entry of a ledger")
-        # Older versions would give back what has been read, or not know whose turn to sign it is:
-        # they must not write here any more.
+        # Older versions would refund reservations that have read rows, or write entries without a
+        # required signature, so the format number must stop them from writing.
         form = max(_form_of(body), self._one("PRAGMA user_version"))
         self._run(f"PRAGMA user_version = {form}")
         text = text_of(body)
@@ -217,15 +220,15 @@ class Store:
 
 
 def _form_of(body: dict[str, Any]) -> int:
-    """Return the least format of a ledger with an entry of this body."""
+    """Return the minimum format of a ledger with an entry of this body."""
     return 3 if body["kind"] == SIGNERS or body.get("account", {}).get("renews") else 2
 
 
 def _refuse_second_names(path: Path) -> None:
-    """Raise LedgerError for a file that others may know by another name.
+    """Raise LedgerError for a file that may have another name.
 
-    The journal of a crash is found beside one name only. Under the other one entries follow that
-    the journal takes back, whenever somebody comes by the first one again.
+    The journal of a crash is found under one name only. A process that uses the other name adds
+    entries, which the journal rolls back when somebody opens the first name again.
     """
     if _stat(path).st_nlink > 1:
         raise damage_error(path, "the file has a second name (a hard link)")
@@ -234,7 +237,7 @@ def _refuse_second_names(path: Path) -> None:
 
 
 def _refuse_odd_journals(path: Path) -> None:
-    """Raise LedgerError for what stands at the name of a journal and is no file: it may block."""
+    """Raise LedgerError if something other than a file has the journal's name: it may block."""
     odd: NoFile | None = None
     try:
         refuse_side_files(path, JOURNALS)
@@ -246,7 +249,7 @@ def _refuse_odd_journals(path: Path) -> None:
 
 
 def refuse_missing(path: Path) -> None:
-    """Raise LedgerError DP-LEDGER-001 if there is no file, 005 if that can't be found out."""
+    """Raise LedgerError DP-LEDGER-001 if the file is missing, 005 if that can't be determined."""
     _stat(path)
 
 
@@ -266,9 +269,9 @@ def _stat(path: Path) -> os.stat_result:
 
 
 def _refuse_forked(path: Path) -> None:
-    """Raise LedgerError in a child of a process that had a ledger open as it forked.
+    """Raise LedgerError in a child of a process that had a ledger open when it forked.
 
-    SQLite would take the locks that the parent had then for the child's own.
+    SQLite would take the parent's locks for the child's own.
     """
     if not can_use_ledgers():
         raise LedgerError("DP-LEDGER-023", name=path.name)
@@ -293,7 +296,7 @@ def _connection(path: Path, mode: str) -> sqlite3.Connection:
     _refuse_odd_journals(path)
     with _translate_errors(path):
         uri = f"{path.absolute().as_uri()}?mode={mode}"
-        # Transactions are begun by hand: the module would open none for SELECT.
+        # Transactions are begun by hand, because the module would open none for SELECT.
         return sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)
 
 
@@ -311,8 +314,8 @@ def _set_up(path: Path, connection: sqlite3.Connection) -> None:
 def _translate_errors(path: Path) -> Iterator[None]:
     """Turn the database's errors into ours.
 
-    Python decodes what SQLite says of a damaged schema, which quotes it, and fails at bytes that
-    are no UTF-8.
+    Python decodes SQLite's message about a damaged schema, which quotes the schema, and fails at
+    bytes that are not UTF-8.
     """
     failure: LedgerError | None = None
     try:
@@ -345,11 +348,11 @@ def _operational(path: Path, name: str) -> LedgerError:
 
 
 def unwritable(path: Path, refused: OSError) -> LedgerError:
-    """Return the error of a file that the system does not let be written."""
+    """Return the error for a file that the system does not allow to be written."""
     problem = reason_of(refused)
     return LedgerError("DP-LEDGER-005", name=path.name, problem=problem, refused_by=refused)
 
 
 def damage_error(path: Path, problem: str) -> LedgerError:
-    """Return the error of a file that is no whole ledger."""
+    """Return the error for a damaged file."""
     return LedgerError("DP-LEDGER-002", name=path.name, problem=problem)
