@@ -1,4 +1,4 @@
-"""What a mechanism is: a law on the integers, its privacy loss and its errors."""
+"""The base of mechanisms: a distribution on the integers, its privacy loss and its errors."""
 
 from __future__ import annotations
 
@@ -25,72 +25,73 @@ QUANTILE_ERROR = 2.0**-40
 
 An interval of 2**-64 at such a tail moves the quantile by less than 2**-43 scales; the library
 functions behind the quantiles err by a few units in the last place. The tests compare densely with
-balls.
+ball arithmetic.
 """
 
 
 @dataclass(frozen=True)
 class Mechanism(Randomizer):
-    """Integer noise K, in lattice steps, added independently to every cell of a vector.
+    """Integer noise K, in steps, added independently to every cell of a vector.
 
-    `scale` is in lattice steps. A mechanism is a `SampledLaw`.
+    `scale` is in steps. A mechanism is a `SampledLaw`.
     """
 
     @property
     def law(self) -> SampledLaw:
-        """Return the exact law of K."""
+        """Return the exact distribution of K."""
         return self
 
     def federated(self, parties: int) -> Self:
-        """Return the law that each of `parties` adds, so that the sum has this law's scale.
+        """Return the distribution of each of `parties` shares, whose sum has this scale.
 
-        Only of laws that are closed under sums before rounding; the sum of rounded shares is not
-        the rounded sum: `privacy/rounded_shares.py` bounds the difference for stable noise.
+        Only for distributions that are closed under sums before rounding. The sum of rounded shares
+        is not the rounded sum: `privacy/rounded_shares.py` bounds the difference for stable noise.
 
         Raises
         ------
         ValueError
             If there is no party.
         BudgetError
-            DP-FED-001 if shares of the law are not of its own kind, DP-MECH-001 if a share's scale
-            can't be certified.
+            DP-FED-001 if shares of the noise are not of the same family, DP-MECH-001 if a share's
+            scale can't be certified.
         """
         reason = "a sum of such noise is not of its own kind"
         raise BudgetError("DP-FED-001", mechanism=self.name, reason=reason)
 
     @property
     def blocks(self) -> LawBlocks | None:
-        """Return how draws are made by blocks of cells; None where cells are placed at once."""
+        """Return how to draw by blocks of cells; None where cells are located directly."""
         return None
 
     @property
     @abstractmethod
     def symmetric(self) -> bool:
-        """Return whether K and -K have the same law."""
+        """Return whether K and -K have the same distribution."""
 
     @classmethod
     def tells_moments(cls) -> bool:
-        """Return whether the family has `moments_above`."""
+        """Return whether the family implements `moments_above`."""
         return cls.moments_above is not Mechanism.moments_above
 
     @property
     def moments_above(self) -> tuple[Fraction, Fraction] | None:
-        """Return a certified bound of the variance from above, and the mean; in steps.
+        """Return a certified upper bound of the variance, and the mean; in steps.
 
-        The same numbers everywhere, from balls. None for laws without a certificate, or a variance.
+        Computed with ball arithmetic, so the same on every machine. None for distributions without
+        a certificate, or without a variance.
         """
         return None
 
     @abstractmethod
     def invert(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:
-        """Return k and where it is sure; see `LatticeLaw.invert`."""
+        """Return k and where it is certain; see `LatticeLaw.invert`."""
 
     @abstractmethod
     def tail(self, k: int, upper: bool) -> arb:
         """Return a ball around P(K >= k), or P(K <= k), for any k."""
 
     def half_width(self, confidence: float) -> int:
-        """Return the least w, lattice steps, with P(|K| <= w) >= confidence; never too small."""
+        """Return the least w, in steps, with P(|K| <= w) >= confidence; never too small."""
         miss = Fraction(1) - exact(repr(float(confidence)))
         if not 0 < miss < 1:
             raise ValueError("a confidence lies between 0 and 1")
@@ -100,7 +101,7 @@ class Mechanism(Randomizer):
             bound = ball(miss)
 
             def too_narrow(w: int) -> bool:
-                # Where balls can't tell, the width counts as too narrow.
+                # Where balls can't decide, the width counts as too narrow.
                 return w < 0 or not self._beyond(w) <= bound
 
             widest = largest(too_narrow, int(guess))
@@ -109,8 +110,8 @@ class Mechanism(Randomizer):
     def smooth_width(self, confidence: float) -> float:
         """Return the w with P(|K + U| <= w) = confidence, U uniform within half a step of 0.
 
-        What half widths are without the steps: at scales of many steps, as sums of several cells
-        see them. From balls, so that it is the same everywhere.
+        This is the half width without steps: for scales of many steps, as in sums of several cells.
+        Computed with ball arithmetic, so the same on every machine.
         """
         width = self.half_width(confidence)
         with ctx.workprec(128):
@@ -125,23 +126,23 @@ class Mechanism(Randomizer):
 
 
 class Symmetric(Mechanism):
-    """A mechanism whose noise has the same law as its negative."""
+    """A mechanism whose noise is symmetric around 0."""
 
     @property
     def symmetric(self) -> bool:
-        """Return True: K and -K have the same law."""
+        """Return True: K and -K have the same distribution."""
         return True
 
     @abstractmethod
     def upper_quantile(self, u: Floats) -> tuple[Floats, Flags]:
-        """Return k with P(K >= k + 1) <= u < P(K >= k), and where it is sure; u in (0, 1/2]."""
+        """Return k with P(K >= k + 1) <= u < P(K >= k), and where it is certain; u in (0, 1/2]."""
 
     @abstractmethod
     def upper_tail(self, k: int) -> arb:
         """Return a ball around P(K >= k) for k >= 1."""
 
     def invert(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:
-        """Return k and where it is sure; see `LatticeLaw.invert`."""
+        """Return k and where it is certain; see `LatticeLaw.invert`."""
         k, sure = self.upper_quantile(u)
         return (k if upper else -k), sure
 
@@ -160,11 +161,11 @@ class RealQuantile(Mechanism):
     @property
     @abstractmethod
     def position_error(self) -> float:
-        """Return by how much `position` typically errs, steps; blocks are as wide as that takes."""
+        """Return the typical error of `position`, in steps; it determines the width of blocks."""
 
     @property
     def mode(self) -> int:
-        """Return the k next to which, on either side, masses begin to fall."""
+        """Return the k on both sides of which probabilities start to decrease."""
         return 0
 
     @abstractmethod
@@ -176,24 +177,24 @@ class RealQuantile(Mechanism):
         """Return bounds of 1 - p(k) / p(j) within blocks of `size` cells; see `BlockLaw`."""
 
     def invert(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:
-        """Return k and where it is sure; see `LatticeLaw.invert`."""
+        """Return k and where it is certain; see `LatticeLaw.invert`."""
         return certain(*self.position(u, upper))
 
     @cached_property
     def blocks(self) -> LawBlocks | None:
-        """Return the blocks of cells that draws are made by at large scales."""
+        """Return the blocks of cells by which noise is drawn at large scales."""
         return LawBlocks.of(self, self.position_error, self.mode)
 
 
 class SymmetricQuantile(Symmetric, RealQuantile):
-    """Both: the lower quantile is 1 less the upper one."""
+    """Symmetric noise from a real quantile: the lower quantile mirrors the upper one."""
 
     @abstractmethod
     def upper_position(self, u: Floats) -> tuple[Floats, Floats | float]:
         """Return real x whose floor has P(K >= k + 1) <= u < P(K >= k), and error bounds."""
 
     def upper_quantile(self, u: Floats) -> tuple[Floats, Flags]:
-        """Return the floor of the real quantile, and where it is sure."""
+        """Return the floor of the real quantile, and where it is certain."""
         return certain(*self.upper_position(u))
 
     def position(self, u: Floats, upper: bool) -> tuple[Floats, Floats | float]:
@@ -203,7 +204,7 @@ class SymmetricQuantile(Symmetric, RealQuantile):
 
 
 def normal_unevenness(scale: float, offset: float, first: Floats, size: float) -> Floats:
-    """Return `unevenness` for masses or densities exp(-(k / scale)^2 / 2 - offset |k| / scale).
+    """Return `unevenness` for probabilities or densities exp(-(k/scale)^2 / 2 - offset |k|/scale).
 
     The slope of the logarithm is largest at the end away from zero.
     """
@@ -216,7 +217,7 @@ def normal_unevenness(scale: float, offset: float, first: Floats, size: float) -
 
 
 def rounded_up(x: arb) -> float:
-    """Return the least float that is certainly above what a ball encloses."""
+    """Return the least float that is certainly above the number in a ball."""
     mantissa, exponent = (int(part) for part in x.upper().man_exp())
     return round_up(Fraction(mantissa) * Fraction(2) ** exponent)
 

@@ -1,4 +1,4 @@
-"""What makes an answer random: its parameters, its privacy loss and its errors."""
+"""The base of noise and selection mechanisms: parameters, privacy loss and errors."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ ONE_STEP = Sensitivity(slots=1, moves=(Move(1, 1),))
 class PlaceInAuto:
     """When `auto` tries a family.
 
-    `last_resort`: only if it is allowed by name, or nothing else can be made. `integers`: the
-    family's twin on the integers, which is no worse but where noise is of a few steps.
-    `composed`: not for pure budgets, for it gains by composition alone. `within`: its other shapes
-    are tried if its first one is so near to the best.
+    `last_resort`: only if it is allowed by name, or nothing else is possible. `integers`: the
+    family's variant on the integers, which is at least as good unless the noise is only a few
+    steps. `composed`: not for pure budgets, because it gains by composition only. `within`: its
+    other shapes are tried if its first one is this close to the best.
     """
 
     last_resort: bool = False
@@ -38,51 +38,51 @@ class PlaceInAuto:
 
 @dataclass(frozen=True)
 class Randomizer(ABC):
-    """What makes one cell's answer random: noise, or a choice among candidates.
+    """What makes one cell's answer random: noise, or a selection among candidates.
 
-    Fields are floats, exact dyadic rationals: the law in the manifest is the law that was sampled,
-    to the bit. `scale` grows with the error. The file name, the YAML name and `name` are the same
-    word.
+    Fields are floats, exact dyadic rationals: the distribution in the manifest is the one that was
+    sampled, to the bit. `scale` grows with the error. The file name, the YAML name and `name` are
+    the same word.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    """What it is, its guarantee and its tail, in a line."""
+    """The mechanism, its guarantee and its tail, in one line."""
     use: ClassVar[str]
     """When to use it, in a line."""
     pure: ClassVar[bool]
     """Whether the privacy loss of one cell is bounded."""
     norm: ClassVar[int]
-    """1 or 2: the norm of the sensitivity that the scale follows when a budget is shared."""
+    """1 or 2: the norm of the sensitivity that determines the scale when a budget is shared."""
     by_squares: ClassVar[bool] = False
     """Whether the Rényi divergences of a vector follow from the L2 norm of its shift alone."""
     bounded: ClassVar[bool] = False
-    """Whether the noise ends somewhere."""
+    """Whether the noise is bounded."""
     integers: ClassVar[bool] = False
-    """Whether the law is one of the integers themselves, not a rounded continuous one."""
+    """Whether it is a distribution on the integers, not a rounded continuous one."""
     shapes: ClassVar[tuple[Shape, ...]] = ()
-    """What a release file may declare beside the name."""
+    """Keys that a release file may declare in addition to the name."""
     auto: ClassVar[PlaceInAuto] = PlaceInAuto()
     """When `auto` tries it."""
     needed: ClassVar[frozenset[str]] = frozenset()
-    """Shapes that have to be declared, for no value of theirs is the best."""
+    """Shapes that must be declared, because no value of theirs is the best one."""
     search: ClassVar[tuple[Mapping[str, float], ...]] = ({},)
-    """Shapes among which the best is looked for when none is declared, good ones first."""
+    """Shapes to search for the best one when none is declared, good ones first."""
     examples: ClassVar[tuple[Mapping[str, str | float], ...]] = ({},)
-    """Shapes that stand for all, for documentation and for the conformance suite."""
+    """Representative shapes, for documentation and for the conformance suite."""
     domains: ClassVar[Mapping[str, tuple[float, float]]] = {}
-    """Least and largest value of the fields other than `scale`."""
+    """Minimum and maximum of the fields other than `scale`."""
 
     scale: float
 
     @classmethod
     def tells_moments(cls) -> bool:
-        """Return whether a law of the family has a variance that is known for sure."""
+        """Return whether the family has distributions with a certified variance."""
         return False
 
     def __post_init__(self) -> None:
         """Raise BudgetError DP-MECH-001 or 005 unless the parameters can be certified."""
-        # Whatever number came in, its text in the manifest has to be that of a float.
+        # Whatever number type was passed, its text in the manifest must be that of a float.
         values = {field.name: float(getattr(self, field.name)) for field in fields(self)}
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -90,7 +90,7 @@ class Randomizer(ABC):
 
     @classmethod
     def _certify(cls, values: Mapping[str, float], place: Place | None = None) -> None:
-        """Raise BudgetError for parameters outside the domain; some laws have more conditions."""
+        """Raise BudgetError for parameters outside the domain; some mechanisms check more."""
         if not LEAST_SCALE <= values["scale"] <= LARGEST_SCALE:
             raise BudgetError(
                 "DP-MECH-001", place=place, mechanism=cls.name, least=LEAST_SCALE, largest="2^50"
@@ -107,7 +107,7 @@ class Randomizer(ABC):
 
     @classmethod
     def of(cls, place: Place | None = None, /, **parameters: str | float) -> Self:
-        """Return the mechanism of these parameters, given as floats or as their decimal texts.
+        """Return the mechanism with these parameters, passed as floats or as their decimal texts.
 
         Raises
         ------
@@ -145,15 +145,15 @@ class Randomizer(ABC):
         /,
         **shape: str | float,
     ) -> Self:
-        """Return the mechanism of one scale that a release file's `shape` asks for.
+        """Return the mechanism of one scale for the `shape` of a release file.
 
-        `shape` holds values of `shapes`, lengths in lattice steps. A law whose parameters depend on
-        the shift of a cell finds it in `sensitivity`.
+        `shape` holds values of `shapes`, lengths in steps. A mechanism whose parameters depend on
+        the shift of a cell reads it from `sensitivity`.
 
         Raises
         ------
         BudgetError
-            As `of`; laws state their own admissible ranges.
+            As `of`; mechanisms define their own admissible ranges.
         """
         return cls.of(place, scale=scale, **shape)
 
@@ -161,9 +161,9 @@ class Randomizer(ABC):
     def admits(
         cls, scale: float, sensitivity: Sensitivity = ONE_STEP, /, **shape: str | float
     ) -> bool:
-        """Return whether `design` may be asked for this law: False where it surely has none.
+        """Return whether `design` may succeed: False if it certainly fails.
 
-        Laws that take work to make answer from their ranges alone.
+        Mechanisms that are expensive to construct answer from their ranges alone.
         """
         try:
             cls.design(scale, sensitivity, **shape)
@@ -179,32 +179,33 @@ class Randomizer(ABC):
 
     @abstractmethod
     def losses(self, shift: int) -> tuple[PrivacyLoss, ...]:
-        """Return losses of which the worst, at each epsilon, is that of a cell.
+        """Return losses; at each epsilon, the worst of them is the loss of a cell.
 
-        The cell moves by up to `shift` >= 1 steps, up or down. One object where one curve bounds
-        all moves; otherwise several, whose pointwise largest delta(epsilon) counts.
+        The cell moves by up to `shift` >= 1 steps, up or down. There is one object if one curve
+        bounds all moves; otherwise there are several, and the pointwise maximum of delta(epsilon)
+        counts.
         """
 
     @property
     def mean(self) -> float:
-        """Return the mean error, lattice steps."""
+        """Return the mean error, in steps."""
         return 0.0
 
     @property
     @abstractmethod
     def mean_absolute_error(self) -> float:
-        """Return the mean size of the error, lattice steps; infinity if there is none."""
+        """Return the mean absolute error, in steps; infinity if it does not exist."""
 
     @property
     @abstractmethod
     def standard_deviation(self) -> float:
-        """Return the standard deviation of the error, lattice steps; infinity if none."""
+        """Return the standard deviation of the error, in steps; infinity if it does not exist."""
 
     @property
     def root_mean_square_error(self) -> float:
-        """Return the root mean square error, lattice steps: spread and bias together."""
+        """Return the root mean square error, in steps: spread and bias together."""
         return float(np.hypot(self.mean, self.standard_deviation))
 
     @abstractmethod
     def half_width(self, confidence: float) -> int:
-        """Return w, lattice steps, with P(|error| <= w) >= confidence; never too small."""
+        """Return w, in steps, with P(|error| <= w) >= confidence; never too small."""

@@ -1,6 +1,6 @@
-"""The only stage where true values and randomness meet.
+"""The only stage in which true values and randomness meet.
 
-What comes in is exact (integers of an engine, one for each cell) and a source of bits; what goes
-out is noised, and may go anywhere. No other stage imports both: contracts in `pyproject.toml` hold
-the package to it, so a reader who looks for leaks has this folder to read.
+Its inputs are exact integers of an engine, one per cell, and a source of random bits. Its outputs
+are noised and may be passed anywhere. No other stage imports both, which contracts in
+`pyproject.toml` enforce. So this folder is the one to read when looking for leaks.
 """

@@ -1,4 +1,4 @@
-"""One party's messages: its true values and its share of the noise, added up."""
+"""One party's messages: its true values plus its share of the noise."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ def messages(
 ) -> dict[str, Integers]:
     """Return each vector times its refinement plus a fresh share of noise, modulo 2^64.
 
-    True values saturate first, where those of all parties together would no longer fit: each cell
-    by itself, so that no unit moves it farther than before. Noise never does: the sum of all
-    messages modulo 2^64 has to be a function of the sum of the integers themselves, and of nothing
-    else.
+    True values saturate first, where the sum over all parties could overflow: each cell separately,
+    so that no person moves it farther than before. Noise never saturates: the sum of all messages
+    modulo 2^64 must depend on the sum of the integers alone.
     """
     vectors = {}
     for column in columns:

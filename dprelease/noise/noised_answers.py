@@ -1,4 +1,4 @@
-"""One query answered: keys found if they are not public, then every column noised."""
+"""Answer one query: select private keys if there are any, then add noise to every column."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from dprelease.schema.release import PRIVATE_KEYS
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A noised table, and its columns over the cells that are published."""
+    """A noised table, and its columns over the published cells."""
 
     noisy: NoisyTable
     columns: tuple[PlannedColumn, ...]
 
     @property
     def query(self) -> Query:
-        """Return the query with the keys that are published."""
+        """Return the query with the published keys."""
         return self.columns[0].query
 
 
 def answer_query(engine: Answering, columns: Sequence[PlannedColumn], bits: BitSource) -> Answer:
-    """Return the noised answer of one query, all of whose planned columns are given.
+    """Return the noised answer of one query; `columns` are all its planned columns.
 
-    Keys that are not public are selected first, by their own mechanism; selected ones are public
-    from then on, and the other columns are computed and noised over these cells.
+    Private keys are selected first, by their own mechanism. The selected keys are public from then
+    on, and the other columns are computed and noised over these cells.
 
     Raises
     ------
     DataError
-        As `Engine.run`.
+        As `Answering.run`.
     """
     query = columns[0].query
     if query.private is None:
@@ -77,14 +77,14 @@ def noisy_batches(
     bits: BitSource,
     most: int,
 ) -> Iterator[NoisyTable]:
-    """Return the noised vectors of public keys in batches of `most` cells, the last of those left.
+    """Return the noised vectors of public keys in batches of `most` cells; the last may be smaller.
 
-    Noise is drawn where the cells are, if they are elsewhere. Either way all rows have been read.
+    If the cells are on other machines, noise is drawn there. Either way all rows have been read.
 
     Raises
     ------
     DataError
-        As `Engine.run`.
+        As `Answering.run`.
     """
     if isinstance(bits, Entropy):
         drawn = engine.noisy_vectors(query, FreshNoise(tuple(columns)))
@@ -96,7 +96,7 @@ def noisy_batches(
 def selected_keys(
     partitions: Partitions, selecting: PlannedColumn, bits: BitSource
 ) -> tuple[np.ndarray, Integers | None]:
-    """Return which partitions are selected, and their noised numbers of units if these decide."""
+    """Return the selected partitions, and their noised numbers of people if these decide."""
     law = selecting.mechanism
     if isinstance(law, PartitionSelection):
         return law.select(partitions.units, bits), None
@@ -107,10 +107,10 @@ def selected_keys(
 
 
 def threshold(law: Mechanism) -> int:
-    """Return the least number that noise alone never reaches.
+    """Return the smallest number that noise alone never reaches.
 
-    What no unit has stays below it, so leaving out the smaller ones is post-processing of a vector
-    over all keys that could be thought of.
+    Keys that nobody has stay below it. So leaving out smaller numbers is post-processing of a
+    vector over all possible keys.
     """
 
     def possible(k: int) -> bool:

@@ -1,4 +1,4 @@
-"""Single records in a random order: values with noise, or responses in their place."""
+"""Noise single records in random order: numbers plus noise, or randomized responses."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from dprelease.planning.local_plan import LocalColumn
 def perturb_records(
     exact: ExactRecords, columns: Sequence[LocalColumn], bits: BitSource
 ) -> dict[str, Integers]:
-    """Return (n,) noised integers of each column: lattice steps, or places of values.
+    """Return (n,) noised integers of each column: steps, or positions of values.
 
-    The records come in a random order, for a source may store them in the order of their values;
-    `exact` has the same order afterwards. Every record gets fresh noise, independent of all others.
-    Numbers saturate at +-2^62, which is post-processing; the noise is clamped one step earlier, so
-    that no sum wraps.
+    The records are put into random order, because a source may store them in the order of their
+    values; `exact` has the same order afterwards. Every record gets fresh noise, independent of all
+    others. Numbers saturate at +-2^62, which is post-processing; the noise is clamped one step
+    earlier, so that no sum wraps.
     """
     exact.reorder(random_order(exact.size, bits))
     noisy = {}
     for planned in columns:
         law, low = planned.mechanism, planned.column.low
-        # Whatever the engine gave: the price is that of values between these two.
+        # Whatever the engine returned: the privacy cost holds for values between these two.
         true = np.clip(exact.vector(planned.column.name), low, planned.column.high)
         if isinstance(law, RandomizedResponse):
             noisy[planned.column.name] = law.respond(true - low, bits) + low

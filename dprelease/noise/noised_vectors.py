@@ -1,4 +1,4 @@
-"""Vectors of cells: true values and their noise, added up."""
+"""Add noise to vectors of cells."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from dprelease.planning.plan import PlannedColumn
 
 @dataclass(frozen=True, slots=True)
 class NoisyTable:
-    """Noised integers of each measurement, lattice steps, by cell in key order: all or a batch."""
+    """Noised integers of each measurement, in steps, by cell in key order: all cells or a batch."""
 
     size: int
     columns: dict[str, Integers]
 
 
 def perturb(exact: ExactTable, columns: Sequence[PlannedColumn], bits: BitSource) -> NoisyTable:
-    """Return the true vectors plus fresh noise in every cell, saturated at +-2^62, and choices."""
+    """Return true vectors plus fresh noise in every cell, saturated at +-2^62, and selections."""
     (whole,) = perturb_in_batches(exact, columns, bits, max(exact.size, 1))
     return whole
 
@@ -32,10 +32,11 @@ def perturb(exact: ExactTable, columns: Sequence[PlannedColumn], bits: BitSource
 def perturb_in_batches(
     exact: ExactTable, columns: Sequence[PlannedColumn], bits: BitSource, most: int
 ) -> Iterator[NoisyTable]:
-    """Yield what `perturb` returns, in batches of `most` cells, the last one of those left.
+    """Yield the result of `perturb` in batches of `most` cells; the last one may be smaller.
 
-    Choices are made first, for all cells. Noise is drawn for `CHUNK` cells of one vector after the
-    other, in this order whatever the batches are: so is what a stream of bits makes of a table.
+    Selections are made first, for all cells. Noise is drawn for `CHUNK` cells of one vector after
+    the other, in an order that does not depend on the batches. So a stream of bits always gives the
+    same table.
     """
     choices: dict[str, Integers] = {}
     for column in columns:
@@ -58,12 +59,12 @@ def perturb_in_batches(
 
 
 def rebatch(drawn: Iterable[Mapping[str, Integers]], size: int, most: int) -> Iterator[NoisyTable]:
-    """Yield vectors that come some cells after the other in batches of `most` cells, to their end.
+    """Yield vectors that arrive in chunks of cells, in batches of `most` cells, to their end.
 
     Raises
     ------
     LookupError
-        If they are not of `size` cells.
+        If they do not have `size` cells.
     """
     chunks = (dict(vectors) for vectors in drawn)
     left = next(chunks, {})
@@ -83,7 +84,7 @@ def rebatch(drawn: Iterable[Mapping[str, Integers]], size: int, most: int) -> It
 def _take_cells(
     chunks: Iterator[dict[str, Integers]], left: dict[str, Integers], size: int
 ) -> tuple[dict[str, Integers], dict[str, Integers]]:
-    """Return the next `size` cells of every vector, and what is left of the last chunk drawn."""
+    """Return the next `size` cells of every vector, and the rest of the last chunk drawn."""
     vectors: dict[str, Integers] = {name: np.empty(size, dtype=np.int64) for name in left}
     filled = 0
     while vectors and filled < size:
@@ -107,7 +108,7 @@ def _noised_chunks(
 
 @dataclass(frozen=True, slots=True)
 class FreshNoise:
-    """Noise with entropy of the machine that draws it, drawn anew at every call."""
+    """Noise from the entropy of the machine that draws it, drawn again at every call."""
 
     columns: tuple[PlannedColumn, ...]
 
@@ -117,7 +118,7 @@ class FreshNoise:
 
 
 def _law_of(column: PlannedColumn) -> Mechanism:
-    """Return the noise of a vector; none at all for a declared invariant and its sums alone."""
+    """Return the noise of a vector; no noise only for a declared invariant and its sums."""
     law = column.mechanism
     if not isinstance(law, Mechanism) or isinstance(law, Invariant) is not bool(
         column.measurement.exact
@@ -127,9 +128,9 @@ def _law_of(column: PlannedColumn) -> Mechanism:
 
 
 def _add_noise(true: Integers, law: Mechanism, bits: BitSource) -> Integers:
-    """Return values plus noise; the values themselves of an invariant, for which nothing is drawn.
+    """Return values plus noise; for an invariant, return the values and draw nothing.
 
-    Both addends lie within 2^62, so their sum fits 64 bits but for +-2^63 itself, which clamping
+    Both addends lie within 2^62, so their sum fits 64 bits except for +-2^63 itself, which clamping
     the noise by one step avoids; all of it is post-processing.
     """
     if isinstance(law, Invariant):

@@ -1,4 +1,4 @@
-"""Quantiles of every cell by the exponential mechanism."""
+"""Compute quantiles of every cell by the exponential mechanism."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from dprelease.planning.quantile_target import Target, rows_inside
 from dprelease.query.aggregates.quantile import Quantile
 
 MOST_PAIRS = 2**20
-"""Pairs of a cell and a value that are looked at together, for a bounded memory."""
+"""Pairs of a cell and a value that are processed together, to bound memory."""
 
 
 def quantiles(
     profile: Profile | DenseProfile, aggregate: Quantile, law: Exponential, bits: BitSource
 ) -> Integers:
-    """Return (cells,) chosen values, lattice steps of the column."""
+    """Return (cells,) selected values, in steps of the column."""
     target = Target.of(aggregate, rows_inside(aggregate, law))
     if isinstance(profile, DenseProfile):
         chosen = _dense(profile.upto, target, law, bits)
@@ -36,9 +36,9 @@ def quantiles(
 
 
 def _dense(sums: NDArray[Any], target: Target, law: Exponential, bits: BitSource) -> Integers:
-    """Return (cells,) chosen candidates, looking only at those near the quantile.
+    """Return (cells,) selected candidates, computing scores only near the quantile.
 
-    `sums`: (cells, candidates) rows that have a candidate or one before it.
+    `sums`: (cells, candidates) numbers of rows up to and including a candidate.
     """
     reach = math.ceil(FAR * law.scale) + 1
     words = bits.words(len(sums))
@@ -58,7 +58,7 @@ def _dense(sums: NDArray[Any], target: Target, law: Exponential, bits: BitSource
 
 
 def _scores(upto: NDArray[Any], first: int, last: int, target: Target) -> Integers:
-    """Return the scores of a stretch of one cell's candidates."""
+    """Return the scores of a range of one cell's candidates."""
     here = upto[first:last].astype(np.int64)
     before = here.copy()
     before[1:] = here[:-1]
@@ -67,10 +67,10 @@ def _scores(upto: NDArray[Any], first: int, last: int, target: Target) -> Intege
 
 
 def quantile_runs(profile: Profile, aggregate: Quantile, target: Target) -> Runs:
-    """Return all candidates of every cell with their scores: values that occur, and gaps between.
+    """Return all candidates of every cell with their scores: occurring values, and gaps between.
 
-    A value that occurs is a run of its own, and each gap is one, so that the work grows with the
-    values that occur.
+    Each occurring value is a run, and so is each gap, so the work grows with the number of
+    occurring values.
     """
     starts, values, counts = profile.starts, profile.values, profile.counts
     cells, pairs = len(starts) - 1, len(values)
@@ -80,7 +80,7 @@ def quantile_runs(profile: Profile, aggregate: Quantile, target: Target) -> Runs
     base = np.concatenate(([0], sums))[starts[:-1]]
     total = np.concatenate(([0], sums))[starts[1:]] - base
     upto = sums - base[cell]
-    # Of each cell: the gap before each value and the value itself, then the gap after the last.
+    # For each cell: the gap before each value and the value itself, then the gap after the last.
     at = 2 * np.arange(pairs) + cell  # the gap before pair i
     last = 2 * starts[1:] + np.arange(cells)
     scores = np.empty(2 * pairs + cells, dtype=np.int64)

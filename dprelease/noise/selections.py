@@ -1,9 +1,9 @@
-"""Candidates chosen for every cell: quantiles and most frequent values.
+"""Select candidates for every cell: quantiles and most frequent values.
 
-Quantiles read from a tree of noised counts, drawn only where a quantile passes.
+Several quantiles are read from a tree of noised counts, drawn only where a quantile passes.
 
-Every node of the tree gets noise of its own, once; what no quantile looks at needs no draw, which
-is the same as drawing it and leaving it out. Where quantiles go is decided by noised counts alone.
+Every node of the tree gets its own noise, once. Nodes that no quantile visits are not drawn, which
+is equivalent to drawing and ignoring them. Noised counts alone decide where quantiles go.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from dprelease.query.measurement import Measurement, read_at
 def tree_quantiles(
     exact: ExactTable, column: PlannedColumn, bits: BitSource
 ) -> dict[str, Integers]:
-    """Return (size,) lattice steps of every quantile that is read from one tree, by name."""
+    """Return (size,) steps of every quantile that is read from one tree, by name."""
     measurement, law = column.measurement, column.mechanism
     tree = narrow_aggregate(measurement.aggregate, Tree)
     if not isinstance(law, Mechanism):
@@ -55,8 +55,8 @@ def _descend(
 ) -> Integers:
     """Return (quantiles, cells) candidates, ascending along the first axis.
 
-    At each node a quantile is a part of the node's noised count; it goes to the half in which that
-    part lies, so of two quantiles in one node the larger one never goes further left.
+    At each node a quantile is a fraction of the node's noised count; it goes to the half that
+    contains that fraction. So of two quantiles in one node, the larger one never goes further left.
     """
     cells = len(profile.starts) - 1
     counter = _Counter(profile, 1 << tree.levels)
@@ -71,7 +71,7 @@ def _descend(
         right = counter.between(cell, first + half, first + 2 * half)
         right = right + sample(law.law, len(places), bits)
         sizes = np.maximum(np.stack([left, right]).astype(np.float64), 0.0)
-        sizes[:, sizes.sum(axis=0) == 0.0] = 1.0  # nothing there: halve evenly
+        sizes[:, sizes.sum(axis=0) == 0.0] = 1.0  # empty node: halve evenly
         below, above = (side[where.reshape(node.shape)] for side in sizes)
         goal = part * (below + above)
         goes_left = (goal <= below) & (below > 0.0)
@@ -83,7 +83,7 @@ def _descend(
 
 
 class _Counter:
-    """Counts of candidates between two places of a cell, by cumulative sums."""
+    """Counts of candidates between two positions of a cell, by cumulative sums."""
 
     def __init__(self, profile: Profile, width: int) -> None:
         cell = np.repeat(np.arange(len(profile.starts) - 1), np.diff(profile.starts))
@@ -99,7 +99,7 @@ class _Counter:
 
 
 MOST_PAIRS = 2**20
-"""Pairs of a cell and a value that are looked at together, for a bounded memory."""
+"""Pairs of a cell and a value that are processed together, to bound memory."""
 
 
 Choices = Mapping[str, Integers]
@@ -108,9 +108,9 @@ Choices = Mapping[str, Integers]
 def choose_candidates(
     exact: ExactTable, column: PlannedColumn, before: Choices, bits: BitSource
 ) -> dict[str, Integers]:
-    """Return (size,) chosen candidates by name: lattice steps, or positions of declared values.
+    """Return (size,) selected candidates by name: steps, or positions of declared values.
 
-    `before`: what was chosen for measurements ahead of this one; lower ranks are not chosen again.
+    `before`: the selections of earlier measurements; values of lower ranks are not selected again.
     """
     return CHOOSERS[type(column.measurement.aggregate)](exact, column, before, bits)
 
@@ -156,7 +156,7 @@ def _frequent(
 
 
 def _lower_ranks(column: PlannedColumn) -> list[Measurement]:
-    """Return the measurements that chose before this one, among the same values."""
+    """Return the earlier measurements that select among the same values."""
     measurement = column.measurement
     wanted = narrow_aggregate(measurement.aggregate, Frequent)
     lower = {replace(wanted, rank=rank) for rank in range(1, wanted.rank)}
@@ -175,4 +175,4 @@ CHOOSERS: dict[type[Aggregate], Chooser] = {
     Quantile: _quantile,
     Frequent: _frequent,
 }
-"""How answers are found that are no noised vectors, by aggregate."""
+"""Functions for answers other than noised vectors, by aggregate."""

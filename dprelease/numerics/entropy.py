@@ -1,10 +1,10 @@
 """The only source of randomness: the operating system, stretched by AES-256-CTR for many words.
 
-The first words of a stream are the system's own; what they don't suffice for is a keystream that
-the system keys. The stream has no seed and no public way to get one. It can't be copied or pickled,
-a forked child draws a key of its own, whatever its number is, and new bytes of the operating system
-are mixed into the key before many words, so that a machine that was cloned or restored does not
-repeat the noise of its twin.
+The first words of a stream come directly from the system; further ones from a keystream whose key
+the system provides. The stream has no seed, and no public way to set one. It can't be copied or
+pickled, and a forked child draws a new key, whatever its process number. Fresh bytes of the
+operating system are mixed into the key before many words are drawn, so that a cloned or restored
+machine does not repeat the noise of its twin.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ REKEY_AFTER = 2**36
 
 
 OWN = 2**18
-"""Bytes that the system gives itself, in 0.7 ms: sooner than the cipher is loaded (10 ms)."""
+"""Bytes drawn directly from the system, in 0.7 ms: faster than loading the cipher (10 ms)."""
 
 MANY = 1024
-"""Words drawn at once that are worth new bytes: a vector of noise begins with them."""
+"""From this many words drawn at once, fresh bytes are mixed in: each vector of noise starts so."""
 
 
 class BitSource(Protocol):
-    """Anything that gives independent uniform 64-bit words."""
+    """Anything that provides independent uniform 64-bit words."""
 
     def words(self, n: int) -> Words:
         """Return (n,) independent uniform words."""
@@ -47,9 +47,9 @@ class BitSource(Protocol):
 def random_order(n: int, bits: BitSource) -> NDArray[np.intp]:
     """Return (n,) the numbers 0..n-1 in a random order; all n! orders are equally likely.
 
-    They are sorted by independent uniform words. Of words that all differ, every order is equally
-    likely; words of which two are equal are drawn again, all of them, so that no tie is ever
-    resolved. That happens with a chance below n^2 2^-65, and looks at the words alone.
+    They are sorted by independent uniform words. If all words differ, every order is equally
+    likely. If two words are equal, all are drawn again, so that no tie is ever resolved. That
+    happens with a probability below n^2 2^-65, and depends on the words alone.
     """
     while True:
         words = bits.words(n)
@@ -71,7 +71,7 @@ class Entropy:
         _STREAMS.add(self)
 
     def fresh(self) -> None:
-        """Mix new bytes of the operating system into the key; `words` does where many are drawn."""
+        """Mix fresh bytes of the operating system into the key; `words` does before large draws."""
         with self._lock:
             if self._stream is not None:
                 self._rekey()
@@ -100,12 +100,12 @@ class Entropy:
         return stream.update(memoryview(self._zeros)[:size])
 
     def _rekey(self) -> CipherContext:
-        # Plans load this module, and draw nothing.
+        # Imported here: plans load this module, but draw nothing.
         from cryptography.hazmat.primitives.ciphers import Cipher
         from cryptography.hazmat.primitives.ciphers.algorithms import AES256
         from cryptography.hazmat.primitives.ciphers.modes import CTR
 
-        # Hashing the old key in can only add entropy: if either part is unknown, the key is.
+        # Hashing in the old key can only add entropy: if either part is unknown, so is the new key.
         self._key = hashlib.sha256(self._key + os.urandom(64)).digest()
         self._stream = Cipher(AES256(self._key), CTR(bytes(16))).encryptor()
         self._maker = Maker()
@@ -129,7 +129,7 @@ _STREAMS: weakref.WeakSet[Entropy] = weakref.WeakSet()
 
 
 def _unlock_all() -> None:
-    """Free what threads of the parent had locked: a child has none of them, and would wait."""
+    """Release locks that threads of the parent held: a child has none of these threads."""
     for stream in _STREAMS:
         stream._unlock()
 
