@@ -16,8 +16,8 @@ AUTO = "auto"
 class MechanismSpec(Model):
     """A mechanism by name, and its shape; with `auto` the plan selects it.
 
-    In addition to `name`, each mechanism has its own keys, which the plan checks: `dprelease mechanisms`
-    lists them.
+    In addition to `name`, each mechanism has its own keys, which the plan checks: `dprelease
+    mechanisms` lists them.
     """
 
     model_config = ConfigDict(extra="allow")
