@@ -1,1 +1,1 @@
-"""What is asked: aggregates with proven limits over public keys."""
+"""Queries: aggregates with proven limits over public or private keys."""

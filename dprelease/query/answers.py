@@ -1,8 +1,9 @@
-"""Declared columns of one query as measurements, shared where they are the same.
+"""Turn the declared columns of one query into measurements, shared where they are equal.
 
-What a declared column asks for, by the word that it asks with.
+Each aggregate keyword of a column determines its measurements.
 
-Any file of `query/aggregates` and `query/forms` may declare `BY_WORD`: words and what they become.
+Any file in `query/aggregates` and `query/forms` may define `BY_WORD`: keywords and their
+measurements.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Way = Callable[[DeclaredColumns, DeclaredColumn], ColumnParts | None]
 
 @cache
 def ways() -> dict[str, Way]:
-    """Return how each word becomes measurements, from all files that declare any."""
+    """Return how each keyword becomes measurements, from all files that define any."""
     by_word: dict[str, Way] = {}
     for folder in (aggregates, forms):
         for file in pkgutil.iter_modules(folder.__path__):
@@ -45,7 +46,7 @@ def ways() -> dict[str, Way]:
 
 
 def parts_of(columns: DeclaredColumns, name: str, spec: ColumnSpec) -> ColumnParts | None:
-    """Return how a column is computed, and from which aggregates; None for a finding."""
+    """Return a column's form and its aggregates; None if it is refused."""
     declared = DeclaredColumn.of(name, spec)
     if not (declared.column == "*" and WORDS[declared.kind].of_rows):
         for column in declared.columns:
@@ -57,24 +58,24 @@ def parts_of(columns: DeclaredColumns, name: str, spec: ColumnSpec) -> ColumnPar
 
 
 LARGEST_BASE = 2**61
-"""Steps: noised values saturate at twice as many."""
+"""Maximum base in steps: noised values saturate at twice as many."""
 
 CHOICES = ("exponential", "permute_and_flip")
-"""Mechanisms that choose among candidates; whatever is not chosen has noise."""
+"""Mechanisms that select among candidates; all other measurements get noise."""
 
 COUNT = ColumnSpec.model_validate({"count": "*"})
 
 
 @dataclass
 class AnswerCollector:
-    """Collects the measurements and the published columns of one query, and all findings."""
+    """Collects the measurements and published columns of one query, and all its errors."""
 
     default: MechanismSpec
     neighbours: Neighbours
     cells: int
     declared: DeclaredColumns
     finest: tuple[int, int] | None = None
-    """Of a family: the number of its finest cells, and the most of them that lie in one cell."""
+    """In a family: the number of its finest cells, and the most of them that lie in one cell."""
     exact: Mapping[str, str] = field(default_factory=dict)
     """Columns whose true values are published, and how; see `Measurement.exact`."""
     measurements: list[Measurement] = field(default_factory=list)
@@ -82,7 +83,7 @@ class AnswerCollector:
     _shared: dict[object, int] = field(default_factory=dict)
 
     def add(self, name: str, spec: ColumnSpec) -> None:
-        """Add one declared column; what can't be measured is refused."""
+        """Add one declared column; refuse it if it can't be measured."""
         computed = parts_of(self.declared, name, spec)
         if computed is None or any(
             self._refuse_column(name, spec, part) for _, part in computed.parts
@@ -103,9 +104,10 @@ class AnswerCollector:
         self.columns.append(OutputColumn(name, form, parts, unit, spec.margin, post, computed.at))
 
     def add_keys(self, spec: PrivateKeysSpec) -> None:
-        """Add the selection of keys that are not public.
+        """Add the selection of private keys.
 
-        A noised number of units also answers a column that counts them, with no noise of its own.
+        A noised number of privacy units also answers a column that counts them, without further
+        noise.
         """
         unit = self.declared.table.unit.id
         aggregate: Aggregate = Partitions()
@@ -135,9 +137,9 @@ class AnswerCollector:
     def _measurement(
         self, asked_by: str, spec: ColumnSpec, name: str, aggregate: Aggregate
     ) -> Measurement:
-        """Return the vector, the one that is there already if it is the same with the same noise.
+        """Return the vector; an existing one if it is equal and has the same noise.
 
-        What is asked for with a price or an accuracy of its own has noise of its own.
+        A column with its own share or accuracy has its own noise.
         """
         mechanism = self._mechanism(spec, aggregate)
         own = any(x is not None for x in (spec.epsilon, spec.rho, spec.margin_wanted))

@@ -1,4 +1,4 @@
-"""What columns of one query ask for, and what a table says of it."""
+"""The declared columns of one query, with what the table declares about them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from dprelease.schema.number_bounds import Lattice
 from dprelease.schema.table import Table
 
 Part = tuple[str, Aggregate]
-"""What a measurement is called after its column, if not as that, and what it measures."""
+"""Suffix of a measurement's name, if any, and its aggregate."""
 
 Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredColumn:
-    """One declared column: the word that it asks by, and the columns of the table that it names."""
+    """One declared column: its aggregate keyword, and the columns of the table that it names."""
 
     name: str
     kind: str
@@ -33,7 +33,7 @@ class DeclaredColumn:
 
     @classmethod
     def of(cls, name: str, spec: ColumnSpec) -> DeclaredColumn:
-        """Return a declared column taken apart."""
+        """Return a declared column split into its parts."""
         kind, column = spec.aggregate_and_column
         return cls(name, kind, column if isinstance(column, tuple) else (column,), spec)
 
@@ -44,16 +44,16 @@ class DeclaredColumn:
 
     @property
     def has_own_noise(self) -> bool:
-        """Return whether a mechanism or a price is declared for it alone."""
+        """Return whether it has its own mechanism or share."""
         own = (self.spec.mechanism, self.spec.epsilon, self.spec.rho)
         return any(x is not None for x in own)
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnParts:
-    """What a declared column becomes: its form, and the aggregates that it is computed from.
+    """The result for a declared column: its form, and the aggregates that it is computed from.
 
-    `at`: the part of the values that lie below, of a quantile that is read from a tree.
+    `at`: the fraction of values below, for a quantile that is read from a tree.
     """
 
     form: Form
@@ -63,7 +63,7 @@ class ColumnParts:
 
 @dataclass
 class DeclaredColumns:
-    """The columns that one query asks of one table; what has no meaning is refused."""
+    """The columns of one query over one table; columns without a bounded meaning are refused."""
 
     table: Table
     refuse: Callable[..., None]
@@ -76,7 +76,7 @@ class DeclaredColumns:
         return [DeclaredColumn.of(name, spec) for name, spec in self.specs.items()]
 
     def once(self, find: Callable[[DeclaredColumns], Found]) -> Found:
-        """Return what is found in all columns of the query together, which is looked for once."""
+        """Return a function's result for all columns of the query, computed once."""
         if find not in self._known:
             self._known[find] = find(self)
         return cast("Found", self._known[find])
@@ -84,12 +84,12 @@ class DeclaredColumns:
     def refuse_column(
         self, code: str, declared: DeclaredColumn, column: str = "", **fields: Any
     ) -> None:
-        """Add a finding at the word by which a column asks."""
+        """Add an error at the aggregate keyword of a column."""
         named = {"column": column or declared.column, **fields}
         self.refuse(code, "columns", declared.name, declared.kind, **named)
 
     def lattice(self, declared: DeclaredColumn, column: str = "") -> Lattice | None:
-        """Return the steps of a number with bounds; None for a finding."""
+        """Return the steps of a number with bounds; None if it is refused."""
         name = column or declared.column
         values = self.table.columns[name]
         if not isinstance(values, IntegerColumn | NumberColumn):
@@ -101,7 +101,7 @@ class DeclaredColumns:
         return values.lattice
 
     def values(self, declared: DeclaredColumn) -> int | None:
-        """Return how many declared values a column has; None for a finding."""
+        """Return the number of declared values of a column; None if it is refused."""
         column = declared.column
         key = key_of(column, self.table.columns[column])
         if not isinstance(key, Key) or column == self.table.unit.id:
@@ -110,5 +110,5 @@ class DeclaredColumns:
         return len(key.values)
 
     def drops(self, column: str) -> bool:
-        """Return whether rows with a missing value are left out, nothing standing in for it."""
+        """Return whether rows with a missing value are left out, because nothing replaces it."""
         return bool(getattr(self.table.columns[column], "nulls", DROP) == DROP)

@@ -1,23 +1,23 @@
-"""Invariants: totals of tables that agree whose true values are published, outside the guarantee.
+"""Invariants: totals of consistent tables that are published exactly, outside the guarantee.
 
-A declared invariant names a table of a family at a level. Every table above it, by some of its keys
-at its level or a higher one, is a sum of its cells: known exactly too, measured with no noise, and
-at no price.
+A declared invariant names a table of a family at a level. Every table above it, with some of its
+keys at its level or a higher one, is a sum of its cells. So it is known exactly too, and is
+measured without noise and without privacy cost.
 
-**What is left of the guarantee.** Let M be the noised measurements and I(x) the invariants of the
-rows x. Where x and x' are neighbours and I(x) = I(x'), the release (M, I) says of them what M says:
-the same bound holds, for (M(x), c) with one c is post-processing of M(x). Between neighbours that
-differ in I nothing is promised. Under add_remove all neighbours differ in the total of every
-invariant in which the unit counts: nothing would be left, so that `replace` is asked for. There it
-holds for units that are replaced by others with as many rows in each cell of the invariants (for
-persons by state: for all that a person is, within the state), and for several units at once by
-group privacy, as for two persons who exchange their states.
+**What remains of the guarantee.** Let M be the noised measurements and I(x) the invariants of the
+rows x. If x and x' are neighbours and I(x) = I(x'), the release (M, I) has the same bound for them
+as M, because (M(x), c) with one c is post-processing of M(x). Between neighbours that differ in I
+nothing is promised. Under add_remove all neighbours differ in the total of every invariant in which
+the privacy unit counts: nothing would remain, so `replace` is required. Then it holds for units
+that are replaced by others with as many rows in each cell of the invariants (for persons by state:
+for all attributes of a person within the state), and for several units at once by group privacy, as
+for two persons who exchange their states.
 
-Sources: Gong and Meng, "Congenial differential privacy under mandated disclosure" (FODS 2020,
-arXiv 2008.08953); Bailie, Gong and Meng, "Refreshment stirred, not shaken" (II, 2025, arXiv
-2501.08449), whose data universes are our sets of tables with the same I; He, Machanavajjhala and
-Ding, "Blowfish privacy" (SIGMOD 2014, arXiv 1312.3913): with constraints, neighbours are nearest
-pairs that keep them, which may differ in several units.
+Sources: Gong and Meng, "Congenial differential privacy under mandated disclosure" (FODS 2020, arXiv
+2008.08953); Bailie, Gong and Meng, "Refreshment stirred, not shaken" (II, 2025, arXiv 2501.08449),
+whose data universes are our sets of tables with the same I; He, Machanavajjhala and Ding, "Blowfish
+privacy" (SIGMOD 2014, arXiv 1312.3913): with constraints, neighbours are nearest pairs that satisfy
+them, which may differ in several units.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from dprelease.schema.release import QuerySpec
 from dprelease.schema.release_parts.consistent import InvariantSpec
 
 ACKNOWLEDGED = "invariants are published exactly"
-"""What `acknowledge` has to say, word by word."""
+"""The required text of `acknowledge`, word by word."""
 
 Refuse = Callable[..., None]
 
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A table of a family: its level, 0 for the whole, and its keys beside areas."""
+    """A table of a family: its level, 0 for the whole, and its keys without areas."""
 
     level: int
     keys: frozenset[str]
@@ -49,19 +49,19 @@ class _Table:
 
 
 def exactly_published(family: QuerySpec, keys: Sequence[str]) -> Mapping[str, str]:
-    """Return how the columns of one table are published exactly; nothing of those with noise.
+    """Return which columns of one table are published exactly; empty if all have noise.
 
     Parameters
     ----------
     family
-        The query that the table is of.
+        The query that the table belongs to.
     keys
-        Of the table, the level of areas first if it has one.
+        Keys of the table, the level of areas first if it has one.
 
     Returns
     -------
     Mapping
-        By column, "declared" for an invariant, "implied" for what is the sum of one.
+        By column, "declared" for an invariant, "implied" for a sum of one.
     """
     if family.consistent is None or not family.consistent.invariants:
         return {}
@@ -77,7 +77,7 @@ def exactly_published(family: QuerySpec, keys: Sequence[str]) -> Mapping[str, st
 
 
 def refuse_invariants(family: QuerySpec, neighbours: Neighbours, refuse: Refuse) -> None:
-    """Refuse invariants that nobody stands up for, that leave no guarantee, or that are none."""
+    """Refuse invariants that are not acknowledged, leave no guarantee, or are impossible."""
     asked = family.consistent
     if asked is None or (not asked.invariants and asked.acknowledge is None):
         return
@@ -96,7 +96,7 @@ def refuse_invariants(family: QuerySpec, neighbours: Neighbours, refuse: Refuse)
 
 
 def _wrong(family: QuerySpec) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Yield places and reasons of what can't be an invariant."""
+    """Yield places and reasons of impossible invariants."""
     asked = () if family.consistent is None else family.consistent.invariants
     tables = [_table(family, keys) for keys in family.keys_of_tables]
     open_columns = set(family.columns)
@@ -125,7 +125,7 @@ def _columns(family: QuerySpec, spec: InvariantSpec) -> Sequence[str]:
 
 
 def _invariant_table(family: QuerySpec, spec: InvariantSpec) -> _Table | None:
-    """Return the table that an invariant names; None for a level that there is not."""
+    """Return the table that an invariant names; None for an unknown level."""
     if spec.level is None:
         return _Table(0, frozenset(spec.table))
     if spec.level not in family.hierarchy:

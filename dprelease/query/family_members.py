@@ -1,4 +1,4 @@
-"""Several declared queries whose tables agree: what they have in common, and who asks for a key."""
+"""Several declared queries whose tables are consistent: what they share, and who declares a key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ALIKE = {
     "hierarchy": "hierarchy", "columns": "columns", "consistent": "consistent",
     "private_keys": "private_keys",
 }  # fmt: skip
-"""What the queries of a family declare alike, by name in the model: they differ in keys alone."""
+"""What all queries of a family must declare equally, by name in the model: only keys differ."""
 
 NOT_PUBLIC = "its keys are not public"
 
@@ -24,7 +24,7 @@ Placer = Callable[..., Place]
 
 @dataclass(frozen=True)
 class FamilyQueries:
-    """The queries of one family, in declared order; of most families it is one."""
+    """The queries of one family, in declared order; most families have one query."""
 
     spec: ReleaseSpec
     family: str
@@ -32,7 +32,7 @@ class FamilyQueries:
 
     @cached_property
     def combined_query(self) -> QuerySpec:
-        """Return one query for all: that of the tables of each."""
+        """Return one query for the family, with the tables of each query."""
         members = [self.spec.queries[name] for name in self.queries]
         if len(members) == 1:
             return members[0]
@@ -47,7 +47,7 @@ class FamilyQueries:
         return members[0].model_copy(update=changed)
 
     def placer(self, place: Placer) -> Placer:
-        """Return places of what is found of all: in the query that asks for a key, or the first."""
+        """Return places of the family's errors: in the query that declares a key, or the first."""
 
         def of_keys(*keys: str | int) -> Place:
             query = self.queries[0]
@@ -60,7 +60,7 @@ class FamilyQueries:
         return of_keys
 
     def _column_at(self, keys: tuple[str | int, ...]) -> str | None:
-        """Return the key of a table that a place of the one query for all names, if it does."""
+        """Return the key of a table that a place of the combined query names, if it names one."""
         match keys:
             case ("marginals", int(table), int(place)):
                 return self.combined_query.marginals[table][place]
@@ -113,7 +113,7 @@ class FamilyQueries:
                 yield key, f"its `{key}` is not that of '{first}'"
 
     def _twice(self, place: Placer) -> Iterator[DpReleaseError]:
-        """Yield tables that two of the queries ask for: each is measured once."""
+        """Yield tables that two of the queries declare: each may be measured only once."""
         seen: dict[tuple[str | None, frozenset[str]], str] = {}
         told: set[tuple[str, frozenset[str]]] = set()
         for query in self.queries:
@@ -130,7 +130,7 @@ class FamilyQueries:
 
 
 def _place_of_table(asked: QuerySpec, level: str | None, number: int) -> tuple[str | int, ...]:
-    """Return where one of the tables at a level stands, below the query."""
+    """Return the place of one of the tables at a level, below the query."""
     if level in asked.marginals_at:
         return "marginals_at", str(level), number
     return ("marginals", number) if asked.marginals else ("family",)

@@ -1,8 +1,8 @@
-"""Joins of a query: which rows meet, and why that leaves every guarantee as it is.
+"""Joins of a query: which rows are combined, and why all guarantees still hold.
 
-A public table is joined from the left by a key that no two of its rows share, so every row of the
-asked table stays exactly one row of the same unit. A table about the same people is joined by the
-privacy unit alone: every joined row belongs to one unit, whose contribution is bounded afterwards.
+A public table is joined from the left by a key that is unique in it, so every row of the queried
+table stays exactly one row of the same privacy unit. A table about the same people is joined by the
+privacy unit alone: every joined row belongs to one unit, whose contribution is limited afterwards.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ COMPARED = {
     "boolean": "truth values",
     "date": "dates",
 }
-"""Types whose values can be keys of a join, and as what they are compared."""
+"""Types that can be keys of a join, and how their values are compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class Join:
     """A resolved join.
 
-    `on`: own columns and those of the joined table that they are equal to. `columns`: what the
-    query sees of the joined table. `by_unit`: the joined table is about the same people.
+    `on`: own columns, and the equal columns of the joined table. `columns`: the columns of the
+    joined table that the query can name. `by_unit`: the joined table is about the same people.
     """
 
     declared: Declared
@@ -55,13 +55,13 @@ class Join:
 
 
 def seen_columns(right: Mapping[str, Column], on: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
-    """Return what a query sees of a joined table: all but keys that have its own key's name."""
+    """Return the visible columns of a joined table: all but keys named like the query's own key."""
     same = {name for left, name in on if left == name}
     return tuple(name for name in right if name not in same)
 
 
 def compared_as(column: Column) -> str | None:
-    """Return as what the values of a key are compared; None if they can't be.
+    """Return the type as which a key's values are compared; None if they can't be.
 
     Floats are not compared: two different integers may be the same float.
     """

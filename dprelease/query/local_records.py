@@ -1,7 +1,7 @@
-"""Records that are published one by one: which columns, on which values, with which sensitivity.
+"""Records that are published one by one: columns, values and sensitivities.
 
-In the local model neighbours differ in what one record says. The number of records is public, and
-their order is random. So nothing of a record may decide whether it is published: there is no
+In the local model, neighbours differ in the content of one record. The number of records is public,
+and their order is random. So nothing in a record may decide whether it is published: there is no
 predicate, and a record without a declared value gets a declared one.
 """
 
@@ -39,10 +39,10 @@ MOST_VALUES = 2**20
 
 @dataclass(frozen=True, slots=True)
 class RecordColumn:
-    """One column to publish: numbers on a lattice, or one of public values.
+    """One column to publish: numbers in steps, or public values.
 
-    `key`: the public values; None for numbers. `measurement`: numbers low..high in lattice
-    steps, or the places 0..n-1 of the values, and how far one record can move them.
+    `key`: the public values; None for numbers. `measurement`: numbers low..high in steps, or the
+    positions 0..n-1 of the values, and how far one record can move them.
     """
 
     measurement: Measurement
@@ -52,17 +52,17 @@ class RecordColumn:
 
     @property
     def name(self) -> str:
-        """Return the name, in the table and in what is published."""
+        """Return the name, in the table and in the published file."""
         return self.measurement.name
 
     @property
     def values(self) -> int:
-        """Return how many values a record can have."""
+        """Return the number of values that a record can have."""
         return self.high - self.low + 1
 
     @property
     def is_response(self) -> bool:
-        """Return whether one of the values is answered, instead of a number with noise."""
+        """Return whether a randomized response is published, instead of a number with noise."""
         return self.measurement.mechanism.name == RESPONSE
 
 
@@ -75,7 +75,7 @@ class Records:
 
     @property
     def name(self) -> str:
-        """Return the name of what is published."""
+        """Return the name of the published records."""
         return self.query.name
 
     @property
@@ -90,7 +90,7 @@ def resolve_records(declaration: Declaration) -> tuple[Records, ...]:
     Raises
     ------
     QueryError, Findings
-        DP-LOCAL-001 to 006 and DP-QUERY-001, every finding together.
+        DP-LOCAL-001 to 006 and DP-QUERY-001, all errors together.
     """
     errors: list[DpReleaseError] = []
     if declaration.spec.budget.neighbours is not Neighbours.REPLACE:
@@ -176,7 +176,7 @@ def _default(column: Column, default: MechanismSpec) -> MechanismSpec:
 
 
 def _dropping_options(column: Column) -> list[str]:
-    """Return the keys by which a column drops records."""
+    """Return the keys by which a column would drop records."""
     names = (
         ["`nulls`", "`others`"] if isinstance(column, CategoryColumn | CutColumn) else ["`nulls`"]
     )
@@ -190,7 +190,7 @@ def _number(
     if lattice is None:
         return "it has no bounds"
     aggregate = Sum.of(name, lattice)
-    # Randomized response moves a value to any other: how far apart they are does not matter.
+    # Randomized response moves a value to any other: the distance between them does not matter.
     shift = 1 if asked.name == RESPONSE else max(1, lattice.upper - lattice.lower)
     measurement = _measurement(name, aggregate, shift, column.unit or "", asked, spec)
     return RecordColumn(measurement, lattice.lower, lattice.upper)

@@ -1,4 +1,4 @@
-"""What a query measures, and what it publishes of it."""
+"""What a query measures, and the columns that it publishes."""
 
 from __future__ import annotations
 
@@ -27,35 +27,35 @@ class Measurement:
     mechanism: MechanismSpec
     weight: Fraction
     asked_by: str
-    """The declared column that pays for it."""
+    """The declared column that it is charged for."""
     confidence: Fraction | None = None
     """Confidence of the declared margin of error."""
     wanted: Fraction | None = None
     """Declared margin of error, in the column's unit."""
     own: str = ""
-    """The column, if its noise is not to be shared."""
+    """The column, if its noise must not be shared."""
     of_family: bool = False
-    """Whether it is one of several that are made to agree, weighed by their variances."""
+    """Whether it belongs to consistent tables, and is weighted by its variance."""
     exact: str = ""
     """How its true values are published, outside the guarantee: `DECLARED` as an invariant, or
-    `IMPLIED`, as the sums of one. Empty for what gets noise, as nearly all does."""
+    `IMPLIED`, as sums of one. Empty if noise is added, as for nearly all."""
 
     finds_keys: bool = False
-    """Whether it selects keys that are not public; a column may have the same name elsewhere."""
+    """Whether it selects private keys; a column may have the same name elsewhere."""
 
     @property
     def step(self) -> Fraction:
-        """Return the lattice step, in the column's unit."""
+        """Return the step, in the column's unit."""
         return self.aggregate.step
 
     @property
     def error_step(self) -> Fraction:
-        """Return what one step of the mechanism's error is, in `error_unit`."""
+        """Return one step of the mechanism's error, in `error_unit`."""
         return self.aggregate.error_step
 
     @property
     def error_unit(self) -> str:
-        """Return the unit of errors: the column's own, or rows for what is chosen."""
+        """Return the unit of errors: the column's own, or rows for selections."""
         return self.aggregate.error_unit or self.unit
 
     @property
@@ -65,12 +65,12 @@ class Measurement:
 
     @property
     def is_choice(self) -> bool:
-        """Return whether what counts is how often each candidate occurs in a cell."""
+        """Return whether the number of occurrences of each candidate in a cell is what counts."""
         return self.aggregate.is_choice
 
 
 class Form(ABC):
-    """How a published column is computed from noisy vectors; those of `query/forms`.
+    """How a published column is computed from noisy vectors; subclasses are in `query/forms`.
 
     Subclasses are frozen dataclasses without fields, so that two of one class are equal.
     """
@@ -78,21 +78,22 @@ class Form(ABC):
     __slots__ = ()
 
     on_lattice: ClassVar[bool] = True
-    """Whether what is published lies on the lattice of the first part; else fractions or labels."""
+    """Whether published values are multiples of the first part's step; otherwise fractions or
+    labels."""
 
     apart: ClassVar[bool] = False
-    """Whether each part is a column of its own, where there are several."""
+    """Whether each of several parts becomes a column."""
 
     @abstractmethod
     def formula(self, column: OutputColumn) -> str:
         """Return how a column is computed from the measurements, in words."""
 
     def unit(self, units: Sequence[str]) -> str:
-        """Return the unit of what is published, given those of the parts."""
+        """Return the unit of the published values, from the units of the parts."""
         return units[0]
 
     def largest_shift(self, column: OutputColumn) -> int:
-        """Return how far one unit moves any total that a column is computed by, lattice steps."""
+        """Return how far one privacy unit moves any total behind a column, in steps."""
         return max(part.sensitivity.largest_shift for part in column.parts)
 
 
@@ -100,7 +101,7 @@ class Form(ABC):
 class OutputColumn:
     """One column of the published table.
 
-    `parts`: the measurements that it is computed from, in the order that its form names them.
+    `parts`: the measurements that it is computed from, in the order that its form expects.
     """
 
     name: str
@@ -108,19 +109,19 @@ class OutputColumn:
     parts: tuple[Measurement, ...]
     unit: str
     margin: Fraction | None = None
-    """Confidence of the margin of error that is published beside it."""
+    """Confidence of the margin of error that is published with it."""
     post: PostProcessing = NOTHING
     at: Fraction | None = None
-    """The part of the values that lie below, of a quantile read from a tree."""
+    """The fraction of values below, for a quantile read from a tree."""
 
     @property
     def step(self) -> Fraction | None:
-        """Return the lattice step of what is published; None for fractions and labels."""
+        """Return the step of the published values; None for fractions and labels."""
         return self.parts[0].step if self.form.on_lattice else None
 
     @property
     def part_names(self) -> list[str]:
-        """Return the names of the parts, as formulas have them."""
+        """Return the names of the parts, as used in formulas."""
         return [f"[{part.name}]" for part in self.parts]
 
     @property
@@ -130,5 +131,5 @@ class OutputColumn:
 
 
 def read_at(measurement: str, at: Fraction) -> str:
-    """Return the name of a quantile among noised vectors, read from the tree of a measurement."""
+    """Return the name among noised vectors of a quantile that is read from a tree."""
     return f"{measurement}@{at}"

@@ -1,4 +1,4 @@
-"""What is done to noised values, and says nothing new about anyone: declared, in unit of column."""
+"""Declared post-processing of noised values, in the column's unit; it reveals nothing new."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ LEFT_EMPTY = "are left empty"
 
 @dataclass(frozen=True, slots=True)
 class PostProcessing:
-    """In this order: small cells are left empty, negative ones become 0, all are rounded, coded.
+    """In this order: small cells are suppressed, negatives become 0, values are rounded, coded.
 
-    `suppress_below`: noised values below it become null; None keeps all. `round_to`: every value
-    becomes the nearest multiple, halves away from zero; None changes nothing. `bottom_code`,
-    `top_code`: values beyond are published as these, and `labels` says so beside them.
-    `flag_above`: cells are flagged whose expected error is above this part of the noised value.
+    `suppress_below`: noised values below it become null; None suppresses nothing. `round_to`: every
+    value becomes the nearest multiple, halves away from zero; None changes nothing. `bottom_code`,
+    `top_code`: values outside are published as these, and `labels` marks them. `flag_above`: flags
+    cells whose expected error exceeds this fraction of the noised value.
     """
 
     suppress_below: Fraction | None = None
@@ -30,7 +30,7 @@ class PostProcessing:
     flag_above: Fraction | None = None
 
     def words(self, unit: str) -> Iterator[str]:
-        """Yield what is done, for the manifest."""
+        """Yield descriptions of the steps, for the manifest."""
         if self.suppress_below is not None:
             yield (
                 f"Noised values below {_of(self.suppress_below, unit)} {LEFT_EMPTY}; the true "
@@ -52,7 +52,7 @@ class PostProcessing:
 
 
 def leaves_empty(words: Iterable[str]) -> bool:
-    """Return whether the words of a manifest for a column say that small values are left out."""
+    """Return whether a manifest's description of a column says that small values are suppressed."""
     return any(LEFT_EMPTY in told for told in words)
 
 

@@ -1,4 +1,4 @@
-"""Names and literals as SQL text: the only place that makes SQL out of words that people wrote."""
+"""Quote names and literals: the only place that turns text written by people into SQL."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def identifier(name: str) -> str:
 
 
 def text(value: str) -> str:
-    """Return a text literal; the declarations refuse NUL, the one character it could not hold."""
+    """Return a text literal; declarations refuse NUL, the only character that it can't hold."""
     return "'" + value.replace("'", "''") + "'"
 
 
@@ -22,11 +22,11 @@ def day(value: date) -> str:
 
 
 def integer(value: int) -> str:
-    """Return an integer literal; negative ones in brackets, so that no '--' can arise."""
+    """Return an integer literal; negative ones in parentheses, so that no '--' can arise."""
     return str(value) if value >= 0 else f"({value})"
 
 
 def double(value: Fraction | float) -> str:
-    """Return the float nearest to a number as a DOUBLE literal that reads back to the bit."""
+    """Return the nearest float as a DOUBLE literal that parses back to the same bits."""
     digits = repr(float(value))
     return f"{digits}::DOUBLE" if not digits.startswith("-") else f"({digits}::DOUBLE)"

@@ -1,4 +1,4 @@
-"""From a declared release to queries with exact sensitivities; opens no data."""
+"""Turn a declared release into queries with exact sensitivities; opens no data."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Placer = Callable[..., Place]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One table to publish; `declared` is the table of the source, `view` what the query sees."""
+    """One table to publish; `declared` is the source's table, `view` what the query can name."""
 
     name: str
     declared: Declared
@@ -43,15 +43,16 @@ class Query:
     formulas: Formulas = field(default_factory=dict)
     join: Join | None = None
     private: PrivateKeys | None = None
-    """Keys that are not public; `keys` is empty until they have been selected."""
+    """Private keys; `keys` is empty until they have been selected."""
     finest: KeySpace | None = None
-    """The finest cells of a family whose tables agree: the last level of areas, and every attribute
-    of any of its tables. Rows without a cell there count in none of them, ids are bounded by these
-    cells alone, and each cell of a table is a sum of them. None for a table by itself."""
+    """The finest cells of a family of consistent tables: the last level of areas, and every
+    attribute of any of its tables. Rows without such a cell count in none of the tables,
+    contributions are limited by these cells alone, and each cell of a table is a sum of them. None
+    for a single table."""
 
     @property
     def cells(self) -> int | None:
-        """Return the number of cells; None where nobody knows it."""
+        """Return the number of cells; None if unknown."""
         return None if self.private is not None and not self.keys.keys else self.keys.size
 
     @property
@@ -64,7 +65,7 @@ class Query:
 
     @property
     def table(self) -> Table:
-        """Return the table that is asked, with computed and joined columns."""
+        """Return the queried table, with computed and joined columns."""
         return self.view or self.declared.table
 
     @property
@@ -81,7 +82,7 @@ def resolve(declaration: Declaration) -> tuple[Query, ...]:
     Raises
     ------
     QueryError, Findings
-        Every finding of every query, together.
+        All errors of all queries, together.
     """
     queries, errors = resolve_with_findings(declaration)
     raise_all(errors)
@@ -91,7 +92,7 @@ def resolve(declaration: Declaration) -> tuple[Query, ...]:
 def resolve_with_findings(
     declaration: Declaration,
 ) -> tuple[tuple[Query, ...], list[DpReleaseError]]:
-    """Return the queries that have no finding, and the findings of all others."""
+    """Return the queries without errors, and the errors of all others."""
     spec = declaration.spec
     errors: list[DpReleaseError] = []
     queries = []
@@ -107,7 +108,7 @@ def resolve_with_findings(
         before = len(errors)
         view = views.of(declaration.tables[asked.source], asked, place)
         if view is None or (asked.consistent is not None and asked.private_keys is not None):
-            continue  # the family has refused it
+            continue  # the family has been refused already
         resolver = _Resolver(view, place, errors)
         if asked.consistent is not None:
             family = family_of[asked_by[name]]
@@ -133,12 +134,12 @@ def resolve_with_findings(
                 limit=spec.limits.max_columns,
             )
         )
-    # Tables of one query, such as its marginals, have its findings in common.
+    # Tables of one query, such as its marginals, share its errors.
     return tuple(queries), list({str(error): error for error in errors}.values())
 
 
 def _placer(declaration: Declaration, query: str, asked: QuerySpec) -> Placer:
-    """Return places in a query of what is asked of one of its tables."""
+    """Return places in a query for errors in one of its tables."""
     written = declaration.spec.queries[query]
 
     def place(*keys: str | int) -> Place:
@@ -146,7 +147,7 @@ def _placer(declaration: Declaration, query: str, asked: QuerySpec) -> Placer:
         if bands is not None and keys == ("derive", bands.key):
             keys = ("histogram", "column")
         elif keys[0] == "group_by" and len(keys) == 2 and isinstance(keys[1], int):
-            known = written.group_by == asked.group_by  # there a key may stand twice
+            known = written.group_by == asked.group_by  # a key may occur twice there
             keys = keys if known else written.place_of_key(asked.group_by[keys[1]])
         return declaration.place("queries", query, *keys)
 
@@ -161,7 +162,7 @@ def resolve_one(
     limits: Limits,
     tables: Mapping[str, Declared] | None = None,
 ) -> Query:
-    """Return one query that was not read from a file; raise its findings together.
+    """Return one query that was not read from a file; raise its errors together.
 
     `tables`: those that it may join, by name.
     """
@@ -235,7 +236,7 @@ class _Resolver:
         )
 
     def refuse(self, code: str, *keys: str | int, **fields: Any) -> None:
-        """Add a finding at a place of the query."""
+        """Add an error at a place of the query."""
         self.errors.append(QueryError(code, place=self.place(*keys), **fields))
 
     def _keys(self, asked: QuerySpec) -> list[Key]:
@@ -285,7 +286,7 @@ class _Resolver:
         if where is None:
             return None
         from dprelease.query.expressions.predicate import (
-            parse_predicate,  # the SQL parser loads slowly
+            parse_predicate,  # the SQL parser is slow to import
         )
 
         try:

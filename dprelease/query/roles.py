@@ -1,4 +1,4 @@
-"""What a published column is: a key, a value that is read, or what stands beside one."""
+"""The role of a published column: a key, a value, or an addition to a value."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Role(StrEnum):
-    """What a published column is."""
+    """The role of a published column."""
 
     KEY = "key"
     VALUE = "value"

@@ -1,8 +1,8 @@
-"""One SELECT statement as bounded aggregates over keys, and what is computed from noised values.
+"""Split one SELECT into bounded aggregates over keys, and computations on noised values.
 
-The statement is taken apart: aggregates and keys become a declared query, whose answer is a noised
-table; everything around them (arithmetic on aggregates, HAVING, ORDER BY, LIMIT) is rendered anew
-as a statement over that table alone. That is post-processing, and it reads nothing else.
+Aggregates and keys become a declared query, whose answer is a noised table. Everything around them
+(arithmetic on aggregates, HAVING, ORDER BY, LIMIT) is rendered again as a statement over that table
+alone. That is post-processing, and it reads nothing else.
 """
 
 from __future__ import annotations
@@ -37,28 +37,28 @@ from dprelease.schema.yaml_text.reader import Plain
 LENGTH_LIMIT = 10_000
 DEPTH_LIMIT = 60
 MOST_NODES = 20_000
-"""Parts that are computed from the noised table, each alias counted where it is used."""
+"""Maximum parts computed from the noised table, with each alias counted where it is used."""
 
 MOST_LETTERS = 50
-"""Of a name that is made of a column's; a number still fits behind it."""
+"""Maximum characters of a name derived from a column's; a number can still be appended."""
 NOISED = "noised"
-"""Name of the noised table in the statement that is computed from it."""
+"""Name of the noised table in the statement over it."""
 
 WITH_MARGIN = ("", "_moe")
-"""Endings of the names that a noised column and its margin have."""
+"""Endings of the names of a noised column and of its margin."""
 
 PLACE = Place(key="sql")
 
 OR_MISSING = "list_filter([TRY({})], lambda number: isfinite(number))[1]"
-"""The result of arithmetic, or NULL where it is infinite, not a number, or beyond its type.
+"""The result of arithmetic, or NULL where it is infinite, not a number, or out of range.
 
-Not a CASE, which would name it twice: nested, what is written would double at every level.
+Not a CASE, which would repeat the operand: nested text would double at every level.
 """
 
 KINDS: dict[type[exp.Expression], str] = {
     getattr(exp, function): kind for kind, word in WORDS.items() for function in word.sql
 }
-"""Functions of one column, and the words that they stand for."""
+"""Functions of one column, and their aggregate keywords."""
 
 PARTS: dict[type[exp.Expression], str] = {
     exp.PercentileCont: "expression",
@@ -66,7 +66,7 @@ PARTS: dict[type[exp.Expression], str] = {
     exp.Quantile: "quantile",
     exp.ApproxQuantile: "quantile",
 }
-"""Quantiles, and where their part of the values stands."""
+"""Quantile functions, and the argument that holds their fraction."""
 
 AGGREGATES = frozenset({exp.Count, *KINDS, *PARTS})
 NEAREST = {"variancepop": "use VARIANCE, of a sample", "stddevpop": "use STDDEV, of a sample"}
@@ -78,14 +78,14 @@ FUNCTIONS = (
     *("COUNT", "SUM", "AVG", "VARIANCE", "STDDEV", "MEDIAN", "QUANTILE_CONT", "MIN", "MAX", "MODE"),
     *(name.upper() for name in CALLS_OVER_ANSWERS.values()),
 )
-"""What may be meant by a name that is none."""
+"""Functions to suggest for an unknown name."""
 
 
 @dataclass
 class SelectStatement:
-    """A statement taken apart.
+    """A statement split into its parts.
 
-    `columns`: what a release file would declare as the query's columns. `where` and `group_by` are
+    `columns`: the query's columns, as a release file would declare them. `where` and `group_by` are
     the query's. `view`: the statement over the noised table, whose columns are those and the keys.
     """
 
@@ -102,7 +102,7 @@ def select(text: str, tables: Mapping[str, Table]) -> SelectStatement:
     Raises
     ------
     QueryError
-        DP-SQL-001 to 006: why it has no bounded meaning, and what works in its place.
+        DP-SQL-001 to 006: why it has no bounded meaning, and what works instead.
     """
     if len(text) > LENGTH_LIMIT:
         _refuse("DP-SQL-001", problem=f"it is longer than {LENGTH_LIMIT} characters")
@@ -159,7 +159,7 @@ class _Splitter:
         return self.found
 
     def _nothing_unknown(self) -> None:
-        """Refuse what is on no list; a predicate is checked by its own rules, with better words."""
+        """Refuse unlisted syntax; the predicate's own rules check it with better messages."""
         for node in self.tree.walk(prune=lambda node: isinstance(node, exp.Where)):
             if type(node) not in KNOWN:
                 _refuse("DP-SQL-004", what=node.sql("duckdb")[:60])
@@ -194,7 +194,7 @@ class _Splitter:
         return str(table.name)
 
     def _only_its_own_columns(self) -> None:
-        """Take the table's own name from its columns; refuse any other qualifier."""
+        """Remove the table's own name from its columns; refuse any other qualifier."""
         table = self.tree.find(exp.Table)
         own = "" if table is None else table.alias or table.name
         for column in self.tree.find_all(exp.Column):
@@ -212,7 +212,7 @@ class _Splitter:
             _refuse("DP-SQL-002", what="GROUP BY other than a list of columns")
         keys = []
         for item in group.expressions:
-            if isinstance(item, exp.Literal) and not item.is_string:  # by its place
+            if isinstance(item, exp.Literal) and not item.is_string:  # a key by position
                 place = int(item.name) if item.name.isdigit() else 0
                 if not 1 <= place <= len(self.tree.expressions):
                     _refuse("DP-SQL-002", what="GROUP BY a place that is not there")
@@ -223,7 +223,7 @@ class _Splitter:
         return keys
 
     def _is_alias(self, item: exp.Expression) -> bool:
-        """Return whether a key names a column of the answer; a column of the table comes first."""
+        """Return whether a key names a column of the answer; the table's columns come first."""
         own = self.tables[self.found.source].columns
         return isinstance(item, exp.Column) and item.name in self.aliases and item.name not in own
 
@@ -255,7 +255,7 @@ class _Splitter:
         return self.names[text]
 
     def _kind(self, node: exp.Expression) -> tuple[str, str, Plain]:
-        """Return an aggregate, its column, and what a release file would say of it."""
+        """Return an aggregate, its column, and its declaration in a release file."""
         inner = node.this
         if inner is None or (isinstance(inner, exp.Distinct) and not isinstance(node, exp.Count)):
             name = node.sql("duckdb")[:60]
@@ -364,18 +364,18 @@ class _Splitter:
 
 
 def _noisy_column(name: str) -> str:
-    """Return a column of the noised table; bare, it could be a name that the answer has."""
+    """Return a column of the noised table, qualified: the answer may have the same name."""
     return f"{NOISED}.{quoting.identifier(name)}"
 
 
 def _suggest_functions(name: str) -> str:
-    """Return the functions that there are, first the one that was meant."""
+    """Return the known functions, the most similar one first."""
     meant = nearest(name, FUNCTIONS).removeprefix("; did you mean ").strip("'")
     return f"did you mean {meant}: {OTHERS}" if meant else OTHERS
 
 
 def _can_be_held(name: str, taken: Collection[str]) -> bool:
-    """Return whether a column of a file may have a name: an answer's may be any other."""
+    """Return whether a file's column may have this name; an answer's may have any."""
     is_name = bool(re.fullmatch(NAME, name)) and name.casefold() not in RESERVED
     return is_name and _is_free(name, taken)
 
@@ -385,7 +385,7 @@ def _is_free(name: str, taken: Collection[str]) -> bool:
 
 
 def _free(wanted: str, taken: Collection[str]) -> str:
-    """Return a name that a file can hold, made of that of a column, which may be any text."""
+    """Return a name that a file can hold, derived from that of a column, which may be any text."""
     name = re.sub("[^A-Za-z0-9_]+", "_", wanted)[:MOST_LETTERS]
     return next(free for free in _candidate_names(name) if _is_free(free, taken))
 

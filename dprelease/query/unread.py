@@ -1,4 +1,4 @@
-"""Which tables the engine of a release can't read, told by declarations alone."""
+"""Find the tables that a release's engine can't read, from declarations alone."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ NO_SPARK = {
     "excel": "an Excel workbook",
     "postgres": "a table of a PostgreSQL server",
 }
-"""Sources that Spark does not read, by the kind that is declared."""
+"""Sources that Spark does not read, by their declared kind."""
 
 
 def beyond(declared: Declared) -> DataError | None:
-    """Return DP-SPARK-006 for a table whose source Spark alone can read; None for any other."""
+    """Return DP-SPARK-006 for a table whose source only Spark can read; None for any other."""
     source = declared.table.source
     if source is None or not source.is_sparks:
         return None
@@ -35,13 +35,13 @@ def beyond_spark(declared: Declared, kind: str) -> DataError | None:
 
 
 def unread(declaration: Declaration, queries: Sequence[Query]) -> list[DataError]:
-    """Return the refusals of tables that queries read, and the declared engine can't.
+    """Return the errors of tables that queries read, and the declared engine can't.
 
-    A run may be given frames in their place.
+    A run may pass frames instead.
     """
     engine = declaration.spec.engine
     tables = {query.declared.table.name: query.declared for query in queries}
-    # Public tables are sent to the tasks of Spark by its driver, which reads them by DuckDB.
+    # The Spark driver reads public tables by DuckDB, and sends them to the tasks.
     joins = [
         query.join.declared
         for query in queries

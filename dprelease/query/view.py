@@ -29,7 +29,7 @@ class View:
 
 
 class Views:
-    """Makes views of the tables of one release; the findings of a table are told once."""
+    """Makes views of the tables of one release; errors of a table are reported once."""
 
     def __init__(self, tables: Mapping[str, Declared], errors: list[DpReleaseError]) -> None:
         self.tables, self.errors = tables, errors
@@ -38,7 +38,7 @@ class Views:
         self._sources = {_source_of(table) for table in private} - {None}
 
     def of(self, base: Declared, asked: QuerySpec, place: Placer) -> View | None:
-        """Return the table that a query asks, as it sees it; None with findings in `errors`."""
+        """Return the table as a query sees it; None if errors were added to `errors`."""
         before = len(self.errors)
         own = self._own(base)
         if base.table.public:
@@ -66,7 +66,7 @@ class Views:
         return view if len(self.errors) == before else None
 
     def _own(self, declared: Declared) -> Formulas | None:
-        """Return the expressions of a table's schema, checked when it is first seen."""
+        """Return the expressions of a table's schema, checked at the first use of the table."""
         table, before = declared.table, len(self.errors)
         if table.name not in self._formulas:
 
@@ -133,7 +133,7 @@ class Views:
     def _join(
         self, base: Declared, columns: Mapping[str, Column], spec: JoinSpec, place: Placer
     ) -> Join | None:
-        """Return the resolved join, or None with findings."""
+        """Return the resolved join, or None if errors were added."""
         right = self.tables.get(spec.table)
         reason = _unfit(base.table, None if right is None else right.table, spec)
         if right is not None and right.table.public and _source_of(right) in self._sources:
@@ -183,7 +183,7 @@ class Views:
 
 
 def _source_of(declared: Declared) -> tuple[str, str | None] | None:
-    """Return where a declared table's rows are, as far as names tell; None for a frame."""
+    """Return where a declared table's rows are, as far as names show; None for a frame."""
     source = declared.table.source
     if source is None or source.frame is not None:
         return None
@@ -193,7 +193,7 @@ def _source_of(declared: Declared) -> tuple[str, str | None] | None:
 
 
 def _unfit(left: Table, right: Table | None, spec: JoinSpec) -> str | None:
-    """Return why two tables can't be joined as asked; None if they can."""
+    """Return why two tables can't be joined as declared; None if they can."""
     if right is None:
         return "it is not declared here"
     if right.name == left.name:
@@ -209,7 +209,7 @@ def _unfit(left: Table, right: Table | None, spec: JoinSpec) -> str | None:
 
 
 def _bounds(table: Table, join: JoinSpec | None) -> UnitSpec:
-    """Return the declared unit, with the bounds that a join states for its rows."""
+    """Return the declared privacy unit, with the limits that a join declares for its rows."""
     unit = table.privacy_unit
     if join is None or not join.on_unit:
         return unit

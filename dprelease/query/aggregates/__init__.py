@@ -1,4 +1,4 @@
-"""What is measured: one file for each aggregate, which tells all that other stages ask of it.
+"""Aggregates: one file for each, which defines everything that other stages need to know of it.
 
-A file declares `BY_WORD`: the words by which a column asks for it, and what each becomes.
+A file defines `BY_WORD`: the keywords of columns, and the aggregate that each becomes.
 """

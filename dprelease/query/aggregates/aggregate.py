@@ -1,4 +1,4 @@
-"""What every aggregate tells of itself: how far one unit moves it, its units and its words."""
+"""The base of aggregates: sensitivity to one privacy unit, units and descriptions."""
 
 from __future__ import annotations
 
@@ -18,69 +18,70 @@ Kind = TypeVar("Kind", bound="Aggregate")
 
 
 class Aggregate(ABC):
-    """One whole number for each cell, or one candidate chosen in each.
+    """One integer for each cell, or one candidate selected in each cell.
 
-    Two that are equal are one measurement. Subclasses are frozen dataclasses; what they leave as it
-    is here is what holds of a count. No other stage asks which class it has: it would have to know
-    all of them.
+    Two equal aggregates are one measurement. Subclasses are frozen dataclasses; the defaults here
+    are those of a count. Other stages never test the class of an aggregate, because they would have
+    to know all of them.
     """
 
     __slots__ = ()
 
     column: str | None
-    """What it is of; None for whole rows."""
+    """The aggregated column; None for whole rows."""
 
     is_vector: ClassVar[bool] = True
     """Whether noise is added to one true number in each cell."""
 
     is_choice: ClassVar[bool] = False
-    """Whether what counts is how often each candidate occurs in a cell."""
+    """Whether the number of occurrences of each candidate in a cell is what counts."""
 
     by_rank: ClassVar[bool] = False
-    """Whether a declared value is chosen by its number of rows; other choices are on a lattice."""
+    """Whether a declared value is selected by its number of rows; other candidates are numeric
+    steps."""
 
     is_distinct: ClassVar[bool] = False
-    """Whether a cell holds the number of different ids or values, and no sum over its rows."""
+    """Whether a cell holds the number of different ids or values, which is no sum over its rows."""
 
     selects_keys: ClassVar[bool] = False
-    """Whether it decides which cells there are."""
+    """Whether it decides which cells are published."""
 
     mechanisms: ClassVar[tuple[str, ...]] = ()
-    """The ways to choose that it can be chosen by, the best one first; without any it has noise."""
+    """Selection mechanisms that it supports, the best one first; if empty, noise is added."""
 
     paid_together: ClassVar[bool] = False
-    """Whether columns that share it pay by the sum of their weights, and not by the largest."""
+    """Whether columns that share it have the sum of their weights, and not the largest weight."""
 
     error_unit: ClassVar[str] = ""
-    """What errors are counted in; empty for the unit of the values."""
+    """The unit of errors; empty for the unit of the values."""
 
     @abstractmethod
     def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
-        """Return how far one unit can move its cells, in lattice steps."""
+        """Return how far one privacy unit can move its cells, in steps."""
 
     @property
     @abstractmethod
     def words(self) -> str:
-        """Return what is counted or added up, and of which rows, for plan and manifest."""
+        """Return what is counted or summed, and over which rows, for plan and manifest."""
 
     @property
     def step(self) -> Fraction:
-        """Return the lattice step, in the column's unit."""
+        """Return the step, in the column's unit."""
         return Fraction(1)
 
     @property
     def least(self) -> int:
-        """Return the least that one row adds to a cell, lattice steps."""
+        """Return the least that one row adds to a cell, in steps."""
         return 0
 
     @property
     def lowest(self) -> int:
-        """Return the least value that a row can have, lattice steps."""
+        """Return the least value that a row can have, in steps."""
         return self.least
 
     @property
     def error_step(self) -> Fraction:
-        """Return what one step of the mechanism's error is, in the unit of errors."""
+        """Return one step of the mechanism's error, in the unit of errors."""
         return self.step
 
     @property
@@ -90,37 +91,37 @@ class Aggregate(ABC):
 
     @property
     def reads_values(self) -> bool:
-        """Return whether what a row adds depends on a value; else all rows add the same."""
+        """Return whether a row's contribution depends on a value; otherwise all rows add alike."""
         return self.column is not None
 
     @property
     def by_places(self) -> bool:
-        """Return whether a value counts by its place among the declared ones, as a key does."""
+        """Return whether values count by their position among the declared ones, as in keys."""
         return False
 
     @property
     def lattice(self) -> Lattice | None:
-        """Return the steps that values are clamped and rounded to; None if they are not numbers."""
+        """Return the steps to which values are clamped and rounded; None if not numeric."""
         return None
 
     @property
     def candidates(self) -> int:
-        """Return how many values can be chosen; 0 where none is."""
+        """Return the number of selectable values; 0 if nothing is selected."""
         return 0
 
     @property
     def levels(self) -> int:
-        """Return how many draws of noise an answer is made of."""
+        """Return how many draws of noise one answer contains."""
         return 1
 
     @property
     def part(self) -> Fraction | None:
-        """Return the part of the values that lie below a chosen one; None for all else."""
+        """Return the fraction of values below a selected quantile; None for other aggregates."""
         return None
 
     @property
     def adds_up(self) -> bool:
-        """Return whether its value is the sum of the values that parties have, each by itself."""
+        """Return whether its value is the sum of the values of the parties."""
         return False
 
     def unit(self, columns: Mapping[str, Column]) -> str:
@@ -128,25 +129,25 @@ class Aggregate(ABC):
         return ROWS
 
     def each(self, rows: int) -> str:
-        """Return in words what a group holds of one unit, which has at most so many rows there."""
+        """Return, in words, the contribution of one privacy unit with so many rows to a group."""
         return f"{rows} rows of one step"
 
     def evenly_spread(self, rows: int) -> int:
-        """Return what a cell of so many rows holds whose values lie evenly between the bounds."""
+        """Return the value of a cell with so many rows, spread evenly over the bounds."""
         return rows
 
     def most_added(self, sensitivity: Sensitivity) -> int:
-        """Return the most, in size, that one row of the engine's adds to a vector."""
+        """Return the largest absolute value that one row of the engine adds to a vector."""
         return sensitivity.largest_shift
 
 
 def narrow_aggregate(aggregate: Aggregate, kind: type[Kind]) -> Kind:
-    """Return an aggregate as one of the class that a form or a mechanism is made for.
+    """Return an aggregate as one of the class that a form or a mechanism needs.
 
     Raises
     ------
     TypeError
-        If it is of another: then something was put together that does not fit.
+        If it is of another class: then mismatched parts were combined.
     """
     if not isinstance(aggregate, kind):
         raise TypeError(f"{kind.__name__} is needed, not {type(aggregate).__name__}")
@@ -164,7 +165,7 @@ def of_values(
     """Return the sensitivity of a sum to which one row adds from `least` to `most` steps.
 
     Within a group a row may be replaced by another or by none (its value is missing, or the
-    predicate drops it), so the difference reaches from min(least, 0) to max(most, 0).
+    predicate drops it), so the difference ranges from min(least, 0) to max(most, 0).
     """
     rows = unit.max_rows_per_group
     return Sensitivity.of(

@@ -1,4 +1,4 @@
-"""The number of rows."""
+"""Counts of rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Count(Aggregate):
     column: str | None = None
 
     def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
-        """Return rows per group: they appear or vanish together, or turn into fewer."""
+        """Return the rows per group: they all appear, vanish, or are replaced by fewer."""
         rows = unit.max_rows_per_group
         return Sensitivity.of(
             per_group=rows, within_group=rows, unit=unit, neighbours=neighbours, cells=cells
@@ -32,7 +32,7 @@ class Count(Aggregate):
 
     @property
     def adds_up(self) -> bool:
-        """Return True: every row is with one party."""
+        """Return True: every row belongs to one party."""
         return True
 
 

@@ -1,4 +1,4 @@
-"""How many different units, or different declared values, have rows."""
+"""Counts of different ids, or of different declared values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class CountDistinct(Aggregate):
     values: int | None
 
     def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
-        """Return 1 for ids; for values, one for each row, but no more than there are values."""
+        """Return 1 for ids; for values, one per row, but no more than the number of values."""
         moved = 1 if self.values is None else min(unit.max_rows_per_group, self.values)
         return Sensitivity.of(
             per_group=moved, within_group=moved, unit=unit, neighbours=neighbours, cells=cells
@@ -38,17 +38,17 @@ class CountDistinct(Aggregate):
 
     @property
     def reads_values(self) -> bool:
-        """Return whether values are told apart; ids are held with every row."""
+        """Return whether values are distinguished; ids are read with every row anyway."""
         return self.values is not None
 
     @property
     def by_places(self) -> bool:
-        """Return whether declared values are counted, and not ids."""
+        """Return whether declared values are counted, rather than ids."""
         return self.values is not None
 
     @property
     def adds_up(self) -> bool:
-        """Return True for ids: units are each with one party, values are not."""
+        """Return True for ids: each id belongs to one party, but a value may occur with several."""
         return self.values is None
 
     def unit(self, columns: Mapping[str, Column]) -> str:
@@ -56,7 +56,7 @@ class CountDistinct(Aggregate):
         return self.column
 
     def each(self, rows: int) -> str:
-        """Return in words what a group holds of one unit."""
+        """Return, in words, the contribution of one privacy unit to a group."""
         return "distinct values, each counted once"
 
 

@@ -15,10 +15,10 @@ from dprelease.schema.columns import Column
 
 @dataclass(frozen=True, slots=True)
 class Frequent(Aggregate):
-    """The declared value of a column that most rows have, or the next ones after it.
+    """The most frequent declared value of a column, or the following ones.
 
-    `rank` 1 is the most frequent; a value is chosen among those not yet chosen by lower ranks of
-    the same column. The score of a value is its number of rows.
+    `rank` 1 is the most frequent. A value is selected among those that lower ranks of the same
+    column have not selected. The score of a value is its number of rows.
     """
 
     is_vector: ClassVar[bool] = False
@@ -34,11 +34,11 @@ class Frequent(Aggregate):
 
     @property
     def candidates(self) -> int:
-        """Return how many values can be chosen."""
+        """Return the number of selectable values."""
         return self.values
 
     def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
-        """Return how far one unit can move two scores of a cell apart, in how many cells."""
+        """Return how far one privacy unit can move two scores of a cell apart, and in how many."""
         rows = unit.max_rows_per_group
         return Sensitivity.of(
             per_group=rows, within_group=2 * rows, unit=unit, neighbours=neighbours, cells=cells
@@ -46,15 +46,15 @@ class Frequent(Aggregate):
 
     @property
     def words(self) -> str:
-        """Return which value is chosen."""
+        """Return which value is selected."""
         return f"the declared value of '{self.column}' with rank {self.rank} by number of rows"
 
     def unit(self, columns: Mapping[str, Column]) -> str:
-        """Return nothing: what is published is a label."""
+        """Return an empty unit: a label is published."""
         return ""
 
     def each(self, rows: int) -> str:
-        """Return in words what a group holds of one unit."""
+        """Return, in words, the contribution of one privacy unit to a group."""
         return f"{rows} rows that move the difference of any two scores"
 
 

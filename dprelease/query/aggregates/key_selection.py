@@ -1,4 +1,4 @@
-"""The numbers of units by which keys that are not public are selected."""
+"""Numbers of privacy units, by which private keys are selected."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UNITS = "units"
 
 @dataclass(frozen=True, slots=True)
 class Partitions(Aggregate):
-    """Which keys are selected; the score of a key is the number of units that have it."""
+    """Selection of keys; the score of a key is its number of privacy units."""
 
     is_vector: ClassVar[bool] = False
     selects_keys: ClassVar[bool] = True
@@ -24,7 +24,7 @@ class Partitions(Aggregate):
     column: None = None
 
     def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
-        """Return one unit for each of the unit's groups; within a group nothing changes."""
+        """Return 1 in each of the unit's groups; it counts once in a group."""
         return Sensitivity.of(
             per_group=1, within_group=1, unit=unit, neighbours=neighbours, cells=cells
         )
@@ -35,5 +35,5 @@ class Partitions(Aggregate):
         return "keys that enough units have"
 
     def unit(self, columns: Mapping[str, Column]) -> str:
-        """Return units, which are counted."""
+        """Return the name of the counted privacy units."""
         return UNITS

@@ -1,4 +1,4 @@
-"""Quantiles: one chosen by itself, or many read from a tree of counts."""
+"""Quantiles: each selected by itself, or many read from a tree of counts."""
 
 from __future__ import annotations
 
@@ -19,37 +19,38 @@ from dprelease.schema.number_bounds import Lattice
 MANY_QUANTILES = 9
 """Quantiles of one column from which on a tree has the smaller errors in ranks.
 
-k choices by the exponential mechanism err by about k ln(candidates) rows over epsilon, a path
-through a tree of d levels by about sqrt(2 d) d: for 2^10 to 2^18 candidates these meet at 7 to 9
-quantiles, for pure budgets as for others, where both grow by the square roots.
+k selections by the exponential mechanism err by about k ln(candidates) rows over epsilon, a path
+through a tree of d levels by about sqrt(2 d) d. For 2^10 to 2^18 candidates these are equal at 7 to
+9 quantiles, for pure budgets and for others, where both grow by the square roots.
 """
 
 MOST_CANDIDATES = 2**18
-"""Values among which a quantile is chosen; finer lattices are thinned out."""
+"""Maximum number of candidates for a quantile; finer steps are thinned out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quantile(Aggregate):
-    """A value that holds the rank `at` = a/b: at most that part of the values lies below it.
+    """A value that holds the rank `at` = a/b: at most that fraction of the values lies below it.
 
-    Candidates are `lower` + i `stride` for i = 0..`last`, column steps; values are rounded down to
-    the nearest candidate. Of n values, L lie below a candidate and E at it, so that it holds the
-    ranks L to L + E. Its score is minus the distance of the rank a n / b from these, b points to a
-    row: u = -max(0, f, g), f = b L - a n - c, g = a n + d - b (L + E), with constants c = d = 0 but
-    for the ends (`planning/quantile_target.py`). It is 0 for true quantiles alone, however many
-    values tie.
+    Candidates are `lower` + i `stride` for i = 0..`last`, in steps of the column; values are
+    rounded down to the nearest candidate. Of n values, L lie below a candidate and E are tied with
+    it, so that it holds the ranks L to L + E. Its score is minus the distance of the rank a n / b
+    from these, b points per row: u = -max(0, f, g), f = b L - a n - c, g = a n + d - b (L + E),
+    with constants c = d = 0 except at the ends (`planning/quantile_target.py`). It is 0 exactly for
+    true quantiles, however many values tie.
 
     How far one row moves two scores apart, for any constants c and d, with m = max(a, b - a):
 
-    * A value v comes. Below v, f falls and g rises by a; above v, f rises and g falls by b - a: the
-      largest of (0, f, g) moves by no more than its parts. At v, f falls by a and g by b - a: u
-      rises by 0 to m. All moves lie in [-m, m], so two scores move apart by at most 2 m. A value
-      that goes does the reverse.
+    * A value v is added. Below v, f falls and g rises by a; above v, f rises and g falls by b - a:
+      the largest of (0, f, g) moves by no more than its parts. At v, f falls by a and g by b - a: u
+      rises by 0 to m. All moves lie in [-m, m], so two scores move apart by at most 2 m. Removing a
+      value does the reverse.
     * A value moves from v to w > v, n being the same. Between them f falls and g rises by b: u
       moves by b at most. At v only g rises, by b; at w only f falls, by b; all others stay. So two
       scores move apart by at most 2 b. From w to v is the reverse.
-    * Several rows of a unit do so one after another, and spans of moves add up at most. Of k rows
-      that give way to j others, the smaller number moves and the rest comes or goes: 2 m <= 2 b.
+    * Several rows of a privacy unit do so one after another, and the movements add up at most. Of k
+      rows that are replaced by j others, the smaller number moves and the rest is added or removed:
+      2 m <= 2 b.
     """
 
     is_vector: ClassVar[bool] = False
@@ -71,21 +72,21 @@ class Quantile(Aggregate):
 
     @property
     def error_step(self) -> Fraction:
-        """Return what one point of score is in ranks: b of them are one row."""
+        """Return one point of score in ranks: b points are one row."""
         return Fraction(1, self.at.denominator)
 
     @property
     def candidates(self) -> int:
-        """Return how many values can be chosen."""
+        """Return the number of selectable values."""
         return (self.upper - self.lower) // self.stride + 1
 
     @property
     def part(self) -> Fraction:
-        """Return the part of the values that lie below."""
+        """Return the fraction of values below."""
         return self.at
 
     def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
-        """Return how far one unit can move two scores of a cell apart, in how many cells."""
+        """Return how far one privacy unit can move two scores of a cell apart, and in how many."""
         a, b = self.at.numerator, self.at.denominator
         rows = unit.max_rows_per_group
         return Sensitivity.of(
@@ -98,7 +99,7 @@ class Quantile(Aggregate):
 
     @property
     def words(self) -> str:
-        """Return which value is chosen, and among which."""
+        """Return which value is selected, and among which."""
         apart = plain_text(self.stride * self.base)
         among = f", among values {apart} apart, rounded down to these" if self.stride > 1 else ""
         if self.at in (0, 1):
@@ -120,7 +121,7 @@ class Quantile(Aggregate):
         return unit_of(self.column, columns)
 
     def each(self, rows: int) -> str:
-        """Return in words what a group holds of one unit."""
+        """Return, in words, the contribution of one privacy unit to a group."""
         return f"{rows} rows that move the difference of any two scores"
 
 
@@ -137,7 +138,7 @@ def _quantile(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts
 
 
 def columns_with_trees(columns: DeclaredColumns) -> frozenset[str]:
-    """Return the columns of which so many quantiles are asked that a tree answers them better."""
+    """Return the columns with so many quantiles that a tree answers them better."""
     parts: dict[str, set[Fraction]] = {}
     for declared in columns.all_declared:
         if declared.kind in ("quantile", "median") and _from_tree(declared):
@@ -147,7 +148,7 @@ def columns_with_trees(columns: DeclaredColumns) -> frozenset[str]:
 
 
 def _from_tree(declared: DeclaredColumn) -> bool:
-    """Return whether a tree can answer it: no end, and no noise of its own."""
+    """Return whether a tree can answer it: neither minimum nor maximum, and no noise of its own."""
     return 0 < declared.spec.at < 1 and not declared.has_own_noise
 
 

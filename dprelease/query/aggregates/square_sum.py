@@ -14,15 +14,15 @@ from dprelease.schema.columns import Column
 from dprelease.schema.number_bounds import Lattice
 
 LARGEST_SQUARE = 2**24
-"""Steps that the largest square has at most: finer than any noise, coarse enough for exact sums."""
+"""Maximum of the squares, in steps: finer than any noise, coarse enough for exact sums."""
 
 
 @dataclass(frozen=True, slots=True)
 class SquareSum(Aggregate):
-    """The sum of round((x - center)^2 / coarse) - offset, for x at lower..upper lattice steps.
+    """The sum of round((x - center)^2 / coarse) - offset, for x in lower..upper steps.
 
-    Rounding is half up on whole numbers, so exact. The offset is half of the largest square: values
-    around zero need half the noise, and what is subtracted is known from the count of rows.
+    Rounding is half up on integers, so exact. The offset is half of the largest square: values
+    around zero need half the noise, and the count of rows determines what was subtracted.
     """
 
     column: str
@@ -36,7 +36,7 @@ class SquareSum(Aggregate):
 
     @classmethod
     def of(cls, centred: Sum) -> SquareSum:
-        """Return the squares that go with a centred sum."""
+        """Return the squares that belong to a centred sum."""
         largest = max(abs(centred.least), abs(centred.most)) ** 2
         coarse = 1 << max(0, largest.bit_length() - LARGEST_SQUARE.bit_length() + 1)
         top = (largest + coarse // 2) // coarse
@@ -52,12 +52,12 @@ class SquareSum(Aggregate):
 
     @property
     def least(self) -> int:
-        """Return the least that one row adds, steps of squares."""
+        """Return the least that one row adds, in steps of squares."""
         return -self.offset
 
     @property
     def most(self) -> int:
-        """Return the most that one row adds, steps of squares."""
+        """Return the most that one row adds, in steps of squares."""
         largest = max((self.lower - self.center) ** 2, (self.upper - self.center) ** 2)
         return (largest + self.coarse // 2) // self.coarse - self.offset
 
@@ -67,7 +67,7 @@ class SquareSum(Aggregate):
 
     @property
     def words(self) -> str:
-        """Return what is squared and added up."""
+        """Return what is squared and summed."""
         return (
             f"sum of squares of '{self.column}' around {plain_text(self.center * self.base)}, each "
             f"rounded to the step, less {self.offset} steps each"
@@ -84,11 +84,11 @@ class SquareSum(Aggregate):
         return f"({unit})^2" if unit else ""
 
     def each(self, rows: int) -> str:
-        """Return in words what a group holds of one unit."""
+        """Return, in words, the contribution of one privacy unit to a group."""
         return f"{rows} rows of {self.least} to {self.most} steps"
 
     def evenly_spread(self, rows: int) -> int:
-        """Return the mean square of a third of the largest, less the offset, for each row."""
+        """Return, for each row, the mean square (a third of the largest), less the offset."""
         return rows * ((self.most + self.offset) // 3 - self.offset)
 
     def most_added(self, sensitivity: Sensitivity) -> int:

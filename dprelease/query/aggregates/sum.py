@@ -16,46 +16,48 @@ from dprelease.schema.number_bounds import Lattice
 
 @dataclass(frozen=True, slots=True)
 class Sum(Aggregate):
-    """The sum of x - center over a column whose values x lie at lower..upper lattice steps.
+    """The sum of x - center over a column whose values x are in lower..upper steps.
 
-    `beside`: another column, without which a row adds nothing. It changes no sensitivity: a row
-    adds least..most or nothing, with it or without.
+    `beside`: another column; a row in which it is missing adds nothing. It changes no sensitivity:
+    a row adds least..most or nothing, with it or without.
     """
 
     column: str
     lower: int
     upper: int
-    step: Fraction = field()  # else a property of the base class would be its default
+    # without `field`, a property of the base class would become the default
+    step: Fraction = field()
     center: int = 0
     beside: str | None = None
 
     @classmethod
     def of(cls, column: str, lattice: Lattice) -> Self:
-        """Return the sum of a column over the steps that its values have."""
+        """Return the sum of a column over the steps of its values."""
         return cls(column, lattice.lower, lattice.upper, lattice.step)
 
     @property
     def centered_sum(self) -> Self:
         """Return the sum around the middle of the bounds, which has the least sensitivity.
 
-        Around the only value that there is, nothing could ever be added up: one step beside it.
+        If there is only one value, it is centred one step away from it, because otherwise nothing
+        could be summed.
         """
         middle = (self.lower + self.upper) // 2
         return replace(self, center=middle - 1 if self.lower == self.upper else middle)
 
     @property
     def least(self) -> int:
-        """Return the least that one row adds, lattice steps."""
+        """Return the least that one row adds, in steps."""
         return self.lower - self.center
 
     @property
     def lowest(self) -> int:
-        """Return the least value of a row, and not how far it is from the middle."""
+        """Return the least value of a row, not its distance from the middle."""
         return self.lower
 
     @property
     def most(self) -> int:
-        """Return the most that one row adds, lattice steps."""
+        """Return the most that one row adds, in steps."""
         return self.upper - self.center
 
     def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
@@ -64,7 +66,7 @@ class Sum(Aggregate):
 
     @property
     def words(self) -> str:
-        """Return what is added up, and of which rows."""
+        """Return what is summed, and over which rows."""
         less = f", less {plain_text(self.center * self.step)} each" if self.center else ""
         both = ""
         if self.beside is not None:
@@ -76,7 +78,7 @@ class Sum(Aggregate):
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """Return the column, and the one that has to be there as well."""
+        """Return the column, and the other one that must not be missing."""
         return (self.column,) if self.beside is None else (self.column, self.beside)
 
     @property
@@ -86,7 +88,7 @@ class Sum(Aggregate):
 
     @property
     def adds_up(self) -> bool:
-        """Return True: every row is with one party."""
+        """Return True: every row belongs to one party."""
         return True
 
     def unit(self, columns: Mapping[str, Column]) -> str:
@@ -94,11 +96,11 @@ class Sum(Aggregate):
         return unit_of(self.column, columns)
 
     def each(self, rows: int) -> str:
-        """Return in words what a group holds of one unit."""
+        """Return, in words, the contribution of one privacy unit to a group."""
         return f"{rows} rows of {self.least} to {self.most} steps"
 
     def evenly_spread(self, rows: int) -> int:
-        """Return 0, around which the values of a centred sum lie; others are not asked."""
+        """Return 0, around which the values of a centred sum lie; only used for these."""
         return 0
 
     def most_added(self, sensitivity: Sensitivity) -> int:

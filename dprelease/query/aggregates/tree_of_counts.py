@@ -1,4 +1,4 @@
-"""Counts in ever finer halves of a column's values."""
+"""Counts in successively halved ranges of a column's values."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from dprelease.schema.number_bounds import Lattice
 
 @dataclass(frozen=True, slots=True)
 class Tree(Aggregate):
-    """Counts of values in ever finer halves of a lattice, from which any quantile can be read.
+    """Counts of values in successively halved ranges, from which any quantile can be read.
 
     `levels` halvings of candidates numbered as in `Quantile`; a row counts once in each level. Only
-    for units with one row in a group: several rows could meet in one node.
+    for privacy units with one row per group: several rows could fall into one node.
     """
 
     is_vector: ClassVar[bool] = False
@@ -44,7 +44,7 @@ class Tree(Aggregate):
 
     @property
     def candidates(self) -> int:
-        """Return how many values there are."""
+        """Return the number of values."""
         return (self.upper - self.lower) // self.stride + 1
 
     @property
@@ -53,7 +53,7 @@ class Tree(Aggregate):
         return max(1, (self.candidates - 1).bit_length())
 
     def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
-        """Return one node in each level of each group; two, where one row gives way to another."""
+        """Return one node in each level of each group; two where a row may be replaced."""
         if unit.max_rows_per_group != 1:
             raise ValueError("a tree is for units with one row in a group")
         slots = min(unit.max_groups, cells) * self.levels
@@ -75,5 +75,5 @@ class Tree(Aggregate):
         return unit_of(self.column, columns)
 
     def each(self, rows: int) -> str:
-        """Return in words what a group holds of one unit."""
+        """Return, in words, the contribution of one privacy unit to a group."""
         return "a node of one level of the tree"

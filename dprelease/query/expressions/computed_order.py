@@ -1,4 +1,4 @@
-"""Computed columns: what each expression reads, and in which order they can be computed."""
+"""Computed columns: what each expression reads, and the order in which to compute them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from dprelease.schema.columns import Column, CutColumn, expression_of
 from dprelease.schema.table import Table
 
 LONGEST_PATH = 12
-"""Columns of a chain that are told one by one."""
+"""Maximum number of columns of a chain that a message lists."""
 
 DEEPEST = 20
-"""Computed columns that may stand one upon the other: each is a SELECT around another."""
+"""Maximum chain of computed columns: each is a SELECT around another."""
 
 Placer = Callable[..., Place]
 
@@ -23,7 +23,7 @@ Placer = Callable[..., Place]
 def formulas_of(
     table: Table, names: Iterable[str], place: Placer, errors: list[DpReleaseError]
 ) -> dict[str, Formula]:
-    """Return the checked expressions of these columns; what is wrong is added to `errors`."""
+    """Return the checked expressions of these columns; problems are added to `errors`."""
     formulas: dict[str, Formula] = {}
     for name in names:
         text = expression_of(table.columns[name])
@@ -38,7 +38,7 @@ def formulas_of(
 
 def _formula(table: Table, name: str, text: str, place: Place) -> Formula:
     from dprelease.query.expressions.predicate import (
-        parse_expression,  # the SQL parser loads slowly
+        parse_expression,  # the SQL parser is slow to import
     )
     from dprelease.query.expressions.scalar import READ_FROM
 
@@ -57,7 +57,7 @@ def _formula(table: Table, name: str, text: str, place: Place) -> Formula:
 def check_order(
     columns: Mapping[str, Column], formulas: Formulas, place: Placer, errors: list[DpReleaseError]
 ) -> None:
-    """Add to `errors` what computes a column from itself, or from too long a chain."""
+    """Add to `errors` columns that depend on themselves, or on too long a chain."""
     computed = [*formulas, *(n for n, c in columns.items() if isinstance(c, CutColumn))]
     levels = layers(columns, formulas, computed)
     done = {name for level in levels for name in level}
@@ -66,7 +66,7 @@ def check_order(
             continue
         path = _path_back(columns, formulas, name)
         if path:
-            done.update(path if len(path) > LONGEST_PATH else ())  # told once is enough
+            done.update(path if len(path) > LONGEST_PATH else ())  # one report per chain is enough
             words = " <- ".join(path if len(path) <= LONGEST_PATH else (*path[:3], "...", name))
             errors.append(QueryError("DP-DERIVE-002", place=place(name), column=name, path=words))
     if len(levels) > DEEPEST:
@@ -79,9 +79,9 @@ def check_order(
 def layers(
     columns: Mapping[str, Column], formulas: Formulas, wanted: Iterable[str]
 ) -> list[list[str]]:
-    """Return the computed columns that `wanted` needs; each level reads only those before it.
+    """Return the computed columns that `wanted` needs, in levels that read only earlier levels.
 
-    What leads back to itself is in no level.
+    Columns that depend on themselves are in no level.
     """
     todo = [name for name in closure(columns, formulas, wanted) if inputs(columns, formulas, name)]
     place = {name: i for i, name in enumerate(todo)}
@@ -106,7 +106,7 @@ def layers(
 def closure(
     columns: Mapping[str, Column], formulas: Formulas, wanted: Iterable[str]
 ) -> tuple[str, ...]:
-    """Return `wanted` and everything that it is computed from, in the table's order."""
+    """Return `wanted` and every column that it is computed from, in the table's order."""
     reached: set[str] = set()
     todo = list(wanted)
     while todo:
@@ -118,7 +118,7 @@ def closure(
 
 
 def inputs(columns: Mapping[str, Column], formulas: Formulas, name: str) -> tuple[str, ...]:
-    """Return the columns that a cut or an expression reads; nothing for any other column."""
+    """Return the columns that a cut or an expression reads; empty for any other column."""
     column = columns[name]
     if isinstance(column, CutColumn):
         return (column.cut,)
@@ -128,7 +128,7 @@ def inputs(columns: Mapping[str, Column], formulas: Formulas, name: str) -> tupl
 def _path_back(
     columns: Mapping[str, Column], formulas: Formulas, start: str
 ) -> tuple[str, ...] | None:
-    """Return a shortest chain of columns from one back to itself; None if there is none."""
+    """Return a shortest chain from a column back to itself; None if there is none."""
     before: dict[str, str] = {}
     todo = deque([start])
     while todo:

@@ -1,4 +1,4 @@
-"""What the rules of expressions need to know of parsed nodes."""
+"""Checks and rendering of parsed nodes that all rules of expressions share."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OVER_ANSWERS: dict[type[exp.Expression], str] = {
     exp.And: "AND",
     exp.Or: "OR",
 }
-"""Operators that may stand between noised numbers."""
+"""Operators that are allowed between noised numbers."""
 
 CALLS_OVER_ANSWERS: dict[type[exp.Expression], str] = {
     exp.Abs: "abs",
@@ -50,13 +50,13 @@ MAY_BE_UNDEFINED = (
     *ARITHMETIC,
     *(exp.Neg, exp.Abs, exp.Round, exp.Floor, exp.Ceil, exp.Sqrt),
 )
-"""What may have no number as its result, as a quotient by zero has none."""
+"""Operations whose result may be undefined, as a quotient by zero is."""
 
 SHOWN = 60
-"""Characters of an expression that a message shows."""
+"""Maximum characters of an expression in a message."""
 
 NAMED = 5
-"""Values that a message names."""
+"""Maximum values in a message."""
 
 
 def near(problem: Exception) -> str:
@@ -66,13 +66,13 @@ def near(problem: Exception) -> str:
 
 
 def no_function(name: str, known: str, place: Place) -> QueryError:
-    """Return the refusal of a function that is not among the known ones."""
+    """Return the error for a function that is not allowed."""
     close = nearest(name, known.split(", "))
     return QueryError("DP-WHERE-004", place=place, function=name, nearest=close, known=known)
 
 
 def check_never_true(node: exp.Expression, place: Place) -> None:
-    """Raise QueryError DP-WHERE-012 for a comparison with NULL, by which all rows would be lost."""
+    """Raise QueryError DP-WHERE-012 for a comparison with NULL, which would drop all rows."""
     distinct = isinstance(node, exp.NullSafeEQ | exp.NullSafeNEQ)
     if not distinct and isinstance(node.this, exp.Null) | isinstance(node.expression, exp.Null):
         raise QueryError("DP-WHERE-012", place=place, what=node.sql("duckdb")[:SHOWN])
@@ -83,7 +83,7 @@ def check_declared(
 ) -> None:
     """Raise QueryError DP-WHERE-011 for a text that a compared category does not declare.
 
-    The condition would never hold, or speak of values that nobody declared.
+    The condition would never hold, or would depend on undeclared values.
     """
     column = table.columns.get(side.name) if isinstance(side, exp.Column) else None
     if not isinstance(column, CategoryColumn | CutColumn):
@@ -101,15 +101,15 @@ def check_declared(
 
 
 def _some(words: Sequence[str]) -> str:
-    """Return words as a message names them: so many, and that there are more."""
+    """Return words as a message lists them: only some, and whether there are more."""
     return ", ".join(words[:NAMED]) + (", ..." if len(words) > NAMED else "")
 
 
 def column_sql(node: exp.Column, column: Column) -> str:
-    """Return the value of a column as a condition or an expression sees it.
+    """Return the value of a column in a condition or an expression, as SQL.
 
-    How an undeclared code of a category is spelled depends on what its column is stored as, so all
-    of them look alike. Beside constants, which are declared, this is no matter.
+    The spelling of an undeclared code depends on the stored type of its column, so all such codes
+    are made equal. In comparisons with constants, which are declared, this makes no difference.
     """
     if not isinstance(column, CategoryColumn) or _is_beside_constants(node):
         return quoting.identifier(node.name)
@@ -117,16 +117,17 @@ def column_sql(node: exp.Column, column: Column) -> str:
 
 
 def declared_codes(name: str, column: CategoryColumn) -> str:
-    """Return SQL of a category's codes: of others "?", or another text that is not declared."""
+    """Return SQL of a category's codes, with undeclared ones as "?", or another undeclared text."""
     values, name = column.values or (), quoting.identifier(name)
-    other = "?" if "?" not in values else max(values) + "?"  # longer than any that it starts with
+    # longer than any value that it starts with
+    other = "?" if "?" not in values else max(values) + "?"
     known = ", ".join(quoting.text(value) for value in values)
     undeclared = f"WHEN {name} IS NOT NULL THEN {quoting.text(other)}"
     return f"CASE WHEN {name} IN ({known}) THEN {name} {undeclared} END"
 
 
 def _is_beside_constants(node: exp.Column) -> bool:
-    """Return whether a column is only compared with declared texts, or asked if it is missing."""
+    """Return whether a column is only compared with declared texts, or tested for NULL."""
     around = node.parent
     if isinstance(around, exp.Is | exp.In):
         return around.this is node
@@ -137,7 +138,7 @@ def _is_beside_constants(node: exp.Column) -> bool:
 
 
 def strip_date_cast(node: exp.Expression) -> exp.Expression:
-    """Return what sqlglot wrapped into a date conversion of its own, as in year(x)."""
+    """Remove the date conversion that sqlglot wraps around arguments, as in year(x)."""
     return node.this if isinstance(node, exp.TsOrDsToDate) else node
 
 

@@ -1,9 +1,9 @@
 """`where` and `expression`: values of one row, by an allow-list on the parsed tree.
 
-Only total functions are allowed: nothing here can fail for any value of any row, look at another
-row, at the clock, at a random number, at a file or at another table. Whatever is not on the list is
-refused. The text that runs is rendered anew from the checked tree. Arithmetic is that of 64-bit
-floats, where too large is infinity; what is divided by zero is missing.
+Only total functions are allowed: no expression can fail for any value of any row, or depend on
+another row, the clock, a random number, a file or another table. Whatever is not on the list is
+refused. The SQL that runs is rendered again from the checked tree. Arithmetic is that of 64-bit
+floats: overflow gives infinity, and a division by zero gives a missing value.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ from dprelease.query.expressions.whole import dropped_word, unread
 from dprelease.schema.table import Table
 
 LENGTH_LIMIT, DEPTH_LIMIT = 10_000, 60
-EXACT = 2**53  # whole numbers from here on are compared as floats, as a column may have them
+# integers from here on are compared as floats, because a column may hold them as floats
+EXACT = 2**53
 
 
 def parse_predicate(where: str, table: Table, place: Place) -> Predicate:
@@ -58,7 +59,7 @@ def parse_predicate(where: str, table: Table, place: Place) -> Predicate:
     Raises
     ------
     QueryError
-        DP-WHERE-001 to 009: why it is not a row-wise, total condition on declared columns.
+        DP-WHERE-001 to 009 if it is not a row-wise, total condition on declared columns.
     """
     term, columns = _parse_term(where, table, place)
     if term.kind is not Kind.BOOLEAN:
@@ -72,7 +73,7 @@ def parse_expression(text: str, table: Table, place: Place) -> tuple[Formula, Ki
     Raises
     ------
     QueryError
-        DP-WHERE-001 to 009: why it is not a row-wise, total expression over declared columns.
+        DP-WHERE-001 to 009 if it is not a row-wise, total expression over declared columns.
     """
     term, columns = _parse_term(text, table, place)
     sql = f"CAST({term.sql} AS DOUBLE)" if term.kind is Kind.NUMBER else term.sql
@@ -80,7 +81,7 @@ def parse_expression(text: str, table: Table, place: Place) -> tuple[Formula, Ki
 
 
 def _parse_term(text: str, table: Table, place: Place) -> tuple[Term, tuple[str, ...]]:
-    """Return the one checked term that a text is, and the columns that it reads."""
+    """Return the single checked term of a text, and the columns that it reads."""
     if len(text) > LENGTH_LIMIT:
         raise QueryError("DP-WHERE-009", place=place, limit=LENGTH_LIMIT)
     try:
@@ -98,7 +99,7 @@ def _parse_term(text: str, table: Table, place: Place) -> tuple[Term, tuple[str,
 
 
 class _Checker:
-    """Walks a tree once; every node is either rendered by a rule of this class or refused."""
+    """Walks a tree once; a rule of this class renders each node, or it is refused."""
 
     def __init__(self, table: Table, place: Place) -> None:
         self.table, self.place = table, place
@@ -130,7 +131,7 @@ class _Checker:
         ]
 
     def term(self, node: exp.Expression, depth: int) -> Term:
-        """Return a node as SQL with its kind; refuse what is not on the list."""
+        """Return a node as SQL with its kind; refuse nodes that are not on the list."""
         if depth > DEPTH_LIMIT:
             raise QueryError("DP-WHERE-009", place=self.place, limit=LENGTH_LIMIT)
         if type(node) in COMPARISONS_OF_ROWS:
@@ -152,18 +153,18 @@ class _Checker:
         if isinstance(node, exp.AggFunc | exp.Window):
             return QueryError("DP-WHERE-003", place=self.place)
         name = node.sql("duckdb").split("(")[0][:SHOWN].lower()
-        if isinstance(node, exp.Func) and name.isidentifier():  # and no operator
+        if isinstance(node, exp.Func) and name.isidentifier():  # and not an operator
             return no_function(name, ALLOWED, self.place)
         return QueryError("DP-WHERE-006", place=self.place, what=node.sql("duckdb")[:SHOWN])
 
     def _known_args(self, node: exp.Expression, *names: str) -> None:
-        """Refuse a node with any argument beyond `names`: its meaning is not the one we render."""
+        """Refuse a node with arguments other than `names`, because they are not rendered."""
         if any(value for name, value in node.args.items() if name not in names):
             what = node.sql("duckdb")[:SHOWN]
             raise QueryError("DP-WHERE-006", place=self.place, what=what)
 
     def _same_kind(self, terms: list[Term]) -> list[Term]:
-        """Return terms of one kind; text literals become dates beside dates."""
+        """Return terms of one kind; text literals become dates where dates are compared."""
         kinds = {term.kind for term in terms} - {Kind.NULL}
         for timely in (Kind.DATE, Kind.TIMESTAMP):
             if kinds == {timely, Kind.TEXT}:
@@ -199,7 +200,7 @@ class _Checker:
         term = self.term(node, depth + 1)
         if kind is Kind.DATE and term.kind is Kind.TIMESTAMP:
             return f"CAST({term.sql} AS DATE)"
-        if term.kind is Kind.NULL:  # without a type no function could be chosen for it
+        if term.kind is Kind.NULL:  # without a type no function could be selected for it
             return f"CAST({term.sql} AS {PHYSICAL[kind]})"
         if term.kind is not kind:
             around = node.parent
@@ -263,7 +264,7 @@ class _Checker:
         return Term(f"({left.sql} {COMPARISONS_OF_ROWS[type(node)]} {right.sql})", Kind.BOOLEAN)
 
     def _arithmetic(self, node: exp.Expression, depth: int) -> Term:
-        # In DOUBLE nothing overflows into an error: too large is infinity, and that compares.
+        # In DOUBLE nothing overflows into an error: the result is infinity, which can be compared.
         left, right = (self._double(side, depth) for side in (node.this, node.expression))
         if isinstance(node, DIVISIONS):
             right = f"nullif({right}, 0)"
@@ -357,7 +358,7 @@ class _Checker:
         return Term(f"{name}({inner})", gives)
 
     def _part(self, node: exp.Expression, depth: int) -> Term:
-        """Allow substr and left with constant places, from 1."""
+        """Allow substr and left with constant positions, from 1."""
         self._known_args(node, "this", "start", "length", "expression")
         value = self._of_kind(node.this, Kind.TEXT, depth)
         length = node.args.get("length") or node.args.get("expression")
@@ -370,7 +371,7 @@ class _Checker:
         return Term(f"substring({', '.join([value, *(p.name for p in places)])})", Kind.TEXT)
 
     def _days_between(self, node: exp.DateDiff, depth: int) -> Term:
-        """Allow date_diff('day', from, to): days between any two dates are a 64-bit number."""
+        """Allow date_diff('day', from, to): days between any two dates fit into 64 bits."""
         self._known_args(node, "this", "expression", "unit", "date_part_boundary")
         if node.args.get("unit") is None or node.args["unit"].name.upper() != "DAY":
             raise QueryError("DP-WHERE-006", place=self.place, what="date_diff but of days")
@@ -392,7 +393,7 @@ class _Checker:
         return Term(f"trim({self._of_kind(node.this, Kind.TEXT, depth)})", Kind.TEXT)
 
     def _time_literal(self, node: exp.Cast, depth: int) -> Term:
-        """Allow DATE '...' and TIMESTAMP '...': literals, which sqlglot reads as casts."""
+        """Allow DATE '...' and TIMESTAMP '...': literals, which sqlglot parses as casts."""
         wanted = TIMELY.get(node.to.this.value if node.to.this else "")
         if wanted is None or not (isinstance(node.this, exp.Literal) and node.this.is_string):
             raise QueryError("DP-WHERE-006", place=self.place, what="a cast")

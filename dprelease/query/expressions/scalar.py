@@ -1,4 +1,4 @@
-"""Kinds of scalar values and the operators and functions on them that can't fail for any value."""
+"""Kinds of scalar values, and the operators and functions that can't fail for any value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dprelease.query.expressions.nodes import ARITHMETIC, COMPARISONS
 
 
 class Kind(StrEnum):
-    """What a value is, as far as comparing goes."""
+    """The kind of a value, for comparisons."""
 
     NUMBER = "a number"
     TEXT = "a text"
@@ -49,7 +49,7 @@ READ_FROM = {
     "category": {Kind.TEXT, Kind.BOOLEAN, Kind.DATE},
     "text": {Kind.TEXT, Kind.BOOLEAN, Kind.DATE},
 }
-"""Kinds of expressions that a declared type can be read from. Floats make no keys: 3 is '3.0'."""
+"""Kinds of expressions that a declared type accepts. Floats are not keys, because 3 is '3.0'."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +103,16 @@ ALLOWED = (
     "nullif, if"
 )
 LONGEST_PART = 10_000
-"""Characters that substr and left count to."""
+"""Maximum position for substr and left."""
 
 
 def kind_of(terms: list[Term]) -> Kind:
-    """Return the kind of terms of one kind; a missing value has none."""
+    """Return the common kind of terms; a missing value has none."""
     return next((term.kind for term in terms if term.kind is not Kind.NULL), Kind.NULL)
 
 
 def as_floats(terms: list[Term]) -> list[Term]:
-    """Return numbers to be compared; two that are computed or stored might both lie beyond 2^53."""
+    """Return numbers as floats, because two computed or stored ones might both exceed 2^53."""
     constant = r"NULL|\(?-?[0-9.e+]+(::DOUBLE)?\)?"
     if sum(not re.fullmatch(constant, term.sql) for term in terms) < 2:
         return terms

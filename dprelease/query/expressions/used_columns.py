@@ -1,4 +1,4 @@
-"""What predicates, expressions and queries share, without the SQL parser that reads them."""
+"""Types shared by predicates, expressions and queries, without importing the SQL parser."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Predicate:
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A checked expression: SQL over typed columns, what it reads, the engine's type of it."""
+    """A checked expression: SQL over typed columns, the columns it reads, and its SQL type."""
 
     sql: str
     columns: tuple[str, ...]
@@ -42,7 +42,7 @@ def unknown_column(table: Table, column: str) -> dict[str, Any]:
 
 
 def _without_comma(written: str, table: Table) -> str:
-    """Return what is said of several columns that a list over several lines has as one text."""
+    """Return a hint if a list over several lines lacks commas, which makes one text of it."""
     names = written.split()
     if len(names) < 2 or not all(name in table.columns for name in names):
         return ""

@@ -1,9 +1,9 @@
-"""Statements and expressions that are known whole: no node has an argument that nobody reads.
+"""Refuse statements and expressions with any argument that the rules do not read.
 
-A parser keeps what it knows of a text in a tree, and rules that read the tree may overlook a part
-of it: a sample of the rows, a version of the table, a second argument. So every node lists the
-arguments that are read here; any other one refuses the text. Where the parser itself drops a word,
-it is missing in the tree, and that is refused as well.
+A parser stores what it knows of a text in a tree, and rules that read the tree may overlook a part
+of it: a sample of the rows, a version of the table, a second argument. So for every node type, the
+arguments that the rules read are listed; any other argument makes the text refused. Where the
+parser itself drops a word, the word is missing in the tree, and that is refused as well.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ KNOWN: dict[type, tuple[str, ...]] = {
     exp.Table: ("this", "alias", "db"),
     exp.TableAlias: ("this",),
 }  # fmt: skip
-"""Arguments of each node that are read; an argument that is false or empty says nothing."""
+"""The arguments that the rules read, by node type; a false or empty argument has no meaning."""
 
 LONGEST = 60
 _WORDS = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING}
 _PHRASES = {"nulls", "first", "last"}
-"""Words of the language that the tree keeps as a truth value."""
+"""Keywords that the tree stores as a boolean."""
 
 _NAMED: dict[tuple[type, str], str] = {
     (exp.Table, "sample"): "TABLESAMPLE",
@@ -89,9 +89,9 @@ _NAMED: dict[tuple[type, str], str] = {
 
 
 def unread(tree: exp.Expression) -> str | None:
-    """Return the first argument that is on no list, in words; None if all are read.
+    """Return the first unlisted argument, in words; None if all are listed.
 
-    Nodes that are on no list themselves are refused by the rules that come upon them.
+    Node types that are not listed are refused by the rules that encounter them.
     """
     return next(_unread(tree), None)
 
@@ -118,7 +118,7 @@ def _words(node: Any, name: str, value: object) -> str:
 
 
 def dropped_word(tree: exp.Expression, text: str) -> str | None:
-    """Return a name or a constant of the text that its tree does not hold, in words."""
+    """Return a name or a constant of the text that is missing in its tree, in words."""
     tokens = list(DuckDB().tokenize(text))
     counts = Counter(_key(text) for text in _plain(tokens))
     counts.subtract(_key(str(node.this)) for node in tree.walk() if _holds_a_word(node))
@@ -126,7 +126,7 @@ def dropped_word(tree: exp.Expression, text: str) -> str | None:
 
 
 def _plain(tokens: list[Token]) -> Iterator[str]:
-    """Yield the names and constants among the tokens: no keyword, no function."""
+    """Yield the names and constants among the tokens, without keywords and functions."""
     kinds = [None, *(token.token_type for token in tokens), None]
     for before, token, after in zip(kinds, tokens, kinds[2:], strict=False):
         if token.token_type not in _WORDS:

@@ -1,5 +1,5 @@
-"""What is published of measurements: its parts, its formula in words, its unit.
+"""How published columns are computed from measurements: parts, formula in words, unit.
 
-A file may declare `BY_WORD`, as those of `query/aggregates` do: the words of columns that are made
-of several measurements. The arithmetic of a form stands in `postprocess/derived_values.py`.
+A file may define `BY_WORD`, like those of `query/aggregates`: the keywords of columns that are
+computed from several measurements. `postprocess/derived_values.py` does the arithmetic of a form.
 """

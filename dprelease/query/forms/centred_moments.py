@@ -26,7 +26,7 @@ class CentredSum(Form):
         return f"{total} + {_center(column)} x {count}"
 
     def largest_shift(self, column: OutputColumn) -> int:
-        """Return how far one unit moves the sum, of which the centred one is a part."""
+        """Return how far one privacy unit moves the sum, of which the centred sum is a part."""
         total, count = (part.sensitivity.largest_shift for part in column.parts)
         return total + abs(narrow_aggregate(column.parts[0].aggregate, Sum).center) * count
 
@@ -38,7 +38,7 @@ class Mean(Form):
     on_lattice: ClassVar[bool] = False
 
     def formula(self, column: OutputColumn) -> str:
-        """Return how it is divided, and within what it is held."""
+        """Return the division, and the limits of its result."""
         total, count = column.part_names
         within = f"within the column's bounds{_rows(column)}"
         return f"{_center(column)} + {total} / {count}, {within}"
@@ -51,7 +51,7 @@ class Variance(Form):
     on_lattice: ClassVar[bool] = False
 
     def formula(self, column: OutputColumn) -> str:
-        """Return what it is computed from, and within what it is held."""
+        """Return what it is computed from, and the limits of its result."""
         squares, total, count = column.part_names
         return (
             f"sample variance from {squares} (squares), {total} (sum) and {count} "
@@ -66,7 +66,7 @@ class StandardDeviation(Form):
     on_lattice: ClassVar[bool] = False
 
     def formula(self, column: OutputColumn) -> str:
-        """Return the root of what the variance is."""
+        """Return the root of the variance's formula."""
         return f"square root of the {VARIANCE.formula(column)}"
 
     def unit(self, units: Sequence[str]) -> str:
@@ -84,7 +84,7 @@ def _center(column: OutputColumn) -> str:
 
 
 def _rows(column: OutputColumn) -> str:
-    """Return of which rows something is computed, if not of all of them."""
+    """Return the rows that a column is computed from, if not all of them."""
     counted = column.parts[-1].aggregate.column
     return "" if counted is None else f", of rows with '{counted}' present"
 
@@ -92,7 +92,7 @@ def _rows(column: OutputColumn) -> str:
 def _sum(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
     """Return the sum itself, or the centred sum and the count that other columns need anyway.
 
-    Both have half the noise each that the sum would have had beside them.
+    Each then has half the noise that a separate sum would have next to them.
     """
     lattice = columns.lattice(declared)
     if lattice is None:
@@ -127,7 +127,7 @@ def _spread(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts |
 def _parts(columns: DeclaredColumns, total: Sum) -> list[Part]:
     """Return a centred sum, and the count of the rows that enter it.
 
-    These are all, if something stands in for missing values.
+    All rows enter it if missing values are replaced.
     """
     counted = Count(total.column) if columns.drops(total.column) else Count()
     return [("sum", total.centered_sum), ("count", counted)]

@@ -18,13 +18,13 @@ class Ratio(Form):
     on_lattice: ClassVar[bool] = False
 
     def formula(self, column: OutputColumn) -> str:
-        """Return the quotient, and of which rows it is."""
+        """Return the quotient, and its rows."""
         over, under = column.part_names
         both = any(len(part.aggregate.reads) > 1 for part in column.parts)
         return f"{over} / {under}" + ", of rows with both present" * both
 
     def unit(self, units: Sequence[str]) -> str:
-        """Return one unit over the other; nothing where neither has one."""
+        """Return the quotient of both units; empty if neither sum has one."""
         return f"{units[0]} / {units[1]}" if any(units) else ""
 
 
@@ -32,9 +32,9 @@ RATIO = Ratio()
 
 
 def _ratio(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
-    """Return both sums over the rows in which both columns are present, as for one pair each.
+    """Return both sums over the rows in which both columns are present, so each row is a pair.
 
-    A row with one of them missing would count in the other: a ratio of two populations.
+    A row with one value missing would count in the other sum: a ratio of two populations.
     """
     over, under = declared.columns
     lattices = [columns.lattice(declared, column) for column in (over, under)]
@@ -50,7 +50,7 @@ def _ratio(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | 
 
 
 def _beside(columns: DeclaredColumns, total: Sum, other: str) -> Sum:
-    """Return a sum over rows with `other`; unchanged where that can't be missing."""
+    """Return a sum over rows with `other`; unchanged if that can't be missing."""
     dropped = columns.drops(other) and other != total.column
     return replace(total, beside=other) if dropped else total
 

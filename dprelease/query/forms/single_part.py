@@ -1,4 +1,4 @@
-"""Columns that show one measurement each."""
+"""Columns that publish one measurement each."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ class ReadFromTree(Form):
     """A quantile read from a tree of counts."""
 
     def formula(self, column: OutputColumn) -> str:
-        """Return which quantile is read, and where."""
+        """Return which quantile is read, and from what."""
         return f"{plain_text(column.at or Fraction(0))} quantile read from {column.part_names[0]}"
 
 
 @dataclass(frozen=True, slots=True)
 class Label(Form):
-    """The label of a chosen candidate; of several, each is a column of its own."""
+    """The label of a selected candidate; several candidates give several columns."""
 
     on_lattice: ClassVar[bool] = False
     apart: ClassVar[bool] = True
 
     def formula(self, column: OutputColumn) -> str:
-        """Return whose label it is."""
+        """Return the candidate whose label it is."""
         return f"label of {column.part_names[0]}"
 
 

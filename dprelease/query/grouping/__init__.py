@@ -1,1 +1,1 @@
-"""Keys that rows are grouped by: public, private, or of tables that agree."""
+"""Keys by which rows are grouped: public, private, or those of consistent tables."""

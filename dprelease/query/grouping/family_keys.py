@@ -1,7 +1,7 @@
-"""The keys of tables that agree: levels of areas, attributes, and the finest cells of all.
+"""The keys of consistent tables: levels of areas, attributes, and the finest cells of all.
 
-Rows are read from the last level of areas alone. Those above follow from where its values are
-declared to lie, so no row can contradict itself, and every table is a sum of the finest one.
+Only the last level of areas is read from the rows. The levels above follow from the declared
+nesting, so no row can contradict itself, and every table is a sum of the finest one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dprelease.schema.release import QuerySpec
 from dprelease.schema.table import Table
 
 MOST_FINEST = 2**62
-"""Cells that have a number: hashes of cells and places in SQL are 64-bit integers."""
+"""Maximum number of cells: hashes of cells and positions in SQL are 64-bit integers."""
 
 Refuse = Callable[..., None]
 
@@ -32,7 +32,7 @@ class FamilyKeys:
     finest: KeySpace
 
     def within(self, keys: KeySpace) -> tuple[int, int]:
-        """Return how many finest cells there are, and the most that lie in one cell of a table."""
+        """Return the number of finest cells, and the most that lie in one cell of a table."""
         of_table = {key.read_from: key for key in keys.keys}
         most = 1
         for key in self.finest.keys:
@@ -45,10 +45,10 @@ class FamilyKeys:
 
 
 def family_keys(asked: QuerySpec, table: Table, refuse: Refuse) -> FamilyKeys:
-    """Return the keys of the tables that a query with `consistent` stands for.
+    """Return the keys of the tables that a query with `consistent` declares.
 
-    What can't be is refused, by the place of keys below the query; unknown columns, and those that
-    can't be keys, are left to whoever makes each table's keys.
+    Impossible keys are refused, at their place below the query. Unknown columns, and columns that
+    can't be keys, are refused later, when the keys of each table are made.
     """
     levels = _levels(asked, table.columns, refuse)
     attributes = dict.fromkeys(key for keys in asked.attributes_asked for key in keys)
@@ -66,12 +66,12 @@ def family_keys(asked: QuerySpec, table: Table, refuse: Refuse) -> FamilyKeys:
 
 
 def _levels(asked: QuerySpec, columns: Mapping[str, Column], refuse: Refuse) -> dict[str, Key]:
-    """Return the keys of areas by column; fewer if there are findings."""
+    """Return the keys of areas by column; fewer if some are refused."""
     declared: list[CategoryColumn] = []
     for i, name in enumerate(asked.hierarchy):
         column = columns.get(name)
         if column is None:
-            return {}  # told with the tables that have it as a key
+            return {}  # reported with the tables that have it as a key
         if not isinstance(column, CategoryColumn) or column.values is None:
             refuse("DP-CONSIST-001", "hierarchy", i, column=name, reason="it is no category")
             return {}
@@ -115,7 +115,7 @@ def _above(name: str, columns: Mapping[str, Column]) -> list[str]:
 
 
 def _positions(name: str, above: str, columns: Mapping[str, Column]) -> NDArray[np.int64]:
-    """Return where among the values of `above` each value of a column lies."""
+    """Return, for each value of a column, the position of its area among the values of `above`."""
     positions: NDArray[np.int64] | None = None
     for low in (name, *_above(name, columns)):
         if low == above:
@@ -133,13 +133,13 @@ def _positions(name: str, above: str, columns: Mapping[str, Column]) -> NDArray[
 def _refuse_overlaps(
     asked: QuerySpec, attributes: Sequence[str], columns: Mapping[str, Column], refuse: Refuse
 ) -> None:
-    """Refuse keys that say something of each other: areas of one tree, cuts of one number."""
+    """Refuse keys that determine each other: areas of one tree, cuts of one number."""
     leaf = asked.hierarchy[-1] if asked.hierarchy and asked.hierarchy[-1] in columns else None
     lies = set() if leaf is None else {*_above(leaf, columns)}
     seen: dict[str, str] = {}
     for name in attributes:
         if name not in columns:
-            continue  # told with the tables that have it as a key
+            continue  # reported with the tables that have it as a key
         column = columns[name]
         within = {*_above(name, columns)}
         other = seen.setdefault(column.cut if isinstance(column, CutColumn) else name, name)

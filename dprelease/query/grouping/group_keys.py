@@ -27,16 +27,17 @@ KeyKind = Literal["text", "integer", "boolean", "date"]
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key column: its cells in declared order, and where rows without one go.
+    """One key column: its cells in declared order, and where rows without a cell go.
 
     `nulls` and `others` are positions in `values`, or None: such rows are dropped. `rest`: they are
-    kept in a cell behind the last one instead, for tables that are added up over this key.
+    kept in an additional last cell instead, for tables that are summed over this key.
 
-    `level`: that of a hierarchy of areas, from 1 on below the whole; 0 for every other key.
-    `parents`: of each area of a level, the position of the one that it lies in, one level up; all
-    0 at the first. They rise: the parts of an area stand side by side. `leaf`: the column of the
-    last level, from which alone rows are read: a row lies where its leaf lies. `ancestors`: for
-    each leaf, the position of the area of this level that it lies in; they rise as well.
+    `level`: the level in a hierarchy of areas, from 1 on below the whole; 0 for every other key.
+    `parents`: for each area of a level, the position of the area that contains it, one level up;
+    all 0 at the first level. They ascend: the parts of an area are adjacent. `leaf`: the column of
+    the last level, the only one that is read from rows: a row lies where its leaf lies.
+    `ancestors`: for each leaf, the position of the area of this level that contains it; they ascend
+    as well.
     """
 
     column: str
@@ -52,12 +53,12 @@ class Key:
 
     @property
     def read_from(self) -> str:
-        """Return the column that rows are read from."""
+        """Return the column that is read from the rows."""
         return self.leaf or self.column
 
     @property
     def size(self) -> int:
-        """Return the number of cells, with the one for rows that have none, if there is one."""
+        """Return the number of cells, including the one for rows without a cell, if it exists."""
         return len(self.values) + self.rest
 
     @property
@@ -96,7 +97,7 @@ class KeySpace:
 
 
 def key_of(name: str, column: Column) -> Key | str:
-    """Return the key that a column makes, or the reason why it can't be one."""
+    """Return the key of a column, or the reason why it can't be one."""
     match column:
         case CategoryColumn() | CutColumn():
             values = column.values or ()

@@ -1,4 +1,4 @@
-"""Whole numbers that say where values lie: as short as they can be held, for there may be many."""
+"""Compact sequences of integer positions, of which there may be many."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 AT_ONCE = 1 << 16
-"""Places that are objects at a time."""
+"""Number of positions that are Python objects at a time."""
 
 
 class Places(Sequence[int]):
-    """A sequence of places, at least 0: immutable, hashed once, equal to those with the same.
+    """A sequence of positions, at least 0: immutable, hashed once, equal if the positions are.
 
-    Where they rise and many are alike, as those of areas in the areas above, each is held once,
-    with the place behind its last.
+    Ascending sequences with many repeats, such as the areas that contain other areas, are stored as
+    each position once, with the end of its run.
     """
 
     def __init__(self, places: Iterable[int] | NDArray[np.int64]) -> None:
@@ -39,7 +39,7 @@ class Places(Sequence[int]):
     def __getitem__(self, at: slice) -> Sequence[int]: ...
 
     def __getitem__(self, at: int | slice) -> int | Sequence[int]:
-        """Return one of them, or some."""
+        """Return one position, or some."""
         if isinstance(at, slice):
             found: list[int] = self.numbers[at].tolist()
             return found
@@ -49,21 +49,21 @@ class Places(Sequence[int]):
         return int(self._held[np.searchsorted(self._ends, place, side="right")])
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of positions."""
         return len(self._held) if self._ends is None else int(self._ends[-1])
 
     def __iter__(self) -> Iterator[int]:
-        """Yield all of them."""
+        """Yield all positions."""
         numbers = self.numbers
         for first in range(0, len(numbers), AT_ONCE):
             yield from numbers[first : first + AT_ONCE].tolist()
 
     def __eq__(self, other: object) -> bool:
-        """Return whether the other holds the same places."""
+        """Return whether the other holds the same positions."""
         return self is other or (isinstance(other, Places) and self._bytes == other._bytes)
 
     def __hash__(self) -> int:
-        """Return a number that depends on the places alone."""
+        """Return a hash that depends on the positions alone."""
         return self._hash
 
     @cached_property
@@ -77,14 +77,14 @@ class Places(Sequence[int]):
 
     @cached_property
     def most_alike(self) -> int:
-        """Return how often the most frequent of them stands there."""
+        """Return how often the most frequent position occurs."""
         if self._ends is not None:
             return int(np.diff(self._ends, prepend=0).max())
         return int(np.unique(self._held, return_counts=True)[1].max(initial=0))
 
     @property
     def numbers(self) -> NDArray[np.int64]:
-        """Return them as an array, which is not to be written to."""
+        """Return the positions as an array, which must not be written to."""
         if self._ends is None:
             return self._held
         found = np.repeat(self._held, np.diff(self._ends, prepend=0))
@@ -92,7 +92,7 @@ class Places(Sequence[int]):
         return found
 
     def below(self, limits: ArrayLike) -> NDArray[np.int64]:
-        """Return how many of them, which rise, are below each limit."""
+        """Return how many of the ascending positions are below each limit."""
         found = np.searchsorted(self._held, limits)
         if self._ends is None:
             return found.astype(np.int64)

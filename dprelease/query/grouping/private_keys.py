@@ -1,4 +1,4 @@
-"""Keys that are not public: found in the data, and released only where enough units have them."""
+"""Private keys: found in the data, and released only if enough people have them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from dprelease.schema.columns import (
 )
 
 COMPOSITE = ""
-"""Name of the one key that stands for all of them; no declared column has it."""
+"""Name of the single key that stands for all of them; no declared column has it."""
 
 UNKNOWN = 2**62
-"""Stands for the number of cells where nobody knows it."""
+"""Stands for an unknown number of cells."""
 
 
 @dataclass(frozen=True, slots=True)
 class PrivateKeys:
-    """The key columns. A partition is told by one text: each value's length, a colon, the value."""
+    """The key columns. A partition is one text: each value's length, a colon, the value."""
 
     columns: tuple[tuple[str, KeyKind], ...]
 
@@ -74,7 +74,7 @@ def _parse_keys(
 
 
 def private_kind(column: Column) -> KeyKind | None:
-    """Return the kind of key that a column makes; None for one whose values hardly ever meet."""
+    """Return the kind of key of a column; None if its values hardly ever repeat."""
     match column:
         case NumberColumn() | TimestampColumn():
             return None

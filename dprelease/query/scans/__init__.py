@@ -1,4 +1,4 @@
-"""Which tables are read together, decided from declarations alone.
+"""Decide, from declarations alone, which tables are read together.
 
-No module here sees a row or writes SQL: `statements` writes the scan, `exact` runs it.
+No module here reads a row or writes SQL: `statements` writes the scan, `exact` runs it.
 """

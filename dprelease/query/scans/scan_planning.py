@@ -1,10 +1,10 @@
-"""Tables that are read together: one scan of the rows for all queries that read the same ones.
+"""Tables that are read together: one scan of the rows for all queries over the same ones.
 
-A count, a sum, or how often each candidate stands in a cell, is the sum of the same over finer
-cells. So tables of row units whose keys have a small product are added up from one joint table, and
-all joint tables are filled by one scan, which gives every row's cell in each of them. The numbers
-are those of each query by itself, to the bit. What is read together is decided from declarations
-alone, never from rows.
+A count, a sum, or the number of occurrences of each candidate in a cell, is the sum of the same
+over finer cells. So tables whose privacy unit is a row, and whose keys have a small product, are
+summed from one joint table. One scan, which computes every row's cell in each of them, fills all
+joint tables. The numbers equal those of separate queries, to the bit. What is read together depends
+on declarations alone, never on rows.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from dprelease.query.resolve import Query
 from dprelease.query.scans.shared_sources import SharedSource
 
 MOST_CELLS = 2**18
-"""Cells of a joint table, or twice those of its largest part: adding rows up in more of them, and
-adding these up again, costs as much as another joint table."""
+"""Maximum cells of a joint table, or twice those of its largest part: with more cells, adding rows
+and summing the cells again costs as much as another joint table."""
 
 MOST_NUMBERS = 2**26
-"""Numbers that a scan holds: 512 MB."""
+"""Maximum numbers that a scan holds: 512 MB."""
 
 MOST_PLACES = 2**24
-"""Numbers of one joint table of candidates."""
+"""Maximum numbers of one joint table of candidates."""
 
 MOST_ADDED = 2**30
-"""Steps that a row adds at most: fewer than 2^32 rows never reach 2^62, where sums are clamped."""
+"""Maximum steps that a row adds: fewer than 2^32 rows never reach 2^62, where sums are clamped."""
 
 
 FINEST_CELLS = "the finest cells of its family are added up once, and all its tables from these"
@@ -38,9 +38,9 @@ FINEST_CELLS = "the finest cells of its family are added up once, and all its ta
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What is read of a query at once: all vectors, or the candidates of one column.
+    """A part of a query that is read at once: all vectors, or the candidates of one column.
 
-    `query` has these measurements alone. `reason`: why it is never read with others, or "".
+    `query` has only these measurements. `reason`: why it is never read with others, or "".
     """
 
     query: Query
@@ -48,13 +48,13 @@ class Part:
 
     @property
     def candidates(self) -> tuple[object, ...]:
-        """Return what the candidates are, the same for each measurement; nothing for vectors."""
+        """Return what identifies the candidates of all measurements; empty for vectors."""
         first = self.query.measurements[0]
         return _candidates(first) if first.is_choice else ()
 
     @property
     def width(self) -> int:
-        """Return how many candidates there are; 1 for vectors."""
+        """Return the number of candidates; 1 for vectors."""
         return self.query.measurements[0].aggregate.candidates or 1
 
     @property
@@ -65,7 +65,7 @@ class Part:
 
     @property
     def name(self) -> tuple[str, str]:
-        """Return what tells it from all other parts of a run."""
+        """Return what distinguishes it from all other parts of a run."""
         return self.query.name, self.query.measurements[0].name
 
     @property
@@ -80,7 +80,7 @@ class Part:
 
 
 def parts_of(query: Query) -> list[Part]:
-    """Return what is read of a query, part by part."""
+    """Return the parts of a query."""
     if query.private is not None:
         return [Part(query, "its keys are not public")]
     if query.finest is not None:
@@ -97,7 +97,7 @@ def parts_of(query: Query) -> list[Part]:
 
 
 def _alone(vectors: Iterable[Measurement]) -> str:
-    """Return why vectors are not added up from finer ones; "" if they can be."""
+    """Return why vectors can't be summed from finer ones; "" if they can be."""
     for measurement in vectors:
         if measurement.aggregate.is_distinct:
             return "distinct values don't add up"
@@ -107,7 +107,7 @@ def _alone(vectors: Iterable[Measurement]) -> str:
 
 
 def _candidates(measurement: Measurement) -> tuple[object, ...]:
-    """Return what is equal for measurements that choose among the same candidates."""
+    """Return a value that is equal for measurements that select among the same candidates."""
     chosen = measurement.aggregate
     stride = getattr(chosen, "stride", 1)
     return chosen.column, chosen.mechanisms, chosen.lattice, stride, chosen.candidates
@@ -120,19 +120,19 @@ class Joint:
     parts: list[Part]
     keys: dict[str, Key]
     vectors: dict[object, Measurement]
-    """What is added up for each cell: by aggregate, one measurement that asks for it."""
+    """The vectors that are summed for each cell: by aggregate, one measurement."""
 
     common: frozenset[str]
     """The keys that all parts have."""
 
     @classmethod
     def of(cls, part: Part) -> Joint:
-        """Return the table of one part."""
+        """Return the joint table of one part."""
         keys = {key.column: key for key in part.query.keys.keys}
         return cls([part], keys, _vectors(part), frozenset(keys))
 
     def with_(self, part: Part) -> Joint:
-        """Return the table of one part more."""
+        """Return the joint table with one more part."""
         new = Joint.of(part)
         return Joint(
             [*self.parts, part],
@@ -143,7 +143,7 @@ class Joint:
 
     @property
     def candidates(self) -> int:
-        """Return how many candidates there are; 0 for vectors."""
+        """Return the number of candidates; 0 for vectors."""
         return self.parts[0].width if self.parts[0].candidates else 0
 
     @property
@@ -155,7 +155,7 @@ class Joint:
     def space(self) -> KeySpace:
         """Return the keys of all parts.
 
-        A row that is dropped for want of a cell of one key counts in tables without that key.
+        A row that lacks a cell of one key is dropped there, but counts in tables without that key.
         """
         keys = (
             replace(key, rest=True) if _has_rest(key, self.common) else key
@@ -169,7 +169,7 @@ class Joint:
         return _size(self.keys, self.common) * (self.candidates or len(self.vectors))
 
     def grown(self, part: Part) -> int:
-        """Return how many cells there are with a part alike; 0 if another table is better."""
+        """Return the number of cells with another such part; 0 if another table is better."""
         keys = {key.column: key for key in part.query.keys.keys}
         size = _size(self.keys | keys, self.common & keys.keys())
         if size > max(MOST_CELLS, 2 * self.parts[0].query.keys.size):
@@ -178,7 +178,7 @@ class Joint:
 
 
 def _has_rest(key: Key, common: Set[str]) -> bool:
-    """Return whether rows that a key drops are held, for tables without it."""
+    """Return whether rows that a key drops are kept, for tables without that key."""
     return key.column not in common and (key.nulls is None or key.others is None)
 
 
@@ -200,7 +200,7 @@ class Scan:
     joints: list[Joint] = field(default_factory=list)
     numbers: int = 0
     _alike: dict[object, list[int]] = field(default_factory=dict)
-    """Where the joint tables stand that a part may be added to, by what it has in common."""
+    """Indexes of the joint tables that a part may be added to, by what they have in common."""
 
     @property
     def parts(self) -> list[Part]:
@@ -222,7 +222,7 @@ class Scan:
         if grown:
             old = self.joints[min(grown)[1]]
             joint = old.with_(part)
-        # What is added up for the part is held as well, until it is asked for.
+        # The numbers of the part are held as well, until they are requested.
         more = joint.numbers - (old.numbers if grown else 0) + part.numbers
         if self.numbers + more > MOST_NUMBERS:
             return False
@@ -237,11 +237,11 @@ class Scan:
 
 
 MOST_TABLES = 32
-"""Tables of id units that are bounded from one reading of the rows: each adds to every row held."""
+"""Maximum tables with id units read at once: each adds bytes to every row in memory."""
 
 
 def bounded_together(queries: Iterable[Query]) -> list[SharedSource]:
-    """Return queries of id units whose rows are read and whose ids are numbered once."""
+    """Return queries with id units whose rows are read, and whose ids are numbered, once."""
     groups: list[SharedSource] = []
     for query in queries:
         if query.unit.id is None or query.private is not None or query.finest is not None:

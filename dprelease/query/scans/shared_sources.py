@@ -1,4 +1,4 @@
-"""Queries that read the same sources and mean the same by the same names."""
+"""Group queries that read the same sources, and use the same names for the same columns."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class SharedSource:
     columns: dict[str, Column] = field(default_factory=dict)
     formulas: dict[str, Formula] = field(default_factory=dict)
     _spelled: set[str] = field(default_factory=set)
-    """The names of all columns, in the form under which two of them count as the same."""
+    """The names of all columns, in the form in which names that count as the same are equal."""
 
     def admits(self, query: Query) -> bool:
-        """Return whether a query reads the same sources, and agrees about all names.
+        """Return whether a query reads the same sources, with the same meaning of all names.
 
-        Names that differ in case alone are one name to the engine, which would take one column of
-        two for both.
+        Names that differ only in case are one name to the engine, which would use one of two
+        columns for both.
         """
         if not self.queries:
             return True
@@ -57,7 +57,7 @@ class SharedSource:
         self.formulas |= query.formulas
 
     def query(self, measurements: Iterable[Measurement]) -> Query:
-        """Return a query of all columns that are read, whose rows are those of any of them."""
+        """Return a query of all columns that are read, with the rows of any of the queries."""
         asked = [query.predicate for query in self.queries]
         conditions = {condition.sql: condition for condition in asked if condition is not None}
         predicate = None
@@ -83,5 +83,5 @@ def _by_column(query: Query) -> dict[str, Key]:
 
 
 def _differ(left: object, right: object) -> bool:
-    """Return whether two declarations differ; mostly they are the same object."""
+    """Return whether two declarations differ; usually they are the same object."""
     return left is not right and left != right
