@@ -1,4 +1,4 @@
-"""Which rows count, all of them and of one unit, in the words of plan and manifest.
+"""Describe which rows count, in total and per person, for plan and manifest.
 
 All of it follows from declarations.
 """
@@ -11,15 +11,15 @@ from dprelease.query.resolve import Query
 
 
 def counted_words(query: Query, measurement: Measurement) -> str:
-    """Return what is counted or added up, and whether bounds leave out rows of a unit."""
+    """Return what is counted or summed, and whether limits leave out rows of a person."""
     return measurement.aggregate.words + (", of bounded rows" if query.unit.bounded_rows else "")
 
 
 def bounded_words(query: Query) -> str:
-    """Return which rows the values of a query are of; empty if every row is a unit, and all count.
+    """Return which rows a query includes; empty if every row is its own unit, and all count.
 
-    How many rows are left out depends on the data, so nobody is told; whether any may be, and
-    for what, follows from the bounds and the number of groups.
+    The number of rows that are left out depends on the data, so it is not published; whether any
+    may be, and why, follows from the limits and the number of groups.
     """
     if not query.unit.bounded_rows:
         return ""
@@ -27,7 +27,7 @@ def bounded_words(query: Query) -> str:
 
 
 def _of_finest(query: Query) -> str:
-    """Return what groups are for the tables of a family; empty for a table by itself."""
+    """Return what groups are for the tables of a family; empty for a single table."""
     if query.finest is None:
         return ""
     names = ", ".join(key.column for key in query.finest.keys) or "all rows"
@@ -36,7 +36,7 @@ def _of_finest(query: Query) -> str:
 
 def _of_groups(query: Query) -> str:
     most, rows = query.unit.max_groups, query.unit.max_rows_per_group
-    cells = None if query.private else query.cells  # what was found is an answer
+    cells = None if query.private else query.cells  # the number of selected keys is a result
     if query.finest is not None:
         cells = query.finest.size
     if cells is not None and cells <= most:
@@ -74,5 +74,5 @@ def counted_rows(query: Query) -> str:
 
 
 def read_keys(query: Query) -> list[Key]:
-    """Return the keys that decide which rows count: of a family the same ones for every table."""
+    """Return the keys that decide which rows count; the same for every table of a family."""
     return query.key_columns if query.finest is None else list(query.finest.keys)

@@ -1,4 +1,4 @@
-"""How a budget is divided: by tables, queries and columns, by weights or absolute amounts."""
+"""Divide a budget among tables, queries and columns, by weights or absolute amounts."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ ONE = Fraction(1)
 
 @dataclass(frozen=True)
 class Share:
-    """A part of the budget; columns are the leaves, by their place in the plan.
+    """A part of the budget; columns are the leaves, by their index in the plan.
 
-    `weight`: relative to the parts beside it; None stands for what its own parts sum to, so that
-    undeclared levels change nothing. `amount`: an absolute epsilon or rho, by `variant`.
+    `weight`: relative to its siblings; None stands for the sum of its own parts, so that undeclared
+    levels change nothing. `amount`: an absolute epsilon or rho, by `variant`.
     """
 
     name: str
@@ -40,13 +40,13 @@ class Share:
 
     @cached_property
     def size(self) -> Fraction:
-        """Return the weight beside others."""
+        """Return the weight relative to siblings."""
         if self.weight is not None:
             return self.weight
         return sum((part.size for part in self.parts), Fraction(0)) if self.parts else Fraction(1)
 
     def columns(self) -> Iterator[int]:
-        """Yield the places of all columns below."""
+        """Yield the indexes of all columns below."""
         if self.column is not None:
             yield self.column
         for part in self.parts:
@@ -54,7 +54,7 @@ class Share:
 
 
 def flat(weights: Sequence[Fraction]) -> Share:
-    """Return the shares of columns that stand side by side."""
+    """Return the shares of columns that are siblings."""
     parts = (Share(f"column {i}", weight, column=i) for i, weight in enumerate(weights))
     return Share("the release", parts=tuple(parts))
 
@@ -64,9 +64,9 @@ def shares_of(
     queries: Sequence[Query],
     factors: Mapping[tuple[str, str], Fraction] = MappingProxyType({}),
 ) -> Share:
-    """Return the shares that a release file declares, columns in the plan's order.
+    """Return the shares that a release file declares, with columns in the plan's order.
 
-    `factors`: by table and measurement, what its declared weight is multiplied by; 1 without one.
+    `factors`: by table and measurement, the factor of its declared weight; 1 without one.
     """
     tables: dict[str, dict[str, list[Share]]] = {}
     named = {table: name for name, asked in spec.queries.items() for table in asked.tables(name)}
@@ -104,7 +104,7 @@ def shares_of(
 
 
 def shares_of_records(spec: ReleaseSpec, queries: Sequence[Query]) -> Share:
-    """Return the shares that a release of single records declares, columns in the plan's order."""
+    """Return the shares that a local release declares, with columns in the plan's order."""
     tables: dict[str, list[Share]] = {}
     place = 0
     for query in queries:
@@ -131,7 +131,7 @@ def _inner(name: str, spec: ShareSpec, parts: tuple[Share, ...]) -> Share:
 
 
 def _by_column(query: Query) -> dict[str, list[Measurement]]:
-    """Return the measurements of a query by the column that pays for them, both in order."""
+    """Return the measurements of a query by the column that they are charged for, both in order."""
     by_column: dict[str, list[Measurement]] = {}
     for measurement in query.measurements:
         if not measurement.exact:  # no budget covers it
@@ -140,7 +140,7 @@ def _by_column(query: Query) -> dict[str, list[Measurement]]:
 
 
 def _column(name: str, spec: ColumnSpec | RecordColumnSpec, leaves: list[Share]) -> list[Share]:
-    """Return the shares of a column's measurements; an amount of its own is divided among them."""
+    """Return the shares of a column's measurements; its own amount is divided among them."""
     amount = spec.rho if spec.epsilon is None else spec.epsilon
     if amount is None:
         return leaves
@@ -158,16 +158,16 @@ def spend(
     known: Factors | None = None,
     rough: bool = False,
 ) -> list[Randomizer]:
-    """Return the mechanisms of all columns, in order, that together spend the budget.
+    """Return the mechanisms of all columns, in order, which together spend the budget.
 
     Columns with an accuracy or an absolute amount are settled first; one factor for all others is
-    solved so that everything together costs the budget. `unlimited`: the amount is left open, so
-    every column has to settle itself. `known`, `rough`: as `solve` has them.
+    solved so that everything together costs the budget. `unlimited`: no amount is declared, so
+    every column must settle itself. `known`, `rough`: as in `solve`.
 
     Raises
     ------
     BudgetError
-        DP-BUDGET-004 to 008; DP-MECH-001 to 005 for a shape that has no law.
+        DP-BUDGET-004 to 008; DP-MECH-001 to 005 for a shape without a mechanism.
     """
     by_column: dict[int, Randomizer] = {}
     _settle(share, noises, budget, by_column, unlimited, {} if known is None else known, rough)
@@ -195,7 +195,7 @@ def _settle(
                 raise BudgetError(
                     "DP-BUDGET-005", place=place, kind=kind, name=part.name, found=f"a {other}"
                 )
-            # Not roughly: what has an amount of its own is held to it below.
+            # Not approximately: a part with its own amount is checked against it below.
             inner = budget.but(part.amount)
             _settle(replace(part, amount=None), noises, inner, by_column, False, known, False)
     rest = list(_weights(share, noises, share.size))
@@ -224,7 +224,7 @@ def _settle(
 
 
 def _own_amounts(share: Share, noises: Sequence[UnscaledNoise]) -> Iterator[Share]:
-    """Yield the outermost parts, below `share` or itself, that settle themselves."""
+    """Yield the outermost parts, `share` or below, that settle themselves."""
     if share.column is not None:
         if share.amount is not None or noises[share.column].width is not None:
             yield share
@@ -239,13 +239,13 @@ def _own_amounts(share: Share, noises: Sequence[UnscaledNoise]) -> Iterator[Shar
 def _weights(
     share: Share, noises: Sequence[UnscaledNoise], size: Fraction
 ) -> Iterator[tuple[int, Fraction]]:
-    """Yield (place, weight) of the columns that share what is left."""
+    """Yield (index, weight) of the columns that share the rest."""
     if share.column is not None:
         if share.amount is None and noises[share.column].width is None:
             yield share.column, size
         return
     open_parts = [part for part in share.parts if part.amount is None]
-    if len(open_parts) == 1:  # all of it: fractions of thousands of queries take long
+    if len(open_parts) == 1:  # all of it: fractions for thousands of queries are slow
         yield from _weights(open_parts[0], noises, size)
         return
     total = sum((part.size for part in open_parts), Fraction(0))

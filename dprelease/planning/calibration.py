@@ -1,4 +1,4 @@
-"""A noisy vector before its scale is settled, and the scales that spend a budget."""
+"""Find the scales of noisy vectors that spend a budget."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dprelease.privacy.renyi import has_rho
 from dprelease.privacy.unit import Sensitivity
 
 ROOM = 1.0 + 2.0**-40
-"""A pure split leaves this much, so that rounded shares can't add up to more than the budget."""
+"""A pure split leaves this margin, so that rounded shares never exceed the budget."""
 
 NO_MEAN = 1000.0
 
@@ -28,9 +28,9 @@ Shape = Mapping[str, str | float]
 Made = TypeVar("Made")
 
 Factors = dict[object, tuple[float, float]]
-"""Factors of noises that were solved, by their families and shapes: where to look for the next.
+"""Solved factors of noises, by their families and shapes: where to start the next search.
 
-With each about the slope of the price there, in logarithms.
+With each, the approximate slope of the cost there, in logarithms.
 """
 
 
@@ -44,7 +44,7 @@ class UnscaledNoise:
     weight: Fraction
     place: Place
     width: Fraction | None = None
-    """Declared margin of error, in lattice steps: it settles the scale whatever the budget."""
+    """Declared margin of error, in steps: it determines the scale, whatever the budget."""
     confidence: float = 0.95
 
     @property
@@ -56,7 +56,7 @@ class UnscaledNoise:
 
     @property
     def law(self) -> object:
-        """Return what is equal for noises that have the same law at every factor."""
+        """Return a value that is equal for noises with the same distribution at every factor."""
         return self.kind, tuple(sorted(self.shape.items())), self.sensitivity, self.weight
 
     def at(self, factor: float) -> Randomizer:
@@ -65,13 +65,13 @@ class UnscaledNoise:
         Raises
         ------
         BudgetError
-            DP-MECH-001 to 005: there is no such law, or its numbers can't be certified.
+            DP-MECH-001 to 005 if there is no such mechanism, or its numbers can't be certified.
         """
         scale = round_up(self.base * Fraction(factor))
         return self.kind.design(scale, self.sensitivity, self.place, **self.shape)
 
     def admits(self, factor: float) -> bool:
-        """Return False where there surely is no law of scale factor x base; makes none."""
+        """Return False where certainly no mechanism has scale factor x base; constructs none."""
         scale = round_up(self.base * Fraction(factor))
         return self.kind.admits(scale, self.sensitivity, **self.shape)
 
@@ -81,8 +81,8 @@ class UnscaledNoise:
         Raises
         ------
         BudgetError
-            DP-BUDGET-008 if none is that accurate; DP-MECH-001 to 005 as `at`, if there is no law
-            at any scale.
+            DP-BUDGET-008 if none is that accurate; DP-MECH-001 to 005 as `at`, if there is no
+            mechanism at any scale.
         """
         width = self.width or Fraction(0)
         made = False
@@ -103,7 +103,7 @@ class UnscaledNoise:
         largest = _largest_factor(fits, start)
         if largest is not None:
             return self.at(largest)
-        # Where there are laws with more noise, it is the accuracy that can't be had.
+        # If there are mechanisms with more noise, the accuracy is what is impossible.
         made = made or any(self.admits(start * 2.0**i) for i in range(1, 60))
         if problem is not None and not made:
             raise problem
@@ -134,15 +134,15 @@ def _largest_factor(fits: Callable[[float], bool], start: float) -> float | None
 
 
 def make_accounting_input(mechanism: Randomizer, sensitivity: Sensitivity) -> PricedVector:
-    """Return what the accountant needs of one vector."""
+    """Return the accountant's input for one vector."""
     law = mechanism
     return priced_of(law, law.losses, sensitivity, by_squares=law.by_squares)
 
 
 def typical_error(mechanism: Randomizer) -> float:
-    """Return the mean absolute error; a thousand times the median one where there is no mean.
+    """Return the mean absolute error; a thousand times the median error if there is no mean.
 
-    So a law with a mean comes first, and laws without one are still told apart.
+    So mechanisms with a mean come first, and those without one can still be compared.
     """
     mean = mechanism.mean_absolute_error
     return mean if math.isfinite(mean) else NO_MEAN * mechanism.half_width(0.5)
@@ -158,16 +158,16 @@ def solve(
 ) -> list[Randomizer]:
     """Return mechanisms that with `fixed` spend the budget to within 0.1 %, and never more.
 
-    Pure budgets: each noise spends its share of what is left, by its weight over the sum of
-    weights. Otherwise one common factor for all: each noise's scale is factor x base. `known` is
-    where the search starts, and learns of what is found. `rough`: only near the budget, on either
-    side, to compare candidates by.
+    Pure budgets: each noise spends its share of the rest, its weight over the sum of weights.
+    Otherwise one common factor for all: each noise's scale is factor x base. The search starts from
+    `known`, and stores its result there. `rough`: only near the budget, on either side, for
+    comparing candidates.
 
     Raises
     ------
     BudgetError
-        DP-BUDGET-004 if no noise that can be certified fits; DP-MECH-001 to 005 for a shape that
-        has no law.
+        DP-BUDGET-004 if no noise that can be certified fits; DP-MECH-001 to 005 for a shape without
+        a mechanism.
     """
     known = {} if known is None else known
     if budget.variant is Variant.PURE:
@@ -182,7 +182,7 @@ def solve(
                 noises, lambda each: make_accounting_input(each.at(factor), each.sensitivity)
             )
         except BudgetError:
-            return math.inf  # beyond the scales that are certified
+            return math.inf  # outside the certified scales
         return budget.price([*fixed, *vectors], ROUGH if rough else FINE)
 
     families = (budget, tuple(noise.kind.name for noise in noises))
@@ -194,7 +194,7 @@ def solve(
     if rough:
         solved = near_factor(price, goal, *start)
     else:
-        # Bounds of rho lie above the values that rough prices are.
+        # Upper bounds of rho are above the approximate costs.
         nudge = 1.0 + 2.0**-12 if budget.needs_concentration else 1.0
         solved = _fine_factor(price, goal, start[0] * nudge, searched=exact in known)
     if solved is None:
@@ -206,9 +206,9 @@ def solve(
 def _each_once(
     noises: Sequence[UnscaledNoise], make: Callable[[UnscaledNoise], Made]
 ) -> list[Made]:
-    """Return what is made of each noise; of those that differ in their place alone, it is the same.
+    """Apply a function to each noise; noises that differ only in their place share the result.
 
-    Releases of many queries ask the same of most of them.
+    In releases of many queries, most noises are equal.
     """
     made: dict[object, Made] = {}
     for noise in noises:
@@ -220,7 +220,7 @@ def _each_once(
 def _fine_factor(
     price: Callable[[float], float], goal: float, start: float, *, searched: bool
 ) -> tuple[float, float] | None:
-    """Return a factor that fits; where a search left it near the budget, one that spends it."""
+    """Return a factor that fits; if a search ended near the budget, one that spends it."""
     factor = least_factor(price, goal, start)
     if factor is None:
         return None
@@ -228,9 +228,9 @@ def _fine_factor(
 
 
 def _start(noises: Sequence[UnscaledNoise], budget: Budget, known: Factors) -> tuple[float, float]:
-    """Return where to begin: of mixed families, at the largest factor of what they have alone.
+    """Return where to start; for mixed families, at the largest factor of a single family.
 
-    Prices of too much noise take the least time.
+    Costs of too much noise are the fastest to compute.
     """
     alone = ((budget, (name,) * len(noises)) for name in {noise.kind.name for noise in noises})
     factors = [known[families][0] for families in alone if families in known]
@@ -238,7 +238,7 @@ def _start(noises: Sequence[UnscaledNoise], budget: Budget, known: Factors) -> t
 
 
 def _guess(noises: Sequence[UnscaledNoise], budget: Budget) -> float:
-    """Return about the factor: losses of weight / factor, that add up like normal ones."""
+    """Return an approximate factor: losses of weight / factor, added up like normal ones."""
     amount = float(budget.amount)
     squares = float(sum((noise.weight**2 for noise in noises), Fraction(0)))
     if budget.variant is Variant.ZERO_CONCENTRATED:
@@ -246,13 +246,13 @@ def _guess(noises: Sequence[UnscaledNoise], budget: Budget) -> float:
     start = math.sqrt(squares * (amount + 2 * math.log(1 / float(budget.delta)))) / amount
     if any(noise.kind.norm != 1 for noise in noises):
         return start
-    # At this factor losses of shift / scale add up to epsilon.
+    # At this factor, losses of shift / scale add up to epsilon.
     total = sum((noise.weight for noise in noises), Fraction(0))
     return min(float(total / budget.amount), start)
 
 
 def _pure(noise: UnscaledNoise, share: Fraction, known: Factors) -> Randomizer:
-    """Return the mechanism that spends a share; one that was found before is not searched again."""
+    """Return the mechanism that spends a share; earlier results are reused."""
     found = known.get((noise.law, share))
     if found is not None:
         return noise.at(found[0])
@@ -276,7 +276,7 @@ def _pure(noise: UnscaledNoise, share: Fraction, known: Factors) -> Randomizer:
 
 
 def _check_concentration(noises: Sequence[UnscaledNoise], factor: float) -> None:
-    """Raise BudgetError DP-BUDGET-010 for a noise whose law has no rho, whatever its scale."""
+    """Raise BudgetError DP-BUDGET-010 for noise that has no rho at any scale."""
     kinds = {(noise.kind, tuple(sorted(noise.shape.items()))): noise for noise in noises}
     for noise in kinds.values():
         if noise.kind.pure:
@@ -284,14 +284,14 @@ def _check_concentration(noises: Sequence[UnscaledNoise], factor: float) -> None
         try:
             law = noise.at(factor)
         except BudgetError:
-            continue  # another scale may have a law
+            continue  # another scale may have a mechanism
         if not has_rho(make_accounting_input(law, noise.sensitivity)):
             column = noise.place.key.rpartition(".")[2]
             raise BudgetError("DP-BUDGET-010", place=noise.place, column=column, mechanism=law.name)
 
 
 def _explain(noises: Sequence[UnscaledNoise], factor: float) -> NoReturn:
-    """Raise the reason why no factor fits: a law's own one if there is one."""
+    """Raise the reason why no factor fits: a mechanism's own one if there is one."""
     for noise in noises:
         noise.at(factor)
     reason = "delta is below what the composition can certify, or epsilon is too small"

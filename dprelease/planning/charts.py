@@ -1,4 +1,4 @@
-"""Charts, by matplotlib (the extra `plot`)."""
+"""Draw charts with matplotlib (the extra `plot`)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ FORMATS = (".png", ".svg", ".pdf")
 def check_target(path: Path) -> None:
     """Raise OutputError before any work is done for a chart that can't be drawn.
 
-    DP-OUTPUT-004: matplotlib is not installed; DP-OUTPUT-005: the file name does not end like an
-    image.
+    DP-OUTPUT-004: matplotlib is not installed; DP-OUTPUT-005: the file name has no image suffix.
     """
     if path.suffix.lower() not in FORMATS:
         formats = ", ".join(FORMATS)
@@ -34,13 +33,13 @@ def check_target(path: Path) -> None:
 
 
 MARKS = (("mean", "o", "C0"), ("95 %", "o", "white"), ("99.9 %", "|", "0.1"))
-"""The errors of a comparison, and what each is drawn as: told apart by form, not by colour."""
+"""The errors of a comparison, and their marks: distinguished by shape, not by colour."""
 
 
 def draw_comparison(rows: Sequence[MechanismComparison], path: Path) -> None:
     """Write dots of the mean, 95 % and 99.9 % errors of every mechanism, on a logarithmic axis.
 
-    Lengths of bars would mean nothing there: such an axis has no 0 for them to begin at.
+    Not bars, whose lengths are meaningless on such an axis, because it has no 0.
 
     Raises
     ------
@@ -77,7 +76,7 @@ def _errors(row: MechanismComparison) -> list[float]:
 
 
 def _name_marks(axes: Axes, at: float, errors: Sequence[float]) -> None:
-    """Say above the first row's marks what they are."""
+    """Label the first row's marks."""
     for error, (words, _, _) in zip(errors, MARKS, strict=True):
         axes.annotate(
             words, (error, at), xytext=(0, 6), textcoords="offset points",
@@ -86,14 +85,14 @@ def _name_marks(axes: Axes, at: float, errors: Sequence[float]) -> None:
 
 
 def is_drawn(error: float) -> bool:
-    """Return whether a logarithmic axis has a place for an error."""
+    """Return whether a logarithmic axis can show an error."""
     return 0.0 < error < math.inf
 
 
 def beside(
     axes: Axes, at: float, words: str, *, right: bool = False, weight: str = "normal"
 ) -> None:
-    """Write beside a row; as text, not as the label of a tick, so that nothing is a formula."""
+    """Write text next to a row; plain text, not a tick label, so that no formula is parsed."""
     axes.text(
         1.01 if right else -0.01,
         at,
@@ -107,7 +106,7 @@ def beside(
 
 
 def finish_log_axis(axes: Axes) -> None:
-    """Give a logarithmic axis below rows its ticks, and take away what says nothing."""
+    """Add ticks to a logarithmic axis below rows, and remove the rest of the frame."""
     from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
     low, high = axes.get_xlim()  # within one power of ten, a logarithmic axis has hardly a tick
@@ -124,7 +123,7 @@ def finish_log_axis(axes: Axes) -> None:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a chart, whose names are shown as they are; no name is taken for a formula.
+    """Write a chart with literal names; no name is parsed as a formula.
 
     Raises OutputError DP-OUTPUT-002 if the file can't be written.
     """
@@ -132,7 +131,7 @@ def save(figure: Figure, path: Path) -> None:
 
     ticks = {id(label) for axes in figure.axes for label in _tick_labels(axes)}
     for text in figure.findobj(Text):
-        if isinstance(text, Text) and id(text) not in ticks:  # ticks' numbers may be formulas
+        if isinstance(text, Text) and id(text) not in ticks:  # tick numbers may be formulas
             text.set_text(printable(text.get_text()))
             text.set_parse_math(False)
     try:
@@ -145,7 +144,7 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def _tick_labels(axes: Axes) -> list[Text]:
-    """Return the labels of an axis that are made from its numbers, when it is drawn."""
+    """Return the labels of an axis that are made from its numbers when it is drawn."""
     return [
         label for axis in (axes.xaxis, axes.yaxis) for label in axis.get_ticklabels(which="both")
     ]

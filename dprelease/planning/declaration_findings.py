@@ -1,4 +1,4 @@
-"""Everything that is wrong with a declaration, told at once: its form, its queries, its noise."""
+"""Report all errors in a declaration at once: its form, its queries, its noise."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dprelease.schema.release import PRIVATE_KEYS
 from dprelease.schema.yaml_text.reader import dotted_path
 
 MANY = 100
-"""Findings from which on nobody asks for more."""
+"""Number of errors from which on no more are searched."""
 
 KEYS = {
     "DP-BUDGET-003": ("mechanism",),
@@ -33,7 +33,7 @@ KEYS = {
     "DP-BUDGET-010": ("mechanism",),
     **dict.fromkeys([f"DP-MECH-00{i}" for i in range(1, 6)], ("mechanism",)),
 }
-"""Which key of a column a finding about its noise is about: the first that is there."""
+"""The key of a column that an error about its noise refers to: the first one that exists."""
 
 
 def load_declaration(path: Path, variables: Mapping[str, str] | None = None) -> Declaration:
@@ -42,7 +42,7 @@ def load_declaration(path: Path, variables: Mapping[str, str] | None = None) -> 
     Raises
     ------
     DeclarationError, QueryError, BudgetError, Findings
-        As `read_declaration`, and beside its findings those of what they leave of the queries.
+        As `read_declaration`, together with errors in the queries that remain valid.
     """
     errors: list[DpReleaseError] = []
     try:
@@ -59,14 +59,14 @@ def load_declaration(path: Path, variables: Mapping[str, str] | None = None) -> 
 
 
 def several(error: DpReleaseError) -> tuple[DpReleaseError, ...]:
-    """Return the findings that an error stands for."""
+    """Return the errors that an error stands for."""
     return error.errors if isinstance(error, Findings) else (error,)
 
 
 def queries_and_findings(
     declaration: Declaration,
 ) -> tuple[tuple[Query, ...], list[DpReleaseError]]:
-    """Return the queries without findings, and all findings that need no search for noise."""
+    """Return the queries without errors, and all errors that need no search for noise."""
     queries, errors = _resolve_without_faults(declaration)
     places = {error.place for error in errors}
     noise = [*_unknown_mechanisms(declaration), *_check_noise_requests(declaration, queries)]
@@ -82,7 +82,7 @@ def queries_and_findings(
 
 
 def nameless(declaration: Declaration, queries: Iterable[Query]) -> list[DeclarationError]:
-    """Return DP-RELEASE-011 for each table that would be charged, and that no ledger can name.
+    """Return DP-RELEASE-011 for each table that would be charged but has no name for ledgers.
 
     Rehearsals charge none, and need no such name.
     """
@@ -96,10 +96,11 @@ def nameless(declaration: Declaration, queries: Iterable[Query]) -> list[Declara
 
 
 def _of_what_is_left(left: ValidParts) -> list[DpReleaseError]:
-    """Return the findings of the parts that are in order, and of the budget, whatever they are."""
+    """Return the errors of the valid parts, and of the budget in any case."""
     if left.declaration is not None:
         found = queries_and_findings(left.declaration)[1]
-        known = left.budget is not None  # else what is wrong beside it may be right beside its own
+        # otherwise errors next to it may disappear with the declared budget
+        known = left.budget is not None
         return [error for error in found if known or not error.code.startswith("DP-BUDGET")]
     document = left.document
     if document is None or left.budget is None:
@@ -110,10 +111,10 @@ def _of_what_is_left(left: ValidParts) -> list[DpReleaseError]:
 def _resolve_without_faults(
     declaration: Declaration,
 ) -> tuple[tuple[Query, ...], list[DpReleaseError]]:
-    """Return the queries without findings, and all findings of others.
+    """Return the queries without errors, and all errors of others.
 
-    A faulty formula of a table's schema hides all queries of the table: those that don't need it
-    are looked at without it.
+    A faulty formula in a table's schema hides all queries of the table: those that don't need it
+    are checked without it.
     """
     queries, errors = resolve_with_findings(declaration)
     faulty = {name: faulty_columns(held, errors) for name, held in declaration.tables.items()}
@@ -124,14 +125,14 @@ def _resolve_without_faults(
 def _beside(
     errors: Iterable[DpReleaseError], more: Iterable[DpReleaseError]
 ) -> list[DpReleaseError]:
-    """Return findings, and those of others that stand at no place of theirs."""
+    """Return errors, and those of others whose place has no error yet."""
     told = [*errors]
     places = {error.place for error in told}
     return told + [error for error in more if error.place not in places]
 
 
 def relocate_findings(errors: Iterable[DpReleaseError], declaration: Declaration) -> None:
-    """Let findings about a column's noise stand at the key that they are about."""
+    """Move errors about a column's noise to the key that they refer to."""
     document = declaration.document
     lines = {dotted_path(keys): line for keys, line in document.lines.items()}
     for error in errors:
@@ -139,14 +140,14 @@ def relocate_findings(errors: Iterable[DpReleaseError], declaration: Declaration
             continue
         wanted = KEYS.get(error.code, ())
         spots = [f"{error.place.key}.{key}" for key in wanted]
-        spots += [key for key in wanted if key == "mechanism"]  # that of the whole release
+        spots += [key for key in wanted if key == "mechanism"]  # the one of the whole release
         spot = next((key for key in spots if key in lines), None)
         if spot is not None and ".columns." in error.place.key:
             error.stand_at(Place(document.path.name, lines[spot], spot))
 
 
 def _unknown_mechanisms(declaration: Declaration) -> Iterator[DpReleaseError]:
-    """Yield a finding for every declared mechanism that there is not."""
+    """Yield an error for every unknown mechanism."""
     asked = [(declaration.spec.mechanism, declaration.place("mechanism"))]
     for name, query in declaration.spec.queries.items():
         for column, spec in query.columns.items():
@@ -174,7 +175,7 @@ def _columns_of(declaration: Declaration, query: str) -> Callable[[str], Place]:
 def _check_noise_requests(
     declaration: Declaration, queries: Iterable[Query]
 ) -> Iterator[DpReleaseError]:
-    """Yield what can't be of the noise that is declared, whatever its scale would be."""
+    """Yield errors of declared noise that do not depend on its scale."""
     spec = declaration.spec
     budget, asked_by = budget_of(spec.budget), spec.asked_by
     for query in queries:

@@ -1,4 +1,4 @@
-"""The plan of a federated release: shares of noise, a finer lattice, and who is trusted."""
+"""The plan of a federated release: shares of noise, finer steps, and trust assumptions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from dprelease.schema.release import BudgetSpec
 from dprelease.schema.release_parts.parties import FederatedSpec
 
 ROOM = Fraction(1023, 1024)
-"""Part of the budget that the noise of the honest parties spends; rounding may cost the rest."""
+"""Fraction of the budget for the noise of the honest parties; rounding may cost the rest."""
 
 MOST_REFINED = 2**40
 
@@ -51,7 +51,7 @@ class ShareColumn:
     chosen_by: str
 
     def sum_law(self, parties: int) -> SymmetricAlphaStable:
-        """Return the law of so many shares together, rounded once; its scale is rounded down."""
+        """Return the noise of so many shares together, rounded once; its scale is rounded down."""
         if parties == 1:
             return self.law
         with ctx.workprec(128):
@@ -62,35 +62,35 @@ class ShareColumn:
 
     @property
     def fine_sensitivity(self) -> Sensitivity:
-        """Return how far one unit can move the messages, in steps of the parties' lattice."""
+        """Return how far one privacy unit can move the messages, in the parties' steps."""
         sensitivity = self.measurement.sensitivity
         moves = tuple(replace(move, shift=move.shift * self.refined) for move in sensitivity.moves)
         return replace(sensitivity, moves=moves)
 
     @property
     def fine_event(self) -> Event:
-        """Return the record of one party's messages, in steps of the parties' lattice."""
+        """Return the record of one party's messages, in the parties' steps."""
         name, law = self.measurement.name, self.law
         return Event(self.query.name, name, law.name, law.parameters, self.fine_sensitivity)
 
     @property
     def cells_of_unit(self) -> int:
-        """Return how many cells one unit can move."""
+        """Return how many cells one privacy unit can move."""
         sensitivity = self.measurement.sensitivity
         return sensitivity.slots * max(move.cells for move in sensitivity.moves)
 
     def reach(self, parties: int) -> int:
-        """Return where each party's true values saturate, in the column's own steps.
+        """Return the bound at which each party's true values saturate, in the column's own steps.
 
-        The sum of so many of them stays within 2^62 steps of the parties' lattice; noise has as
-        much room again before a sum modulo 2^64 could be another one.
+        The sum over all parties stays within 2^62 of the parties' steps; noise has the same room
+        again before a sum modulo 2^64 could be ambiguous.
         """
         return LIMIT // (parties * self.refined)
 
     def margin(self, parties: int, confidence: float = 0.95) -> Fraction:
-        """Return the margin of error of a sum of all parties, in the column's unit.
+        """Return the margin of error of a sum over all parties, in the column's unit.
 
-        Each party's rounding moves the sum by at most half a step of its own lattice.
+        Each party's rounding moves the sum by at most half of its own step.
         """
         width = self.sum_law(parties).half_width(confidence) + Fraction(parties, 2)
         return width * self.measurement.step / self.refined
@@ -98,12 +98,12 @@ class ShareColumn:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """What holds if `honest` parties add their noise and keep it, and only sums are seen."""
+    """The guarantee if `honest` parties add their noise, keep it secret, and only sums appear."""
 
     honest: int
     guarantee: Guarantee
     rounding: float
-    """The part of epsilon that pays for every party's own rounding."""
+    """The part of epsilon that covers every party's own rounding."""
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -116,7 +116,7 @@ class Trust:
 
 @dataclass(frozen=True, slots=True)
 class FederatedPlan(Plan):
-    """The noise of the honest parties together (`columns`), and the share of each."""
+    """The combined noise of the honest parties (`columns`), and the share of each."""
 
     shares: tuple[ShareColumn, ...] = ()
     trusts: tuple[Trust, ...] = ()
@@ -154,7 +154,7 @@ def resolve_federated(declaration: Declaration) -> tuple[Query, ...]:
     Raises
     ------
     QueryError, BudgetError, Findings
-        As `resolve`; DP-FED-001 for other noise, DP-FED-002 for what only the sum can have.
+        As `resolve`; DP-FED-001 for other noise, DP-FED-002 for results that only the sum can have.
     """
     errors: list[DpReleaseError] = []
     queries = []
@@ -245,7 +245,7 @@ def _too_large(shares: Sequence[ShareColumn], parties: int, place: Placer) -> It
 
 
 def noise_budget(budget: BudgetSpec) -> BudgetSpec:
-    """Return what the noise may spend of a budget; rounding may spend the rest."""
+    """Return the budget of the noise; rounding may spend the rest."""
     epsilon = None if budget.epsilon is None else budget.epsilon * ROOM
     return budget.model_copy(update={"epsilon": epsilon, "delta": budget.delta * ROOM})
 
@@ -253,11 +253,11 @@ def noise_budget(budget: BudgetSpec) -> BudgetSpec:
 def _shares(
     columns: Sequence[PlannedColumn], spec: FederatedSpec, budget: BudgetSpec
 ) -> tuple[ShareColumn, ...]:
-    """Return every party's share, on a lattice that is fine enough for the room that is left."""
+    """Return every party's share, in steps fine enough for the remaining budget."""
     shares = []
     for column in columns:
         law = column.mechanism
-        assert isinstance(law, SymmetricAlphaStable)  # the queries ask for nothing else
+        assert isinstance(law, SymmetricAlphaStable)  # the queries request no other noise
         share_law = law.federated(spec.least)
         shares.append(ShareColumn(column.query, column.measurement, share_law, 1, column.chosen_by))
     moved = sum(share.cells_of_unit for share in shares)
@@ -268,7 +268,7 @@ def _shares(
 def _on_finer_lattice(share: ShareColumn, room: float, parties: int) -> ShareColumn:
     law, refined = share.law, 1
     while rounding_exponent(law.alpha, law.scale * refined, parties) > room:
-        refined *= 2  # a power of two: the scale stays the float that it is
+        refined *= 2  # a power of two, so that the scale stays an exact float
         if refined > MOST_REFINED:
             raise BudgetError(
                 "DP-MECH-001", mechanism=law.name, least=law.scale, largest="what is finer"
@@ -280,7 +280,7 @@ def _on_finer_lattice(share: ShareColumn, room: float, parties: int) -> ShareCol
 def trusts_of(
     shares: Sequence[ShareColumn], spec: FederatedSpec, budget: BudgetSpec
 ) -> tuple[Trust, ...]:
-    """Return what holds for all parties, for those that the budget counts on, and for one."""
+    """Return the guarantee for all parties, for those that the budget relies on, and for one."""
     numbers = sorted({spec.parties, spec.least, 1}, reverse=True)
     return tuple(_trust(shares, honest, budget) for honest in numbers)
 

@@ -1,4 +1,4 @@
-"""What a release promises, under each definition, and whether it keeps to its budget."""
+"""The guarantee of a release, under each definition, and whether it meets its budget."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ RANGES: dict[str, tuple[str, Fraction, Fraction, str, str]] = {
     "delta": ("DP-BUDGET-002", LEAST_DELTA, LARGEST_DELTA, "1e-300", "0.01"),
     "rho": ("DP-BUDGET-009", LEAST_RHO, LARGEST_RHO, "1e-12", "100"),
 }
-"""Of one release: the code of what is beyond, the limits, and these as texts; a delta may be 0."""
+"""Ranges of one release: the error code, the limits, and these as texts; a delta may be 0."""
 
 REPORTED_DELTA = Fraction(1, 10**9)
-"""Where the epsilon of a zero-concentrated release is reported if it declares no delta."""
+"""The delta at which epsilon is reported for a rho that declares none."""
 
 
 def budget_of(spec: BudgetSpec) -> Budget:
@@ -38,7 +38,7 @@ def budget_of(spec: BudgetSpec) -> Budget:
 
 
 def has_no_amount(spec: BudgetSpec) -> bool:
-    """Return whether no amount is declared: columns settle themselves."""
+    """Return whether no amount is declared, so that columns settle themselves."""
     return spec.epsilon is None and spec.rho is None
 
 
@@ -64,7 +64,7 @@ def guarantee_of(vectors: Sequence[PricedVector], spec: BudgetSpec) -> Guarantee
 
 
 def within(guarantee: Guarantee, spec: BudgetSpec) -> bool:
-    """Return whether a guarantee keeps to what is declared."""
+    """Return whether a guarantee meets the declared budget."""
     if spec.rho is not None:
         return guarantee.rho is not None and guarantee.rho <= spec.rho
     if spec.epsilon is not None:
@@ -88,9 +88,9 @@ def budget_findings(budget: BudgetSpec, at: Callable[[str], Place]) -> Iterator[
 
 
 def budget_number(name: str, value: object) -> Fraction | None:
-    """Return an epsilon, a delta or a rho; None for what no budget has, of one release or of many.
+    """Return an epsilon, a delta or a rho; None for a value that is invalid in any budget.
 
-    An epsilon and a rho are above zero, a delta is not below it and less than 1, which protects
+    An epsilon and a rho are above zero; a delta is at least zero and below 1, which protects
     nobody.
     """
     try:
@@ -102,12 +102,12 @@ def budget_number(name: str, value: object) -> Fraction | None:
 
 
 def release_budget(place: Place, **numbers: object) -> BudgetSpec:
-    """Return the budget of one release, of numbers of any type; None where one is absent.
+    """Return the budget of one release, from numbers of any type; None where one is missing.
 
     Raises
     ------
     BudgetError
-        DP-BUDGET-001, 002 or 009 for what is no number, or out of range.
+        DP-BUDGET-001, 002 or 009 for a value that is not a number, or out of range.
     """
     given = {name: value for name, value in numbers.items() if value is not None}
     known = {name: budget_number(name, value) for name, value in given.items()}
@@ -132,7 +132,7 @@ def _out_of_range(name: str, found: str, place: Place) -> BudgetError:
 
 
 def reading(guarantee: Guarantee) -> dict[str, Any]:
-    """Return what the guarantee means for an attacker who knows everything but one unit."""
+    """Return what the guarantee means for an attacker who knows everyone except one person."""
     growth = math.exp(guarantee.epsilon)
     priors = (0.01, 0.1, 0.5)
     return {

@@ -1,11 +1,12 @@
-"""Invariants in a plan: what is published exactly has no price, and is told by name.
+"""Invariants in a plan: exactly published tables have no privacy cost, and are listed by name.
 
 A release with invariants promises less, and not in numbers: its guarantee is that of the noised
 columns, between tables that agree in the invariants (`dprelease.query.declared_invariants`). So
-they are left out of every price and stand in the guarantee by their names.
+they are left out of every cost, and the guarantee lists them by name.
 
-A name has to mean one function of the rows: of two that are published exactly, the difference is
-exact as well, and no name tells it. So a ledger is told which function each name stands for.
+A name must stand for one function of the rows: if two functions are published exactly, their
+difference is exact as well, and no name reveals it. So the ledger records which function each name
+stands for.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ CHOSEN_BY = "declared: an invariant, published exactly"
 
 
 def without_invariants(columns: Iterable[PlannedColumn]) -> tuple[PlannedColumn, ...]:
-    """Return the columns that noise protects: all that a price is of."""
+    """Return the columns that noise protects, which have a cost."""
     return tuple(column for column in columns if not column.measurement.exact)
 
 
@@ -47,13 +48,14 @@ MEANING = (
     "edges",
     "closed",
 )
-"""What is declared of a column that says which rows a cell has; the rest are words about it."""
+"""Declared properties of a column that determine the rows of a cell; the others are
+descriptions."""
 
 
 def invariant_name(query: Query, measurement: Measurement) -> str:
-    """Return what an invariant is called where it is told, and where a ledger allows it.
+    """Return the name of an invariant in reports, and in the ledger that allows it.
 
-    Names of columns that are computed say nothing: their definitions stand beside them.
+    Names of computed columns are not sufficient, so their definitions are included.
     """
     names = [key.column for key in query.key_columns]
     rows = "" if query.predicate is None else f" where {query.predicate.sql}"
@@ -64,7 +66,7 @@ def invariant_name(query: Query, measurement: Measurement) -> str:
 
 
 def _column_formulas(query: Query, names: Sequence[str]) -> Iterator[str]:
-    """Yield how columns are computed, and those that they are computed from, in words."""
+    """Yield how columns, and those that they are computed from, are computed, in words."""
     columns = query.table.columns
     for name in closure(columns, query.formulas, names):
         column = columns[name]
@@ -76,9 +78,9 @@ def _column_formulas(query: Query, names: Sequence[str]) -> Iterator[str]:
 
 
 def definitions_of(columns: Iterable[PlannedColumn]) -> tuple[tuple[str, str], ...]:
-    """Return the names of all declared invariants, each with a digest of what it is a function of.
+    """Return the names of all declared invariants, each with a digest of its function.
 
-    A name stands there twice where two functions have it.
+    A name occurs twice if two functions have it.
     """
     found = (
         (invariant_name(column.query, column.measurement), _digest(column.query))
@@ -89,10 +91,11 @@ def definitions_of(columns: Iterable[PlannedColumn]) -> tuple[tuple[str, str], .
 
 
 def _digest(query: Query) -> str:
-    """Return a digest of what decides which rows count, and where, of one table.
+    """Return a digest of everything that decides which rows count, and where, in one table.
 
-    Rows count that have a finest cell of the family, so that all attributes of its tables by which
-    a row may have none are a part of it. Rows of a unit are bounded by these cells: there all are.
+    Rows count if they have a finest cell of the family, so all attributes of its tables by which a
+    row may lack a cell are included. Contributions are limited by these cells, and all of them are
+    there.
     """
     asked = {key.read_from for key in query.key_columns}
     finest = [
@@ -135,7 +138,7 @@ def invariants_of(columns: Iterable[PlannedColumn]) -> tuple[str, ...]:
 
 
 def told_invariants(names: Sequence[str]) -> Iterator[str]:
-    """Yield what a plan warns of: each invariant by its name."""
+    """Yield warnings of a plan: each invariant by its name."""
     for name in names:
         yield (
             f"outside the guarantee: {name}. True values are published, with all sums of them; "

@@ -1,7 +1,7 @@
-"""Which totals may be too large for the integers that they are computed in: by declarations alone.
+"""Find totals that may be too large for their integers, from declarations alone.
 
-Totals are clamped to 2^62 steps. No table may reach that, or wrong numbers would be published and
-nobody would know.
+Totals are clamped to 2^62 steps. No table may reach that, because wrong numbers would be published
+unnoticed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from dprelease.query.measurement import OutputColumn
 from dprelease.query.resolve import Query
 
 MOST_ROWS = 2**33
-"""Rows in a cell of a table that declares no size: there are fewer people on Earth."""
+"""Maximum rows in a cell of a table without a declared size: more than there are people on
+Earth."""
 
 
 def too_large_totals(
@@ -23,9 +24,9 @@ def too_large_totals(
     place: Callable[[str], Place],
     limit: Callable[[OutputColumn], int] = lambda _: LIMIT,
 ) -> Iterator[QueryError]:
-    """Yield DP-QUERY-014 for each column whose total may be above a limit, lattice steps.
+    """Yield DP-QUERY-014 for each column whose total may exceed a limit, in steps.
 
-    A total is the sum of what each unit adds to its cell. `place` is that of a column.
+    A total is the sum of the contributions of all people to its cell. `place` is that of a column.
     """
     units, number = _units(query)
     for column in query.columns:
@@ -46,7 +47,7 @@ def too_large_totals(
 
 
 def _units(query: Query) -> tuple[int, str]:
-    """Return how many units a cell has at most, and why, in words."""
+    """Return the maximum number of people in a cell, and the reason in words."""
     declared, unit = query.table.most_units, query.unit
     if declared is not None:
         return declared, f"{declared:,} units, twice its declared `size`"

@@ -1,4 +1,4 @@
-"""The plan of a local release: noise and price of every column of one record."""
+"""The plan of a local release: noise and privacy cost of every column of one record."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class LocalColumn(PlannedColumn):
 
 
 def one_record(planned: LocalColumn) -> dict[str, Any]:
-    """Return what the noise does to one record: chances of an answer, or errors of a number."""
+    """Return the effect of noise on one record: probabilities of answers, or errors of a number."""
     law = planned.mechanism
     if isinstance(law, RandomizedResponse):
         return {"values": planned.column.values, "keep": law.keep, "other": law.other}
@@ -64,7 +64,7 @@ def one_record(planned: LocalColumn) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class LocalPlan(Plan):
-    """All columns of all records of a release; together they cost one record the guarantee."""
+    """All columns of all records of a release; one record's columns together have the guarantee."""
 
     records: tuple[Records, ...] = ()
 
@@ -93,7 +93,7 @@ class LocalPlan(Plan):
 
 
 def local_reading(guarantee: Guarantee) -> dict[str, Any]:
-    """Return what the guarantee means for somebody who sees all published records."""
+    """Return what the guarantee means against somebody who sees all published records."""
     record = reading(guarantee)
     record["least_total_error_words"] = (
         "Whoever guesses from a published record which of two true records is behind it errs at "
@@ -155,9 +155,9 @@ def _warnings(guarantee: Guarantee) -> tuple[str, ...]:
 def _noises(
     requests: Sequence[NoiseRequest], budget: Budget
 ) -> tuple[list[UnscaledNoise], list[str]]:
-    """Return one noise for each column, and how it was chosen.
+    """Return one noise for each column, and how it was selected.
 
-    Families of numbers are chosen as if numbers had their weights' part of the budget alone; the
+    Families for numbers are selected as if they had only their weights' part of the budget; the
     scales are solved afterwards for all columns together.
     """
     noises = [_response(request) if _is_response(request) else None for request in requests]

@@ -1,4 +1,4 @@
-"""What is declared about one column's noise: a mechanism and its shape, or what `auto` may do."""
+"""The declared noise of one column: a mechanism and its shape, or the options of `auto`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MEASURES: dict[str, Callable[[Randomizer], float]] = {
     "p95": lambda law: float(law.half_width(0.95)),
     "p999": lambda law: float(law.half_width(0.999)),
 }
-"""Errors that `auto` can make least, of one cell, in lattice steps."""
+"""Errors that `auto` can minimize, of one cell, in steps."""
 
 CONSTRAINTS = ("pure", "bounded", "integer", "unbiased")
 OPTIONS = ("measure", *CONSTRAINTS, "allowed")
@@ -32,21 +32,21 @@ OPTIONS = ("measure", *CONSTRAINTS, "allowed")
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What `auto` makes least, and among which mechanisms."""
+    """What `auto` minimizes, and among which mechanisms."""
 
     measure: str = "mae"
     constraints: frozenset[str] = frozenset()
     allowed: tuple[str, ...] = ()
 
     def admit(self, kind: type[Randomizer]) -> bool:
-        """Return whether a mechanism keeps the constraints; `unbiased` is seen by its mean."""
+        """Return whether a mechanism meets the constraints; `unbiased` is checked by its mean."""
         if self.allowed and kind.name not in self.allowed:
             return False
         wanted = {"pure": kind.pure, "bounded": kind.bounded, "integer": kind.integers}
         return all(holds for name, holds in wanted.items() if name in self.constraints)
 
     def error(self, law: Randomizer) -> float:
-        """Return the declared error of one cell; infinity for a bias that is not wanted."""
+        """Return the declared error of one cell; infinity for an excluded bias."""
         if "unbiased" in self.constraints and law.mean != 0.0:
             return float("inf")
         return MEASURES[self.measure](law)
@@ -54,27 +54,27 @@ class Options:
 
 @dataclass(frozen=True)
 class NoiseRequest:
-    """One column's noise as declared."""
+    """One column's declared noise."""
 
     measurement: Measurement
     place: Place
     inside: Callable[[str], Place] | None = None
-    """Gives the place of a key of the mechanism; without it, all findings are at `place`."""
+    """Returns the place of a key of the mechanism; without it, all errors are at `place`."""
 
     @property
     def is_auto(self) -> bool:
-        """Return whether the plan chooses the family."""
+        """Return whether the plan selects the family."""
         return self.measurement.mechanism.name == AUTO
 
     @cached_property
     def options(self) -> Options:
-        """Return what `auto` may do.
+        """Return the options of `auto`.
 
         Raises
         ------
         BudgetError
-            DP-MECH-002 for an option that does not exist, DP-MECH-004 for an unknown mechanism,
-            DP-MECH-005 for a value that the option does not have.
+            DP-MECH-002 for an unknown option, DP-MECH-004 for an unknown mechanism, DP-MECH-005 for
+            an invalid value of the option.
         """
         declared = self.measurement.mechanism.shape if self.is_auto else {}
         for name in declared:
@@ -104,7 +104,7 @@ class NoiseRequest:
         return self.place if self.inside is None else self.inside(key)
 
     def fixes(self, noise: UnscaledNoise) -> bool:
-        """Return whether the declaration leaves nothing of a noise's family and shape open."""
+        """Return whether the declaration determines a noise's family and shape completely."""
         searched = {name for shape in noise.kind.search for name in shape}
         return not self.is_auto and searched <= set(self.measurement.mechanism.shape)
 
@@ -122,16 +122,16 @@ class NoiseRequest:
         )
 
     def has_price(self, kind: type[Randomizer]) -> bool:
-        """Return whether a law has a price where parts of a change may meet in one cell."""
+        """Return whether a mechanism has a cost when several changes may meet in one cell."""
         return self.measurement.sensitivity.meeting == 1 or kind.pure or kind.by_squares
 
     def may_take(self, kind: type[Randomizer]) -> bool:
-        """Return whether `auto` may take a law: it has a price, and if need be a sure variance."""
+        """Return whether `auto` may use it: it has a cost and, if needed, a certified variance."""
         weighed = self.measurement.of_family
         return self.has_price(kind) and (not weighed or kind.tells_moments())
 
     def check(self, budget: Budget) -> None:
-        """Raise BudgetError for what can't be at all: no other noise than is asked for is tried.
+        """Raise BudgetError for impossible requests; other noise is never substituted.
 
         DP-BUDGET-003 or 011, DP-MECH-002 to 005, DP-CONSIST-005.
         """
@@ -155,14 +155,14 @@ class NoiseRequest:
 
     @cached_property
     def shape(self) -> Shape:
-        """Return the declared shape, checked by name; lengths become lattice steps.
+        """Return the declared shape, checked by name; lengths are converted to steps.
 
         Raises
         ------
         BudgetError
-            DP-MECH-002 for a key that the mechanism does not have, DP-MECH-003 for what is no
-            number and for a key without a best value that is left out, DP-MECH-005 for a word that
-            is not one of the choices.
+            DP-MECH-002 for a key that the mechanism does not have, DP-MECH-003 for a value that is
+            not a number and for an omitted key without a best value, DP-MECH-005 for an invalid
+            word.
         """
         if self.is_auto:
             return {}

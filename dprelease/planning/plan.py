@@ -1,4 +1,4 @@
-"""The plan: mechanism, scale and price of every column, decided before any row is read."""
+"""The plan: mechanism, scale and privacy cost of every column, decided before any row is read."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ from dprelease.schema.release import BudgetSpec
 
 LARGE_EPSILON = 10.0
 NEARLY = Fraction(999, 1000)
-"""Noise that is 0 with this probability is told as such."""
+"""Noise that is 0 with at least this probability gets a warning."""
 
 FEW_KINDS = 16
-"""Kinds of columns up to which a plan shows the guarantee in definitions that nobody asked for."""
+"""Maximum kinds of columns for which a plan also reports guarantees in other definitions."""
 
 ORDERS = (2, 8, 32)
 
@@ -83,12 +83,12 @@ class PlannedColumn:
 
     @property
     def is_bounded(self) -> bool:
-        """Return whether it is of bounded rows: of a unit that has more, not all of them count."""
+        """Return whether contribution limits may leave out some rows of a person."""
         return self.query.unit.id is not None
 
     @property
     def accounting_input(self) -> PricedVector:
-        """Return what the accountant needs."""
+        """Return the accountant's input."""
         return make_accounting_input(self.mechanism, self.measurement.sensitivity)
 
     @property
@@ -98,7 +98,7 @@ class PlannedColumn:
 
     @property
     def mean_absolute_error(self) -> float:
-        """Return the expected absolute error of one cell, in `error_unit`; maybe infinite."""
+        """Return the expected absolute error of one cell, in `error_unit`; it may be infinite."""
         error = self.mechanism.mean_absolute_error * float(self.measurement.error_step)
         if self._levels > 1:
             return min(self._levels * error, self.standard_deviation)
@@ -125,12 +125,12 @@ class PlannedColumn:
 
     @property
     def _levels(self) -> int:
-        """Return on how many levels of a tree noise is met; 1 without a tree."""
+        """Return the number of tree levels whose noise adds up; 1 without a tree."""
         return self.measurement.aggregate.levels
 
     @property
     def _rows_inside(self) -> int:
-        """Return how many rows lie beyond what is looked for in place of an end; else 0."""
+        """Return the rank distance from the end for a minimum or maximum; otherwise 0."""
         return max(0, rows_inside(self.measurement.aggregate, self.mechanism) - 1)
 
 
@@ -147,7 +147,7 @@ class Plan:
     budget: Budget
     warnings: tuple[str, ...] = ()
     shared: tuple[str, ...] = field(default=(), kw_only=True)
-    """How good the shares of tables that agree are, in words."""
+    """How good the shares of consistent tables are, in words."""
 
     @property
     def noisy_columns(self) -> tuple[PlannedColumn, ...]:
@@ -155,7 +155,7 @@ class Plan:
         return without_invariants(self.columns)
 
     def alone(self) -> list[float]:
-        """Return what each column costs without the others, epsilon or rho as the budget has it.
+        """Return the cost of each column by itself, in epsilon or rho as in the budget.
 
         Infinite for invariants, which no budget covers.
         """
@@ -191,8 +191,8 @@ class Plan:
     def computed_columns(self) -> Iterator[tuple[Query, OutputColumn, float | None]]:
         """Yield columns that are computed from several vectors, with a margin of error (95 %).
 
-        That of a cell of 1,000 rows spread evenly between the bounds; of a sum, that of any cell.
-        None where it depends on more.
+        The margin is that of a cell of 1,000 rows spread evenly over the bounds; for a sum, that of
+        any cell. None where it depends on more.
         """
         for query in {column.query.name: column.query for column in self.columns}.values():
             laws = {c.measurement.name: c.mechanism for c in self.of_query(query.name)}
@@ -201,7 +201,7 @@ class Plan:
                     yield query, column, typical_margin(column, laws, 0.95)
 
     def counted_rows(self) -> list[str]:
-        """Return which rows count in which tables, in words, before limits of units."""
+        """Return which rows count in which tables, in words, before contribution limits."""
         names: dict[str, list[str]] = {}
         for query in {column.query.name: column.query for column in self.columns}.values():
             names.setdefault(counted_rows(query), []).append(query.name)
@@ -210,7 +210,7 @@ class Plan:
     def bounded_rows(self) -> list[str]:
         """Return, for each query that leaves rows out, which of them count, in words.
 
-        Tables of one family are told together: their rows are the same.
+        Tables of one family are described together, because their rows are the same.
         """
         names: dict[object, list[str]] = {}
         words: dict[object, str] = {}
@@ -279,8 +279,8 @@ def make_plan(
 ) -> Plan:
     """Return the plan that spends the budget to within 0.1 %, and never more.
 
-    `share` divides the budget; without one, columns share it by their weights. `charged`: what a
-    ledger counts; `auto` then makes errors least for what the ledger will charge.
+    `share` divides the budget; without it, columns share the budget by their weights. `charged`:
+    the ledger's measure; `auto` then minimizes errors for the ledger's charge.
 
     Raises
     ------
@@ -329,7 +329,7 @@ def make_plan(
 def _with_invariants(
     queries: Sequence[Query], laws: Iterator[tuple[Randomizer, str]]
 ) -> tuple[PlannedColumn, ...]:
-    """Return all columns in declared order; `laws`: of those that get noise, and who chose them."""
+    """Return all columns in declared order; `laws`: noise of those that get some, with origin."""
     columns = []
     for query in queries:
         for measurement in query.measurements:
@@ -347,12 +347,12 @@ def price_of(columns: Sequence[PlannedColumn], budget: BudgetSpec) -> Guarantee:
 
 
 def _place(query: str, column: str) -> Place:
-    """Return the place of a column where no file says it; of the budget for none."""
+    """Return the place of a column that is in no file; without a column, that of the budget."""
     return Place(key=f"queries.{query}.columns.{column}" if query else "budget")
 
 
 def _told_truths(columns: Sequence[PlannedColumn]) -> Iterator[str]:
-    """Yield the columns whose noise is hardly ever anything but 0."""
+    """Yield the columns whose noise is nearly always 0."""
     for column in columns:
         law = column.mechanism
         if isinstance(law, Mechanism) and law.half_width(float(NEARLY)) == 0:
@@ -364,7 +364,7 @@ def _told_truths(columns: Sequence[PlannedColumn]) -> Iterator[str]:
 
 
 def _warnings(queries: Sequence[Query], guarantee: Guarantee) -> Iterator[str]:
-    """Yield what is allowed, but hardly meant."""
+    """Yield warnings about valid but probably unintended declarations."""
     for table in {query.table.name: query.table for query in queries}.values():
         if table.size is not None and guarantee.delta * table.size >= 1:
             yield (

@@ -1,4 +1,4 @@
-"""Charts of a plan: errors against budgets, and the errors that an attacker can't avoid."""
+"""Charts of a plan: errors against budgets, and the unavoidable errors of an attacker."""
 
 from __future__ import annotations
 
@@ -26,30 +26,31 @@ if TYPE_CHECKING:
 
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 MOST_LINES = 4
-"""Lines of one chart; there are as many charts of a unit as its columns need."""
+"""Maximum lines of one chart; each unit gets as many charts as its columns need."""
 
 LABEL = 34
-"""Letters of a line of a name."""
+"""Characters in a line of a label."""
 
 APART = 0.02
-"""Part of a chart's height by which lines have to be apart, somewhere, to be told apart."""
+"""Fraction of a chart's height by which lines must differ somewhere to be drawn separately."""
 
 WIDTH, NAMES, HEIGHT, FRAME, LINE = 3.2, 2.2, 3.1, 0.9, 0.13
-"""Inches of a chart: its field, names beside it; its height, the part without lines, a name."""
+"""Inches of a chart: its field, the labels next to it; its height, the part without lines, a
+label."""
 
 LINES = "C0"
-"""The colour of lines: names stand beside them, so none is told by its colour."""
+"""The colour of all lines: labels next to them distinguish them, not colours."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Columns of one unit; those whose errors are too near to be told apart share a line."""
+    """Columns of one unit; those whose errors are too close share a line."""
 
     title: str
     lines: tuple[tuple[tuple[str, ...], tuple[float, ...]], ...]
 
     def labels(self) -> list[str]:
-        """Return what stands beside each line: the names of all of its columns."""
+        """Return the label of each line: the names of all of its columns."""
         return [_label(names, values) for names, values in self.lines]
 
 
@@ -73,12 +74,12 @@ def draw_plan(declaration: Declaration, plan: Plan, path: Path) -> None:
 
 
 def _height(chart: Chart) -> float:
-    """Return the inches of a chart beside which all of its names have room."""
+    """Return the height in inches of a chart in which all of its labels fit."""
     return max(HEIGHT, LINE * _name_lines(chart) + FRAME)
 
 
 def charts_of(plan: Plan, errors: Mapping[str, Sequence[float]]) -> list[Chart]:
-    """Return charts of all columns, unit by unit; no line of one covers another."""
+    """Return charts of all columns, by unit; no line of a chart covers another."""
     by_unit: dict[str, dict[str, tuple[float, ...]]] = {}
     for column in plan.noisy_columns:
         name = f"{column.query.name}.{column.measurement.name}"
@@ -96,7 +97,7 @@ def charts_of(plan: Plan, errors: Mapping[str, Sequence[float]]) -> list[Chart]:
 def _lines_apart(
     columns: Mapping[str, tuple[float, ...]],
 ) -> tuple[tuple[tuple[str, ...], tuple[float, ...]], ...]:
-    """Return names and errors of lines that can be told apart on a logarithmic axis."""
+    """Return names and errors of lines that are distinguishable on a logarithmic axis."""
     drawn = [math.log(v) for values in columns.values() for v in values if is_drawn(v)]
     near = APART * (max(drawn) - min(drawn)) if drawn else 0.0
     lines: list[tuple[tuple[str, ...], tuple[float, ...]]] = []
@@ -111,7 +112,7 @@ def _lines_apart(
 
 
 def _distance(one: float, other: float) -> float:
-    """Return how far apart two errors are on a logarithmic axis; those that are not on it, 0."""
+    """Return the distance of two errors on a logarithmic axis; 0 if they are not on it."""
     if is_drawn(one) and is_drawn(other):
         return abs(math.log(one / other))
     return 0.0 if one == other else math.inf
@@ -131,7 +132,7 @@ def _draw_errors(axes: Axes, chart: Chart, counted: str, amounts: Sequence[float
         drawn = [value if is_drawn(value) else math.nan for value in values]
         axes.plot(amounts, drawn, marker="o", markersize=3.5, linewidth=1.2, color=LINES)
     axes.set(xscale="log", yscale="log", xlabel=counted, ylabel="mean error")
-    axes.set_title(chart.title, parse_math=False)  # a unit may hold what stands for a formula
+    axes.set_title(chart.title, parse_math=False)  # a unit may look like a formula
     axes.set_xticks(amounts, [f"{amount:g}" for amount in amounts], minor=False)
     axes.set_xticks([], minor=True)
     _plain_numbers(axes)
@@ -140,7 +141,7 @@ def _draw_errors(axes: Axes, chart: Chart, counted: str, amounts: Sequence[float
 
 
 def _plain_numbers(axes: Axes) -> None:
-    """Let the numbers of a logarithmic scale be written in full, and be few."""
+    """Write the numbers of a logarithmic scale in full, and only a few of them."""
     from matplotlib.ticker import LogLocator, NullLocator
 
     low, high = axes.get_ylim()
@@ -151,7 +152,7 @@ def _plain_numbers(axes: Axes) -> None:
 
 
 def _name_lines_beside(axes: Axes, chart: Chart, amounts: Sequence[float]) -> None:
-    """Write each name beside the end of its line, with a fine line to it where it had to move."""
+    """Write each label next to the end of its line, connected by a fine line if it had to move."""
     low, high = (math.log(end) for end in axes.get_ylim())
     lines = []
     for label, (_, values) in zip(chart.labels(), chart.lines, strict=True):
@@ -187,12 +188,12 @@ def _name_lines_beside(axes: Axes, chart: Chart, amounts: Sequence[float]) -> No
 
 
 def spread(places: Sequence[float], heights: Sequence[float]) -> list[float]:
-    """Return places near some rising ones, so that texts of these heights don't overlap.
+    """Return positions near ascending ones, so that texts of these heights don't overlap.
 
-    Texts that meet move apart together, around the middle of where they wanted to be; all stay
-    within 0 and 1 if they have room there.
+    Overlapping texts move apart together, around the middle of their original positions; all stay
+    within 0 and 1 if they fit there.
     """
-    blocks: list[tuple[float, float, int]] = []  # the middle, the height, how many texts
+    blocks: list[tuple[float, float, int]] = []  # the middle, the height, the number of texts
     for place, height in zip(places, heights, strict=True):
         block = (place, height, 1)
         while blocks and blocks[-1][0] + blocks[-1][1] / 2 > block[0] - block[1] / 2:
@@ -229,9 +230,10 @@ def _draw_trade_off(axes: Axes, plan: Plan) -> None:
 def errors_by_budget(
     declaration: Declaration, plan: Plan
 ) -> tuple[str, list[float], dict[str, list[float]]]:
-    """Return what is counted, some budgets around the declared one, and the columns' errors there.
+    """Return the measure, some budgets around the declared one, and the columns' errors for them.
 
-    Budgets at which nothing fits are left out; without an amount there is one: what the plan costs.
+    Budgets for which nothing fits are left out. Without a declared amount there is one budget: the
+    plan's cost.
     """
     spec = declaration.spec.budget
     counted = "epsilon" if spec.rho is None else "rho"
@@ -255,7 +257,7 @@ def errors_by_budget(
 
 
 def _plan_at_budget(declaration: Declaration, amounts: dict[str, Fraction]) -> Plan:
-    """Return the plan at another budget; tables that agree get the best shares there."""
+    """Return the plan for another budget; consistent tables get the best shares there."""
     spec = declaration.spec
     scaled = spec.budget.model_copy(update={**amounts, "spend": "all"})
     if any(query.consistent for query in spec.queries.values()):
@@ -266,7 +268,7 @@ def _plan_at_budget(declaration: Declaration, amounts: dict[str, Fraction]) -> P
 
 
 def trade_off(plan: Plan) -> tuple[Sequence[float], Sequence[float]]:
-    """Return the least shares of misses, and the shares of false alarms that go with them."""
+    """Return the least rates of misses, and the corresponding rates of false alarms."""
     vectors = [column.accounting_input for column in plan.noisy_columns]
     alarms = np.linspace(0.0, 1.0, 401)
     missed = least_missed(pairs_of(vectors, plan.guarantee.pure_epsilon), alarms)

@@ -25,20 +25,20 @@ def prepare(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
     Raises
     ------
     QueryError, BudgetError, Findings
-        If a query has no bounded meaning, nothing fits the budget, or a family of tables can't be
-        had as it is declared.
+        If a query has no bounded meaning, nothing fits the budget, or a family of tables is
+        impossible as declared.
     """
     queries, plan = _resolve_and_plan(declaration)
     refuse_families(declaration, plan.columns)
     if declaration.spec.budget.spend == "least":
-        from dprelease.planning.families.least_budget import least  # loads slowly
+        from dprelease.planning.families.least_budget import least  # slow to import
 
         return queries, least(
             declaration, plan, lambda of, weights: _resolve_and_plan(of, weights)[1]
         )
     if not any(query.consistent for query in declaration.spec.queries.values()):
         return queries, plan
-    from dprelease.planning.families.family_shares import optimize_shares  # loads slowly
+    from dprelease.planning.families.family_shares import optimize_shares  # slow to import
 
     return queries, optimize_shares(
         declaration, plan, lambda weights: _resolve_and_plan(declaration, weights)[1]
@@ -80,7 +80,7 @@ def _resolve_and_plan(
 
 
 def _ledger_charge(declaration: Declaration, queries: tuple[Query, ...]) -> LedgerCost | None:
-    """Return what the release's ledger counts; None without one."""
+    """Return the measure of the release's ledger; None without a ledger."""
     spec = declaration.spec
     if spec.ledger is None:
         return None

@@ -1,4 +1,4 @@
-"""Which rank a quantile has among the values of a cell, and how far a candidate lies from it."""
+"""The rank of a quantile in a cell, and the distance of candidates from it."""
 
 from __future__ import annotations
 
@@ -13,35 +13,38 @@ from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.query.aggregates.quantile import Quantile
 
 BEYOND = 0.05
-"""Chance, at most, that what is published as the largest or smallest value of a cell of enough rows
-lies beyond it: of `rows_inside`, or of three times as many where both ends are published in order.
+"""Maximum probability that a published minimum or maximum lies outside the cell's values.
+
+It holds for cells of enough rows: `rows_inside`, or three times as many where both ends are
+published in order.
 """
 
 
 def rows_inside(aggregate: Aggregate, law: Randomizer) -> int:
-    """Return k, where the k-th value from an end is looked for in place of the first; else 0.
+    """Return k, if the k-th value from an end is sought instead of the end itself; otherwise 0.
 
-    Every candidate beyond the last value holds no row, and most of these lie far away: all of them
-    together may not weigh as much as a good one. Each lies k rows from the k-th value, so that some
-    candidate is chosen as far from it, or farther, with a chance of at most `BEYOND`.
+    Every candidate outside the values has no row, and most of these lie far away: all of them
+    together must not outweigh a good one. Each lies k rows from the k-th value, so that a candidate
+    that far from it, or farther, is selected with a probability of at most `BEYOND`.
 
-    In a cell of n < k rows there is no such value: all candidates up to the smallest value are as
-    good for the largest one, with a score of n - k, and those beyond it have -k.
+    In a cell of n < k rows there is no such value: all candidates up to the smallest value are
+    equally good for the largest one, with a score of n - k, and those above the largest value have
+    -k.
 
-    Both ends are put in order. With e^(-k / scale) <= 1 / (20 N) for N candidates, what was chosen
-    as the largest value lies beyond it with a chance of at most (N - 1) / (20 N); what was chosen
-    as the smallest one, with one of at most N e^(-(n - k + 1) / scale). From n = 3 k - 1 on the
-    latter is at most 1 / (400 N), and both together are below 1 / 20.
+    Both ends are put in order. With e^(-k / scale) <= 1 / (20 N) for N candidates, the value
+    selected as the largest lies above all values with a probability of at most (N - 1) / (20 N);
+    the one selected as the smallest, with at most N e^(-(n - k + 1) / scale). From n = 3 k - 1 on
+    the latter is at most 1 / (400 N), and both together are below 1 / 20.
     """
     return max(1, law.half_width(1.0 - BEYOND)) if aggregate.part in (0, 1) else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The rank a n / b, n values in all; scores as `Quantile` has them.
+    """The rank a n / b among n values; scores are those of `Quantile`.
 
-    A candidate with `below` values below it and `upto` of them below or at it holds the rank if
-    b `below` - a n <= `least` and b `upto` - a n >= `most`.
+    A candidate with `below` values below it and `upto` of them below or at it holds the rank if b
+    `below` - a n <= `least` and b `upto` - a n >= `most`.
     """
 
     a: int
@@ -61,14 +64,14 @@ class Target:
     def scores(
         self, below: Integers | int, upto: Integers | int, total: Integers | int
     ) -> Integers:
-        """Return minus the distances of the rank from those that candidates hold, b to a row."""
+        """Return minus the distances of the rank from those of candidates, b points per row."""
         passed = self.b * below - self.a * total - self.least
         short = self.a * total + self.most - self.b * upto
         scores: Integers = -np.maximum(np.maximum(passed, short), 0)
         return scores
 
     def near(self, upto: Integers, total: int, reach: int) -> tuple[int, int]:
-        """Return first and last + 1 of a stretch; all others are `reach` below the best, or more.
+        """Return first and last + 1 of a range; all others are at least `reach` below the best.
 
         `upto` (candidates,) ascends. So scores rise up to the first candidate that reaches the rank
         from below, and never rise from there on.

@@ -1,4 +1,4 @@
-"""The errors that no attacker avoids who guesses whether one unit is in the data."""
+"""The unavoidable errors of an attacker who guesses whether one person is in the data."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def pairs_of(vectors: Sequence[PricedVector], pure_epsilon: float) -> Pairs:
 
 
 def least_missed(pairs: Iterable[tuple[float, float]], alarms: Floats) -> Floats:
-    """Return the least shares of misses that go with some shares of false alarms.
+    """Return the least rates of misses for some rates of false alarms.
 
-    The largest of the curves of all (epsilon, delta) that the release has (Wasserman and Zhou 2010;
+    The maximum of the curves of all (epsilon, delta) that the release has (Wasserman and Zhou 2010;
     Dong, Roth and Su 2022, arXiv 1905.02383v3, Proposition 2.5).
     """
     missed = np.zeros_like(alarms)

@@ -1,13 +1,13 @@
-"""How far a quantile that is read from a tree of noised counts may lie from its rank.
+"""Bound how far a quantile read from a tree of noised counts may lie from its rank.
 
-A node holds B rows in its left half and A in its right one, noised by x and y, and the quantile
-is a part p of it, a part q of the half that it goes to. Counted in true rows its position moves
-there by p y - (q - p) x, q >= p, on the way to the left, and by -(1 - p) x + (p - q) y, q <= p, to
-the right: by (1 - p) |x| + p |y| at most. Such a mean of two draws is nearer to zero than one of
-them is (Proschan 1965, for symmetric log-concave laws), so the way through all levels is told to
-err by one draw for each level, added up. That is more than it does, two to four times on most
-columns; q depends on the same noise where counts are as small as that, which the tests cover. In
-the last node any position is a rank that its value holds.
+A node holds B rows in its left half and A in its right one, noised by x and y. The quantile is a
+part p of the node, and a part q of the half that it goes to. Counted in true rows, its position
+moves by p y - (q - p) x, q >= p, if it goes left, and by -(1 - p) x + (p - q) y, q <= p, if it goes
+right: by (1 - p) |x| + p |y| at most. Such a mean of two draws is nearer to zero than a single draw
+(Proschan 1965, for symmetric log-concave distributions), so the reported error of the path through
+all levels is one draw for each level, added up. That overestimates it, two to four times on most
+columns; q depends on the same noise where counts are that small, which the tests cover. In the last
+node any position is a rank that its value holds.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def path_width(law: Mechanism, levels: int, confidence: float) -> int:
     above = table_of(law).beyond(np.append(places - 0.5, places[-1] + 0.5) * bin_)
     size = 1 << (levels * len(places)).bit_length()
     masses = np.zeros(size)
-    masses[places] = np.maximum(-np.diff(above), 0.0)  # what lies farther counts as a miss
+    # the probability farther out counts as a miss
+    masses[places] = np.maximum(-np.diff(above), 0.0)
     added = np.fft.irfft(np.fft.rfft(masses) ** levels, size)
     within = np.cumsum(added[: size // 2] + np.append(0.0, added[: size // 2 : -1]))
     bins = int(np.searchsorted(within, confidence))

@@ -1,1 +1,1 @@
-"""Which mechanism, and which shape of it, has the least expected error for a budget."""
+"""Find the mechanism, and its shape, with the least expected error for a budget."""

@@ -1,4 +1,4 @@
-"""What `auto`, and a family with open shapes, choose among: families, each with a row of shapes."""
+"""The candidates of `auto`, and of a family with open shapes: families with shapes in order."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from dprelease.privacy.budget import Budget
 from dprelease.privacy.unit import Sensitivity
 
 FEW_CELLS = 8
-"""Cells up to which laws that spend a delta of their own can be the best."""
+"""Maximum number of cells for which mechanisms that spend a delta of their own can be the best."""
 
 ALONE = Fraction(1, 10**10)
-"""Least delta at which what the accountant allows for its own errors is well below 1/1024 of it."""
+"""Least delta at which the accountant's allowance for its own errors is well below 1/1024 of it."""
 
 
 SOLVED_SHIFT = 512
-"""Steps of a shift up to which there are laws that are found by linear programs."""
+"""Maximum shift in steps for mechanisms that are found by linear programs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +34,20 @@ class Candidate:
 
     @classmethod
     def of(cls, family: str, shape: Shape) -> Candidate:
-        """Return the candidate of a mapping."""
+        """Return the candidate from a mapping."""
         return cls(family, tuple(sorted(shape.items())))
 
     def but(self, name: str, value: float) -> Candidate:
-        """Return the candidate with another number in its shape."""
+        """Return the candidate with another value of one shape parameter."""
         return Candidate.of(self.family, {**dict(self.shape), name: value})
 
     def numbers(self) -> list[float]:
-        """Return the numbers of the shape: what rows of candidates are ordered by."""
+        """Return the numbers of the shape, by which candidates are ordered."""
         return [float(value) for _, value in self.shape if _is_number(value)]
 
     @property
     def twin(self) -> Candidate | None:
-        """Return the rounded law beside one on the integers."""
+        """Return the rounded variant of a mechanism on the integers."""
         twins = (n for n in registry.names() if registry.get(n).auto.integers == self.family)
         return next((Candidate(name, self.shape) for name in twins), None)
 
@@ -62,7 +62,7 @@ class Group:
 
     @property
     def is_auto(self) -> bool:
-        """Return whether the family is open, not its shape alone."""
+        """Return whether the family is open, not only its shape."""
         return self.request.is_auto
 
 
@@ -78,7 +78,7 @@ def line_of(family: str, request: NoiseRequest, delta: Fraction) -> list[Candida
 
 
 def open_number(line: Sequence[Candidate]) -> str | None:
-    """Return the one number in which the candidates of a row differ; None if there is none."""
+    """Return the one number in which the candidates differ; None if there is none."""
     if len(line) < 3:
         return None
     differing = [
@@ -97,10 +97,10 @@ def families_of(
     charged: LedgerCost | None = None,
     all_of_them: bool = False,
 ) -> tuple[str, ...]:
-    """Return the families that a request and a budget admit, and what a ledger counts.
+    """Return the families that a request, a budget and the ledger's measure admit.
 
-    `cells` is what one unit moves of all open columns; `all_of_them`: also those that are hardly
-    ever the best.
+    `cells`: number of cells that one privacy unit moves in all open columns; `all_of_them`: include
+    families that are hardly ever the best.
     """
     if not request.is_auto:
         return (request.measurement.mechanism.name,)
@@ -119,7 +119,7 @@ def families_of(
 def _keeps(
     options: Options, kind: type[Randomizer], budget: Budget, charged: LedgerCost | None
 ) -> bool:
-    """Return whether a family keeps the constraints, and has a price at all."""
+    """Return whether a family meets the constraints, and has a finite cost."""
     pure = budget.needs_pure_noise or charged is LedgerCost.EPSILON
     concentrated = budget.needs_concentration or charged is LedgerCost.RHO
     if not options.admit(kind) or (pure and not kind.pure):
@@ -142,24 +142,24 @@ def kind_of(request: NoiseRequest) -> object:
     accurate = request.measurement.wanted is not None
     name = request.measurement.mechanism.name
     takes = tuple(n for n in registry.names() if request.may_take(registry.get(n)))
-    # Not the weight: among columns of one shape, it alone says whose noise is the larger.
+    # The weight is left out: among columns of one shape, it only scales the noise.
     return name, declared, takes, sensitivity.slots, moves, _fineness(largest), accurate
 
 
 def _fineness(largest: int) -> int:
-    """Return how fine a lattice is: a step or two are told apart, finer ones are alike."""
+    """Return how fine the steps are: one or two steps are distinguished, finer ones are not."""
     if largest <= 2:
         return largest
     return 3 if largest <= SOLVED_SHIFT else 4
 
 
 def cells_of(sensitivity: Sensitivity) -> int:
-    """Return how many cells one unit moves at most."""
+    """Return the maximum number of cells that one privacy unit moves."""
     return sensitivity.slots * max(move.cells for move in sensitivity.moves)
 
 
 def delta_share(requests: Sequence[NoiseRequest], budget: Budget) -> Fraction:
-    """Return the delta of one cell of laws that need one: equal shares of the budget's."""
+    """Return the delta of one cell for mechanisms that need one: equal shares of the budget's."""
     cells = sum(
         cells_of(request.measurement.sensitivity)
         for request in requests
@@ -173,7 +173,7 @@ def delta_share(requests: Sequence[NoiseRequest], budget: Budget) -> Fraction:
 
 
 def delta_of_cell(delta: Fraction, cells: int) -> Fraction:
-    """Return the delta of one cell's law; the rest is what composing the cells needs."""
+    """Return the delta of one cell's mechanism; composing the cells needs the rest."""
     if cells == 1 and delta >= ALONE:
         return delta * Fraction(1023, 1024)
     return delta / (2 * cells)

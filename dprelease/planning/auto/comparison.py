@@ -1,6 +1,6 @@
-"""All mechanisms side by side: each at the shape of its least error, under one budget.
+"""Compare all mechanisms under one budget, each with the shape of its least error.
 
-How near a mechanism comes to the least error that its guarantee allows.
+It also computes how close a mechanism comes to the least possible error for its guarantee.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from dprelease.privacy.budget import Budget
 from dprelease.privacy.unit import Move, Sensitivity
 
 STEPS = 40
-"""Halvings that find epsilon; the efficiency moves by less than 1e-9 with what they leave."""
+"""Bisection steps for epsilon; the remaining uncertainty moves the efficiency by less than 1e-9."""
 
 
 def efficiency(mechanism: Mechanism, shift: int, delta: float) -> float | None:
-    """Return the least mean absolute error at one cell's own (epsilon, delta), over its error.
+    """Return the least mean absolute error at one cell's (epsilon, delta), divided by its own.
 
-    epsilon is what one cell, moved by up to `shift` steps, has at `delta`; the least error is that
-    of all symmetric laws on the integers that never rise away from 0. 0 for noise without a mean
-    absolute error. None where no such optimum is computed: epsilon above 20, delta between 0 and
-    1e-20, or no guarantee at all.
+    epsilon is that of one cell, moved by up to `shift` steps, at `delta`; the least error is that
+    of all symmetric distributions on the integers that never rise away from 0. 0 for noise without
+    a mean absolute error. None where no such optimum is computed: epsilon above 20, delta between 0
+    and 1e-20, or no guarantee at all.
     """
     losses = mechanism.losses(shift)
     largest = max(loss.pure_epsilon for loss in losses)
@@ -56,8 +56,8 @@ def _epsilon_at(curve: Callable[[float], float], delta: float, largest: float) -
 class MechanismComparison:
     """One mechanism under the budget; errors of one answer, in the answer's unit.
 
-    `efficiency`: the least mean absolute error that any noise could have with the guarantee that
-    one answer has here, over this noise's; None where that optimum can't be computed.
+    `efficiency`: the least mean absolute error of any noise with the guarantee of one answer,
+    divided by that of this noise; None where that optimum can't be computed.
     """
 
     mechanism: Mechanism
@@ -84,8 +84,8 @@ def compare(budget: Budget, sensitivity: int, answers: int) -> list[MechanismCom
     """Return every mechanism that fits, the least mean absolute error first.
 
     One privacy unit moves each of `answers` integers by at most `sensitivity` steps; all answers
-    together spend the budget. A mechanism that has no noise for it is left out; one whose shape a
-    release file has to declare is shown at the best of its examples.
+    together spend the budget. A mechanism that can't meet it is left out; one whose shape a release
+    file must declare is listed with the best of its examples.
 
     """
     moves = Sensitivity(1, (Move(sensitivity, answers),))

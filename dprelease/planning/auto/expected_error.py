@@ -1,4 +1,4 @@
-"""The expected error of a whole release for a choice of candidates, roughly and truly."""
+"""The expected error of a whole release for some candidates, approximately and exactly."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from dprelease.privacy.budget import Budget
 from dprelease.privacy.unit import Move
 
 COARSE = 64
-"""Steps that sensitivities are scaled down to while candidates are compared roughly."""
+"""Steps to which sensitivities are scaled down for approximate comparisons."""
 
 
 @dataclass(frozen=True)
 class Pricing:
-    """What makes noises of candidates comparable: their budget, and how it is shared.
+    """The conditions under which noises are compared: their budget, and how it is divided.
 
-    `charged`: what a ledger counts; errors are then compared for the same charge. `factors`: what
-    was solved already, see `calibration.solve`.
+    `charged`: the ledger's measure; errors are then compared for the same charge. `factors`:
+    factors that were solved before, see `calibration.solve`.
     """
 
     requests: Sequence[NoiseRequest]
@@ -44,9 +44,9 @@ class Pricing:
         ]
 
     def rough(self, chosen: Sequence[Candidate]) -> float:
-        """Return about the error, by rough prices of coarse lattices; infinity if there is none.
+        """Return the approximate error, with coarse steps; infinity if there is no such noise.
 
-        One of whose true lattice there surely is no law has none.
+        It is also infinite if a mechanism certainly does not exist for the true steps.
         """
         noises = self.noises(chosen)
         coarse = noises if self.budget.needs_pure_noise else [_coarse(noise) for noise in noises]
@@ -60,9 +60,9 @@ class Pricing:
         return self._error(coarse, laws, rough=True)
 
     def true(self, chosen: Sequence[Candidate]) -> float:
-        """Return the error of what would be made; infinity if it can't be.
+        """Return the exact error; infinity if the noise is impossible.
 
-        Only of what can be made the price is known to be true: no lattice is coarsened here.
+        The cost is exact only for possible noise: steps are not coarsened here.
         """
         noises = self.noises(chosen)
         try:
@@ -72,7 +72,7 @@ class Pricing:
         return self._error(noises, laws, rough=False)
 
     def why(self, choices: Iterable[Sequence[Candidate]]) -> BudgetError | None:
-        """Return why none of some choices can be made: what is said of the least dear one."""
+        """Return why none of some choices is possible: the error of the cheapest one."""
         reasons = [self._reason(chosen) for chosen in choices]
         errors = [reason for reason in reasons if reason is not None]
         return min(errors, key=lambda reason: reason.price, default=None)
@@ -95,10 +95,10 @@ class Pricing:
         )
 
     def _error(self, noises: list[UnscaledNoise], laws: list[Randomizer], *, rough: bool) -> float:
-        """Return the sum of errors, each in units of its column's sensitivity and by its weight.
+        """Return the sum of errors, each in units of its column's sensitivity and times its weight.
 
-        Where a ledger counts, times the length of the charge; the price alone where all columns
-        settle themselves by an accuracy.
+        With a ledger, it is multiplied by the size of the charge; if all columns declare an
+        accuracy, it is the cost alone.
         """
         vectors = [
             make_accounting_input(law, noise.sensitivity)
@@ -121,15 +121,15 @@ class Pricing:
 
 
 def percent(more: float) -> str:
-    """Return how much more an error is, in percent; shortly where that is huge."""
+    """Return the increase of an error in percent, abbreviated if it is huge."""
     times = 100 * max(0.0, more)
     return f"{times:.3f}" if times < 1e6 else f"{times:.3g}"
 
 
 def _coarse(noise: UnscaledNoise) -> UnscaledNoise:
-    """Return the noise with shifts of at most `COARSE` steps, so that alike columns merge.
+    """Return the noise with shifts of at most `COARSE` steps, so that similar columns merge.
 
-    A noise with a declared accuracy, or with lengths in its shape, keeps its lattice.
+    A noise with a declared accuracy, or with lengths in its shape, keeps its steps.
     """
     largest = noise.sensitivity.largest_shift
     lengths = {shape.name for shape in noise.kind.shapes if shape.in_units} & noise.shape.keys()

@@ -1,4 +1,4 @@
-"""What a ledger counts, as far as a plan has to know: `auto` takes least of that."""
+"""The measure in which a ledger counts, which `auto` minimizes."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from dprelease.schema.mechanism import AUTO
 
 
 class LedgerCost(StrEnum):
-    """What a ledger counts for a release, beside what the release itself promises."""
+    """The ledger's measure for a release, in addition to the guarantee of the release itself."""
 
     RHO = "rho"
     EPSILON = "epsilon"
 
     def size(self, vectors: Sequence[PricedVector], *, rough: bool) -> float:
-        """Return the length of what is charged: errors of a law are about inverse to it.
+        """Return the size of the charge; the error of a mechanism is about inverse to it.
 
-        A scale that is twice as large costs half the epsilon, and a quarter of the rho.
+        Doubling a scale halves the epsilon, and quarters the rho.
         """
         if self is LedgerCost.RHO:
             return math.sqrt(rho_of(vectors, rough=rough))
@@ -34,17 +34,17 @@ class LedgerCost(StrEnum):
 
 
 def beside(charged: LedgerCost | None, budget: Budget) -> LedgerCost | None:
-    """Return what a ledger counts, unless the budget itself is in that."""
+    """Return the ledger's measure, unless the budget itself has that measure."""
     same = {Variant.PURE: LedgerCost.EPSILON, Variant.ZERO_CONCENTRATED: LedgerCost.RHO}
     return None if charged is same.get(budget.variant) else charged
 
 
 def counted_by(ledger: Path, queries: Sequence[Query], *, pure: bool) -> LedgerCost | None:
-    """Return what a ledger counts for the tables of queries; None if nothing depends on it.
+    """Return the ledger's measure for the tables of queries; None if nothing depends on it.
 
-    Rho, where one of them has a budget in rho or in (epsilon, delta). Where the ledger can't be
-    read, or has no budget for them, what it counts for releases of that kind: a run refuses such a
-    ledger before it reads a row, and says why.
+    Rho, if one of the tables has a budget in rho or in (epsilon, delta). If the ledger can't be
+    read, or has no budget for the tables, the usual measure for such releases: a run refuses that
+    ledger before it reads a row, and reports why.
     """
     if all(m.mechanism.name != AUTO for query in queries for m in query.measurements):
         return None

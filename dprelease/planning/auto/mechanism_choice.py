@@ -1,4 +1,4 @@
-"""Which family and shape each column gets: declared, or the one with the least expected error."""
+"""Find each column's family and shape: declared, or the one with the least expected error."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from dprelease.privacy.budget import Budget
 from dprelease.privacy.calibrate import lowest
 
 PROMISING = 1.1
-"""Families whose best common shape is within it of the best have a shape searched for each kind of
-column; which are tried at other shapes at all, they say themselves (`auto.within`)."""
+"""Families whose best common shape is within this factor of the best get a shape for each kind of
+column; each family declares whether other shapes are tried at all (`auto.within`)."""
 
 MOST_GROUPS, MOST_FAMILIES = 6, 4
 
 BETTER = 1 - 1e-3
-"""A column of its own kind changes its mechanism for a gain of a part in a thousand."""
+"""A kind of column changes its mechanism for a gain of one part in a thousand."""
 
 SHAPED = 1 - 2e-4
-"""And its shape for a gain of a fifth of that, which is about what rough prices tell apart."""
+"""And its shape for a fifth of that gain, about the precision of approximate costs."""
 
 STEPS, ENOUGH = 3, 1e-4
-"""Parabolas through the best shape and its neighbours, and a gain that calls for another."""
+"""Parabolas through the best shape and its neighbours, and the gain that justifies another."""
 
 CLOSE, MOST_CLOSE = 1.01, 5
-"""Choices that roughly are within this of the best are priced truly, up to so many."""
+"""Choices within this approximate factor of the best are computed exactly, up to so many."""
 
 
 def noises_of(
@@ -54,17 +54,17 @@ def noises_of(
     charged: LedgerCost | None = None,
     known: Factors | None = None,
 ) -> tuple[list[UnscaledNoise], list[str]]:
-    """Return the noises of least expected error, and how each was chosen.
+    """Return the noises of least expected error, and how each was selected.
 
-    Columns of a kind share one candidate. For each promising family, one shape for all open
-    columns, then one for each kind, then finer ones between; the least error is that whose sum over
-    all columns, each in units of its sensitivity and times its weight, is least while the release
-    spends its whole budget. Then each kind may have another family, where that gains. If all
-    columns settle themselves by an accuracy, the candidate of the least price.
+    Columns of a kind share one candidate. For each promising family, one shape is sought for all
+    open columns, then one for each kind, then finer ones in between. The error is the sum over all
+    columns, each in units of its sensitivity and times its weight, when the release spends its
+    whole budget. Then each kind may change to another family if that gains. If all columns declare
+    an accuracy, the candidate of the least cost is selected.
 
-    Candidates are compared by rough prices; those that are close, by true ones, and what can't be
-    made is none. `charged`: what a ledger counts, see `Pricing`; `known` learns where the factor of
-    the noises is.
+    Candidates are compared by approximate costs; those that are close, by exact ones, and
+    impossible ones are dropped. `charged`: the ledger's measure, see `Pricing`; `known` stores the
+    solved factors of the noises.
 
     Raises
     ------
@@ -81,7 +81,8 @@ def noises_of(
         except BudgetError:
             if charged is None:
                 raise
-            # What a ledger can't count is left to a first release, which may take the whole of it.
+            # Noise that the ledger can't count is left to a first release, which may take the whole
+            # budget.
             return noises_of(requests, share, budget, unlimited=unlimited, known=known)
     noises = search.pricing.noises(search.columns(search.chosen))
     return noises, [search.how(i, noise) for i, noise in enumerate(noises)]
@@ -136,7 +137,7 @@ class _Search:
         return line_of(family, request, self.delta)
 
     def _first(self, group: Group, family: str = "") -> Candidate:
-        """Return a family's first candidate; of a group that does not admit it, its own first."""
+        """Return a family's first candidate; the group's own first one if it is not admitted."""
         name = family if family in group.families else group.families[0]
         return self._line(name, group.request)[0]
 
@@ -148,7 +149,7 @@ class _Search:
         return [candidates[i] for i in range(len(self.requests))]
 
     def run(self) -> None:
-        """Choose; among all families where the usual ones leave nothing that can be made."""
+        """Select noises; try all families if the usual ones leave nothing possible."""
         self._choose()
         if self._settle():
             return
@@ -164,7 +165,7 @@ class _Search:
         raise first or BudgetError("DP-BUDGET-004", place=place, reason=reason)
 
     def _choose(self) -> None:
-        """Choose roughly: all groups together, then shapes, then each kind by itself."""
+        """Select approximately: all groups together, then shapes, then each kind separately."""
         autos = [i for i, group in enumerate(self.groups) if group.is_auto]
         declared: dict[object, list[int]] = {}
         for i, group in enumerate(self.groups):
@@ -181,14 +182,14 @@ class _Search:
         self.chosen = chosen
 
     def _by_family(self, chosen: Chosen, autos: list[int]) -> Chosen:
-        """Return all groups with one family, the best; keep what the best few come to."""
+        """Return all groups with the best single family; store the errors of the best few."""
         names = dict.fromkeys(name for i in autos for name in self.groups[i].families)
         first = {name: _with(chosen, dict(self._each(autos, name))) for name in names}
         errors = {name: self._error(start) for name, start in first.items()}
         within = {name: registry.get(name).auto.within for name in names}
         self._shape_families(self._climb, first, errors, within)
         self._shape_families(self._shape, first, errors, dict.fromkeys(names, PROMISING))
-        # Equal up to what floats leave of a tie: by name, so that a plan is always the same.
+        # Ties up to rounding errors are resolved by name, so that a plan is always the same.
         order = sorted(errors, key=lambda name: (float(f"{errors[name]:.9g}"), name))
         self._note(autos, order, errors)
         self._settled = [first[name] for name in order[:MOST_FAMILIES]]
@@ -235,7 +236,7 @@ class _Search:
         return f"auto: least {group.request.options.measure}{charge}"
 
     def _shape(self, chosen: Chosen, places: Sequence[int]) -> Chosen:
-        """Search the shapes of groups that have one family: of all, then of each, then finer."""
+        """Search the shapes of groups with one family: of all, then of each, then finer."""
         chosen = self._climb(chosen, places)
         if 1 < len(places) <= MOST_GROUPS:
             for place in places:
@@ -249,12 +250,12 @@ class _Search:
         return chosen
 
     def _climb(self, chosen: Chosen, places: Sequence[int]) -> Chosen:
-        """Move along a family's shapes from what groups have, while the error does not rise.
+        """Move along a family's shapes from the current ones, while the error does not rise.
 
-        Along a long row in large strides first.
+        In a long list, large strides come first.
         """
         row = self._row(chosen, places[0])
-        # What one kind gains over the others' shape has to be more than noise of rough prices.
+        # A kind's gain over the common shape must exceed the noise of approximate costs.
         least = self._error(chosen) * (SHAPED if len(places) < len(self.groups) else 1.0)
         stride = 2 ** max(0, (len(row) // 8).bit_length())
         while stride:
@@ -277,7 +278,7 @@ class _Search:
         return chosen
 
     def _slide(self, chosen: Chosen, places: Sequence[int]) -> Chosen:
-        """Move all groups by one step of their rows, while that gains: along a ridge of shapes."""
+        """Move all groups by one step of their lists, while that gains: along a ridge of shapes."""
         for step in (1, -1):
             while True:
                 moved = {place: self._beside(chosen, place, step) for place in places}
@@ -300,7 +301,7 @@ class _Search:
         return sorted(line, key=Candidate.numbers)
 
     def _refine(self, chosen: Chosen, places: Sequence[int]) -> Chosen:
-        """Try the lowest point of a parabola through the best shape and its neighbours."""
+        """Try the minimum of a parabola through the best shape and its neighbours."""
         row = self._row(chosen, places[0])
         start, name = chosen[places[0]], open_number(row)
         if name is None or start not in row or math.isinf(self._error(chosen)):
@@ -327,7 +328,7 @@ class _Search:
         return finer if error < self._error(chosen) else chosen
 
     def _apart(self, chosen: Chosen, place: int) -> Chosen:
-        """Let one group leave the common family where that gains."""
+        """Let one group leave the common family if that gains."""
         before = self._error(chosen)
         tried = [_with(chosen, {place: other[place]}) for other in self._settled]
         best = min(tried, key=self._error)
@@ -346,9 +347,9 @@ class _Search:
         return self._errors[chosen]
 
     def _settle(self) -> bool:
-        """Choose truly among what is roughly close to the best; return whether it can be made.
+        """Compare the approximately best choices exactly; return whether one is possible.
 
-        What can't be made gives way to the next of all that was tried.
+        An impossible choice is replaced by the next of all that were tried.
         """
         ranked = sorted(
             dict.fromkeys([*self._settled, *self._twins(), self.chosen]), key=self._error
@@ -369,7 +370,7 @@ class _Search:
         return bool(priced)
 
     def _any(self, seen: set[Chosen]) -> list[tuple[float, Chosen]]:
-        """Return the first of all other choices that can be made, roughly best first."""
+        """Return the first possible one of all other choices, approximately best first."""
         for chosen in sorted(self._errors, key=self._error):
             if chosen not in seen and math.isfinite(self._error(chosen)):
                 true = self.pricing.true(self.columns(chosen))
@@ -378,7 +379,7 @@ class _Search:
         return []
 
     def _twins(self) -> list[Chosen]:
-        """Return the choice with rounded laws in place of those on the integers, if better."""
+        """Return the choice with rounded distributions instead of integer ones, if better."""
         instead: dict[int, Candidate] = {}
         for i, group in enumerate(self.groups):
             twin = self.chosen[i].twin
@@ -388,7 +389,7 @@ class _Search:
         return [chosen] if self._error(chosen) < self._error(self.chosen) * SHAPED else []
 
     def how(self, i: int, noise: UnscaledNoise) -> str:
-        """Return how a column's mechanism was chosen."""
+        """Return how a column's mechanism was selected, in words."""
         if self.requests[i].fixes(noise):
             return "declared"
         place = next((n for n, group in enumerate(self.groups) if i in group.columns), None)

@@ -1,4 +1,4 @@
-"""One mechanism's scale and shape for a budget, apart from any release."""
+"""Calibrate one mechanism's scale and shape for a budget, without a release."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dprelease.privacy.unit import Move, Sensitivity
 
 GOLDEN = (math.sqrt(5) - 1) / 2
 REFINEMENTS = 9
-"""Steps of golden section between grid points: what they leave is 1 % of the grid's spacing."""
+"""Golden-section steps between grid points: 1 % of the grid's spacing remains."""
 
 
 def calibrate(
@@ -33,9 +33,9 @@ def calibrate(
 ) -> Mechanism:
     """Return the mechanism that spends a budget on answers with the least mean absolute error.
 
-    One privacy unit moves each of `answers` integers by at most `sensitivity` lattice steps; all of
-    them together cost at most (epsilon, delta), and little less. What `shape` leaves open is
-    searched, as `dprelease mechanisms compare` does.
+    One privacy unit moves each of `answers` integers by at most `sensitivity` steps; all of them
+    together cost at most (epsilon, delta), and little less. Parameters that `shape` does not set
+    are optimized, as by `dprelease mechanisms compare`.
 
     Raises
     ------
@@ -57,16 +57,16 @@ def calibrate(
     if pair:
         return pair[0]
     first = next(shapes_of(kind, budget.delta, moves))
-    return solve_mechanism(kind, {**first, **shape}, budget, moves)  # which says why there is none
+    return solve_mechanism(kind, {**first, **shape}, budget, moves)  # which raises the reason
 
 
 def parse_budget(epsilon: Number, delta: Number) -> Budget:
-    """Return the budget that two numbers ask for.
+    """Return the budget of an epsilon and a delta.
 
     Raises
     ------
     BudgetError
-        DP-BUDGET-001 or 002 for what is no number, or out of range.
+        DP-BUDGET-001 or 002 for a value that is not a number, or out of range.
     """
     return budget_of(release_budget(Place(), epsilon=epsilon, delta=delta))
 
@@ -90,7 +90,7 @@ def best(
 ) -> tuple[Mechanism, Shape] | None:
     """Return the mechanism of least error and its shape; None where none fits the budget.
 
-    `declared` is kept, the rest searched.
+    `declared` parameters are fixed, the rest are searched.
     """
     laws: dict[tuple[tuple[str, str | float], ...], Mechanism] = {}
 
@@ -116,7 +116,7 @@ def best(
 
 
 def shapes_of(kind: type[Mechanism], delta: Fraction, sensitivity: Sensitivity) -> Iterator[Shape]:
-    """Yield the shapes that are searched, or examples where a release file has to declare one."""
+    """Yield the shapes to search, or examples where a release file must declare one."""
     names = {shape.name for shape in kind.shapes}
     if "delta" in names:
         cells = sensitivity.slots * max(move.cells for move in sensitivity.moves)
@@ -128,7 +128,7 @@ def shapes_of(kind: type[Mechanism], delta: Fraction, sensitivity: Sensitivity) 
 def _refine(
     error: Callable[[Shape], float], start: Shape, grid: tuple[Mapping[str, float], ...]
 ) -> None:
-    """Try shapes between the best one's neighbours, where one number is what is searched."""
+    """Try shapes between the best one's neighbours, if a single number is searched."""
     if len(grid) < 3 or len(start) != 1:
         return
     ((name, _),) = start.items()

@@ -1,1 +1,1 @@
-"""Plans of tables that agree: shares of the budget, expected errors, and their chart."""
+"""Plans of consistent tables: shares of the budget, expected errors, and their chart."""

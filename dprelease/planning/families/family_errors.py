@@ -1,6 +1,6 @@
-"""What errors tables that agree will have, told before any data is read.
+"""The expected errors of consistent tables, computed before any data is read.
 
-The chart of a consistent family: errors by level and table, before any data is read.
+They are also drawn as a chart, by level and table.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 
 
 WIDTH, ROW, FRAME = 7.5, 0.21, 1.1
-"""Inches: of the chart, of a row, of what is above and below the rows."""
+"""Inches: of the chart, of a row, of the space above and below the rows."""
 
 ROOM = 0.17
-"""Part of the scale that the name of a mark takes."""
+"""Fraction of the scale that the label of a mark takes."""
 
 ALONE, TOGETHER = "0.4", "C0"
-"""Colours of what a single table says, and of the estimates."""
+"""Colours of a single table's errors, and of the estimates."""
 
 GONE = {0.0: "exact", math.inf: "not estimable"}
-"""What stands in the place of an error that a logarithmic axis does not have."""
+"""Texts in place of errors that a logarithmic axis can't show."""
 
 
 def draw_family_errors(
@@ -52,23 +52,23 @@ def draw_family_errors(
 ) -> None:
     """Write a chart of standard errors: a row for each table, in a group for each level.
 
-    A ring is the error of the one measured table, of those of this level, that tells a cell best; a
-    dot the median error after least squares, the line through it all areas of the level.
+    A ring is the error of the measured table of this level that determines a cell best; a dot is
+    the median error after least squares, and the line through it covers all areas of the level.
 
     Parameters
     ----------
     errors
-        What `expected_errors` returns; at least one.
+        The result of `expected_errors`; at least one.
     levels
         Names of the tree's levels, from the top.
     tables
         Names of the tables.
     path
-        The file; its ending says which kind of image.
+        The file; its suffix determines the image format.
     step
-        What one lattice step of the errors is, in the unit that is drawn.
+        One step of the errors, in the unit of the chart.
     unit
-        Its name.
+        The name of that unit.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def draw_family_errors(
 
 
 def _alone(row: ExpectedError) -> float:
-    """Return the standard error without the other tables; 0 where nothing can be drawn of it."""
+    """Return the standard error without the other tables; 0 if it can't be drawn."""
     return math.sqrt(row.summed) if row.summed else 0.0
 
 
@@ -120,7 +120,7 @@ def _draw_row(axes: Axes, at: float, row: ExpectedError, step: float) -> None:
 
 
 def _make_room(axes: Axes, places: Sequence[float]) -> None:
-    """Move the ends of the scale so far from marks that have names that these don't leave it."""
+    """Extend the scale so that the labels of marks fit inside."""
     low, high = (math.log(end) for end in axes.get_xlim())
     for place in map(math.log, places):
         if place - low < ROOM * (high - low):
@@ -131,7 +131,7 @@ def _make_room(axes: Axes, places: Sequence[float]) -> None:
 
 
 def _name_marks(axes: Axes, at: float, row: ExpectedError, step: float) -> tuple[float, ...]:
-    """Say beside the first marks what they are, on sides that look away; return their places."""
+    """Label the first marks, on sides that face away; return their positions."""
     first = row.standard_error.median < _alone(row)
     for x, words, color, left in (
         (row.standard_error.median, "least squares", TOGETHER, first),
@@ -189,10 +189,10 @@ def _root(variance: float | None, step: float) -> float | None:
 
 
 def agreed_errors(spec: ReleaseSpec, plan: Plan) -> Iterator[AgreedErrors]:
-    """Yield the expected errors of all columns whose tables agree; opens no data.
+    """Yield the expected errors of all columns in consistent tables; opens no data.
 
-    `measured` is the standard error of a cell's own noise, `one_table` what the best measured table
-    of the level says of it by itself, `estimate` what least squares makes of all.
+    `measured` is the standard error of a cell's own noise, `one_table` that of the best estimate
+    from a single measured table of the level, `estimate` that of least squares over all tables.
     """
     for family in families_of(spec, plan.columns):
         if not isinstance(family.step, Consistent):
@@ -211,7 +211,7 @@ def agreed_errors(spec: ReleaseSpec, plan: Plan) -> Iterator[AgreedErrors]:
 
 
 def draw_agreed_errors(spec: ReleaseSpec, plan: Plan, path: Path) -> None:
-    """Write a chart for each column whose tables agree, beside a file of other charts.
+    """Write a chart for each column of consistent tables, next to a file of other charts.
 
     Raises
     ------

@@ -34,7 +34,7 @@ def families_of(spec: ReleaseSpec, columns: Sequence[PlannedColumn]) -> tuple[Fa
 
 
 def _family(spec: ReleaseSpec, name: str, first: str, tables: tuple[FamilyTable, ...]) -> Family:
-    written = spec.queries.get(first)  # records are no queries
+    written = spec.queries.get(first)  # records have no queries
     if written is None:
         return Family(name, tables)
     agreed = written.consistent
@@ -43,7 +43,7 @@ def _family(spec: ReleaseSpec, name: str, first: str, tables: tuple[FamilyTable,
 
 
 def first_query(spec: ReleaseSpec, family: str) -> str:
-    """Return the query that a family's columns are told by, which all of its queries have alike."""
+    """Return the query that represents a family's columns, which all its queries share."""
     return spec.families.get(family, [family])[0]
 
 
@@ -54,17 +54,17 @@ def with_step(spec: ReleaseSpec) -> frozenset[str]:
 
 
 def refuse_families(declaration: Declaration, columns: Sequence[PlannedColumn]) -> None:
-    """Raise for families whose step can't be had of their tables; opens no data.
+    """Raise for families whose tables do not suit their step; opens no data.
 
     Raises
     ------
     QueryError, Findings
-        DP-QUERY-013, and what the steps themselves find.
+        DP-QUERY-013, and the errors of the steps themselves.
     """
     findings: list[DpReleaseError] = []
     for family in families_of(declaration.spec, columns):
         if family.step is None:
-            continue  # of most there is nothing to find, and there may be thousands
+            continue  # most need no check, and there may be thousands
 
         asked = first_query(declaration.spec, family.name)
 
@@ -79,7 +79,7 @@ def refuse_families(declaration: Declaration, columns: Sequence[PlannedColumn]) 
 
 
 def _problems(spec: ReleaseSpec, family: Family) -> Iterator[str]:
-    """Yield what no step can take: tables that are not whole vectors over public cells."""
+    """Yield why no step can process the tables: they are not whole vectors over public cells."""
     if spec.federated is not None:
         yield "parties publish shares of integers"
     for table in family.tables:

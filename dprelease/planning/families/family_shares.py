@@ -1,15 +1,16 @@
-"""How tables that agree share the budget of their column: best for what is aimed at.
+"""Divide a column's budget among consistent tables, optimally for the declared targets.
 
-Without `targets` each table at each level counts the same: the sum of their mean variances after
-least squares is made least. A target changes a table's weight, or says how wide its margin may be.
+Without `targets`, each table at each level counts equally: the sum of their mean variances after
+least squares is minimized. A target changes a table's weight, or limits its margin of error.
 
-What a first plan with equal noise costs tells the price of each table's variance: under noise whose
-cost is its squared sensitivity over its variance, any other shares with the same sum cost the same.
-The plan that is made with these shares is priced as any other, so nothing rests on that but how
-good they are. Under a pure guarantee costs add up otherwise, and weights stay as they are declared.
+The cost of a first plan with equal noise determines the cost of each table's variance: for noise
+whose cost is its squared sensitivity over its variance, all shares with the same sum cost the same.
+The plan with these shares is then computed like any other, so only the quality of the shares
+depends on this assumption. Under a pure guarantee costs add up differently, and weights stay as
+declared.
 
-The search is in floats, and its last bits may differ between machines. What a release has spent on
-which table is recorded by its laws, which who verifies it takes from there.
+The search uses floats, and its last bits may differ between machines. The noise distributions of a
+release record what it spent on which table, and a verifier takes it from there.
 """
 
 from __future__ import annotations
@@ -42,19 +43,20 @@ from dprelease.schema.load import Declaration
 from dprelease.schema.release_parts.consistent import ConsistentSpec, TargetSpec
 
 Weights = Mapping[tuple[str, str], Fraction]
-"""By table and measurement: what the declared weight is multiplied by."""
+"""By table and measurement: the factor of the declared weight."""
 
 LEAST = Fraction(1, 1024)
-"""What tables that are hardly worth measuring get together: all declared ones are measured."""
+"""Total share of tables that are hardly worth measuring: all declared ones are measured."""
 
 CLOSER = 1e-3
-"""By which part margins are aimed lower than asked, for laws on a lattice and that rest."""
+"""Fraction by which margins are aimed below the target, for rounding to steps and similar
+effects."""
 
 LEAST_MARGIN = 2.0**-60
-"""In steps: narrower ones are as far from any noise, and their squares from any float."""
+"""In steps: narrower ones are equally far from any noise, and their squares underflow."""
 
 LARGEST_FACTOR = Fraction(10) ** 300
-"""Times the budget: what more is needed is told as this."""
+"""Multiple of the budget: larger requirements are reported as this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ class SharedColumn:
 
     @property
     def targets(self) -> dict[Placed, tuple[int, TargetSpec]]:
-        """Return the targets by level and table, with their places in the list."""
+        """Return the targets by level and table, with their index in the list."""
         return _targets(self.agreed, self.spec)
 
 
@@ -81,23 +83,24 @@ def _targets(agreed: FamilyColumn, spec: ConsistentSpec) -> dict[Placed, tuple[i
 
 
 def _noisy_tables(agreed: FamilyColumn) -> list[Tabled]:
-    """Return the tables that noise is shared among: all but those that are published exactly."""
+    """Return the tables that share the noise: all but those that are published exactly."""
     return [one for one in agreed.shape.placed if not agreed.is_exact(one)]
 
 
 TRIES = 4
-"""Plans that are made for margins: how many standard errors one has depends a little on its law."""
+"""Plans made to meet margins: a margin's number of standard errors depends slightly on the
+noise."""
 
 
 def optimize_shares(declaration: Declaration, plan: Plan, again: Callable[[Weights], Plan]) -> Plan:
-    """Return the plan of a release whose tables that agree have the best shares.
+    """Return the plan of a release with the best shares for its consistent tables.
 
     Parameters
     ----------
     plan
-        With noise as columns are declared.
+        The plan with noise as columns are declared.
     again
-        Makes the plan anew, with other weights.
+        Makes the plan again, with other weights.
 
     Raises
     ------
@@ -120,11 +123,11 @@ def optimize_shares(declaration: Declaration, plan: Plan, again: Callable[[Weigh
 def best_weights(
     declaration: Declaration, plan: Plan, before: Weights
 ) -> tuple[Weights, tuple[str, ...]]:
-    """Return what the weights of tables that agree are multiplied by; nothing where they stay.
+    """Return the factors of the weights of consistent tables; empty if they stay.
 
-    With that, in words, how near to the best the shares of each column are certified to be.
+    Also returns, in words, how close to the optimum the shares of each column are certified to be.
 
-    `before`: those that the plan was made with, 1 for what has none.
+    `before`: the factors of the plan, 1 where there is none.
 
     Raises
     ------
@@ -148,7 +151,7 @@ def best_weights(
 
 
 def _certificate(shared: SharedColumn, allocation: Allocation) -> str:
-    """Return how much less the mean variance could be, from below and rounded up."""
+    """Return how much smaller the mean variance could be, from a lower bound, rounded up."""
     gap = (1 + allocation.gap) / float(1 - LEAST) - 1
     return (
         f"the mean variance of '{shared.family}.{shared.agreed.name}' over its tables, "
@@ -158,7 +161,7 @@ def _certificate(shared: SharedColumn, allocation: Allocation) -> str:
 
 
 def check_targets(declaration: Declaration, plan: Plan) -> list[DpReleaseError]:
-    """Return the findings of targets that the laws of a plan don't reach; opens no data."""
+    """Return an error for each target that a plan misses; opens no data."""
     findings: list[DpReleaseError] = []
     for family in families_of(declaration.spec, plan.columns):
         if not isinstance(family.step, Consistent) or not family.step.spec.targets:
@@ -179,7 +182,7 @@ def _placer(declaration: Declaration, family: str) -> Placer:
 
 
 def shared_columns(declaration: Declaration, plan: Plan) -> Iterator[SharedColumn]:
-    """Yield the columns whose tables share an amount that is settled by weights alone."""
+    """Yield the columns whose tables share an amount that weights alone divide."""
     if plan.budget.needs_pure_noise:
         return
     for family in families_of(declaration.spec, plan.columns):
@@ -193,13 +196,13 @@ def shared_columns(declaration: Declaration, plan: Plan) -> Iterator[SharedColum
 
 
 def is_settled(column: ColumnSpec) -> bool:
-    """Return whether a column says itself what it costs."""
+    """Return whether a column declares its own cost."""
     return any(part is not None for part in (column.epsilon, column.rho, column.margin_wanted))
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What shares are looked for: the design, weights of mean variances, limits of variances."""
+    """The optimization problem: the design, weights of mean variances, limits of variances."""
 
     design: Design
     weights: dict[Placed, float]
@@ -207,9 +210,9 @@ class Program:
 
 
 def program_of(shared: SharedColumn, before: Weights, *, every: bool = False) -> Program:
-    """Return the program of a column's shares; `before`: the weights that its laws were made with.
+    """Return the problem of a column's shares; `before`: the weights of the current plan.
 
-    `every`: with all limits, those too that the least share of a table keeps under this budget.
+    `every`: include limits that hold anyway by the least share of a table under this budget.
     """
     agreed, shape = shared.agreed, shared.agreed.shape
     squares = {
@@ -234,17 +237,17 @@ def program_of(shared: SharedColumn, before: Weights, *, every: bool = False) ->
         if target.moe is not None and table in prices[level]:
             limit = _limit(agreed, target.moe)
             if every or limit * float(_floor(agreed)) < prices[level][table]:
-                limits[place] = limit  # wider ones hold by the least share that each table gets
+                limits[place] = limit  # wider limits hold by the least share of each table
     return Program(Design(shape.sizes, shape.tree, prices, exact), weights, limits)
 
 
 def _limit(agreed: FamilyColumn, moe: Fraction) -> float:
-    """Return the variance of a cell whose margin is a little below the one that is asked for."""
+    """Return the variance of a cell whose margin is a little below the target."""
     return margin_limit(float(_margin(agreed, moe)) * (1 - CLOSER), agreed.quantile)
 
 
 def _margin(agreed: FamilyColumn, moe: Fraction) -> Fraction:
-    """Return a margin in steps, no narrower than floats are sure to square."""
+    """Return a margin in steps, no narrower than floats can square."""
     return max(moe / agreed.step, Fraction(LEAST_MARGIN))
 
 
@@ -254,14 +257,14 @@ def _floor(agreed: FamilyColumn) -> Fraction:
 
 
 def weights_of(shared: SharedColumn, allocation: Allocation) -> dict[tuple[str, str], Fraction]:
-    """Return the factors that give each table its share; with equal shares they are 1."""
+    """Return the factors that give each table its share; for equal shares they are 1."""
     placed = _noisy_tables(shared.agreed)
     number, floor = len(placed), _floor(shared.agreed)
     weights = {}
     for one in placed:
         share = allocation.shares[one.level].get(one.attributes, Fraction(0))
         kept = floor + share * (1 - LEAST)
-        root = math.isqrt(math.floor(kept * number * 4**20))  # noise is as wide as 1 / weight
+        root = math.isqrt(math.floor(kept * number * 4**20))  # the width of the noise is 1 / weight
         name = one.name, shared.agreed.measurement.name
         weights[name] = Fraction(max(root, 1), 2**20)
     return weights
@@ -276,7 +279,7 @@ def _too_wide(
 
 
 def margins_of(agreed: FamilyColumn, spec: ConsistentSpec) -> Iterator[tuple[int, float, Fraction]]:
-    """Yield the targets of a column that limit margins: place, margin as planned, margin asked."""
+    """Yield the targets of a column that limit margins: index, planned margin, target."""
     limited = {
         aim: (i, target.moe)
         for aim, (i, target) in _targets(agreed, spec).items()
@@ -292,7 +295,7 @@ def margins_of(agreed: FamilyColumn, spec: ConsistentSpec) -> Iterator[tuple[int
 def _unreachable(
     declaration: Declaration, shared: SharedColumn, nearest: Allocation
 ) -> DpReleaseError:
-    """Return the finding of limits that no shares keep together: the first of the widest."""
+    """Return the error for limits that no shares meet together: the first of the widest."""
     worst = max(nearest.parts, key=nearest.parts.__getitem__)
     i, target = shared.targets[worst]
     placer = _placer(declaration, shared.family)

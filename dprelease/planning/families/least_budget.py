@@ -1,10 +1,9 @@
-"""The least budget that reaches all targets: what `spend: least` asks for.
+"""Find the least budget that reaches all targets, for `spend: least`.
 
-The shares that keep all limits with the least noise budget do so for every budget, and each
-column's part follows from how much it takes (`consistency.shares.targets.least_budget`). What is
-left is one number: the epsilon or rho. Margins fall as it rises, so it is found by a bracketed
-secant on plans, each of them priced like any other. What is declared stays the most that may be
-spent.
+The shares that meet all limits with the least noise budget do so for every budget, and each
+column's part follows from how much it takes (`consistency.shares.targets.least_budget`). One
+unknown remains: the epsilon or rho. Margins fall as it rises, so it is found by a bracketed secant
+on plans, each of them computed like any other. The declared amount remains the maximum.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ from dprelease.schema.release import ReleaseSpec
 from dprelease.schema.release_parts.consistent import ConsistentSpec
 
 NEAR = 0.01
-"""By which part of it a margin may be narrower than asked, squared, where the search ends."""
+"""The search ends when a squared margin is below its target by at most this fraction."""
 
 BRACKET = 1.005
-"""Amounts that are as near to each other are told apart no further."""
+"""Amounts within this factor are not distinguished."""
 
 TRIES = 12
 
@@ -48,7 +47,7 @@ PlanAt = Callable[[Declaration, Weights], Plan]
 
 @dataclass(frozen=True, slots=True)
 class _TriedAmount:
-    """A plan under one amount, and the largest square of a margin over the one asked for."""
+    """A plan for one amount, and the largest squared ratio of a margin to its target."""
 
     amount: Fraction
     plan: Plan
@@ -63,7 +62,7 @@ def least(declaration: Declaration, plan: Plan, plan_at: PlanAt) -> Plan:
     Parameters
     ----------
     plan
-        With noise as columns are declared, and all that may be spent.
+        The plan with noise as columns are declared, which may spend everything.
     plan_at
         Makes the plan of a declaration, with weights of tables.
 
@@ -94,7 +93,7 @@ def least(declaration: Declaration, plan: Plan, plan_at: PlanAt) -> Plan:
 
 
 def _search_amount(tried: Callable[[Fraction], _TriedAmount], first: _TriedAmount) -> _TriedAmount:
-    """Return what reaches all targets with nearly the least amount; the first does."""
+    """Return the plan that reaches all targets with nearly the least amount; the first does."""
     best, last, below = first, first, Fraction(0)
     slope = -2.0
     for _ in range(TRIES):
@@ -110,7 +109,7 @@ def _search_amount(tried: Callable[[Fraction], _TriedAmount], first: _TriedAmoun
             break
         try:
             now = tried(amount)
-        except DpReleaseError:  # so little that no noise can be certified
+        except DpReleaseError:  # too small: no noise can be certified
             below = amount
             continue
         moved = math.log(float(now.amount / last.amount))
@@ -124,7 +123,7 @@ def _search_amount(tried: Callable[[Fraction], _TriedAmount], first: _TriedAmoun
 
 
 def refuse_endless(declaration: Declaration, plan: Plan) -> None:
-    """Raise QueryError DP-CONSIST-021 or 022 where nothing says what is enough."""
+    """Raise QueryError DP-CONSIST-021 or 022 if no declaration limits the error."""
     spec = declaration.spec
     targets = [
         (family.name, target)
@@ -208,7 +207,7 @@ def _with_amount(declaration: Declaration, amount: Fraction) -> Declaration:
 
 
 def _round_up(amount: Fraction) -> Fraction:
-    """Return the next number of four digits."""
+    """Return the number rounded up to four digits."""
     unit = Fraction(10) ** (math.floor(math.log10(float(amount))) - 3)
     return math.ceil(amount / unit) * unit
 

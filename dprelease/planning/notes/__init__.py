@@ -1,4 +1,4 @@
-"""What `check` tells of a release that is in order, and may mean something else than was meant.
+"""Notes of `check` on a valid release that may mean something other than intended.
 
-One file for each; `notes` has all of them. By the declaration alone.
+`notes` has all of them, based on the declaration alone.
 """

@@ -1,12 +1,12 @@
-"""All notes on a release, in the order in which `check` tells them.
+"""All notes on a release, in the order in which `check` prints them.
 
-What readers of bands would take for granted: that names say all, and that all are in a band.
+Bands: their names may not cover all values, and edges may leave out values.
 
-What conditions and expressions see of keys: what is stored, and the codes that are declared.
+Codes: conditions see stored values, and expressions see declared codes.
 
-Which truth values a release reads from texts: all but a few words are missing, in silence.
+Booleans read from texts: all but a few words are silently treated as missing.
 
-Declared values of which a line, or the spaces around them, may be taken for another.
+Declared values that a header line, or surrounding spaces, may have changed.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from dprelease.statements.layers import needed_columns, needed_joined
 
 HEADINGS = "Values of files: {}. The first line of each names the column, and is no value."
 SPACES = "Spaces around values: {}. A stored code without them is another one."
-"""What `check` says of them."""
+"""Text of the note."""
 
 
 def listed_below_headings(queries: Sequence[Query]) -> list[str]:
-    """Return how many values files have whose column nobody named, each once.
+    """Return the numbers of values in files whose column is not named, each once.
 
-    Without a line of names the first value would be taken for it, and its rows would be lost. That
-    line is not shown: it would be a row, were this another file than was meant.
+    Without a header the first value would be taken for it, and its rows would be lost. That line is
+    not printed: in an unexpected file it could be a row of data.
     """
     found: dict[str, None] = {}
     for name, column in _categories(queries):
@@ -70,20 +70,21 @@ def _categories(queries: Sequence[Query]) -> Iterator[tuple[str, CategoryColumn]
 
 
 OF_TEXTS = ("csv", "sqlite", "excel")
-"""Formats of sources that store truth values as texts, or may."""
+"""Formats of sources that store booleans as texts, or may do so."""
 
 TRUTHS_FROM_TEXTS = (
     "Read from texts: {}. Only true, t, 1, false, f and 0 are truth values there; any other text, "
     "such as Yes, is missing, and becomes what `nulls` says. Declare a category for such texts; "
     "`dprelease profile` counts them."
 )
-"""What `check` says of them."""
+"""Text of the note."""
 
 
 def truths_from_texts(queries: Sequence[Query]) -> list[str]:
-    """Return the columns of truth values that queries use and sources have as texts, each once.
+    """Return the boolean columns that queries use and sources store as texts, each once.
 
-    By the declaration alone: whether a text says anything else, as Yes or ja, only `profile` sees.
+    From the declaration alone: only `profile` sees whether a text is another word, such as Yes or
+    ja.
     """
     found: dict[str, None] = {}
     for query in queries:
@@ -113,14 +114,14 @@ CODES_READ = (
     "Codes read: {}. An expression sees the codes that a category declares; all others are one "
     "text there, such as '?'. Declare those that it tells apart, or the column as `text`."
 )
-"""What `check` says of them."""
+"""Text of the note."""
 
 
 def compared_cells(queries: Sequence[Query]) -> list[str]:
     """Return the comparisons of `where` with a value that `others` or `nulls` names, each once.
 
-    A condition sees what is stored, before other codes and missing ones become a declared value:
-    of the cell it keeps the rows that store its very text, which may be none.
+    A condition sees stored values, before other codes and missing values become a declared value.
+    So of that cell it keeps only rows that store exactly this text, perhaps none.
     """
     found: dict[str, None] = {}
     for query in queries:
@@ -133,7 +134,7 @@ def compared_cells(queries: Sequence[Query]) -> list[str]:
 
 
 def codes_read(queries: Sequence[Query]) -> list[str]:
-    """Return where codes of categories are looked into, rather than compared, each once."""
+    """Return where codes of categories are processed, rather than compared, each once."""
     found: dict[str, None] = {}
     for query in queries:
         places = {name: formula.sql for name, formula in query.formulas.items()}
@@ -146,12 +147,12 @@ def codes_read(queries: Sequence[Query]) -> list[str]:
 
 
 def _parse_sql(sql: str) -> exp.Expr:
-    # In a SELECT, so that the whole of it can be replaced, too.
+    # In a SELECT, so that the expression as a whole can be replaced, too.
     return sqlglot.parse_one(f"SELECT {sql}", dialect="duckdb")
 
 
 def _codes_read(tree: exp.Expr, columns: Mapping[str, Column]) -> list[tuple[exp.Expr, str]]:
-    """Return what reads the codes of a category, as expressions write it, with its column."""
+    """Return the expressions that read codes of a category, each with its column."""
     found: list[tuple[exp.Expr, str]] = []
     for case in tree.find_all(exp.Case):
         read = case.find(exp.Column)
@@ -174,14 +175,14 @@ def _codes_in_comparisons(tree: exp.Expr, columns: Mapping[str, Column]) -> Iter
 
 
 BANDS = "Bands: {}. `labels` names them otherwise, and `others` takes in what edges leave out."
-"""What `check` says of them."""
+"""Text of the note."""
 
 
 def told_bands(queries: Sequence[Query]) -> list[str]:
-    """Return what `check` tells of the bands that queries group by, in words, each once.
+    """Return the description of the bands that queries group by, each once.
 
-    By the declaration alone. Whole edges without labels name bands by the whole numbers in them,
-    and values of a `number` may lie between these; edges may leave out values that are declared.
+    From the declaration alone. Integer edges without labels name bands by the integers in them, and
+    values of a `number` may lie in between; edges may leave out declared values.
     """
     found: dict[str, None] = {}
     for query in queries:
@@ -211,10 +212,10 @@ def _band_notes(name: str, column: CutColumn, columns: Mapping[str, Column]) -> 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What was found, of which there may be none, and the words that have a place for it."""
+    """The items of a note, which may be empty, and the text with a placeholder for them."""
 
     name: str
-    """As `check --json` has it."""
+    """Its key in `check --json`."""
     words: str
     found: list[str]
 
