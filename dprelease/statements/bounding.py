@@ -1,21 +1,21 @@
 """Contribution bounding: which rows of a person are kept.
 
-The choice looks at the person's own rows alone: no other person, row order, thread or engine can
-change it. Two steps, each of which prefers nothing:
+The selection depends on the person's own rows alone: no other person, row order, thread or engine
+can change it. It has two steps:
 
 1. The cells in which the person has rows are ordered by a hash of id and cell; the first ones are
-   kept. How many rows there are in a cell plays no part.
+   kept. The number of rows in a cell does not matter.
 2. In each of these cells the person's rows are numbered 0, 1, 2, ... in the order of their values,
-   then ordered by a hash of id, cell and number; the first ones are kept. Values play no part in
-   the hash, so a row is as likely to be kept as any other of the cell: equal rows have different
-   numbers, and it does not matter which of them has which.
+   then ordered by a hash of id, cell and number; the first ones are kept. Values are no part of the
+   hash, so all rows of the cell are equally likely to be kept: equal rows have different numbers,
+   and it does not matter which of them has which.
 
-Where hashes are equal, the cell and the number decide. The hash only spreads the choice; the
-guarantee does not rest on it.
+Where hashes are equal, the cell and the number decide. The hash only spreads the selection; the
+guarantee does not depend on it.
 
-The hash is 31-bit and needs no more than 64-bit integers, so that it is cheap and the same in any
-language: it starts at 0; for each part x, a number below 2^31, h becomes h + x, and then, with the
-constants of each of `ROUNDS` in turn, h becomes ((h XOR constant) * factor) mod (2^31 - 1).
+The hash is 31-bit and needs only 64-bit integers, so that it is cheap and the same in any language.
+It starts at 0. For each part x, a number below 2^31, h becomes h + x, and then, with the constants
+of each of `ROUNDS` in turn, h becomes ((h XOR constant) * factor) mod (2^31 - 1).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dprelease.privacy.unit import PrivacyUnit
 MODULUS = 2**31 - 1
 
 ROUNDS = ((715827883, 742938285), (1431655765, 950706376), (858993459, 1226874159))
-"""Constant and factor of each round. All numbers on the way stay below 2^63.
+"""Constant and factor of each round. All intermediate numbers stay below 2^63.
 
 The factors are the three best of Fishman and Moore (SIAM J. Sci. Stat. Comput. 7, 1986) for this
 modulus. After two rounds, one of two consecutive numbers has the smaller hash in 49.9 % of all
@@ -38,7 +38,7 @@ cases; after three, 10^8 hashes show no difference.
 def number(value: str, *, text: bool = False) -> str:
     """Return a value, never NULL, as a part of a hash: modulo 2^31 - 1.
 
-    Of a text it is the number that the first 60 bits of its MD5 make. No value can make it fail:
+    For a text, it is the number in the first 60 bits of its MD5. No value can make it fail, because
     the cast comes after the division.
     """
     if text:
@@ -62,7 +62,7 @@ def kept_rows(
     """Return common table expressions from `coded` to `kept`: rows (id, cell, values...).
 
     Guarantee: each id is in at most `max_groups` cells of `kept`, with at most `max_rows_per_group`
-    rows in each. `text`: ids are texts, not whole numbers.
+    rows in each. `text`: ids are texts, not integers.
     """
     group = [number("id", text=text), number("cell")]
     by_value = ", ".join(f"{value} NULLS FIRST" for value in values)
@@ -72,7 +72,7 @@ def kept_rows(
     kept = f"SELECT * EXCLUDE (number) FROM numbered QUALIFY {sample} <= {unit.max_rows_per_group}"
     if unit.max_groups >= cells:
         return [("numbered", numbered.format(rows="coded")), ("kept", kept)]
-    # The cells come first: what is left then has few rows.
+    # The cells come first, because few rows are left then.
     chosen = (
         "SELECT * FROM coded QUALIFY dense_rank() OVER "
         f"(PARTITION BY id ORDER BY {hash_sql(group)}, cell) <= {unit.max_groups}"
@@ -83,10 +83,10 @@ def kept_rows(
 def kept_counts(
     unit: PrivacyUnit, cells: int, *, text: bool, text_cells: bool = False
 ) -> list[tuple[str, str]]:
-    """Return common table expressions from `coded` to `kept`: one row (id, cell, n) a cell.
+    """Return common table expressions from `coded` to `kept`: one row (id, cell, n) per cell.
 
-    The same bounds for queries that read no value: all rows of an id in a cell are then equal, and
-    n of them are kept. `text`, `text_cells`: ids, cells are texts, not whole numbers.
+    The same limits for queries that read no value: all rows of an id in a cell are then equal, and
+    n of them are kept. `text`, `text_cells`: ids, cells are texts, not integers.
     """
     counted = (
         f"SELECT id, cell, least(count(*), {unit.max_rows_per_group}) AS n "
@@ -103,9 +103,9 @@ def kept_counts(
 
 
 def windows(rows: str, unit: PrivacyUnit, values: Sequence[str], cells: int, *, text: bool) -> str:
-    """Return a SELECT of what is kept of rows of `id`, `cell` and values, none of the first NULL.
+    """Return a SELECT of the kept rows of `id`, `cell` and values; id and cell are never NULL.
 
-    With values it has these rows, else (id, cell, n), as the expressions above say.
+    With values it returns these rows, otherwise (id, cell, n), as the expressions above.
     """
     steps = kept_counts(unit, cells, text=text)
     if values:

@@ -1,4 +1,4 @@
-"""Cells of a table as sums of finer ones: which of its cells each of them lies in."""
+"""Cells of a table as sums of finer cells: the cell in which each finer one lies."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ FINEST = "dp_finest"
 
 
 LEVEL = "dp_level"
-"""That of the cells of one level of areas above the last: the same columns, all attributes."""
+"""The relation of cells of one level of areas above the last: the same columns, all attributes."""
 
 
 def coarser(
     finest: KeySpace, keys: KeySpace, key_table: Callable[[Places], str], relation: str = FINEST
 ) -> tuple[str, str]:
-    """Return the cell of a table that a finest cell lies in, and the joins that it takes.
+    """Return the cell of a table that contains a finest cell, and the joins that this needs.
 
     Parameters
     ----------
     finest, keys
-        Keys of the finest cells, and of the table: some of them, and maybe an area above the last
+        Keys of the finest cells, and of the table: a subset, possibly with an area above the last
         level in its place.
     key_table
-        Makes a table (code, value) of places, and gives its name.
+        Makes a table (code, value) of positions, and returns its name.
     relation
-        Where the finest cells stand.
+        The relation of the finest cells.
     """
     places = {
         key.column: (stride, key.size)
@@ -39,7 +39,7 @@ def coarser(
         is_there = key.column in places
         step, size = places[key.column if is_there else key.read_from]
         code = f"{relation}.cell // {step} % {size}"
-        if not is_there:  # areas above: where each leaf lies
+        if not is_there:  # areas above: the area of each leaf
             areas = key_table(key.ancestors)
             joins += f" JOIN {areas} ON {areas}.code = {code}"
             code = f"{areas}.value"
@@ -48,9 +48,9 @@ def coarser(
 
 
 def level_above(finest: KeySpace, keys: KeySpace) -> KeySpace | None:
-    """Return the finest cells of the level of a table; None where these add up nothing twice.
+    """Return the finest cells of a table's level; None if summing them first saves nothing.
 
-    These are tables of the last level, and those by all attributes.
+    These are tables of the last level, and those with all attributes.
     """
     areas = [key for key in keys.keys if key.level]
     attributes = [key for key in finest.keys if not key.level]

@@ -1,4 +1,4 @@
-"""Rows with the codes of all keys and all values that several tables need, each made once."""
+"""Rows with the codes of all keys and all values that several tables need, each computed once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dprelease.statements.values.row_values import row_value, same_values
 
 
 class CodedRelation:
-    """Names the columns of a relation `coded` as they are asked for, and writes it."""
+    """Names the columns of a relation `coded` as they are requested, and renders it."""
 
     def __init__(self, compiler: Compiler, sources: SharedSource) -> None:
         self._compiler, self._columns = compiler, sources.columns
@@ -29,7 +29,7 @@ class CodedRelation:
         return tuple(self._compiler.key_tables)
 
     def cell(self, space: KeySpace, kind: str = "BIGINT") -> str:
-        """Return the cell of a row, of a type that has room for it; NULL for rows with none."""
+        """Return the cell of a row, in a type that can hold it; NULL for rows without one."""
         terms = (
             f"CAST({self._code(key)} AS {kind}) * {stride}"
             for key, stride in zip(space.keys, space.strides, strict=True)
@@ -37,12 +37,12 @@ class CodedRelation:
         return " + ".join(terms) or f"0::{kind}"
 
     def value(self, measurement: Measurement) -> str | None:
-        """Return the column of what a row adds to a measurement; None where all add the same."""
+        """Return the column of a row's contribution to a measurement; None if rows are alike."""
         if not measurement.aggregate.reads_values:
             return None
         aggregate = measurement.aggregate
         read = same_values(aggregate) if measurement.is_choice else aggregate
-        if read not in self._read:  # to write a value may take another table of keys
+        if read not in self._read:  # rendering a value may need another key table
             value = row_value(self._compiler, aggregate)
             self._read[read] = self._values.setdefault(value, f"v{len(self._values)}")
             self._coded[self._values[value]] = value
@@ -57,14 +57,14 @@ class CodedRelation:
         return f"CASE WHEN {name} THEN {expression} END"
 
     def column(self, name: str, expression: str) -> str:
-        """Return the name of another column of the typed rows."""
+        """Return the name of a new column of the typed rows."""
         self._coded[name] = expression
         return name
 
     def statement(self, last: str) -> str:
         """Return a SELECT over `coded` with all that it needs."""
         typed = self._compiler.typed_layer()
-        if self._flags:  # beside tables of keys, names in a condition could mean two columns
+        if self._flags:  # next to key tables, names in a condition could be ambiguous
             flags = ", ".join(
                 f"({sql}) AS {self._unused_name(name)}" for sql, name in self._flags.items()
             )

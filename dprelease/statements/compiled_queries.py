@@ -1,4 +1,4 @@
-"""Resolved queries as statements of the engine: over what is there, or over what is declared."""
+"""Compile resolved queries to SQL, for the stored types or for those that declarations imply."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ def compile_query(
 def compile_partitions(
     query: Query, physical: Mapping[str, str], joined: Mapping[str, str] | None = None
 ) -> str:
-    """Return the SELECT of the partitions of a query whose keys are not public; as above."""
+    """Return the SELECT of the partitions of a query with private keys; as above."""
     return Compiler(query, physical, joined or {}).partitions()
 
 
 def compile_without_data(query: Query) -> Compiled:
-    """Return the SQL of a query over the types that its declaration lets expect."""
+    """Return the SQL of a query over the types that its declaration implies."""
     return compile_query(query, assumed_types(query), assumed_joined(query))
 
 
 def compile_kept(
     query: Query, physical: Mapping[str, str], joined: Mapping[str, str] | None = None
 ) -> tuple[str, Compiled]:
-    """Return the SELECT of all rows with id units, and statements over `dp_kept`, those to count.
+    """Return the SELECT of all rows with id units, and statements over the kept ones in `dp_kept`.
 
-    For bounding outside of the engine; as `compile_query` elsewhere.
+    For contribution bounding outside of the engine; otherwise as `compile_query`.
     """
     compiler = Compiler(query, physical, joined or {}, bounded=True)
     compiled = compiler.compile()

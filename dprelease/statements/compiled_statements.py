@@ -12,7 +12,7 @@ from dprelease.statements.values.stored_candidates import ClampedIntegers, Round
 class KeyTable:
     """Public values of one text column, to be registered as a table (code, value).
 
-    Or places, whole numbers (BIGINT) in the place of texts.
+    Or positions, integers (BIGINT) instead of texts.
     """
 
     name: str
@@ -21,12 +21,12 @@ class KeyTable:
 
 @dataclass(frozen=True, slots=True)
 class ProfileSql:
-    """Two SELECTs for the same: rows of BIGINT `cell`, `v`, `n`, or one BIGINT `place` a row.
+    """Two equivalent SELECTs: rows of BIGINT `cell`, `v`, `n`, or one BIGINT `place` per row.
 
-    `place` is cell x `candidates` + v, or one beyond the last for a row that does not count:
-    counting places in memory is faster where they are few. With `stored` a row has `cell`, a whole
-    number, and `v` in its place, NULL where it does not count: v is what is stored, of which a
-    candidate is made where it is counted.
+    `place` is cell x `candidates` + v, or one above the last for a row that does not count:
+    counting places in memory is faster where they are few. With `stored` a row has `cell`, an
+    integer, and `v` instead, NULL where it does not count. Then v is the stored value, and the
+    counting code computes the candidate.
     """
 
     grouped: str
@@ -40,11 +40,11 @@ class Compiled:
     """SELECTs over `dp_source`.
 
     `sql`: rows are `cell`, then BIGINT columns m0, m1, ..., one for each name in `columns`; no
-    NULL, but maybe a row of one cell beyond the last, for what does not count. Empty if there are
-    none. `profiles`: how to find, for each measurement that chooses among
-    candidates, how many rows of each cell have each candidate. `rows`: for each row `cell`, which
-    is one beyond the last if it does not count, and what it adds to each column; empty where that
-    can't be told row by row.
+    NULL, but possibly a row of one cell above the last, for rows that do not count. Empty if there
+    are none. `profiles`: for each measurement that selects among candidates, how to find the number
+    of rows of each cell with each candidate. `rows`: for each row `cell`, which is one above the
+    last if it does not count, and its contribution to each column; empty where contributions of
+    single rows are unknown.
     """
 
     sql: str
@@ -54,7 +54,7 @@ class Compiled:
     rows: str = ""
 
     def tables(self, *, by_row: bool) -> list[KeyTable]:
-        """Return the tables that the statements read, but for `rows` unless `by_row`."""
+        """Return the tables that the statements read; those of `rows` only if `by_row`."""
         places = (profile.places for profile in self.profiles.values())
         texts = "".join([self.text, *places, self.rows if by_row else ""])
         return [table for table in self.key_tables if table.name in texts]

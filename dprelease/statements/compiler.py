@@ -1,8 +1,8 @@
-"""One resolved query as one SELECT over `dp_source`: a row for each cell that has rows.
+"""Compile one resolved query to one SELECT over `dp_source`: a row for each non-empty cell.
 
 Sums are 128-bit: at most 2^62 steps a row and fewer than 2^63 rows stay below 2^125, so they can
-neither wrap nor raise. The result is clamped to 2^62, a map that moves no two values further apart,
-so the sensitivity holds for what leaves the database.
+neither wrap nor raise. The result is clamped to 2^62, which never moves two values further apart,
+so the sensitivity holds for the result of the database.
 
 The sums of a cell, as SQL: over its rows, and within 64 bits.
 """
@@ -50,14 +50,14 @@ from dprelease.statements.values.stored_texts import (
 
 def bounded_total(total: str, position: int) -> str:
     """Return the BIGINT column `m<position>` of a total, clamped to 2^62."""
-    # NULL first: greatest(NULL, x) is x in DuckDB, which would turn "no value" into a bound.
+    # NULL first: greatest(NULL, x) is x in DuckDB, which would turn a missing value into a bound.
     known = f"coalesce({total}, 0)"
     inside = f"least(greatest({known}, -{LIMIT}::HUGEINT), {LIMIT}::HUGEINT)"
     return f"CAST({inside} AS BIGINT) AS m{position}"
 
 
 def total_of(measurement: Measurement, j: int, *, counted: bool) -> str:
-    """Return the aggregate over `kept`, whose rows stand for n equal ones where `counted`."""
+    """Return the aggregate over `kept`, whose rows stand for n equal ones if `counted`."""
     aggregate = measurement.aggregate
     if aggregate.is_distinct:
         return f"count(DISTINCT {f'v{j}' if aggregate.reads_values else 'id'})"
@@ -121,15 +121,15 @@ class Compiler:
         present: str = "",
     ) -> str:
         if len(steps_) == 1:
-            return steps_[0][1]  # over rows that are there already
+            return steps_[0][1]  # over rows that exist already
         *named, (_, last) = [("typed", self.typed_layer(as_stored, present)), *steps_]
         ctes = ",\n".join(f"{name} AS (\n  {text}\n)" for name, text in named)
         return f"WITH {ctes}\n{last}"
 
     def _profiles(self) -> dict[str, ProfileSql]:
-        """Return how often each candidate occurs in each cell, for measurements that choose.
+        """Return how often each candidate occurs in each cell, for measurements that select.
 
-        Rows are bounded by all values that the query reads, as they are for its other measurements.
+        Contributions are limited by all values that the query reads, as for its other measurements.
         """
         by_name: dict[str, ProfileSql] = {}
         known: dict[object, ProfileSql] = {}
@@ -157,14 +157,14 @@ class Compiler:
             return ProfileSql(by_group, pairs, size, stored)
         place = f"cell * {size} + v{j}"
         places = f"SELECT CAST({or_else(place, outside)} AS {kind}) AS place\nFROM {self.source}"
-        if is_row:  # the engine is faster without a filter on what it computes
+        if is_row:  # the engine is faster without a filter on computed values
             kept = [("kept", self._rows([j]))]
         return ProfileSql(by_group, self._statement([*kept, ("", places)]), size)
 
     def _rows(self, read: list[int], kind: str = "BIGINT", stored: str = "") -> str:
-        """Return a SELECT of the cell of each row, maybe missing, and of its values.
+        """Return a SELECT of the cell of each row, which may be missing, and of its values.
 
-        `read`: the measurements that they are of; `stored` are others.
+        `read`: indexes of the measurements of the values; `stored` are other values.
         """
         self.joins = []
         cell = self._cell([raw_key(self.query, key) for key in self.space.keys], kind)
@@ -176,7 +176,7 @@ class Compiler:
         return f"SELECT {person} AS id, {cell} AS cell{values} FROM typed {' '.join(self.joins)}"
 
     def typed_layer(self, as_stored: frozenset[str] = frozenset(), present: str = "") -> str:
-        """Return the layer in which every column, but those as stored, has its declared kind."""
+        """Return the layer in which columns have their declared types, except those as stored."""
         untyped = as_stored | self.untyped
         inner = typed_rows(self.query, self.stored, self.joined, untyped, present)
         predicate = self.query.predicate
@@ -213,18 +213,18 @@ class Compiler:
         return " + ".join(terms) or f"0::{kind}"
 
     def null_if_missing(self, column: str) -> str:
-        """Return what is NULL where a column is missing, for a condition as well."""
+        """Return an expression that is NULL where a column is missing, as in a condition."""
         declared = self.columns[column]
-        if isinstance(declared, CutColumn):  # a number beyond all bands has none
+        if isinstance(declared, CutColumn):  # a number outside all bands has none
             return cut_case(declared, as_label=True)
         return typed_column(column)
 
     def has_null_value(self, column: str) -> bool:
-        """Return whether something stands in for a missing number."""
+        """Return whether a missing number is replaced."""
         return getattr(self.columns[column], "null_value", None) is not None
 
     def steps(self, aggregate: Aggregate) -> str:
-        """Return a BIGINT of lattice steps within the bounds; NULL where the value is missing."""
+        """Return a BIGINT number of steps within the bounds; NULL where the value is missing."""
         name, lattice = aggregate.column or "", aggregate.lattice
         column = self.columns[name]
         if lattice is None or not isinstance(column, IntegerColumn | NumberColumn):
@@ -232,7 +232,7 @@ class Compiler:
         return steps(typed_column(name), lattice, column, self.physical[name])
 
     def place(self, column: str) -> str:
-        """Return the position among the declared values of a column; NULL for none of them."""
+        """Return the position among the declared values of a column; NULL for other values."""
         key = key_of(column, self.columns[column])
         if isinstance(key, str):
             raise TypeError("distinct values are resolved for declared values only")
@@ -247,7 +247,7 @@ class Compiler:
     def _grouped_first(self) -> list[tuple[str, str]]:
         """Return the steps of a query with row units: group by raw keys, then find the cells.
 
-        Short lists of values are looked through for the few groups, longer ones joined to them.
+        Short lists of values are searched for the few groups, longer ones are joined to them.
         """
         keys = self.space.keys
         raws = [f"{raw_key(self.query, key)} AS k{i}" for i, key in enumerate(keys)]
@@ -270,7 +270,7 @@ class Compiler:
         return [*meaning, ("placed", placed), *last]
 
     def _over_groups(self, measurement: Measurement, added: dict[str, str]) -> str:
-        """Return the total of a measurement over groups; what it takes is named in `added`."""
+        """Return the total of a measurement over groups; columns it needs are named in `added`."""
         if not measurement.aggregate.reads_values:
             return f"sum({added.setdefault('count(*)', f'a{len(added)}')})"
         terms = []
@@ -280,7 +280,7 @@ class Compiler:
         return " + ".join(terms)
 
     def _key_values(self) -> list[str]:
-        """Return what groups are by, those that are grouped as stored as they were declared."""
+        """Return what rows are grouped by; keys grouped as stored become declared values."""
         zone, values = self.query.table.time_zone, []
         for i, key in enumerate(self.space.keys):
             value = f"k{i}"
@@ -300,11 +300,12 @@ class Compiler:
             m.aggregate.reads_values for m in measured
         )
 
-    _bounded = staticmethod(bounded_total)  # parts of a table are clamped once they are added
-    _beyond = True  # groups of no cell are one: a filter on what is computed takes long to plan
+    _bounded = staticmethod(bounded_total)  # parts of a table are clamped after they are summed
+    # groups without a cell are one group: a filter on computed values takes long to plan
+    _beyond = True
 
     def _row_by_row(self) -> list[tuple[str, str]]:
-        """Return the steps of a query that must know the cell of every single row."""
+        """Return the steps of a query that must compute the cell of every single row."""
         totals = [
             total_of(m, self.query.measurements.index(m), counted=self._has_row_counts)
             for m in self.vectors
@@ -312,7 +313,7 @@ class Compiler:
         return [*self._row_steps(), *self._added_up(totals, self.source)]
 
     def _added_up(self, totals: list[str], rows: str, cell: str = "cell") -> list[tuple[str, str]]:
-        """Return the last steps: all sums of each cell, maybe by way of the finest cells."""
+        """Return the last steps: all sums of each cell, possibly from the finest cells."""
         if self.query.finest is None:
             bounded = [self._bounded(total, j) for j, total in enumerate(totals)]
             return [("", f"SELECT {cell}, {', '.join(bounded)}\nFROM {rows} GROUP BY cell")]
@@ -333,7 +334,7 @@ class Compiler:
         return name
 
     def _by_row(self) -> str:
-        """Return the statement whose rows are what each row that counts adds to every vector."""
+        """Return the statement with each counted row's contribution to every vector."""
         added: list[str] = []
         for measurement in self.vectors:
             one = "n" if self._has_row_counts else "1"
@@ -348,7 +349,7 @@ class Compiler:
         return self._statement([("kept", self._rows(read)), ("", last)])
 
     def partitions(self) -> str:
-        """Return a SELECT of partitions: `cell`, the text of one, and `n`, its number of units."""
+        """Return a SELECT of partitions: `cell`, its text, and `n`, its number of privacy units."""
         unit = self.query.unit
         person = "NULL" if unit.id is None else typed_column(unit.id)
         rows = f"SELECT {person} AS id, {partition(self.query)} AS cell FROM typed"
@@ -361,7 +362,7 @@ class Compiler:
         return self._statement([("coded", coded), *bounded, ("", last)])
 
     def _row_steps(self, only: int | None = None) -> list[tuple[str, str]]:
-        """Return the steps up to the rows that count; `only` one measurement's values if given."""
+        """Return the steps up to the rows that count; `only` one measurement's values if set."""
         measurements, unit = self.query.measurements, self.query.unit
         read = [
             j for j, m in enumerate(measurements) if m.aggregate.reads_values and only in (None, j)

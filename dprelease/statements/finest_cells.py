@@ -1,6 +1,6 @@
-"""The finest cells of a family of tables, added up once, and each table from these.
+"""The finest cells of a family of tables, summed once, and each table computed from them.
 
-A table of such a family by itself is one statement as any other; this takes it in two.
+A single table of such a family is one statement like any other; here there are two.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dprelease.statements.meanings import typed_value
 class FinestCells:
     """The SELECT of the finest cells and their sums, over `dp_source` or rows bounded elsewhere.
 
-    `unbounded`: the SELECT of all rows with ids, for whoever bounds them; empty without one.
+    `unbounded`: the SELECT of all rows with ids, for bounding elsewhere; empty if not needed.
     """
 
     sql: str
@@ -31,11 +31,11 @@ class FinestCells:
 
 @dataclass(frozen=True, slots=True)
 class FinestRows:
-    """The SELECT of single rows: BIGINT `cell`, one behind the last if none, then what they add.
+    """The SELECT of single rows: BIGINT `cell`, one above the last if none, then contributions.
 
-    `stored`: tables that it reads and that are made before it, by name: of stored values of a key
-    the code of each (`stored`, `code`), so that what a value means is found out once. `ones`: for
-    each vector, whether every row adds 1. `unbounded`: as of `FinestCells`.
+    `stored`: tables that it reads, which must be made before, by name: the code of each stored
+    value of a key (`stored`, `code`), so that each value is interpreted once. `ones`: for each
+    vector, whether every row adds 1. `unbounded`: as in `FinestCells`.
     """
 
     sql: str
@@ -47,7 +47,7 @@ class FinestRows:
 
 class _Finest(Compiler):
     def of_level(self, level: KeySpace) -> str:
-        """Return a SELECT of the cells of a level and their sums, as those of the finest are."""
+        """Return a SELECT of the cells of a level and their sums, in the form of finest ones."""
         cell, joins = coarser(self.query.finest or level, level, self._key_table)
         sums = ", ".join(f"sum(a{j}) AS a{j}" for j in range(len(self.vectors)))
         return f"SELECT {cell} AS cell, {sums}\nFROM {FINEST}{joins} GROUP BY 1"
@@ -62,10 +62,10 @@ class _Finest(Compiler):
 
 
 class _Rows(Compiler):
-    """Statements in which a stored value of a key is looked up, not read, wherever that may be."""
+    """Statements in which stored values of a key are looked up, not interpreted, if possible."""
 
     def rows(self) -> FinestRows:
-        """Return the statement of the rows that count, and of what it looks up."""
+        """Return the statement of the rows that count, and of its look-up tables."""
         self._stored: dict[str, str] = {}
         by_rows = self.query.unit.id is not None
         self._as_stored = frozenset() if by_rows else grouped_as_stored(self.query)
@@ -115,7 +115,7 @@ def compile_finest_rows(
     *,
     bounded: bool = False,
 ) -> FinestRows:
-    """Return the statement of the rows of a family, for whoever adds them up; as `compile_finest`.
+    """Return the statement of a family's rows, to be summed elsewhere; as `compile_finest`.
 
     No aggregate may be distinct.
     """

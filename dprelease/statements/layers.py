@@ -1,4 +1,4 @@
-"""The typed rows of a query: stored columns as declared, joined ones beside, computed ones upon.
+"""The typed rows of a query: stored columns as declared, then joined, then computed columns.
 
 A public table can't multiply rows: keys that occur twice in it match nothing, whatever was checked
 before. Missing keys match nothing either.
@@ -23,7 +23,7 @@ from dprelease.statements.values.categories import EXACT
 from dprelease.statements.values.physical import DECLARED_AS, SMALL_INTEGERS, base_type
 
 SOURCE, JOINED = "dp_source", "dp_joined"
-"""Relations: of a table, of one that is joined to it."""
+"""Relations: of a table, and of the table joined to it."""
 
 NONE: Mapping[str, str] = MappingProxyType({})
 
@@ -33,7 +33,7 @@ Physical = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a query reads: columns of its own source, and of the joined table."""
+    """The columns that a query reads: of its own source, and of the joined table."""
 
     own: tuple[str, ...]
     joined: tuple[str, ...]
@@ -43,7 +43,7 @@ class Needs:
 
 
 def needs(query: Query) -> Needs:
-    """Return what a query reads, in the order in which it can be computed."""
+    """Return the columns that a query reads, in the order in which they can be computed."""
     columns, join = query.table.columns, query.join
     wanted = list(query.predicate.columns) if query.predicate else []
     wanted += [_source(columns, name) for name in _key_names(query)]
@@ -69,7 +69,7 @@ def _key_names(query: Query) -> list[str]:
 
 
 def _source(columns: Mapping[str, Column], name: str) -> str:
-    """Return what a key or a measurement is read from: cells of a cut come from its number."""
+    """Return the column that a key or a measurement is read from; for a cut, its number."""
     column = columns[name]
     return column.cut if isinstance(column, CutColumn) else name
 
@@ -89,12 +89,12 @@ def needed_joined(query: Query) -> tuple[str, ...]:
 
 
 def _right(join: Join, needed: Needs) -> tuple[str, ...]:
-    """Return the columns that the joined table gives, its keys first."""
+    """Return the columns from the joined table, its keys first."""
     return tuple(dict.fromkeys([*(right for _, right in join.on), *needed.joined]))
 
 
 def assumed_types(query: Query) -> dict[str, str]:
-    """Return the types that stand in for the source's own when the data is not at hand."""
+    """Return the types that are assumed for the source when the data is not available."""
     return _expected_types(query.table, needed_columns(query))
 
 
@@ -112,7 +112,7 @@ def _expected_types(table: Table, names: Iterable[str]) -> dict[str, str]:
 
 
 def physical_of(query: Query, own: Physical, joined: Physical) -> dict[str, str]:
-    """Return the engine's type that each column of the query is typed from."""
+    """Return the engine's type of each column of the query."""
     types = dict(own)
     if query.join is not None:
         right = {**joined, **{name: f.physical for name, f in query.join.formulas.items()}}
@@ -121,9 +121,9 @@ def physical_of(query: Query, own: Physical, joined: Physical) -> dict[str, str]
 
 
 def grouped_as_stored(query: Query) -> frozenset[str]:
-    """Return the stored categories that nothing reads but the grouping of rows.
+    """Return the stored categories that are only used for grouping.
 
-    What is one stored value is one cell, so what it means can be told once for each group.
+    One stored value is one cell, so it needs to be interpreted only once per group.
     """
     if query.private is not None:
         return frozenset()
@@ -147,7 +147,8 @@ def typed_rows(
 ) -> str:
     """Return a SELECT of the query's rows before its predicate, every column typed.
 
-    `as_stored`: but these. `present`: a condition on stored columns that a row has to meet.
+    `as_stored`: columns left as stored. `present`: a condition on stored columns that rows must
+    meet.
 
     Raises
     ------
@@ -223,14 +224,14 @@ def cut_case(column: CutColumn, *, as_label: bool, key: Key | None = None) -> st
 
 
 def typed_column(name: str) -> str:
-    """Return a column of the typed layer; qualified, for key tables have columns of their own."""
+    """Return a column of the typed layer; qualified, because key tables have columns too."""
     return f"typed.{quoting.identifier(name)}"
 
 
 def _join_rows(
     query: Query, join: Join, rows: str, needed: Needs, joined: Physical, own: Physical
 ) -> str:
-    """Return the rows with the joined table's columns beside them."""
+    """Return the rows with the joined table's columns added."""
     right = joined_rows(query, joined)
     beside = "".join(f", joined.{quoting.identifier(name)}" for name in needed.joined)
     types = physical_of(query, own, {})
@@ -244,7 +245,7 @@ def _join_rows(
 
 
 def joined_rows(query: Query, joined: Physical) -> str:
-    """Return a SELECT of the joined table's typed rows, those that can match."""
+    """Return a SELECT of the joined table's typed rows that can match."""
     join = query.join
     if join is None:
         raise TypeError("the query has no join")
@@ -271,9 +272,9 @@ def duplicate_keys(query: Query, joined: Physical) -> str | None:
 
 
 def _sure(query: Query, join: Join) -> list[str]:
-    """Return conditions on keys that can match: those that an own column holds in every type.
+    """Return conditions on keys that can match: values that an own column holds in any type.
 
-    An undeclared code reads otherwise in another type, and so does a whole number beyond 2^53.
+    The text of an undeclared code, or of an integer above 2^53, depends on its stored type.
     """
     conditions: list[str] = []
     for left, right in () if join.by_unit else join.on:
@@ -300,7 +301,7 @@ def _typed_table(table: Table, formulas: Formulas, names: Sequence[str], physica
 def _equal(column: Column, left_type: str, right_type: str, left: str, right: str) -> str:
     """Return the condition that two typed columns are equal.
 
-    Whole numbers are compared as such: beside a float, two of them could be equal to one other.
+    Integers are compared as integers: as floats, two of them could equal the same value.
     """
     sides = [typed_column(left), f"joined.{quoting.identifier(right)}"]
     small = {base_type(left_type), base_type(right_type)} <= SMALL_INTEGERS

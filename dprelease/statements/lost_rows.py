@@ -1,6 +1,6 @@
-"""How many rows a query leaves out, and why; how many values it clamps: as one SELECT.
+"""Count the rows that a query leaves out, by reason, and the values it clamps, in one SELECT.
 
-Made of the query's own layers: the same typed rows, the same condition, the same cells.
+Built from the query's own layers: the same typed rows, the same condition, the same cells.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class LostRows:
 def compile_lost_rows(
     query: Query, physical: Mapping[str, str], joined: Mapping[str, str]
 ) -> LostRows:
-    """Return the statements for one query, given the types of stored columns.
+    """Return the statements for one query, from the types of stored columns.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def compile_lost_rows(
 
 
 def _unread(query: Query, physical: Mapping[str, str]) -> Iterator[tuple[tuple[str, str], str]]:
-    """Yield counts of rows, and of stored values of each column that mean nothing as declared."""
+    """Yield counts of rows, and of stored values of each column that are invalid as declared."""
     yield (ROWS, ""), "count(*)"
     table = query.declared.table
     for name in needed_columns(query):
@@ -75,15 +75,15 @@ def _unread(query: Query, physical: Mapping[str, str]) -> Iterator[tuple[tuple[s
 
 
 def _loss_counts(compiler: Compiler) -> Iterator[tuple[tuple[str, str], str]]:
-    """Yield counts of the rows that a query leaves out, each for its first reason, and of values.
+    """Yield counts of the rows that a query leaves out, each by its first reason, and of values.
 
-    Values are those of rows that are in a cell and have an id, before contribution bounds.
+    Values are those of rows that have a cell and an id, before contribution limits.
     """
     query, predicate = compiler.query, compiler.query.predicate
     columns = query.table.columns
     meets = "true" if predicate is None else f"coalesce(({predicate.sql}), false)"
     codes = {key.column: compiler._code(key, raw_key(query, key)) for key in compiler.space.keys}
-    if query.private is not None:  # whatever has a text may be a key
+    if query.private is not None:  # any text may be a key
         codes = {name: key_text(name, columns[name]) for name, _ in query.private.columns}
     inside = " AND ".join([f"({code}) IS NOT NULL" for code in codes.values()]) or "true"
     known = "true"

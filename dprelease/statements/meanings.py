@@ -1,8 +1,8 @@
-"""The table of what stored values mean: one entry for each declared type and stored family.
+"""How stored values are read: one entry for each declared type and family of stored types.
 
-A value means what its text means, so it means the same in every type that holds it: no row of a
-source can change how another is read by changing the type of its column. What has no entry is
-refused by its types alone, and so is what a type can't hold exactly.
+A value has the meaning of its text, so it has the same meaning in every type that can hold it: no
+row of a source can change how another is read by changing the type of its column. Combinations
+without an entry are refused by their types alone, and so are values that a type can't hold exactly.
 
 Every expression here is total: no value, of any type, can make it fail.
 """
@@ -73,18 +73,18 @@ class PhysicalColumn:
     stored: str
     column: Column
     zone: str = UTC
-    """Where its instants are local."""
+    """The time zone of its timestamps."""
     known: str = ""
-    """A SELECT of the declared values of a category, where a table of them is at hand."""
+    """A SELECT of the declared values of a category, if a table of them exists."""
 
     @property
     def text(self) -> str:
-        """Return the text that a value is."""
+        """Return the text of a value."""
         return text_of(self.source, self.stored)
 
 
 Meaning = Callable[[PhysicalColumn], str | None]
-"""From a stored column to a value of the declared kind."""
+"""Converts a stored column to values of the declared type."""
 
 
 def typed_value(
@@ -95,17 +95,17 @@ def typed_value(
     known: str = "",
     source: str = "",
 ) -> str:
-    """Return the value of a column as its declared kind; NULL where it is missing.
+    """Return the value of a column in its declared type; NULL where it is missing.
 
-    `zone`: the time zone in which the source's instants, and days of them, are local. `known`: a
-    SELECT of a category's declared values, where a table of them is at hand. `source`: what the
-    stored value is called in SQL, where that is not the column's name.
+    `zone`: the local time zone of the source's timestamps and their dates. `known`: a SELECT of a
+    category's declared values, if a table of them exists. `source`: the SQL name of the stored
+    value, if it is not the column's name.
 
     Raises
     ------
     DataError
-        DP-DATA-004 if no value of the stored type could be read as declared, DP-DATA-015 if a
-        float may stand for several of the declared values.
+        DP-DATA-004 if no value of the stored type could be read as declared, DP-DATA-015 if a float
+        may stand for several of the declared values.
     """
     source, stored = quoting.identifier(source or name), base_type(physical)
     if isinstance(column, CutColumn):
@@ -117,7 +117,7 @@ def typed_value(
     if sql is None or (is_stored(column) and _is_respelled(column, stored)):
         way = _way(name, column, stored)
         raise DataError("DP-DATA-004", column=name, physical=stored, declared=column.type, way=way)
-    if is_stored(column) and _is_inexact(column, stored):  # what is computed is a float anyhow
+    if is_stored(column) and _is_inexact(column, stored):  # a computed value is a float anyway
         bits = {"FLOAT": 32, "DOUBLE": 64}[stored]
         most = f"2^{EXACT_FLOATS[stored].bit_length() - 1}"
         raise DataError("DP-DATA-015", column=name, bits=bits, most=most)
@@ -125,7 +125,7 @@ def typed_value(
 
 
 def _way(name: str, column: Column, stored: str) -> str:
-    """Return what helps where a stored type can't be read as declared."""
+    """Return what to do if a stored type can't be read as declared."""
     if stored == OBJECTS:
         return OF_ANY_TYPE.format(column=name)
     if stored not in FAMILY_OF:
@@ -143,9 +143,10 @@ def _way(name: str, column: Column, stored: str) -> str:
 
 
 def _is_respelled(column: Column, stored: str) -> bool:
-    """Return whether a spelling that counts is lost in what it is stored as: 01 is 1, 34.0 is 34.
+    """Return whether a stored type loses a significant spelling: 01 becomes 1, 34.0 becomes 34.
 
-    One row with a letter turns such a column into texts, and then all others would read otherwise.
+    One row with a letter turns such a column into texts, and then all other rows would be read
+    differently.
     """
     if isinstance(column, DateColumn | TimestampColumn):
         return FAMILY_OF[stored] in NUMBERS and loses_numbers(column.format)
@@ -165,10 +166,11 @@ def _is_inexact(column: Column, stored: str) -> bool:
 
 
 def loses(column: Column, stored: str) -> bool:
-    """Return whether a stored type, of a column or of one of its cells, may lose what was said.
+    """Return whether a stored type, of a column or one of its cells, may lose the original value.
 
-    Several texts are one value of it, or several declared numbers one float: what is stored in it
-    is refused, for a row can turn the values of others into it, as a missing number makes floats.
+    Several texts become one value of the type, or several declared numbers one float. Such a stored
+    type is refused, because one row can change the values of others to it, as a missing number
+    turns integers into floats.
     """
     if isinstance(column, CategoryColumn) and twins(column.values or ()) is not None:
         return FAMILY_OF[stored] not in ("texts", "identifiers", "nothing")
@@ -176,13 +178,13 @@ def loses(column: Column, stored: str) -> bool:
 
 
 def is_any_integer(column: Column, most: int = EXACT) -> bool:
-    """Return whether a column of integers may declare some that floats can't tell apart.
+    """Return whether a column may declare integers that floats can't distinguish.
 
-    `most`: up to where the floats hold every whole number.
+    `most`: the number up to which the floats hold every integer.
     """
     if not isinstance(column, IntegerColumn):
         return False
-    if column.lower is None or column.upper is None:  # any number, so one beyond as well
+    if column.lower is None or column.upper is None:  # any number, so larger ones as well
         return True
     return max(abs(column.lower), abs(column.upper)) > most
 
@@ -214,7 +216,8 @@ def _whole_integer(held: PhysicalColumn) -> str | None:
     if held.stored == "UBIGINT":
         return f"CAST({held.source} AS HUGEINT)"
     clamped = f"CAST(least({held.source}, {HUGE}::UHUGEINT) AS HUGEINT)"
-    return f"CASE WHEN {held.source} IS NOT NULL THEN {clamped} END"  # not a bound if it is missing
+    # a missing value must not become a bound
+    return f"CASE WHEN {held.source} IS NOT NULL THEN {clamped} END"
 
 
 def _whole_float(held: PhysicalColumn) -> str | None:
@@ -234,7 +237,8 @@ def _whole_text(held: PhysicalColumn) -> str | None:
 
 def _number_integer(held: PhysicalColumn) -> str | None:
     if held.stored in INTEGERS - SMALL_INTEGERS or held.stored == "BIGINT":
-        return f"CAST({held.source} AS DOUBLE)"  # conditions and cuts see what a float would be
+        # conditions and cuts see the value that a float would be
+        return f"CAST({held.source} AS DOUBLE)"
     return held.source
 
 
@@ -288,7 +292,7 @@ def _instant_of_text(held: PhysicalColumn) -> str | None:
     if not isinstance(held.column, DateColumn | TimestampColumn):
         raise TypeError("only days and instants have a format")
     if FAMILY_OF[held.stored] != "texts" and not says_numbers(held.column.format):
-        # Where all days are missing, frames have a column of floats: no other numbers are days.
+        # If all dates are missing, frames have a float column: other numbers are not dates.
         return _missing(held) if held.stored in FLOATS else None
     return instant_of_text(held.text, held.column.format, held.zone)
 
@@ -325,4 +329,4 @@ MEANINGS: dict[tuple[str, str], Meaning] = {
     **{("text", family): _text for family in set(FAMILY_OF.values())},
     **{(kind, "nothing"): _missing for kind in DECLARED_AS},
 }
-"""By declared type and family; a float of a date's column is missing, or says 20241231."""
+"""By declared type and family; a float in a date column is missing, or a number like 20241231."""

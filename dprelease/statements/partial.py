@@ -1,10 +1,10 @@
-"""One resolved query over a part of its rows: what can be added up over all parts.
+"""Compile one resolved query for a part of its rows; the results are summed over all parts.
 
-Every statement is a query's own up to its last step. Parts have to be disjoint, and where the
-privacy unit has an id, all rows of a unit have to be in one of them: then bounds hold for the
-whole, distinct ids are distinct over all parts, and sums of parts are those of the whole. Sums
-leave without the clamp to 2^62, which would not be that of the whole: fewer than 2^63 rows of at
-most 2^62 steps stay below 2^125, so they fit 38 digits.
+Every statement is the query's own up to its last step. Parts must be disjoint, and if the privacy
+unit has an id, all rows of one unit must be in one part. Then contribution limits hold for the
+whole, distinct ids are distinct over all parts, and sums of parts are those of the whole. Sums are
+not clamped to 2^62 here, because that would not equal the clamp of the whole: fewer than 2^63 rows
+of at most 2^62 steps stay below 2^125, so they fit 38 digits.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ PLACE = ("part", "cell", "v")
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """A statement with rows (part, cell, v, m0, m1, ...), to be added up by the first three.
+    """A statement with rows (part, cell, v, m0, m1, ...), to be summed by the first three.
 
-    `vectors`: names of the measurements that m0, m1, ... of part 0 are the sums of. `profiles`: the
-    part, from 1, that has in m0 how often the candidate v stands in a cell. `distinct`: the part
-    that has a row for each declared value v that stands in a cell. `unbounded`: the rows of ids to
-    be bounded before, if the statement reads those that count from `dp_kept`.
+    `vectors`: names of the measurements whose sums are m0, m1, ... of part 0. `profiles`: the part,
+    from 1, whose m0 is the number of occurrences of candidate v in a cell. `distinct`: the part
+    with a row for each declared value v in a cell. `unbounded`: the rows of ids to be bounded
+    first, if the statement reads the rows that count from `dp_kept`.
     """
 
     sql: str
@@ -40,7 +40,7 @@ class Partial:
 
     @property
     def width(self) -> int:
-        """Return the number of columns that are added up."""
+        """Return the number of columns that are summed."""
         return max(len(self.vectors), 1)
 
 
@@ -51,9 +51,9 @@ def compile_partial(
     *,
     bounded: bool = False,
 ) -> Partial:
-    """Return the statement of a query over a part, given the types of stored columns.
+    """Return the statement of a query over a part, from the types of stored columns.
 
-    `bounded`: over the rows that count, which somebody else chooses; for units with an id.
+    `bounded`: over rows whose contributions are limited elsewhere; for units with an id.
 
     Raises
     ------
@@ -66,9 +66,9 @@ def compile_partial(
 def compile_partial_partitions(
     query: Query, physical: Mapping[str, str], joined: Mapping[str, str] | None = None
 ) -> str:
-    """Return the statement of the partitions in a part: `name`, its bytes, and `m0`, its units.
+    """Return the statement of a part's partitions: `name`, its bytes, and `m0`, its units.
 
-    As wide as sums of several parts, for a table of these may stand beside that of one.
+    As wide as sums of several parts, so that both kinds of tables can be combined.
     """
     sql = Compiler(query, physical, joined or {}).partitions()
     return f"SELECT encode(cell) AS name, CAST(n AS {WIDE}) AS m0 FROM ({sql})"
@@ -109,7 +109,7 @@ class _Partial(Compiler):
         return f"SELECT {place}, {sums} FROM ({sql})"
 
     def _pairs(self, measurement: Measurement) -> str:
-        """Return the declared values that stand in each cell, each once."""
+        """Return the declared values in each cell, each once."""
         j = self.query.measurements.index(measurement)
         kept = self._row_steps(None if self.query.unit.id is not None else j)
         pairs = (
@@ -117,15 +117,15 @@ class _Partial(Compiler):
         )
         return self._statement([*kept, ("", pairs)])
 
-    _beyond = False  # what is of no cell need not leave a part
+    _beyond = False  # rows without a cell need not leave a part
 
     @staticmethod
     def _clamp_total(total: str, position: int) -> str:
-        # Not yet: a part may lie beyond the bound, and the whole within.
+        # Not yet clamped: a part may exceed the bound, although the whole does not.
         return f"CAST(coalesce({total}, 0) AS {WIDE}) AS m{position}"
 
 
 def _is_distinct(measurement: Measurement) -> bool:
-    """Return whether distinct declared values are counted: the same may be in several parts."""
+    """Return whether distinct declared values are counted: one may be in several parts."""
     aggregate = measurement.aggregate
     return aggregate.is_distinct and aggregate.reads_values and not measurement.finds_keys

@@ -1,4 +1,4 @@
-"""The partition that each row belongs to, where keys are not public, as one text."""
+"""The partition of each row, as one text, for private keys."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def partition(query: Query) -> str:
 
 
 def key_text(name: str, column: Column) -> str:
-    """Return a key's value as a text; NULL drops the row."""
+    """Return a key's value as text; NULL drops the row."""
     value = typed_column(name)
     match column:
         case CutColumn():
@@ -42,9 +42,9 @@ def key_text(name: str, column: Column) -> str:
 
 
 def _whole(column: Column, value: str) -> str:
-    """Return a whole number; where floats are read, none of those that are one float.
+    """Return an integer; for columns read from floats, NULL for integers that share a float.
 
-    They are, where bounds lie within 2^53.
+    With bounds within 2^53 there are none.
     """
     ends = (column.lower, column.upper) if isinstance(column, IntegerColumn) else ()
     if ends and all(end is not None and abs(end) <= EXACT for end in ends):
@@ -53,7 +53,7 @@ def _whole(column: Column, value: str) -> str:
 
 
 def _declared_value(column: CategoryColumn, value: str) -> str:
-    """Return the declared value that a category stands for, as public keys would have it."""
+    """Return the declared value of a category's stored value, as for public keys."""
     known = ", ".join(quoting.text(text) for text in column.values or ())
     null, other = (
         "NULL" if cell == DROP else quoting.text(cell) for cell in (column.nulls, column.others)

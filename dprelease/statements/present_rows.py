@@ -1,11 +1,13 @@
-"""Rows that add nothing to any sum of a query: the engine leaves them out before it types them.
+"""Drop rows that add nothing to any sum of a query before the engine converts them.
 
-A query whose sums are all over one stored number asks nothing of rows in which it is missing. Where
-a source says so itself, as Parquet does, to leave them out costs less than to type and add them up:
-of 10 million rows, a fifth of them without a float, a sixth of the time. NaN is left to the types:
-to look for it takes longer than it gains. Where no number is missing it costs a fiftieth.
+A query whose sums are all over one stored number needs no rows in which it is missing. If a source
+marks missing values itself, as Parquet does, dropping these rows costs less than converting and
+adding them: for 10 million rows, a fifth of them without the float, it saves a sixth of the time.
+NaN is not tested, because the test costs more than it saves. If no number is missing, the condition
+costs a fiftieth.
 
-It is right only where rows are not bounded, for there each of them could take the place of another.
+It is correct only where contributions are not limited, because otherwise each row could take the
+place of another.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from dprelease.statements.layers import needed_columns
 
 
 def is_present(query: Query, vectors: Sequence[Measurement]) -> str:
-    """Return a condition on stored columns that every row meets which adds to any of some vectors.
+    """Return a condition on stored columns that holds for every row that adds to some vectors.
 
     Empty if there is none.
     """

@@ -29,7 +29,7 @@ def raw_key(query: Query, key: Key) -> str:
     else:
         low, high = quoting.day(key.days[0]), quoting.day(key.days[-1])
     inside = f"{value} BETWEEN {low} AND {high}"
-    # The cast of an integer comes first: a TINYINT minus a TINYINT may not be one.
+    # Cast first: the difference of two TINYINT may not be a TINYINT.
     code = f"CAST({value} AS BIGINT) - {low}"
     if key.kind == "date":
         code = f"CAST({value} - {low} AS BIGINT)"

@@ -1,8 +1,8 @@
-"""Records as one SELECT over `dp_source`: a row for each stored one.
+"""Compile records to one SELECT over `dp_source`: a row for each stored record.
 
-No join, no filter and no grouping: nothing of a record's values can decide whether it is there.
-`noise/noised_records.py` orders them at random. Text keys leave as text; the reader finds their
-places.
+No join, no filter and no grouping: no value in a record may decide whether it is included.
+`noise/noised_records.py` puts them into random order. Text keys are returned as text; the reader
+finds their positions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dprelease.statements.values.physical import DECLARED_AS
 class CompiledRecords:
     """A SELECT with columns c0, c1, ...: BIGINT and never NULL, or text where `texts` has a key.
 
-    `texts[i]`: the key among whose values the text of column i has to be looked up.
+    `texts[i]`: the key among whose values the text of column i is looked up.
     """
 
     sql: str
@@ -43,7 +43,7 @@ def stored_columns_of(records: Records) -> tuple[str, ...]:
 
 
 def assumed_types_of(records: Records) -> dict[str, str]:
-    """Return the types that stand in for the source's own when the data is not at hand."""
+    """Return the types that are assumed for the source when the data is not available."""
     columns = records.declared.table.columns
     return {
         name: DECLARED_AS[getattr(columns[name], "type", "")] for name in stored_columns_of(records)
@@ -89,6 +89,6 @@ def _expression(column: RecordColumn, declared: Column, physical: Mapping[str, s
         return value
     if key.kind == "boolean":
         code = f"CASE WHEN {value} THEN 1 ELSE 0 END"
-    else:  # days outside the bounds are missing already
+    else:  # dates outside the bounds are missing already
         code = f"CAST({value} - {quoting.day(key.days[0])} AS BIGINT)"
     return f"CAST(CASE WHEN {value} IS NULL THEN {key.nulls} ELSE {code} END AS BIGINT)"

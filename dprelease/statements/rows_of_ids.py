@@ -1,4 +1,4 @@
-"""One SELECT over `dp_source` of rows with an id, and of each its cell in several tables."""
+"""Compile one SELECT over `dp_source` of rows with an id, and their cells in several tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dprelease.statements.layers import typed_column
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Where a table's cells stand in a row, and its values by the names that statements expect."""
+    """The column of a table's cells in a row, and its value columns by name in the statements."""
 
     cells: int
     values: tuple[tuple[str, int], ...]
@@ -24,8 +24,8 @@ class Columns:
 class CompiledRows:
     """A SELECT of `id`, never NULL, then cells and values, which are NULL where there are none.
 
-    `columns`: of each table by its name. Rows without a cell in any table are left out. `wide`: how
-    many columns there are.
+    `columns`: those of each table, by name. Rows without a cell in any table are left out. `wide`:
+    the number of columns.
     """
 
     sql: str

@@ -1,4 +1,4 @@
-"""One SELECT over `dp_source` for several joint tables: of each row its cell in every one."""
+"""Compile one SELECT over `dp_source` for several joint tables: each row's cell in every table."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dprelease.statements.compiled_statements import KeyTable
 from dprelease.statements.compiler import Compiler
 
 NARROW = 2**31 - 1
-"""Cells, and one for rows beside them, that numbers of half the length have room for."""
+"""Cells, including one for other rows, that fit into integers of half the length."""
 
 
 @dataclass(frozen=True, slots=True)
 class JointTable:
-    """A joint table and where its numbers stand in a row: `cells`, and one place for each vector.
+    """A joint table and its columns in a row: `cells`, and one index for each vector.
 
-    A vector without a place counts rows. `size`: cells, or pairs of a cell and a candidate.
+    A vector without an index counts rows. `size`: cells, or pairs of a cell and a candidate.
     """
 
     joint: Joint
@@ -29,10 +29,10 @@ class JointTable:
 
 @dataclass(frozen=True, slots=True)
 class CompiledScan:
-    """A SELECT whose rows are whole numbers of up to 64 bits, none of them NULL.
+    """A SELECT whose rows are integers of up to 64 bits, never NULL.
 
-    Of each joint table a row has its cell, which is one beyond the last if it does not count there.
-    `wide`: how many columns there are.
+    For each joint table a row has its cell, which is one above the last if it does not count there.
+    `wide`: the number of columns.
     """
 
     sql: str
@@ -55,7 +55,7 @@ def compile_scan(
 
 
 class _Writer:
-    """Writes the cells and values of joint tables."""
+    """Renders the cells and values of joint tables."""
 
     def __init__(self, scan: Scan, compiler: Compiler) -> None:
         self.scan, self.coded = scan, CodedRelation(compiler, scan.sources)
@@ -82,7 +82,7 @@ class _Writer:
         return JointTable(joint, size, self._place(cell), added)
 
     def _place(self, expression: str) -> int:
-        """Return where an expression stands in a row; each stands there once."""
+        """Return the index of an expression in a row; equal expressions share one."""
         if expression not in self.out:
             self.out.append(expression)
         return self.out.index(expression)

@@ -1,1 +1,1 @@
-"""Values of one row as SQL: how they are written, compared and placed on a lattice."""
+"""Values of one row as SQL: how they are parsed, compared and rounded to steps."""

@@ -1,9 +1,9 @@
-"""Declared values of a category, found in whatever type and spelling a source stores them.
+"""Find declared values of a category, in whatever type and spelling a source stores them.
 
-A file that holds the codes 1 and 2 is a column of integers; of floats once a code is missing; of
-texts, as they stand in the file, once a code is none. So a declared value is found by what it says:
-'01' is the number 1 in all of them. Where two declared values say the same, only texts tell them
-apart, and other types are refused.
+A file with the codes 1 and 2 is a column of integers; of floats once a code is missing; of texts
+once a code is not a number. So a declared value is found by its meaning: '01' is the number 1 in
+all of these types. If two declared values have the same meaning, only texts distinguish them, and
+other types are refused.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from dprelease.statements.values.physical import EXACT_FLOATS, FAMILY_OF
 from dprelease.statements.values.spelling import NUMBER_TEXT, WHOLE_TEXT, matches, text_of
 
 EXACT = 2**53
-"""Below it a float holds every whole number."""
+"""Below it a float holds every integer."""
 
 FEW = 10_000
-"""Values that every text is compared with before it is looked at more closely."""
+"""Maximum number of values with which every text is compared before it is parsed."""
 
 SHORT = 64
-"""Values that groups are compared with one by one: making a table and a join take longer.
+"""Maximum number of values compared with groups one by one: a table and a join take longer.
 
-Were each row a group of its own, it would take three times as long as a join, and less than the
+If each row were its own group, this would take three times as long as a join, and less than the
 grouping."""
 
 CACHED = 256
-"""Columns whose declared values are looked at once, however many statements read them."""
+"""Number of columns whose declared values are analysed only once, for any number of statements."""
 
 MIDNIGHT_TEXT = r"\s*[0-9]{4}-[0-9]{2}-[0-9]{2}[ T]00:00(:00(\.0*)?)?\s*"
 IS_WHOLE = re.compile(WHOLE_TEXT, re.ASCII)
@@ -39,23 +39,24 @@ IS_MIDNIGHT = re.compile(MIDNIGHT_TEXT, re.ASCII)
 
 
 COMPARED = 4
-"""Values that every row is compared with one by one: looking a text up in a table takes longer."""
+"""Maximum number of values that are compared with each row one by one: a table look-up takes
+longer."""
 
 
 def is_short(values: Sequence[str]) -> bool:
-    """Return whether a list of values is looked through for every group."""
+    """Return whether a list of values is searched for every group."""
     return len(values) <= SHORT
 
 
 def position_in(values: Sequence[str], text: str, *, groups: bool) -> str | None:
-    """Return SQL of the position of a text in a list, NULL where it is none of them.
+    """Return SQL of the position of a text in a list, NULL where the list lacks it.
 
-    None where it has to be looked up in a table: in lists that are not short, of groups or of rows.
+    None if it must be looked up in a table: for longer lists, of groups or of rows.
     """
     if groups and is_short(values):
         listed = ", ".join(map(quoting.text, values))
         return f"(list_position([{listed}], {text}) - 1)"
-    if not groups and len(values) <= COMPARED and "(" not in text:  # it is written repeatedly
+    if not groups and len(values) <= COMPARED and "(" not in text:  # it is repeated in the SQL
         places = (f"WHEN {text} = {quoting.text(v)} THEN {i}" for i, v in enumerate(values))
         return f"CASE {' '.join(places)} END" if values else "NULL"
     return None
@@ -64,8 +65,8 @@ def position_in(values: Sequence[str], text: str, *, groups: bool) -> str | None
 def or_else(position: str, other: int) -> str:
     """Return a position, or another one where it is NULL.
 
-    A CASE, for `coalesce` sorts the rows of every batch by what is missing, which takes as long as
-    all else that is done with a key.
+    A CASE, because `coalesce` splits the rows of every batch by missing values, which takes as long
+    as everything else that is done with a key.
     """
     if position.startswith("CASE ") and position.endswith(" END") and " ELSE " not in position:
         return f"{position.removesuffix(' END')} ELSE {other} END"
@@ -73,7 +74,7 @@ def or_else(position: str, other: int) -> str:
 
 
 def with_stand_ins(position: str, text: str, key: Key) -> str:
-    """Return a position, or what stands in for a text that is missing or not declared."""
+    """Return a position, or the substitute for a text that is missing or not declared."""
     if key.others is not None:
         position = or_else(position, key.others)
     if key.nulls is not None or key.others is not None:
@@ -84,9 +85,9 @@ def with_stand_ins(position: str, text: str, key: Key) -> str:
 
 @lru_cache(CACHED)
 def category(source: str, stored: str, values: tuple[str, ...], known: str = "") -> str | None:
-    """Return the declared value that a stored one is, or another text; None if types forbid it.
+    """Return the declared value of a stored one, or another text; None if types forbid it.
 
-    `known`: a SELECT of the declared values, where a table of them is at hand.
+    `known`: a SELECT of the declared values, if a table of them exists.
     """
     shown = _some(values)
     said = {value: _canonical_text(value) for value in shown}
@@ -102,7 +103,7 @@ def category(source: str, stored: str, values: tuple[str, ...], known: str = "")
 
 @lru_cache(CACHED)
 def twins(values: tuple[str, ...]) -> tuple[str, str] | None:
-    """Return the first two declared values that say the same, if any do."""
+    """Return the first two declared values with the same meaning, if any."""
     first: dict[str, str] = {}
     for value in () if _are_codes(values) else values:
         before = first.setdefault(_canonical_text(value), value)
@@ -120,7 +121,7 @@ def is_beyond_floats(values: tuple[str, ...], stored: str) -> bool:
 
 
 def _canonical_text(value: str) -> str:
-    """Return what a declared value says, spelled as `text_of` spells it."""
+    """Return the meaning of a declared value, spelled as `text_of` spells it."""
     if IS_WHOLE.fullmatch(value):
         return str(int(value.strip().split(".")[0]))
     if IS_NUMBER.fullmatch(value):
@@ -136,8 +137,8 @@ def _canonical_text(value: str) -> str:
 def _some(values: tuple[str, ...]) -> tuple[str, ...]:
     """Return values on which a statement depends: of many codes of one length, very few.
 
-    No two of these say the same, and what they say is the number that they are, so that nothing
-    counts but their length and whether any has a zero in front.
+    No two of these have the same meaning, which is their number, so only their length matters, and
+    whether any has a leading zero.
     """
     if not _are_codes(values):
         return values
@@ -146,7 +147,7 @@ def _some(values: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _are_codes(values: tuple[str, ...]) -> bool:
-    """Return whether values are many, and digits alone, equally many each."""
+    """Return whether values are many, and consist of digits alone, equally many each."""
     if len(values) <= FEW or len({*map(len, values)}) > 1:
         return False
     together = "".join(values)
@@ -154,10 +155,10 @@ def _are_codes(values: tuple[str, ...]) -> bool:
 
 
 def _match_declared(text: str, said: dict[str, str], known: str, *, few: bool) -> str:
-    """Return the declared value that a text says, or the text.
+    """Return the declared value that a text means, or the text.
 
-    An empty one is missing unless it is declared: as such readers leave what is missing, once odd
-    values stand beside it.
+    An empty text is missing unless it is declared: some readers store missing values as empty texts
+    when other values make the column a text.
     """
     other = text if "" in said else f"nullif({text}, '')"
     if len(set(said.values())) < len(said):
@@ -177,14 +178,14 @@ def _match_declared(text: str, said: dict[str, str], known: str, *, few: bool) -
         arms.append(f"WHEN {matches(text, MIDNIGHT_TEXT)} THEN {_declared_spelling(day, said)}")
     if not arms:
         return other
-    if known or few:  # most texts are declared values, spelled as they are declared
+    if known or few:  # most texts are declared values, spelled as declared
         same = known or ", ".join(quoting.text(value) for value in said)
         arms.insert(0, f"WHEN {text} IN ({same}) THEN {text}")
     return f"CASE {' '.join(arms)} ELSE {other} END"
 
 
 def _declared_spelling(text: str, said: dict[str, str]) -> str:
-    """Return the declared value that says what a text of `text_of` says, or the text."""
+    """Return the declared value with the meaning of a text from `text_of`, or the text."""
     others = {value: form for value, form in said.items() if value != form}
     if not others:
         return text
@@ -199,7 +200,7 @@ def _declared_spelling(text: str, said: dict[str, str]) -> str:
 
 
 def _width(said: dict[str, str]) -> int | None:
-    """Return the length of declared numbers, where zeros in front give all of them the same."""
+    """Return the length of declared numbers, if leading zeros give all of them the same."""
     numbers = {value for value, form in said.items() if re.fullmatch(r"[0-9]+", form)}
     widths = {len(value) for value in numbers}
     padded = all(said[value].zfill(len(value)) == value for value in numbers)

@@ -1,8 +1,8 @@
-"""Typed values as whole numbers of lattice steps, clamped.
+"""Convert typed values to clamped integer numbers of steps.
 
-Missing comes first (NULL, NaN, text that does not parse, infinite dates are NULL since a value was
-typed), then the declared replacement, then the clamp, then the integer, clamped again. Every
-expression here is total: no value, of any type, can make it fail.
+Missing values come first (NULL, NaN, unparsable text and infinite dates have become NULL when the
+value was typed), then the declared replacement, then the clamp, then rounding to an integer,
+clamped again. Every expression here is total: no value, of any type, can make it fail.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from dprelease.schema.number_bounds import Lattice
 from dprelease.statements.values.physical import INTEGERS, base_type
 
 EXACT = 2**53
-"""Up to it a float holds every whole number."""
+"""Up to it a float holds every integer."""
 
 WIDEST_EXACT = 2**125  # sums and differences of two such numbers are 128-bit integers
 
 
 def steps(value: str, lattice: Lattice, column: IntegerColumn | NumberColumn, physical: str) -> str:
-    """Return a typed value as a BIGINT number of lattice steps; NULL if it is dropped.
+    """Return a typed value as a BIGINT number of steps; NULL if it is dropped.
 
-    Values of a number are rounded half away from zero on the quotient of doubles; those of an
-    integer are divided exactly, half up from the lower bound. What they are stored as says nothing.
+    Numbers are rounded half away from zero on the quotient of doubles; integers are divided
+    exactly, half up from the lower bound. The stored type does not matter.
     """
     low, high, step = lattice.lower, lattice.upper, lattice.step
     null = column.null_value
@@ -43,7 +43,7 @@ def steps(value: str, lattice: Lattice, column: IntegerColumn | NumberColumn, ph
 
 
 def is_whole(column: IntegerColumn | NumberColumn, step: Fraction, physical: str) -> bool:
-    """Return whether steps are found among whole numbers, faster than by doubles where both can."""
+    """Return whether steps can be computed with integers, faster than with doubles."""
     if isinstance(column, IntegerColumn):
         return step.denominator == 1
     ends = [Fraction(end) for end in (column.lower, column.upper) if end is not None]
@@ -69,7 +69,7 @@ def _whole_steps(
 def whole_ends(
     column: IntegerColumn | NumberColumn, low: int, high: int, step: int
 ) -> tuple[int, int]:
-    """Return the least and the greatest of the whole numbers that a value is clamped to."""
+    """Return the minimum and maximum integers to which a value is clamped."""
     least, most = low * step, high * step
     if column.lower is not None and column.upper is not None:
         least = max(least, -((-column.lower) // 1))
@@ -95,15 +95,16 @@ def _rounded_steps(
 
 
 def float_ends(column: IntegerColumn | NumberColumn) -> tuple[float, float]:
-    """Return the least and the greatest of the floats that a value is clamped to."""
+    """Return the minimum and maximum floats to which a value is clamped."""
     return round_down(Fraction(column.lower or 0)), round_up(Fraction(column.upper or 0))
 
 
 def stay_inside(ends: tuple[float, float], low: int, high: int, step: Fraction) -> bool:
-    """Return whether floats between two ends are never rounded to steps outside of `low` to `high`.
+    """Return whether floats between two ends always round to steps from `low` to `high`.
 
-    To multiply or divide floats by a positive one, to the nearest float, is monotone, and so is
-    rounding: what becomes of the ends, computed here as the engine computes it, bounds all others.
+    Multiplying or dividing floats by a positive float, rounded to nearest, is monotone, and so is
+    rounding to integers. So the results for the ends, computed here as in the engine, bound all
+    others.
     """
     if step.numerator == 1:
         scaled = [end * float(step.denominator) for end in ends]
@@ -116,6 +117,6 @@ def stay_inside(ends: tuple[float, float], low: int, high: int, step: Fraction) 
 
 
 def _nearest(x: Fraction) -> int:
-    """Return the whole number nearest to `x`, halves away from zero."""
+    """Return the integer nearest to `x`, halves away from zero."""
     sign = -1 if x < 0 else 1
     return sign * ((2 * abs(x) + 1) // 2)

@@ -1,4 +1,4 @@
-"""What a source stores columns as, in families of types that mean the same."""
+"""Types in which a source stores columns, grouped into families with the same meaning."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ SMALL_INTEGERS = frozenset(
 WIDE_INTEGERS = frozenset({"UBIGINT", "HUGEINT", "UHUGEINT"})
 INTEGERS = SMALL_INTEGERS | WIDE_INTEGERS
 EXACT_FLOATS = {"FLOAT": 2**24, "DOUBLE": 2**53}
-"""Floats, and up to where each of them holds every whole number."""
+"""Floats, and the number up to which each of them holds every integer."""
 
 FLOATS = frozenset(EXACT_FLOATS)
 TEXTS = frozenset({"VARCHAR", "ENUM", "JSON"})
 TIMES = frozenset({"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"})
 ZONED_MS = "TIMESTAMP_MS WITH TIME ZONE"
-"""Milliseconds of Greenwich: the engine has them as `TIMESTAMP_MS`, and no type that says so."""
+"""Milliseconds in UTC: the engine stores them as `TIMESTAMP_MS`, and has no zoned type for them."""
 
 INT96 = "INT96"
-"""Instants of Greenwich, as those who write such Parquet mean them: the engine has `TIMESTAMP`."""
+"""Instants in UTC, as programs that write such Parquet intend; the engine reads `TIMESTAMP`."""
 
 ZONED = frozenset(
     {"TIMESTAMP WITH TIME ZONE", ZONED_MS, INT96, "TIMESTAMPTZ_NS", "TIMESTAMP_NS WITH TIME ZONE"}
@@ -36,19 +36,19 @@ FAMILIES = {
     "identifiers": frozenset({"UUID"}),
     "nothing": frozenset({"NULL"}),
 }
-"""Stored types by what their values are; a type of no family can't be read at all.
+"""Stored types by the meaning of their values; a type of no family can't be read at all.
 
-Times of day are among those: the engine stops at one that lies beyond a day, and bytes, lists and
-durations are no value of any declared type.
+Times of day are among those: the engine fails at one that lies outside a day. Bytes, lists and
+durations are not values of any declared type.
 """
 
 FAMILY_OF = {kind: family for family, kinds in FAMILIES.items() for kind in kinds}
 
 OBJECTS = "OBJECT"
-"""What pandas calls columns of Python objects, which is no type of the engine."""
+"""pandas' name for columns of Python objects, which is no type of the engine."""
 
 OF_OBJECTS = ("BOOLEAN", "BIGINT", "DOUBLE", "DECIMAL", "DATE", "TIMESTAMP")
-"""The engine's types of columns of such objects alone, but for texts, in which nothing is lost."""
+"""The engine's types of columns of Python objects of one type that lose nothing, except texts."""
 
 DECLARED_AS = {
     "integer": "BIGINT",
@@ -59,7 +59,7 @@ DECLARED_AS = {
     "category": "VARCHAR",
     "text": "VARCHAR",
 }
-"""The physical type that a plan assumes when the source is not there to be asked."""
+"""The stored type that a plan assumes when the source is not available."""
 
 
 def base_type(physical: str) -> str:

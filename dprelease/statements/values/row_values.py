@@ -1,8 +1,8 @@
-"""What one row adds to each aggregate, or which candidate it stands for: one writer for each.
+"""What one row adds to each aggregate, or which candidate it is: one function for each.
 
-`WRITERS` is the one place where an aggregate becomes SQL: what its file in `query/aggregates` says
-of it decides all else. A writer returns a BIGINT that is NULL where a row adds nothing, by
-expressions that no value can make fail.
+`WRITERS` is the only place where an aggregate becomes SQL; everything else follows from its file in
+`query/aggregates`. A function returns a BIGINT expression that is NULL where a row adds nothing,
+and that no value can make fail.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ NARROW = 2**31
 
 
 class Row(Protocol):
-    """The typed row that a value is read from."""
+    """The typed row from which a value is read."""
 
     def null_if_missing(self, column: str) -> str:
-        """Return what is NULL where a column is missing."""
+        """Return an expression that is NULL where a column is missing."""
 
     def has_null_value(self, column: str) -> bool:
-        """Return whether something stands in for a missing number."""
+        """Return whether a missing number is replaced."""
 
     def steps(self, aggregate: Aggregate) -> str:
-        """Return a BIGINT of lattice steps within the bounds; NULL where the value is missing."""
+        """Return a BIGINT number of steps within the bounds; NULL where the value is missing."""
 
     def place(self, column: str) -> str:
-        """Return the position among the declared values of a column; NULL for none of them."""
+        """Return the position among the declared values of a column; NULL for other values."""
 
 
 Writer = Callable[[Row, Any], str]
@@ -61,7 +61,7 @@ def _sum(row: Row, total: Sum) -> str:
 
 
 def _square(row: Row, squares: SquareSum) -> str:
-    """Return round((x - center)^2 / coarse) - offset, half up, in whole numbers that can't wrap."""
+    """Return round((x - center)^2 / coarse) - offset, half up, in integers that can't wrap."""
     reach = max(abs(squares.lower - squares.center), abs(squares.upper - squares.center))
     wide = "BIGINT" if reach < NARROW else "HUGEINT"
     x = f"(CAST({row.steps(squares)} AS {wide}) - {quoting.integer(squares.center)})"
@@ -72,7 +72,7 @@ def _square(row: Row, squares: SquareSum) -> str:
 
 
 def _on_lattice(row: Row, chosen: Quantile | Tree) -> str:
-    """Return the number of the candidate that a value is rounded down to."""
+    """Return the number of the candidate to which a value is rounded down."""
     wide = "BIGINT" if chosen.upper - chosen.lower < WIDEST else "HUGEINT"
     moved = f"(CAST({row.steps(chosen)} AS {wide}) - {quoting.integer(chosen.lower)})"
     return f"CAST({moved} // {chosen.stride} AS BIGINT)" if chosen.stride > 1 else moved
@@ -95,7 +95,7 @@ WRITERS: dict[type[Aggregate], Writer] = {
     Tree: _on_lattice,
     Frequent: _value_index,
 }
-"""By aggregate; two with one writer and one column have the same values."""
+"""By aggregate; two with one function and one column have the same values."""
 
 
 def row_value(row: Row, aggregate: Aggregate) -> str:
@@ -104,7 +104,7 @@ def row_value(row: Row, aggregate: Aggregate) -> str:
 
 
 Totals = list[tuple[str, int]]
-"""SQL aggregates, each with what it is multiplied by before they are added up."""
+"""SQL aggregates, each with the factor by which it is multiplied before they are summed."""
 
 
 def _count_in(row: Row, count: Count) -> Totals:
@@ -114,7 +114,7 @@ def _count_in(row: Row, count: Count) -> Totals:
 def _sum_in(row: Row, total: Sum) -> Totals:
     if not total.center or total.beside is not None or row.has_null_value(total.column):
         return [(f"sum({_sum(row, total)})", 1)]
-    # Sums around several centers are one sum; the number of values is mostly asked for anyway.
+    # Sums around several centers share one sum; the number of values is usually needed anyway.
     return [
         (f"sum({row.steps(total)})", 1),
         (f"count({row.null_if_missing(total.column)})", -total.center),
@@ -122,15 +122,15 @@ def _sum_in(row: Row, total: Sum) -> Totals:
 
 
 GROUPED: dict[type[Aggregate], Callable[[Row, Any], Totals]] = {Count: _count_in, Sum: _sum_in}
-"""By aggregate, where a group of rows is added up faster than by what each row adds."""
+"""By aggregate, where summing a group is faster than summing each row's contribution."""
 
 
 def group_total(row: Row, aggregate: Aggregate) -> Totals:
-    """Return what adds up to the total of an aggregate over a group of rows; NULL adds nothing."""
+    """Return what sums to the total of an aggregate over a group of rows; NULL adds nothing."""
     write = GROUPED.get(type(aggregate))
     return [(f"sum({row_value(row, aggregate)})", 1)] if write is None else write(row, aggregate)
 
 
 def same_values(aggregate: Aggregate) -> object:
-    """Return what is equal for two aggregates that choose among the same values of a row."""
+    """Return a value that is equal for two aggregates that select among the same row values."""
     return WRITERS[type(aggregate)], aggregate.column

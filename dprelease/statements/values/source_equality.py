@@ -1,11 +1,12 @@
-"""When a source holds two values equal, and which columns may therefore identify people or rows.
+"""When a source treats two values as equal, and which columns can therefore be ids or join keys.
 
-Here two ids are equal if they are the same text, character by character, or the same whole number.
-A source may hold more texts equal, by the collation of a column. As an id such a column is refused:
-one person, spelled in two ways, would be two privacy units, and count twice. As the key of a join
-it is refused too, for other rows would match than in the source. Both by its declared collation,
-before rows are read. To merge two people into one unit is safe (bounds hold for both of them
-together), to split one is not: so the SQL that a message proposes merges all that the source does.
+Here two ids are equal if they are the same text, character by character, or the same integer. A
+source may treat more texts as equal, by the collation of a column. Such a column is refused as an
+id: one person, spelled in two ways, would be two privacy units, and count twice. It is also refused
+as a join key, because other rows would match than in the source. Both checks use the declared
+collation, before rows are read. Merging two people into one unit is safe (limits hold for both of
+them together), splitting one is not: so the SQL that a message suggests merges all that the source
+does.
 
 Elsewhere, in groups and conditions, every text is what it is in any other source: its characters.
 """
@@ -22,18 +23,18 @@ from dprelease.query import quoting
 from dprelease.statements.values.physical import FLOATS, base_type
 
 OTHER = "another collation"
-"""A collation that is in no table below: any texts may be equal by it."""
+"""A collation that no table below lists: any texts may be equal by it."""
 
 RELATION = "a relation"
-"""The kind of a caller's DuckDB relation, whatever source it stands for."""
+"""The kind of a caller's DuckDB relation, whatever source is behind it."""
 
 ALIKE = "min({column}) OVER (PARTITION BY {column})"
-"""SQL of one spelling for all texts of a table that its source holds equal, whatever these are."""
+"""SQL of one spelling for all texts of a table that its source treats as equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Texts that a source holds equal, and SQL of the source that spells them alike."""
+    """Texts that a source treats as equal, and SQL of the source that gives them one spelling."""
 
     equal: str
     spelled: str = ALIKE
@@ -73,17 +74,17 @@ RULES: Mapping[str, Mapping[str, Rule]] = {
         OTHER: Rule(ANY),
     },
 }
-"""By the kind of source and what it says of a column: all that compares texts otherwise than here.
+"""All comparisons that differ from those here, by the kind of source and its name for them.
 
-What is not in it compares as here. CSV, JSON lines, workbooks and frames have no collations, and
-Parquet has those alone that Spark notes in its files. Those of PostgreSQL are exact unless they are
-declared not to be deterministic, and blanks at the end of its char(n) are not read. UUIDs are texts
-in small letters, whatever was written. Columns of Spark's catalogue with collations, or padded with
+What is not listed compares as here. CSV, JSON lines, workbooks and frames have no collations, and
+Parquet only those that Spark notes in its files. Collations of PostgreSQL are exact unless they are
+declared nondeterministic, and blanks at the end of its char(n) are not read. UUIDs are texts in
+lower case, whatever was written. Columns of Spark's catalogue with collations, or padded with
 blanks, are not read at all (DP-SPARK-002).
 """
 
 SPARK_NOTE = "org.apache.spark.sql.parquet.row.metadata"
-"""The key under which Spark notes in a Parquet file what its columns were to Spark, as JSON."""
+"""The key under which Spark stores in a Parquet file its types of the columns, as JSON."""
 
 EXACT = ('"binary"', "C", "POSIX")
 """Collations by which the engine compares texts as they are."""
@@ -97,9 +98,9 @@ def is_no_id(physical: str) -> bool:
 def inexact(
     kind: str, comparison: str, column: str, use: str, place: Place | None = None
 ) -> DataError:
-    """Return DP-DATA-026 for a column that its source compares otherwise than by its characters.
+    """Return DP-DATA-026 for a column that its source does not compare character by character.
 
-    `use`: what it was to be, "id" or "join key".
+    `use`: its intended use, "id" or "join key".
     """
     rules = RULES[kind]
     rule = rules.get(comparison, rules[OTHER])
@@ -117,9 +118,9 @@ def inexact(
 
 
 def spark_collations(note: bytes) -> dict[str, str]:
-    """Return the columns that Spark compares by a collation, and which, as in `RULES`.
+    """Return the columns that Spark compares by a collation, and the collation as in `RULES`.
 
-    Spark notes none for texts that it compares as they are. What is no such note says nothing.
+    Spark notes no collation for texts that it compares as they are. Other notes are ignored.
     """
     try:
         fields = json.loads(note)["fields"]
@@ -136,21 +137,21 @@ def _sparks(name: str, collations: object) -> str:
 
 
 Binds = Callable[[str], bool]
-"""Whether the engine takes an expression over a relation; it reads no row."""
+"""Returns whether the engine accepts an expression over a relation; it reads no row."""
 
 
 CONTROL = "(SELECT a = ('' COLLATE C) FROM (SELECT '' COLLATE NOCASE AS a))"
-"""What binds only if the engine compares texts of two collations, against all that it documents."""
+"""Binds only if the engine compares texts of two collations, contrary to its documentation."""
 
 
 def engine_collations(names: Iterable[str], binds: Binds) -> dict[str, str]:
-    """Return the columns of a DuckDB relation that have a collation, and which, as in `RULES`.
+    """Return the columns of a DuckDB relation with a collation, and the collation as in `RULES`.
 
-    The engine compares no texts of two collations: which one a column has, it says by what it
-    refuses to compare with it. Empty where it is one of those that change nothing.
+    The engine compares no texts of two collations, so the comparisons that it refuses reveal the
+    collation of a column. Empty for collations that change nothing.
     """
     names = list(names)
-    if binds(CONTROL):  # no engine whose answers are known
+    if binds(CONTROL):  # an engine whose answers are not reliable
         return dict.fromkeys(names, OTHER)
     if all(binds(_collation_check(names, collation)) for collation in EXACT[:2]):
         return {}

@@ -1,7 +1,7 @@
-"""Values as texts, and texts as values: the same for a value whatever type it is stored as.
+"""Values as texts, and texts as values: the same for a value in whatever type it is stored.
 
-Every expression here is total. A text says a whole number if it is one, however it is spelled:
-'34', '34.0' and '+034' are one number, as a float makes of an integer when a neighbour is missing.
+Every expression here is total. A text is an integer if its number is one, in any spelling: '34',
+'34.0' and '+034' are one number, because an integer becomes a float when a neighbour is missing.
 """
 
 from __future__ import annotations
@@ -13,44 +13,46 @@ from dprelease.statements.values.physical import EXACT_FLOATS, FAMILY_OF, ZONED,
 
 WHOLE_TEXT = r"[\s\v]*[+-]?0*[0-9]{1,38}(\.0*)?[\s\v]*"
 NUMBER_TEXT = r"(?i)[\s\v]*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)[\s\v]*"
-"""With all that readers of numbers skip as white space; the engine's own class lacks a tab."""
+"""With all characters that readers of numbers skip as white space; the engine's own class lacks a
+tab."""
 
 FRACTION_TEXT = r"[\s\v]*[+-]?[0-9]*\.[0-9]*[1-9][0-9]*[\s\v]*"
-"""What says no whole number, though its float may be one: as a decimal it is none either."""
+"""Texts that are not integers, although their float may be one; as decimals they are not,
+either."""
 
 BEYOND_HUGE = 2.0**127
-"""The first float that no 128-bit integer is."""
+"""The smallest float that is too large for 128-bit integers."""
 
 WORDS_FOR_DAYS = r"(?i)[\s\v]*([+-]?infinity|epoch)[\s\v]*"
-"""Texts that the engine takes for an instant whatever the format, and reads as 1900-01-01."""
+"""Texts that the engine accepts as a timestamp in any format, and reads as 1900-01-01."""
 
 _DAY = r"(?i)\s*[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _TIME = r"[ t][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?\s?"
 _FAR = r"(z|[+-][0-9]{2}(:?[0-9]{2})?)"
 ISO_TEXT = rf"{_DAY}({_TIME}{_FAR}?)?\s*"
-"""What writers of instants agree on: the day, the time, and how far it is from Greenwich."""
+"""The part of ISO 8601 that all programs agree on: date, time, and offset from UTC."""
 
 FAR_TEXT = rf"{_DAY}{_TIME}{_FAR}\s*"
-"""Those of them that say how far."""
+"""Those with an offset."""
 
 UTC = "UTC"
 
 DIGITS = {"Y": 4, "m": 2, "d": 2, "H": 2, "M": 2, "S": 2, "y": 2, "j": 3}
-"""Digits of the parts of a format that are whole numbers of a fixed length."""
+"""Digits of the parts of a format that are integers of a fixed length."""
 
 FIRST_DAY, LAST_DAY = "0001-01-01", "9999-12-31"
 MIDNIGHT = " 00:00:00"
 
 
 def matches(text: str, regex: str) -> str:
-    """Return the condition that all of a text matches."""
+    """Return the condition that a pattern matches a whole text."""
     return f"regexp_full_match({text}, {quoting.text(regex)})"
 
 
 def text_of(source: str, stored: str) -> str:
-    """Return the one text that a stored value is; NULL where it is missing.
+    """Return the text of a stored value; NULL where it is missing.
 
-    Whole floats and decimals are spelled as integers, instants at midnight as days.
+    Integral floats and decimals are spelled as integers, timestamps at midnight as dates.
     """
     match FAMILY_OF[stored]:
         case "texts":
@@ -88,10 +90,10 @@ def as_double(source: str, stored: str) -> str:
 
 
 def number_of_float(source: str, stored: str) -> str:
-    """Return the number that a float says, as a DOUBLE: of 32 bits, the shortest that is stored so.
+    """Return the number of a float as a DOUBLE: for 32 bits, the shortest that is stored so.
 
-    As a DOUBLE, the float that 0.7 is stored as in 32 bits is 0.699999988079071. Few decimals are
-    tried before the engine writes the float as a text, which takes ten times as long.
+    As a DOUBLE, the 32-bit float of 0.7 is 0.699999988079071. Short decimals are tried first,
+    because writing the float as a text takes ten times as long.
     """
     if stored == "DOUBLE":
         return source
@@ -105,7 +107,7 @@ def number_of_float(source: str, stored: str) -> str:
 
 
 def whole_of_text(text: str) -> str:
-    """Return the whole number that a text says, as a HUGEINT and exactly."""
+    """Return the integer of a text as a HUGEINT, exactly."""
     return f"CASE {_whole_arms(text)} {_truth_arms(text)} END"
 
 
@@ -122,7 +124,7 @@ def _whole_arms(text: str) -> str:
 
 
 def number_of_text(text: str) -> str:
-    """Return the number that a text says, as a DOUBLE."""
+    """Return the number of a text as a DOUBLE."""
     return (
         f"CASE WHEN {matches(text, NUMBER_TEXT)} THEN TRY_CAST(trim({text}) AS DOUBLE) "
         f"{_truth_arms(text)} END"
@@ -130,13 +132,13 @@ def number_of_text(text: str) -> str:
 
 
 def _truth_arms(text: str) -> str:
-    """Return what stored truth values are as numbers, for truth values that became texts."""
+    """Return stored booleans as numbers, for booleans that became texts."""
     word = f"lower(trim({text}))"
     return f"WHEN {word} = 'true' THEN 1 WHEN {word} = 'false' THEN 0"
 
 
 def truth_of_text(text: str) -> str:
-    """Return the truth value that a text says."""
+    """Return the boolean of a text."""
     word, value = f"lower(trim({text}))", f"TRY_CAST(trim({text}) AS DOUBLE)"
     return (
         f"CASE WHEN {word} IN ('true', 't', '1') THEN TRUE "
@@ -147,9 +149,9 @@ def truth_of_text(text: str) -> str:
 
 
 def instant_of_text(text: str, layout: str, zone: str = UTC) -> str:
-    """Return the TIMESTAMP that a text says: in the declared format, or else by ISO 8601.
+    """Return the TIMESTAMP of a text: in the declared format, otherwise by ISO 8601.
 
-    It is local; a text that says how far it is from Greenwich is turned to the time of the zone.
+    It is local; a text with an offset from UTC is converted to the time of the zone.
     """
     width = _digits(layout)
     if width is not None:
@@ -168,45 +170,45 @@ def instant_of_text(text: str, layout: str, zone: str = UTC) -> str:
 
 
 def is_other_order(layout: str) -> bool:
-    """Return whether a format reads days of ISO 8601 as others: the month stands at their end."""
+    """Return whether a format misreads ISO 8601 dates as others, because its month comes last."""
     return layout.startswith("%Y-%d")
 
 
 def says_numbers(layout: str, beyond: int = 0) -> bool:
-    """Return whether a format reads whole numbers, some above `beyond`: 20241231 in %Y%m%d."""
+    """Return whether a format reads integers, some above `beyond`: 20241231 in %Y%m%d."""
     width = _digits(layout)
     return width is not None and 10**width > beyond
 
 
 def loses_numbers(layout: str) -> bool:
-    """Return whether texts of a format may be numbers that don't tell them: of 10.2020, 10.202."""
+    """Return whether texts of a format may lose digits as numbers: 10.2020 becomes 10.202."""
     number = re.sub("%[YmdHIMSfyj]", "0", layout)
     return not says_numbers(layout) and re.fullmatch(NUMBER_TEXT, number, re.ASCII) is not None
 
 
 def _digits(layout: str) -> int | None:
-    """Return how many digits a format has that has nothing else."""
+    """Return the number of digits of a format that consists of digits alone."""
     if not re.fullmatch(f"(%[{''.join(DIGITS)}])+", layout):
         return None
     return sum(DIGITS[part] for part in layout[1::2])
 
 
 def _pad_zeros(text: str, width: int) -> str:
-    """Return the digits of a whole number with the zeros in front that a number has lost."""
+    """Return the digits of an integer with the leading zeros that a number has lost."""
     number = f"CASE {_whole_arms(text)} END"
     inside = f"{number} BETWEEN 0 AND {10**width - 1}"
     return f"CASE WHEN {inside} THEN lpad(CAST({number} AS VARCHAR), {width}, '0') ELSE {text} END"
 
 
 def calendar_day(day: str) -> str:
-    """Return a DATE of the years 1 to 9999; NULL beyond."""
+    """Return a DATE of the years 1 to 9999; NULL outside."""
     return f"CASE WHEN {day} BETWEEN DATE '{FIRST_DAY}' AND DATE '{LAST_DAY}' THEN {day} END"
 
 
 def instant(source: str, stored: str, zone: str = UTC) -> str:
-    """Return a TIMESTAMP within the years 1 to 9999; NULL beyond, where casts can fail.
+    """Return a TIMESTAMP within the years 1 to 9999; NULL outside, where casts can fail.
 
-    An instant that knows its distance from Greenwich is turned to the local time of the zone.
+    A timestamp with an offset from UTC is converted to the local time of the zone.
     """
     first, last = f"{FIRST_DAY} 00:00:00", f"{LAST_DAY} 23:59:59.999999"
     if stored in ZONED or stored == "TIMESTAMPTZ":

@@ -1,8 +1,8 @@
-"""Stored numbers of which whoever counts them makes candidates, instead of the engine.
+"""Stored numbers that the counting code, instead of the engine, converts to candidates.
 
-To clamp a number takes the engine as long as all else that it does with its row, and to round it as
-long again. What is said here of a column gives the same whole numbers as `lattice_steps`, to the
-bit; where that takes more than what is said here, it is left to the engine.
+Clamping a number takes the engine as long as everything else that it does with its row, and
+rounding takes as long again. The descriptions here give the same integers as `lattice_steps`, to
+the bit; columns that would need more than these descriptions are left to the engine.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WIDEST = 2**62
 
 @dataclass(frozen=True, slots=True)
 class ClampedIntegers:
-    """Whole numbers of at most 64 bits, `sql`, that are steps once they are clamped to two ends.
+    """Integers of at most 64 bits, `sql`, that are steps once they are clamped to two ends.
 
     `first`: the step of the first candidate. All are below 2^62 in size.
     """
@@ -45,7 +45,7 @@ class RoundedFloats:
     """Floats, `sql`, that are steps once they are clamped, scaled and rounded half away from zero.
 
     Clamped floats are multiplied by `times`, or divided by `over`. `first`: the step of the first
-    candidate. Steps are at most 2^53 in size. What is NULL may be any float, also NaN.
+    candidate. Steps are at most 2^53 in size. NULL may appear as any float, also NaN.
     """
 
     sql: str
@@ -59,12 +59,13 @@ class RoundedFloats:
 def stored_candidates(
     aggregate: Aggregate, columns: Mapping[str, Column], physical: Mapping[str, str]
 ) -> ClampedIntegers | RoundedFloats | None:
-    """Return values of which candidates are made where they are counted; None for others."""
+    """Return values to be converted to candidates when they are counted; None for others."""
     name, lattice = aggregate.column or "", aggregate.lattice
     column = columns[name]
     if lattice is None or not isinstance(column, IntegerColumn | NumberColumn):
         return None
-    if aggregate.candidates != lattice.upper - lattice.lower + 1:  # some lie between these
+    # candidates are not consecutive steps
+    if aggregate.candidates != lattice.upper - lattice.lower + 1:
         return None
     return as_stored(typed_column(name), lattice, column, physical[name])
 
@@ -72,7 +73,7 @@ def stored_candidates(
 def as_stored(
     value: str, lattice: Lattice, column: IntegerColumn | NumberColumn, physical: str
 ) -> ClampedIntegers | RoundedFloats | None:
-    """Return a typed value of which steps are made where it is counted; None for the engine's."""
+    """Return a typed value to be converted to steps when it is counted; None for the engine's."""
     if column.null_value is not None:
         return None
     if is_whole(column, lattice.step, physical):

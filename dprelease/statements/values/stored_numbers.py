@@ -1,8 +1,8 @@
-"""Categories that are stored as whole numbers, and found as such: no row becomes a text first.
+"""Categories that are stored as integers, and found as such, without converting rows to texts.
 
-A declared value is found by what it says (`categories`), so 7 and 07 are the number 7. Where each
-of them that says a number at all says it in digits alone, a stored number is one of them if and
-only if it is equal as a number; two that say the same are refused wherever numbers are stored.
+A declared value is found by its meaning (`categories`), so 7 and 07 are the number 7. If every
+declared value that is a number consists of digits alone, a stored number is one of them if and only
+if they are equal as numbers; two with the same meaning are refused wherever numbers are stored.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from dprelease.statements.values.categories import CACHED, FEW, IS_NUMBER
 from dprelease.statements.values.physical import SMALL_INTEGERS, base_type
 
 DIGITS = "-?[0-9]{1,18}"
-"""Whole numbers that fit 64 bits."""
+"""Integers that fit 64 bits."""
 
 IS_DIGITS = re.compile(DIGITS, re.ASCII)
 
 
 def found_as_numbers(query: Query, physical: Mapping[str, str]) -> frozenset[str]:
     """Return the keys whose stored numbers can be found so, and that nothing else reads."""
-    # Texts are made of keys of categories alone: an integer key may have very many values.
+    # Only keys of categories are converted to texts: an integer key may have very many values.
     keys = {key.column: key for key in (query.finest or query.keys).keys}
     return frozenset(
         name
@@ -35,20 +35,20 @@ def found_as_numbers(query: Query, physical: Mapping[str, str]) -> frozenset[str
 
 
 def run_position(values: tuple[str, ...], number: str) -> str | None:
-    """Return SQL of the position of a stored number; None if it has to be looked up in a table."""
+    """Return SQL of the position of a stored number; None if it must be looked up in a table."""
     run = _run(values)
     if run is None:
         return None
     least, most, first = run
     inside = f"{number} BETWEEN {quoting.integer(least)} AND {quoting.integer(most)}"
-    # The cast comes first: a TINYINT minus a TINYINT may not be one.
+    # Cast first: the difference of two TINYINT may not be a TINYINT.
     return (
         f"CASE WHEN {inside} THEN CAST({number} AS BIGINT) - {quoting.integer(least - first)} END"
     )
 
 
 def table_of_numbers(table: str) -> str:
-    """Return the relation of a table of values in which each that says a number is that number."""
+    """Return the relation of a table of values in which each that is a number is that number."""
     number = "TRY_CAST(value AS BIGINT)"
     said = f"regexp_full_match(value, '{DIGITS}')"
     return f"(SELECT {number} AS value, code FROM {table} WHERE {said})"
@@ -63,9 +63,9 @@ def _are_digits(values: tuple[str, ...]) -> bool:
 
 @lru_cache(CACHED)
 def _run(values: tuple[str, ...]) -> tuple[int, int, int] | None:
-    """Return the least and the greatest of numbers that stand in a row, and the place of the first.
+    """Return the minimum and maximum of consecutive numbers, and the position of the first.
 
-    None if anything stands between them, or a number is left out.
+    None if other values are between them, or a number is missing.
     """
     places = [i for i, value in enumerate(values) if IS_DIGITS.fullmatch(value)]
     if not places:

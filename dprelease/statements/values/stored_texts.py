@@ -1,4 +1,4 @@
-"""Categories that are stored as texts, and found as they are."""
+"""Categories that are stored as texts, and compared as they are."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from dprelease.statements.values.physical import base_type
 def found_as_texts(query: Query, physical: Mapping[str, str]) -> frozenset[str]:
     """Return the keys whose stored texts are compared as they are, and that nothing else reads.
 
-    That an empty text is missing need not be told where nothing stands in for what is missing: it
-    is none of the declared values, as any other text that is not.
+    An empty text needs no special treatment as missing where missing values are not replaced: it is
+    not a declared value, like any other undeclared text.
     """
     keys = {key.column: key for key in (query.finest or query.keys).keys}
     return frozenset(
@@ -30,7 +30,7 @@ def found_as_texts(query: Query, physical: Mapping[str, str]) -> frozenset[str]:
 
 
 def _are_plain(name: str, query: Query) -> bool:
-    """Return whether a stored text means itself, but for an empty one."""
+    """Return whether a stored text means itself, unless it is empty."""
     column, source = query.table.columns[name], quoting.identifier(name)
     if not isinstance(column, CategoryColumn):
         return False

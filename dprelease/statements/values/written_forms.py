@@ -1,7 +1,7 @@
-"""Numbers as people write them, turned into the one form that a text says a number in.
+"""Convert numbers as people write them to the one form that is parsed.
 
-Which marks stand in them is declared, never seen: '1.234' is one thing with a decimal point, and
-another with points between thousands. A text with a point that is neither is no number.
+Their separators are declared, never inferred: '1.234' is one number with a decimal point, and
+another with points between thousands. A text with a point that is neither is not a number.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ NO_NUMBER = "'?'"
 
 
 def plain_number(text: str, decimal: str, thousands: str | None, own_points: bool) -> str:
-    """Return a text with its number, if it says one in the declared form, in the plain form.
+    """Return a text with its number, if it has the declared form, converted to the plain form.
 
-    `own_points`: numbers in the plain form stand beside them, as JSON's own do.
+    `own_points`: numbers in the plain form occur as well, as JSON's own do.
     """
     between = _class(thousands)
     shape = form(decimal, thousands)
@@ -29,13 +29,14 @@ def plain_number(text: str, decimal: str, thousands: str | None, own_points: boo
         plain = f"replace({plain}, {quoting.text(decimal)}, '.')"
     rest = text
     if decimal != "." and not own_points:
-        # Not NULL: who may see the data is told that it can't be read, and not that it is missing.
+        # Not NULL: whoever may see the data must learn that it is unreadable, not that it is
+        # missing.
         rest = f"CASE WHEN contains({text}, '.') THEN {NO_NUMBER} ELSE {text} END"
     return f"CASE WHEN {matches(text, shape)} THEN {plain} ELSE {rest} END"
 
 
 def form(decimal: str, thousands: str | None) -> str:
-    """Return the pattern of all of a number that is written with these marks."""
+    """Return the pattern of a complete number with these separators."""
     between = _class(thousands)
     grouped = rf"[0-9]{{1,3}}({between}[0-9]{{2,3}})*{between}[0-9]{{3}}|" if between else ""
     digits = rf"({grouped}[0-9]*)({re.escape(decimal)}[0-9]*)?"
@@ -43,7 +44,7 @@ def form(decimal: str, thousands: str | None) -> str:
 
 
 def _class(thousands: str | None) -> str:
-    """Return a pattern of what stands between thousands."""
+    """Return a pattern of the separators between thousands."""
     if thousands is None:
         return ""
     return f"[{SPACES}]" if thousands == " " else f"[{re.escape(thousands)}]"
