@@ -1,1 +1,1 @@
-"""The only place that touches sensitive rows."""
+"""The only stage that touches sensitive rows."""

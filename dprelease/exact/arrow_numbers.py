@@ -1,4 +1,4 @@
-"""Numbers of Arrow arrays as NumPy's and back, without loading pandas as Arrow's own ways do."""
+"""Convert numbers between Arrow and NumPy, without loading pandas, as Arrow's own functions do."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from numpy.typing import NDArray
 
 
 def numbers_of(array: pa.Array) -> NDArray[Any]:
-    """Return the numbers of an array without missing ones; no copy is made."""
+    """Return the numbers of an array without missing values; no copy is made."""
     return np.from_dlpack(array)
 
 
 def mask_and_numbers(array: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return where an array of integers has one, as ones and zeros, and its numbers, or zeros."""
+    """Return where an array of integers has values, as ones and zeros, and the values, or zeros."""
     there = numbers_of(array.is_valid().cast(pa.int64()))
     return there, with_any(array).astype(np.int64) * there
 
 
 def with_any(array: pa.Array) -> NDArray[Any]:
-    """Return the numbers of an array, any number in place of a missing one; no copy is made."""
-    # Arrow's own way to fill them makes a scalar, for which it loads pandas.
+    """Return the numbers of an array, with any number for missing values; no copy is made."""
+    # Arrow's own function creates a scalar, for which it loads pandas.
     stored = [None, array.buffers()[1]]
     return numbers_of(pa.Array.from_buffers(array.type, len(array), stored, 0, array.offset))
 
 
 def validity_mask(array: pa.Array) -> NDArray[np.uint8] | None:
-    """Return 1 where an array has a number, 0 where it is missing; None if none is."""
+    """Return 1 where an array has a value, 0 where it is missing; None if none is missing."""
     if not array.null_count:
         return None
     bits = np.frombuffer(array.buffers()[0], dtype=np.uint8)
@@ -36,14 +36,14 @@ def validity_mask(array: pa.Array) -> NDArray[np.uint8] | None:
 
 
 def array_of(numbers: NDArray[np.integer[Any]]) -> pa.Array:
-    """Return an array of numbers that lie one after the other; no copy is made."""
+    """Return an array of contiguous numbers; no copy is made."""
     held = np.ascontiguousarray(numbers)
     kind = pa.from_numpy_dtype(held.dtype)
     return pa.Array.from_buffers(kind, len(held), [None, pa.py_buffer(held)])
 
 
 def places_of(mask: pa.BooleanArray) -> NDArray[Any]:
-    """Return where a mask is true."""
-    import pyarrow.compute as pc  # loads slowly
+    """Return the positions at which a mask is true."""
+    import pyarrow.compute as pc  # slow to import
 
     return numbers_of(pc.indices_nonzero(mask))

@@ -1,8 +1,8 @@
-"""True vectors that come from the engine in the order of cells, a range of them at a time.
+"""True vectors that the engine delivers in the order of cells, one range at a time.
 
-For tables of more cells than are held: the engine sorts its rows, on its disk if need be, and what
-is held is the range that is being noised. Every row of a source has been read before the first
-range is given out.
+For tables with more cells than fit into memory: the engine sorts its rows, on its disk if need be,
+and only the range that is being noised is in memory. Every row of a source has been read before the
+first range is returned.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from dprelease.exact.table_reader import Attempt
 
 Rows = tuple[Integers, list[Integers]]
-"""Cells, ascending, and what stands there in each vector."""
+"""Cells, ascending, and the value of each vector there."""
 
 
 def ascending(
     attempt: Attempt, sql: str, names: Sequence[str], size: int
 ) -> dict[str, AscendingVector]:
-    """Return the vectors of a SELECT of whole cells and their numbers, one row each.
+    """Return the vectors of a SELECT of complete cells and their numbers, one row each.
 
-    `attempt` works on the engine's connection, which has no other statement under way while ranges
-    are read; those before the one that was asked last take the statement anew.
+    `attempt` works on the engine's connection, which runs no other statement while ranges are read;
+    a range before the last requested one runs the statement again.
     """
     ordered = f"SELECT * FROM ({sql}) WHERE cell < {size} ORDER BY cell"  # none is left unread
     ranges = _Ranges(attempt, ordered, len(names), size)
@@ -41,7 +41,7 @@ def ascending(
 
 
 class AscendingVector:
-    """One of the vectors; `vector[cells]` gives a range of it."""
+    """One of the vectors; `vector[cells]` returns a range of it."""
 
     def __init__(self, ranges: _Ranges, number: int) -> None:
         self._ranges, self._number = ranges, number
@@ -56,7 +56,7 @@ class AscendingVector:
 
 @dataclass
 class _Ranges:
-    """The range of cells that is held of all vectors, and the rows that follow."""
+    """The current range of cells of all vectors, and the rows that follow."""
 
     attempt: Attempt
     sql: str
@@ -64,14 +64,14 @@ class _Ranges:
     size: int
     _coming: Generator[Any, None, None] | None = None
     _left: Rows | None = None
-    """Rows that came, and lie behind the range that is held."""
+    """Rows that have been read, and lie after the current range."""
     _held: tuple[int, int] = (0, 0)
     _passed: int = 0
     """The cell up to which rows were taken."""
     _vectors: list[Integers] | None = None
 
     def begin(self) -> None:
-        """Begin with the first row: the engine has read all others before it gives this one."""
+        """Fetch the first row: the engine has read all other rows before it returns this one."""
 
         def start_batches(link: duckdb.DuckDBPyConnection) -> Generator[Any, None, None]:
             return batches(link, self.sql, 1 + self.number, LARGE)
@@ -80,7 +80,7 @@ class _Ranges:
         self._left, self._passed, self._vectors = self._next(), 0, None
 
     def of(self, cells: slice) -> list[Integers]:
-        """Return all vectors at a range of cells."""
+        """Return all vectors for a range of cells."""
         first, last, _ = cells.indices(self.size)
         last = max(first, last)
         if self._vectors is None or self._held != (first, last):
@@ -104,7 +104,7 @@ class _Ranges:
         return vectors
 
     def _next(self) -> Rows | None:
-        """Return the rows that follow; None behind the last."""
+        """Return the rows that follow; None after the last."""
         coming = self._coming
         if coming is None:
             return None

@@ -24,28 +24,28 @@ PRIVATE: Config = {
     "python_enable_replacements": False,
     "preserve_insertion_order": True,
 }
-"""What every connection is opened with: nothing is loaded, no variable of a caller is read, and
-rows come in the order of their source, so that replayed bits give the same records again."""
+"""Options of every connection: no extension is loaded, no variable of a caller is read, and rows
+come in the order of their source, so that replayed bits give the same records again."""
 
 READING = {"TimeZone": "UTC", "parquet_metadata_cache": "true"}
-"""What is set once extensions are there. What a Parquet file says of itself is read once, and not
-for the names, the types and every statement anew."""
+"""Settings after extensions are loaded. The metadata of a Parquet file is read once, instead of
+again for the names, the types and every statement."""
 
 WITHOUT_METADATA_CACHE = "SET parquet_metadata_cache = false"
-"""For many files: what they say would take room."""
+"""For many files, whose metadata would take memory."""
 
 FEW_FILES = 256
-"""Files of which what each says of itself is held: columns by groups of rows, a few kB each."""
+"""Maximum number of files whose metadata is cached: columns by row groups, a few kB each."""
 
 
 @contextmanager
 def connection(scratch: Path, settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Yield a connection of its own, in memory, that spills into a private folder.
+    """Yield a new connection, in memory, that spills into a private folder.
 
     Raises
     ------
     DataError
-        DP-ENGINE-004 if the engine does not take the settings.
+        DP-ENGINE-004 if the engine does not accept the settings.
     """
     maker = Maker()
     link: duckdb.DuckDBPyConnection | None = None
@@ -57,7 +57,7 @@ def connection(scratch: Path, settings: Settings) -> Iterator[duckdb.DuckDBPyCon
             _set_up(link)
             yield link
         finally:
-            if link is not None and maker.is_here:  # it is not a forked child's to close
+            if link is not None and maker.is_here:  # a forked child must not close it
                 with defer_signals():
                     link.close()
 
@@ -79,9 +79,9 @@ def _set_up(link: duckdb.DuckDBPyConnection) -> None:
 
 
 def without_progress(link: duckdb.DuckDBPyConnection) -> None:
-    """Let a connection draw no progress: that is done where answers are printed, if at all.
+    """Turn off a connection's progress bar: answers are printed elsewhere, if at all.
 
-    In a notebook without the widgets for it DuckDB draws none, and refuses whatever is set of it.
+    In a notebook without the widgets for it, DuckDB draws none and refuses all of its settings.
     """
     try:
         with reraise_handler_errors():
@@ -94,7 +94,7 @@ def without_progress(link: duckdb.DuckDBPyConnection) -> None:
 
 def locking(files: Sequence[Path]) -> tuple[str, ...]:
     """Return the statements after which only these files can be read, and nothing be changed."""
-    # A file whose name looks like a pattern is asked for by an escaped name.
+    # A file whose name looks like a pattern is opened by an escaped name.
     spelled = {name for file in files for name in (str(file), pattern(file))}
     allowed = ", ".join(quoting.text(name) for name in sorted(spelled))
     return (

@@ -68,7 +68,7 @@ class Engine(Recording):
     """
 
     _by_arrow: ClassVar[bool] = True
-    """Whether rows that the engine can't read as they are come by Arrow."""
+    """Whether Arrow reads rows that the engine can't read unchanged."""
 
     def __init__(self, inputs: list[Input], scratch: Path, link: duckdb.DuckDBPyConnection) -> None:
         self.declared = inputs[0].declared
@@ -111,14 +111,14 @@ class Engine(Recording):
         """Yield an engine over the declared source, or over `frame` in its place.
 
         `joined`: a second table, for queries that join it. `servers`: the connections of a run, for
-        tables that are on servers; without them those of this engine alone. `queries`: all that it
-        is going to be asked, where that is known.
+        tables on servers; by default those of this engine alone. `queries`: all queries that it
+        will run, where they are known.
 
         Raises
         ------
         DataError
             DP-DATA-001, 003, 008 or 009 if a source can't be opened as declared, DP-DATA-006 if a
-            relation fails while it is fetched, DP-ENGINE-003 to 005 if settings don't serve.
+            relation fails while it is fetched, DP-ENGINE-003 to 005 for unusable settings.
         """
         with ExitStack() as stack:
             tables = [(declared, frame), *([] if joined is None else [(joined, joined_frame)])]
@@ -131,15 +131,15 @@ class Engine(Recording):
             yield engine
 
     def compile(self, query: Query) -> Compiled:
-        """Return the SQL of a query over the types that the source really has.
+        """Return the SQL of a query over the actual types of the source.
 
-        Reads no row but the keys of a joined public table, which have to be unique.
+        Reads no row but the keys of a joined public table, which must be unique.
 
         Raises
         ------
         DataError
-            DP-DATA-002 for a missing column, DP-DATA-004 or 005 for a type that can't serve,
-            DP-DATA-012 for a public table in which a key stands twice.
+            DP-DATA-002 for a missing column, DP-DATA-004 or 005 for an unusable type, DP-DATA-012
+            for a public table with a duplicate key.
         """
         if self._compiled is None or self._compiled[0] is not query:
             self._floats.refuse_others(query, [given.physical for given in self._inputs])
@@ -151,8 +151,8 @@ class Engine(Recording):
         return self._compiled[1]
 
     def expect(self, queries: Sequence[Query]) -> None:
-        """Plan which of the queries that are to come are answered by one scan of the rows."""
-        if len(queries) < 2:  # what reads several tables at once loads slowly
+        """Plan which of the queries to come are answered by one scan of the rows."""
+        if len(queries) < 2:  # the code for reading several tables at once is slow to import
             return
         from dprelease.exact.shared_scan import ScannedTables
 
@@ -173,7 +173,7 @@ class Engine(Recording):
         return self._read(query) if self._tables is None else self._tables.table(query)
 
     def _read(self, query: Query) -> ExactTable:
-        """Return the true table of one query by itself."""
+        """Return the true table of a single query."""
         compiled, bounded = self.compile(query), None
         held = self._sorted.vectors(query, self.physical, self.joined_types)
         if held is not None:
@@ -188,7 +188,7 @@ class Engine(Recording):
             self._register(self._reader.tables(compiled, size))
         compiled = bounded or compiled
         added = {m.name: most_added(m) for m in query.measurements}
-        profiles = self._reader.profiles(compiled, size)  # first: vectors may come bit by bit
+        profiles = self._reader.profiles(compiled, size)  # first: vectors may arrive in pieces
         table = ExactTable(query.name, size, self._reader.vectors(compiled, added, size), profiles)
         if bounded is not None and table.is_held:
             self._forget()
@@ -215,9 +215,9 @@ class Engine(Recording):
         """Return statements over rows that were bounded in memory; None if they can't be."""
         sql, compiled = compile_kept(query, self.physical, self.joined_types)
         unit, cells = query.unit, query.keys.size
-        if not sql:  # nothing is asked of rows: their keys were found already
+        if not sql:  # no row is needed: the keys were selected already
             return compiled
-        self._forget()  # what a query that failed has left
+        self._forget()  # leftovers of a query that failed
         shared = None if self._rows is None else self._rows.of(query)
         if shared is not None:
             rows, columns = shared
@@ -229,7 +229,7 @@ class Engine(Recording):
         return compiled if self._bound(sql, unit, cells) else None
 
     def _bound(self, sql: str, unit: PrivacyUnit, cells: int) -> bool:
-        """Make the table of the rows that count; False, with no table, if memory can't hold it."""
+        """Create the table of the rows that count; False, without a table, if they do not fit."""
         from dprelease.exact.bounding.bounding_in_memory import limit_contributions
 
         done = self._read_rows(lambda link: limit_contributions(link, sql, unit, cells))
@@ -240,7 +240,7 @@ class Engine(Recording):
     def _load_shared_rows(
         self, sources: SharedSource, taken: int
     ) -> tuple[HeldRows, CompiledRows] | None:
-        """Return the rows that several queries bound, if they fit beside `taken` other bytes."""
+        """Return the rows that several queries share, if they fit next to `taken` other bytes."""
         from dprelease.exact.bounding.shared_rows import HeldRows
         from dprelease.statements.rows_of_ids import compile_rows
 
@@ -260,7 +260,7 @@ class Engine(Recording):
         self._read_rows(lambda link: link.unregister(KEPT).execute(drop))
 
     def partitions(self, query: Query) -> Partitions:
-        """Return the partitions of a query whose keys are not public, and their units.
+        """Return the partitions of a query with private keys, and their numbers of privacy units.
 
         Raises
         ------
@@ -274,12 +274,12 @@ class Engine(Recording):
         return Partitions.of(list(columns["cell"]), np.asarray(columns["n"], dtype=np.int64))
 
     def compile_records(self, records: Records) -> CompiledRecords:
-        """Return the SQL of records over the types that the source really has.
+        """Return the SQL of records over the actual types of the source.
 
         Raises
         ------
         DataError
-            DP-DATA-002 for a missing column, DP-DATA-004 for a type that can't serve.
+            DP-DATA-002 for a missing column, DP-DATA-004 for an unusable type.
         """
         from dprelease.statements.record_statements import compile_records, stored_columns_of
 
@@ -288,7 +288,7 @@ class Engine(Recording):
             return compile_records(records, self.physical)
 
     def records(self, records: Records) -> ExactRecords:
-        """Return the true records, in the order of the source, which nothing may publish.
+        """Return the true records, in the order of the source, which must never be published.
 
         Raises
         ------
@@ -306,7 +306,7 @@ class Engine(Recording):
         return self._attempt("DP-DATA-006", State.READ, work)
 
     def _register(self, tables: Iterable[KeyTable]) -> None:
-        """Make tables (code, value) of public values; each once."""
+        """Create tables (code, value) of public values; each once."""
         self._read_rows(lambda link: self._keys.make(link, tables))
 
     def let_go(self) -> None:
@@ -322,7 +322,7 @@ class Engine(Recording):
         work: Callable[[duckdb.DuckDBPyConnection], Result],
         given: Input | None = None,
     ) -> Result:
-        """Work on the connection; the engine's own words, which may quote a cell, go no further."""
+        """Work on the connection; the engine's messages, which may quote a cell, are dropped."""
         failure: DpReleaseError | None = None
         if not self._maker.is_here:
             raise DataError("DP-DATA-019", table=self.declared.table.name)
@@ -340,7 +340,7 @@ class Engine(Recording):
         raise failure
 
     def _prepare(self, queries: Sequence[Query] | None) -> None:
-        """Make the sources known, learn their types, and lock everything else out."""
+        """Register the sources, read their types, and lock everything else out."""
         for statement in metadata_settings(self._inputs):
             self._ask(statement, self._inputs[0])
         refuse_little(self._connection, self._inputs)
@@ -361,7 +361,7 @@ class Engine(Recording):
         if relation != given.relation:
             self._ask(f"CREATE VIEW {given.relation} AS SELECT * FROM {relation}", given)
         if given.physical:
-            return  # its file has told
+            return  # its file provides them
         rows = self._ask(f"DESCRIBE {given.relation}", given)
         stored = {str(name): str(kind) for name, kind, *_ in rows}
         stored |= {name: kind for name, kind in given.coarse.items() if name in stored}
@@ -369,7 +369,7 @@ class Engine(Recording):
         given.physical = {n: stored[n] for n in stored_columns(given.declared) if n in stored}
 
     def _relation_to_read(self, given: Input, opened: OpenedSource) -> str:
-        """Return the relation to read: rows as they are stored, each by its own file's types."""
+        """Return the relation to read: rows as stored, each by its own file's types."""
         source = given.declared.table.source
         if not opened.relation:
             return given.relation

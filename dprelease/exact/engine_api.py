@@ -1,4 +1,4 @@
-"""What every engine can do, and how it is opened."""
+"""The interface of engines, and how they are opened."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ Made = TypeVar("Made")
 
 
 class Answering(ABC):
-    """An open engine; all of them answer the same, to the last bit.
+    """An open engine; all engines return the same results, to the last bit.
 
-    What an engine has to do is abstract here; all else does nothing unless it is overridden.
+    Required methods are abstract here; the others do nothing unless overridden.
     """
 
     @abstractmethod
     def compile(self, query: Query) -> object:
-        """Check a query against what the sources are; reads no row about people.
+        """Check a query against the sources; reads no row about people.
 
         Raises
         ------
         DataError
-            If a source has not what the query needs.
+            If a source lacks something that the query needs.
         """
 
     @abstractmethod
@@ -53,7 +53,7 @@ class Answering(ABC):
 
     @abstractmethod
     def partitions(self, query: Query) -> Partitions:
-        """Return the partitions of a query whose keys are not public, and their units.
+        """Return the partitions of a query with private keys, and their numbers of privacy units.
 
         Raises
         ------
@@ -62,18 +62,18 @@ class Answering(ABC):
         """
 
     def expect(self, queries: Sequence[Query]) -> None:  # noqa: B027 - no plan is needed
-        """Plan for queries of which each is going to be run once; reads nothing."""
+        """Plan for queries, each of which will be run once; reads nothing."""
 
     def let_go(self) -> None:  # noqa: B027 - nothing is held
-        """Drop what the tables of a family have in common, once all of them have been read."""
+        """Drop what the tables of a family share, once all of them have been read."""
 
     def noisy_vectors(
         self, query: Query, noise: Callable[[ExactTable], Mapping[str, Integers]]
     ) -> Iterator[Mapping[str, Integers]] | None:
-        """Return noised vectors, some cells after others; None where the noise is left to others.
+        """Return noised vectors in ranges of cells; None if the caller has to add the noise.
 
-        An engine whose rows are on several machines adds noise where the cells are. All noise has
-        been drawn by then, once for each cell. What is returned is read to its end.
+        An engine with rows on several machines adds noise where the cells are. All noise has been
+        drawn when it returns, once for each cell. The result must be read to its end.
 
         Raises
         ------
@@ -83,7 +83,7 @@ class Answering(ABC):
         return None
 
     def spread(self, work: Callable[[Task], Made], tasks: Iterable[Task]) -> Iterator[Made]:
-        """Yield what the work makes of each task, in their order; see `Spread`.
+        """Yield the result of each task, in their order; see `Spread`.
 
         Raises
         ------
@@ -98,7 +98,7 @@ class Recording(Answering):
 
     @abstractmethod
     def compile_records(self, records: Records) -> object:
-        """Check records against what the source is; as `Answering.compile`."""
+        """Check records against the source; as `Answering.compile`."""
 
     @abstractmethod
     def records(self, records: Records) -> ExactRecords:
@@ -110,49 +110,49 @@ class Recording(Answering):
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What one engine reads: a table, and maybe one joined to it; frames stand in for either."""
+    """What one engine reads: a table, and maybe one joined to it; frames may replace either."""
 
     declared: Declared
     frame: object | None = None
     joined: Declared | None = None
     joined_frame: object | None = None
     servers: Servers | None = None
-    """The connections of the run, where tables are on servers; an engine alone makes its own."""
+    """The connections of the run, for tables on servers; a single engine makes its own."""
     queries: tuple[Query, ...] | None = None
-    """All that the engine is going to be asked, where that is known."""
+    """All queries that the engine will run, where they are known."""
 
 
 class EngineKind(ABC):
-    """A kind of engine, which a module declares as its `ENGINE`.
+    """A kind of engine, which a module defines as its `ENGINE`.
 
-    To import that module loads no engine: `left_open` is asked where none is started.
+    Importing that module loads no engine, because `left_open` is called without starting one.
     """
 
     @abstractmethod
     def open(
         self, sources: Sources, spec: ReleaseSpec | None, settings: Settings
     ) -> AbstractContextManager[Answering]:
-        """Return an engine over these sources; it holds nothing when its block is left.
+        """Return an engine over these sources; everything is released at the end of its block.
 
-        `spec` is the release that it answers for, if there is one; `settings` are those of DuckDB.
+        `spec` is the release that it runs, if there is one; `settings` are those of DuckDB.
 
         Raises
         ------
         DataError
-            DP-DATA-001, 003, 008 or 009 if a source can't be opened as declared; what else the
-            engine can't do.
+            DP-DATA-001, 003, 008 or 009 if a source can't be opened as declared; other errors of
+            the engine.
         """
 
     def left_open(self, spec: ReleaseSpec) -> list[str]:
-        """Return what the engine shows to others than those who get the release, in words."""
+        """Return what the engine exposes to people other than the recipients, in words."""
         return []
 
     def keep_alive(self, spec: ReleaseSpec) -> AbstractContextManager[None]:
-        """Keep what takes long to start for all engines of a release that the block opens.
+        """Keep slow-starting parts alive for all engines that the block opens for a release.
 
         Raises
         ------
         DataError
-            As `open`, for what the engine can't do.
+            As `open`, for errors of the engine.
         """
         return nullcontext()

@@ -1,4 +1,4 @@
-"""What memory the engine may use, and what reading text files takes of it before any row."""
+"""The memory limit of the engine, and the memory that text files need before any row is read."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from dprelease.exact.inputs import Input
 from dprelease.exact.reading.sources import CSV_BUFFER, source_fields
 
 SHORT_OF_MEMORY = (MemoryError, duckdb.OutOfMemoryException)
-"""What is raised where there is none left, which says nothing of a source."""
+"""Exceptions for exhausted memory, which are no error of a source."""
 
 UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 JSON_BUFFER = 32 << 20
-"""Bytes of a JSON lines file that a thread reads at once: the engine's own choice."""
+"""Bytes of a JSON lines file that a thread reads at once: the engine's own value."""
 
 BESIDE = 2 << 20
-"""Bytes that a file or a thread takes beside its buffers."""
+"""Bytes that a file or a thread takes in addition to its buffers."""
 
 
 def memory_limit(link: duckdb.DuckDBPyConnection) -> int | None:
@@ -31,16 +31,17 @@ def memory_limit(link: duckdb.DuckDBPyConnection) -> int | None:
 
 
 def threads_of(link: duckdb.DuckDBPyConnection) -> int:
-    """Return how many threads the engine has."""
+    """Return the engine's number of threads."""
     (threads,) = link.sql("SELECT current_setting('threads')").fetchall()[0]
     return int(threads)
 
 
 def refuse_little(link: duckdb.DuckDBPyConnection, inputs: Iterable[Input]) -> None:
-    """Raise DP-ENGINE-005 where the buffers of text files alone are more than the engine may use.
+    """Raise DP-ENGINE-005 if the buffers of text files alone exceed the engine's memory limit.
 
-    It would fail with the first row, after the budget is charged. What the engine takes was
-    measured, a few MiB more or less. What is packed is taken to be no smaller once it is unpacked.
+    Otherwise it would fail with the first row, after the budget is charged. The engine's needs were
+    measured, with an error of a few MiB. Compressed files are assumed not to shrink when they are
+    decompressed.
     """
     for given in inputs:
         if given.opened is not None and given.kind in ("csv", "json_lines"):
@@ -51,7 +52,7 @@ def refuse_little(link: duckdb.DuckDBPyConnection, inputs: Iterable[Input]) -> N
 
 
 def _memory_for_text_files(kind: str, sizes: Sequence[int], threads: int) -> int:
-    """Return the least bytes that it takes to read text files of these sizes."""
+    """Return the least number of bytes for reading text files of these sizes."""
     if kind == "csv":  # a thread reads a whole file: one buffer, and the next
         shares = sorted(min(size, 2 * CSV_BUFFER) + BESIDE for size in sizes)
         return sum(shares[-threads:])

@@ -29,16 +29,16 @@ def open_engines(
 ) -> Iterator[dict[str, Answering]]:
     """Yield the engine of each query by its name; queries over the same tables share one.
 
-    `spec` names the kind of engine, and how it is configured.
+    `spec` names the kind of engine, and its configuration.
 
-    Every statement is compiled first: a missing column, or a public table whose keys are not
-    unique, is refused while nothing about people has been read.
+    Every statement is compiled first: a missing column, or a public table with duplicate keys,
+    raises before anything about people has been read.
 
     Raises
     ------
     DataError
-        DP-DATA-001 to 006, 008, 009 or 012 if a source is not as declared, DP-ENGINE-003 or 004
-        if the engine can't be set up; DP-SPARK-001 to 004 if Spark can't be had, or could read a
+        DP-DATA-001 to 006, 008, 009 or 012 if a source is not as declared, DP-ENGINE-003 or 004 if
+        the engine can't be set up; DP-SPARK-001 to 004 if Spark is not available, or could read a
         source differently.
     """
     pairs: dict[tuple[str, str | None], list[Query]] = {}
@@ -67,7 +67,7 @@ def _sources_of(query: Query, frames: Mapping[str, object]) -> Sources:
 
 
 def _read_by(queries: Sequence[Query], frames: Mapping[str, object]) -> Iterator[Declared]:
-    """Yield the tables that queries read, but for those in whose place a frame was given."""
+    """Yield the tables that queries read, except those that a frame replaces."""
     for query in queries:
         for declared in (query.declared, None if query.join is None else query.join.declared):
             if declared is not None and frame_of(declared.table, frames) is None:
@@ -75,7 +75,7 @@ def _read_by(queries: Sequence[Query], frames: Mapping[str, object]) -> Iterator
 
 
 def kind_of_engine(name: str) -> EngineKind:
-    """Return the kind of engine of a name that is on the list."""
+    """Return the kind of engine of a listed name."""
     kind: EngineKind = importlib.import_module(ENGINES[name]).ENGINE
     return kind
 
@@ -86,7 +86,7 @@ def engine_kept(spec: ReleaseSpec) -> AbstractContextManager[None]:
     Raises
     ------
     DataError
-        DP-SPARK-003 or 004 if Spark can't be had.
+        DP-SPARK-003 or 004 if Spark is not available.
     """
     return kind_of_engine(spec.engine).keep_alive(spec)
 
@@ -97,9 +97,9 @@ def open_engine(
     settings: Settings = DEFAULT,
     servers: Servers | None = None,
 ) -> AbstractContextManager[Recording]:
-    """Return the engine of this machine over one table, or over the frame given for it.
+    """Return the engine of this machine over one table, or over the frame that replaces it.
 
-    `servers`: the connections of a run, where it reads several tables.
+    `servers`: the connections of a run, if it reads several tables.
     """
     from dprelease.exact.duckdb_factory import ENGINE
 
@@ -107,14 +107,14 @@ def open_engine(
 
 
 def refuse_unknown_frames(tables: Iterable[Table], frames: object) -> None:
-    """Raise for frames that no table would read: rows would come from somewhere else.
+    """Raise for frames that no table would read: rows would come from another source.
 
     Raises
     ------
     DataError
-        DP-DATA-016 for a name that no table has, two frames for one table, or nothing for a frame.
+        DP-DATA-016 for a name that no table has, two frames for one table, or None for a frame.
     FrameError
-        DP-DATA-020 for what is no mapping.
+        DP-DATA-020 for anything but a mapping.
     """
     known: dict[str, str] = {}
     for table in tables:
@@ -140,6 +140,6 @@ def refuse_unknown_frames(tables: Iterable[Table], frames: object) -> None:
 
 
 def frame_of(table: Table, frames: Mapping[str, object]) -> object | None:
-    """Return the frame given for a table, by the table's name or by the declared frame's."""
+    """Return the frame for a table, by the table's name or by the declared frame's name."""
     declared = None if table.source is None else table.source.frame
     return frames.get(table.name, frames.get(declared or ""))

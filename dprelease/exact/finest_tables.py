@@ -1,6 +1,6 @@
-"""Families of tables: their finest cells, added up once in a table of the engine's own.
+"""Families of tables: their finest cells, summed once in a table of the engine.
 
-However many tables a family has, its rows are read once, and an id's are bounded once: by the
+However many tables a family has, its rows are read once, and contributions are limited once: by the
 finest cells, so that every table is a sum of the same rows. The engine holds one family at a time,
 on its disk if need be.
 """
@@ -24,10 +24,10 @@ Types = Mapping[str, str]
 
 @dataclass
 class FinestTables:
-    """Statements over the finest cells of a family, which are made when its first table is asked.
+    """Statements over the finest cells of a family, which are computed for its first table.
 
-    `attempt` works on the connection, `register` makes tables of keys, `bound` a table of the rows
-    that count, if that can be done in memory, and `forget` drops these rows.
+    `attempt` works on the connection, `register` creates tables of keys, `bound` a table of the
+    rows that count, if that is possible in memory, and `forget` drops these rows.
     """
 
     attempt: Attempt
@@ -35,13 +35,13 @@ class FinestTables:
     bound: Callable[[str, PrivacyUnit, int], bool]
     forget: Callable[[], None]
     _made: tuple[KeySpace | None, PrivacyUnit | None, list[Aggregate]] | None = None
-    """The family that is held: itself, not its number, which another one might get after it; and
-    the bounds that its cells were added up under."""
+    """The current family: the object, not its id, which could be reused after it; and the limits
+    under which its cells were summed."""
     _level: tuple[str, ...] | None = None
     """The columns of the level whose cells are held."""
 
     def compile(self, query: Query, physical: Types, joined: Types) -> Compiled:
-        """Return the statements of one table, given the types of stored columns; raises as they."""
+        """Return the statements of one table, from the types of stored columns; raises likewise."""
         aggregates = [m.aggregate for m in query.measurements]
         held, unit, added = self._made or (None, None, [])
         if held is not query.finest or unit != query.unit or added != aggregates:
@@ -54,7 +54,7 @@ class FinestTables:
         return compile_of_finest(query, physical, level)
 
     def _add_up(self, query: Query, physical: Types, level: KeySpace) -> None:
-        """Add up the cells of a level, of which its tables are sums, unless they stand there."""
+        """Sum the cells of a level, from which its tables are computed, unless they exist."""
         name = tuple(key.column for key in level.keys)
         if self._level == name:
             return
@@ -66,7 +66,7 @@ class FinestTables:
         self._level = name
 
     def let_go(self) -> None:
-        """Drop the finest cells, if there are some."""
+        """Drop the finest cells, if there are any."""
         if self._made is not None:
             self._made, self._level = None, None
             drop = "; ".join(f"DROP TABLE IF EXISTS {name}" for name in (LEVEL, FINEST))
@@ -77,7 +77,7 @@ class FinestTables:
         cells = compile_finest(query, physical, joined)
         self.register(cells.key_tables)
         if unit.id is not None:
-            self.forget()  # what a query that failed has left
+            self.forget()  # leftovers of a query that failed
             held = compile_finest(query, physical, joined, bounded=True)
             if self.bound(held.unbounded, unit, space.size):
                 cells = held

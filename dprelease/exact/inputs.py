@@ -32,7 +32,7 @@ DATABASE, SECOND_DATABASE = "dp_database", "dp_second_database"
 
 
 class BatchSource(Protocol):
-    """Rows that come as Arrow batches, when they are asked for."""
+    """Rows that arrive as Arrow batches when they are requested."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -46,28 +46,28 @@ class BatchSource(Protocol):
 
 @dataclass
 class Input:
-    """One table as the engine sees it: files, or an Arrow table, under the name of a relation."""
+    """One table for the engine: files, or an Arrow table, under the name of a relation."""
 
     declared: Declared
     relation: str
     opened: OpenedSource | None = None
     arrow: object | None = None
     rows: dict[str, BatchSource] = field(default_factory=dict)
-    """Rows that come as Arrow batches, by the table that they fill, until they are fetched."""
+    """Rows that arrive as Arrow batches, by the table that they fill, until they are fetched."""
     physical: dict[str, str] = field(default_factory=dict)
     """The engine's types of the stored columns, once they are known."""
     collations: Mapping[str, str] = field(default_factory=dict)
-    """Columns that the source compares otherwise than by their characters; see `RULES`."""
+    """Columns that the source does not compare character by character; see `RULES`."""
     coarse: dict[str, str] = field(default_factory=dict)
-    """Columns of Parquet whose instants the engine can't read as they are, and their types."""
+    """Columns of Parquet with timestamps that the engine can't read unchanged, and their types."""
     objects: dict[str, str] = field(default_factory=dict)
     """Columns of Python objects that are refused where they are read, and their type."""
     copies: dict[Path, Path] = field(default_factory=dict)
     """Plain copies of text files, which the engine reads in their place."""
     uncopied: set[Path] = field(default_factory=set)
-    """Those of the text files whose copies are empty, until rows are to be read."""
+    """Text files whose copies are empty until rows are read."""
     differs: bool = False
-    """Whether its files store a column differently, and each is read by its own types."""
+    """Whether its files store a column differently, so that each is read by its own types."""
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -76,7 +76,7 @@ class Input:
 
     @property
     def has_changed(self) -> bool:
-        """Return whether a file is not what it was before anything of it was read."""
+        """Return whether a file has changed since before anything of it was read."""
         return self.opened is not None and self.opened.stamps != tuple(map(stamp, self.files))
 
     @property
@@ -88,7 +88,7 @@ class Input:
 
     @property
     def accessible_paths(self) -> tuple[Path, ...]:
-        """Return what the engine may open: what it reads, and what links there lead to."""
+        """Return what the engine may open: the files that it reads, and their links' targets."""
         links = [file for file in self.files if file in self.copies]
         return (*self.readable, *links)
 
@@ -98,7 +98,7 @@ class Input:
         return format_of(self.declared)
 
     def describe(self, link: duckdb.DuckDBPyConnection) -> None:
-        """Make the tables of batches, whose columns are known before rows about people are."""
+        """Create the tables of batches, whose columns are known before rows about people are."""
         if self.arrow is not None:
             link.register(self.relation, self.arrow)
         for name, rows in self.rows.items():
@@ -121,12 +121,12 @@ class Input:
         return self.opened.reader.relation(self.readable)
 
     def fetch(self, link: duckdb.DuckDBPyConnection) -> None:
-        """Copy batches into these tables, which spill like everything else, and texts; once.
+        """Copy batches, once, into these tables, which can spill like all others, and text files.
 
         Raises
         ------
         OSError
-            If a file is not what its format promises, or there is no room.
+            If a file does not have the declared format, or there is no space.
         """
         while self.rows:
             name, rows = self.rows.popitem()
@@ -151,7 +151,7 @@ def format_of(declared: Declared) -> str:
 
 
 NAMES = (SOURCE, JOINED)
-"""Of the relations of an engine's inputs, the first being that of the declared table."""
+"""Names of the relations of an engine's inputs; the first is that of the declared table."""
 
 
 def find_inputs(tables: Sequence[tuple[Declared, object | None]], servers: Servers) -> list[Input]:
@@ -165,7 +165,7 @@ def find_inputs(tables: Sequence[tuple[Declared, object | None]], servers: Serve
 
 
 def metadata_settings(inputs: Sequence[Input]) -> Iterator[str]:
-    """Yield the statement by which the engine forgets what many files say of themselves."""
+    """Yield the statement that turns off the engine's metadata cache for many files."""
     if sum(len(given.files) for given in inputs) > FEW_FILES:
         yield WITHOUT_METADATA_CACHE
 
@@ -179,13 +179,13 @@ def refuse_lacking(given: Input, names: Iterable[str]) -> None:
 
 
 def refuse_unstored(inputs: Sequence[Input], query: Query) -> None:
-    """Raise for columns that can't serve as a query reads them, by what sources say of them.
+    """Raise for columns that a query can't use, based on the sources' metadata.
 
     Raises
     ------
     DataError
         DP-DATA-002 for a column that a source lacks, 005 for ids that are floats, 026 for ids and
-        keys of joins that a source compares otherwise than by their characters.
+        join keys that a source does not compare character by character.
     """
     unit, pairs = query.unit.id, () if query.join is None else query.join.on
     for i, (given, names) in enumerate(zip(inputs, columns_to_read(query), strict=False)):
@@ -203,9 +203,9 @@ def refuse_unstored(inputs: Sequence[Input], query: Query) -> None:
 
 
 def refuse_duplicates(query: Query, joined: Input, unique: set[str], ask: Ask) -> None:
-    """Raise DP-DATA-012 if a public table has several rows of one key; rows about people wait.
+    """Raise DP-DATA-012 if a public table has several rows of one key; reads no rows about people.
 
-    The statement of the query leaves such keys out as well, so nothing rests on this check.
+    The statement of the query leaves such keys out as well, so nothing depends on this check.
     `unique`: statements that found none.
     """
     statement = duplicate_keys(query, joined.physical)
@@ -225,16 +225,16 @@ def find_input(
     before: Input | None = None,
     servers: Servers | None = None,
 ) -> Input:
-    """Return the input that a table's source, or a frame in its place, stands for.
+    """Return the input for a table's source, or for the frame in its place.
 
     `before`: another input of the same engine, which attaches a shared DuckDB file only once.
-    `servers`: connections to those that tables are on.
+    `servers`: connections for tables on servers.
 
     Raises
     ------
     DataError
         DP-DATA-001, 003, 004, 008, 009, 014, 024 or 025 if the source can't be found as declared,
-        DP-SPARK-006 if Spark alone could.
+        DP-SPARK-006 if only Spark could read it.
     """
     if is_relation(frame):
         batches = batches_of(frame, declared)
@@ -270,16 +270,16 @@ def _of_frame(declared: Declared, relation: str, frame: object) -> Input:
 
 
 def _of_server(declared: Declared, relation: str, servers: Servers) -> Input:
-    """Return the input of a table on a server; what reads it is loaded where there is one."""
+    """Return the input of a table on a server; its reader is imported only when needed."""
     from dprelease.exact.postgres.server_rows import server_rows
 
     rows = server_rows(declared, servers)
-    nothing = OpenedSource((), (), (), "")  # its files are nobody's here
+    nothing = OpenedSource((), (), (), "")  # there are no local files
     return Input(declared, relation, nothing, rows={relation: rows}, collations=rows.collations)
 
 
 def _cells(declared: Declared, opened: OpenedSource) -> CellRows:
-    """Return the rows of files whose cells have types of their own; loaded where there are any."""
+    """Return the rows of files whose cells have their own types; imported only when needed."""
     if format_of(declared) == "sqlite":
         from dprelease.exact.reading.sqlite_files import sqlite_rows
 

@@ -1,4 +1,4 @@
-"""Tables of public values, for statements that look up where a value stands."""
+"""Tables of public values, in which statements look up positions."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MANY = 10_000
-"""Values from which on they come by Arrow: as parameters each would be an object of its own."""
+"""Number of values from which on Arrow is used: as parameters each would be a Python object."""
 
 GIVEN = "dp_keys_given"
 
 
 @dataclass
 class KeyTables:
-    """Those that a connection has: each is made once."""
+    """The key tables of a connection: each is created once."""
 
     _made: dict[str, Sequence[str] | Places] = field(default_factory=dict)
 
     def make(self, link: duckdb.DuckDBPyConnection, tables: Iterable[KeyTable]) -> None:
-        """Make those that are not there; raises as the engine."""
+        """Create the missing tables; raises as the engine."""
         for table in tables:
             if self._made.get(table.name) != table.values:
                 make_key_table(link, table)
@@ -42,7 +42,7 @@ class KeyTables:
 
 
 def make_key_table(link: duckdb.DuckDBPyConnection, table: KeyTable) -> None:
-    """Make a table (code, value) of public values or places; raises as the engine."""
+    """Create a table (code, value) of public values or positions; raises as the engine."""
     made = f"CREATE OR REPLACE TEMP TABLE {table.name} AS SELECT"
     if not isinstance(table.values, Places) and len(table.values) <= MANY:
         unnested = "unnest(range(len($1))) AS code, unnest($1::VARCHAR[]) AS value"
@@ -56,7 +56,7 @@ def make_key_table(link: duckdb.DuckDBPyConnection, table: KeyTable) -> None:
 
 
 def arrow_of(table: KeyTable) -> pa.Table:
-    """Return codes and values as Arrow has them."""
+    """Return codes and values as an Arrow table."""
     import pyarrow as pa
 
     if isinstance(table.values, Places):

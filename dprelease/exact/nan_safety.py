@@ -1,4 +1,4 @@
-"""Columns of floats that an engine may be asked for: the engine's statistics leave NaN out."""
+"""Protect queries over floats from the engine's statistics, which ignore NaN."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from dprelease.statements.values.physical import FLOATS, base_type
 Types = Mapping[str, str]
 
 WITHOUT = "SET disabled_optimizers = 'statistics_propagation'"
-"""Statistics of Parquet files say nothing of NaN, and from them the engine takes isnan to be false:
-whether a row's value is missing would depend on others."""
+"""Statistics of Parquet files do not include NaN, and from them the engine concludes that isnan is
+false: whether a row's value is missing would depend on other rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class FloatColumns:
-    """By the types that a table's columns are stored as, and those of the table joined to it.
+    """Float columns, by the stored types of a table and of the table joined to it.
 
-    Where none is asked for, the engine may use statistics: it reads nothing that they don't tell.
+    If no query reads one, the engine may use statistics, because they cover all that it reads.
     """
 
     tables: tuple[frozenset[str], ...]
 
     @classmethod
     def of(cls, physical: Sequence[Types], queries: Sequence[Query] | None) -> FloatColumns:
-        """Return the columns of floats that these queries read: all, where they are not known."""
+        """Return the float columns that these queries read: all, if the queries are not known."""
         stored = [frozenset(_floats(types, types)) for types in physical]
         if queries is None or not any(stored):
             return cls(tuple(stored))
@@ -41,7 +41,7 @@ class FloatColumns:
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """Return the statements that are needed before one of them is read."""
+        """Return the statements that must run before one of them is read."""
         return (WITHOUT,) if any(self.tables) else ()
 
     def refuse_others(self, query: Query, physical: Sequence[Types]) -> None:
@@ -50,7 +50,7 @@ class FloatColumns:
         Raises
         ------
         AssertionError
-            If it does: an engine is opened for all that it will be asked.
+            If it does: an engine is opened for all of its queries.
         """
         for names, types, asked in zip(columns_to_read(query), physical, self.tables, strict=False):
             if not asked.issuperset(_floats(names, types)):

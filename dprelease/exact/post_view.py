@@ -1,4 +1,4 @@
-"""Statements over one noised table that is in memory: post-processing, with no way to the data."""
+"""Run statements over one noised table in memory: post-processing, with no access to the data."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def run_statement(noised: pa.Table, statement: str, name: str) -> pa.Table:
-    """Return what a statement computes from a noised table, registered under a name.
+    """Return the result of a statement over a noised table, registered under a name.
 
     The connection reaches no file, no network and no Python variable.
 
     Raises
     ------
     QueryError
-        DP-SQL-007 if the engine can't compute it, for example over values of the wrong kind.
+        DP-SQL-007 if the engine can't compute it, for example with values of the wrong type.
     """
     config: Config = {"enable_external_access": False, "python_enable_replacements": False}
     connection = duckdb.connect(config=config)
@@ -44,7 +44,7 @@ def run_statement(noised: pa.Table, statement: str, name: str) -> pa.Table:
 
 
 def to_pandas(table: pa.Table) -> pd.DataFrame:
-    """Return an answer as pandas has numbers: decimals of a finer step become floats."""
+    """Return an answer as a pandas frame: decimals of a finer step become floats."""
     import pyarrow as pa
 
     for i, column in enumerate(table.schema):

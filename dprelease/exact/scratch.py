@@ -1,7 +1,7 @@
-"""Private folders that are held by a lock, and the removal of those that nobody holds any more.
+"""Private folders held by a lock, and the removal of those that nobody holds any more.
 
-A folder's owner is whoever holds the lock of a file in it. A bare process number would not do: the
-first process of every container is number 1, and the same numbers are other processes elsewhere.
+The owner of a folder holds the lock of a file in it. A process number would not suffice: the first
+process of every container is number 1, and the same numbers are other processes elsewhere.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ LOCK = "held"
 
 @contextmanager
 def private_folder(parent: Path, prefix: str, again: Path | None = None) -> Iterator[Path]:
-    """Yield a new folder, mode 0700, that is removed afterwards; so are those that a kill left.
+    """Yield a new folder, mode 0700, and remove it afterwards, with those that a kill left.
 
-    A child that is forked meanwhile removes nothing: the folder is its parent's. `again`: what an
-    earlier one was called, and this one is unless somebody took the name.
+    A child that is forked meanwhile removes nothing: the folder belongs to its parent. `again`: an
+    earlier folder's path, which is used again unless the name is taken.
 
     Raises
     ------
     OSError
-        If it can't be made, or its file system has no locks.
+        If it can't be created, or its file system has no locks.
     """
     remove_stale(parent, prefix)
     made: tuple[Path, Lock] | None = None
@@ -51,7 +51,7 @@ def private_folder(parent: Path, prefix: str, again: Path | None = None) -> Iter
 def _make_folder(parent: Path, prefix: str, again: Path | None) -> tuple[Path, Lock]:
     """Return a new folder and its lock.
 
-    Between the two it may pass for one that was left, and be removed: then another one is made.
+    Before it is locked, it may be taken for a leftover and removed: then another one is created.
     """
     while True:
         folder = _anew(again) or Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
@@ -66,7 +66,7 @@ def _make_folder(parent: Path, prefix: str, again: Path | None) -> tuple[Path, L
 
 
 def _anew(folder: Path | None) -> Path | None:
-    """Return the folder, made by us alone; None where its name is taken."""
+    """Return the folder, created by this process; None if its name is taken."""
     if folder is not None:
         with contextlib.suppress(OSError):
             folder.mkdir(mode=0o700)
@@ -75,12 +75,12 @@ def _anew(folder: Path | None) -> Path | None:
 
 
 def remove_stale(parent: Path, prefix: str) -> None:
-    """Remove the folders of this user with that prefix that nobody holds; never raises.
+    """Remove this user's folders with that prefix that nobody holds; never raises.
 
     Spilled rows survive a kill; the next run removes them.
     """
     for folder in folders_with_prefix(parent, prefix):
-        with contextlib.suppress(OSError):  # held, gone meanwhile, or not ours to remove
+        with contextlib.suppress(OSError):  # held, removed meanwhile, or not ours to remove
             lock = Lock.take(folder / LOCK)
             if lock is not None:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -88,7 +88,7 @@ def remove_stale(parent: Path, prefix: str) -> None:
 
 
 def folders_with_prefix(parent: Path, prefix: str) -> list[Path]:
-    """Return the folders of this user whose names have a prefix; none where that can't be told."""
+    """Return this user's folders with a prefix; empty if they can't be listed."""
     folders = []
     with contextlib.suppress(OSError), os.scandir(parent) as entries:
         for entry in entries:

@@ -17,7 +17,7 @@ SCRATCH = "dprelease-scratch-"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the engine may use; None is its own default, or the system's temporary folder."""
+    """Resources of the engine; None is its own default, or the system's temporary folder."""
 
     memory_limit: str | None = None
     threads: int | None = None
@@ -35,18 +35,18 @@ class Settings:
 
     @property
     def config(self) -> dict[str, str | int]:
-        """Return them as the engine names them."""
+        """Return them by the engine's names."""
         wanted = {"memory_limit": self.memory_limit, "threads": self.threads}
         return {name: value for name, value in wanted.items() if value is not None}
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
-        """Yield a private folder, mode 0700, that is removed; so are those that a kill left.
+        """Yield a private folder, mode 0700, and remove it afterwards, with those that a kill left.
 
         Raises
         ------
         DataError
-            DP-ENGINE-003 if it can't be made.
+            DP-ENGINE-003 if it can't be created.
         """
         with ExitStack() as stack:
             parent, made = self.temp_directory, None

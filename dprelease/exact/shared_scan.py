@@ -1,4 +1,4 @@
-"""True tables of several queries from one scan of the rows: `query.scans.joint` says which."""
+"""True tables of several queries from one scan of the rows, by `query.scans.scan_planning`."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from dprelease.query.scans.scan_planning import Part, Scan, parts_of, scans
 from dprelease.statements.scan import JointTable
 
 Scanned = list[tuple[JointTable, dict[object, Integers]]]
-"""Joint tables, and of each its vectors by what they add up."""
+"""Joint tables, each with its vectors by aggregate."""
 
 
 class ScannedTables:
-    """The tables of one engine's queries: read together where that is cheaper, else one by one.
+    """The tables of one engine's queries: read together where that is cheaper, or one by one.
 
-    `read` reads the table of one query, `scan` fills the joint tables of several, or gives None
-    where they can't be. What a scan found is held until the last query that it serves was asked.
+    `read` reads the table of one query, `scan` fills the joint tables of several, or returns None
+    if it can't. The result of a scan is held until its last query has run.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class ScannedTables:
         read: Callable[[Query], ExactTable],
         scan: Callable[[Scan], Scanned | None],
     ) -> None:
-        """Plan scans for queries that are to come, each of which is asked once."""
+        """Plan scans for the queries to come, each of which is run once."""
         self._read, self._scan = read, scan
         self._expected = {query.name: query for query in queries}
         self._scans = {part.name: scan for scan in scans(queries)[0] for part in scan.parts}

@@ -1,9 +1,8 @@
-"""Families of very many finest cells: added up range after range, outside of the engine.
+"""Families of very many finest cells: summed range after range, outside of the engine.
 
-An engine that groups rows holds a number and a sum for each cell that occurs, and where these
-are more than its memory holds it spills, or fails. Here it only tells the cell of each row, and
-what it holds are the codes of the keys. Which families these are follows from their declared
-cells alone.
+An engine that groups rows holds a number and a sum for each occurring cell; if these exceed its
+memory, it spills or fails. Here it only computes the cell of each row, and holds only the codes of
+the keys. The declared cells alone decide which families are handled so.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ if TYPE_CHECKING:
     from dprelease.exact.results.sorted_cells import Rows, SortedCells
 
 MANY = 1 << 24
-"""Finest cells from which on they are added up here: engines group fewer faster."""
+"""Number of finest cells from which on they are summed here: engines group fewer faster."""
 
 Types = Mapping[str, str]
 
 
 def by_ranges(query: Query) -> bool:
-    """Return whether a table belongs to a family that is added up here: the declaration decides."""
+    """Return whether a table belongs to a family that is summed here: the declaration decides."""
     return (
         query.finest is not None
         and query.finest.size >= MANY
@@ -52,7 +51,7 @@ def by_ranges(query: Query) -> bool:
 class SortedFamilies:
     """The finest cells of a family, sorted, and those of a level: its tables are sums of these.
 
-    Parameters as of `FinestTables`; `scratch`: the folder of the engine.
+    Parameters as in `FinestTables`; `scratch`: the folder of the engine.
     """
 
     attempt: Attempt
@@ -61,16 +60,16 @@ class SortedFamilies:
     forget: Callable[[], None]
     scratch: Path
     _made: tuple[KeySpace | None, PrivacyUnit | None, list[Aggregate]] | None = None
-    """The family that is held, as of `FinestTables`."""
+    """The current family, as in `FinestTables`."""
     _finest: SortedCells | None = None
-    """Its cells; None where it has too many rows."""
+    """Its cells; None if it has too many rows."""
     _level: tuple[KeySpace, SortedCells] | None = None
     """The level whose cells are held."""
 
     def vectors(
         self, query: Query, physical: Types, joined: Types
     ) -> dict[str, VectorBlock] | None:
-        """Return the vectors of one table by name; None where the engine adds up, by itself.
+        """Return the vectors of one table by name; None if the engine must sum them.
 
         Raises
         ------
@@ -99,7 +98,7 @@ class SortedFamilies:
         return dict(cells.vectors([m.name for m in query.measurements]))
 
     def let_go(self) -> None:
-        """Drop all cells; those of tables that are asked of go with these."""
+        """Drop all cells; cells of tables that are still in use go with these."""
         self._made, self._finest, self._level = None, None, None
 
     def _read(self, query: Query, physical: Types, joined: Types) -> SortedCells | None:
@@ -108,7 +107,7 @@ class SortedFamilies:
         rows = compile_finest_rows(query, physical, joined)
         self.register(rows.key_tables)
         if query.unit.id is not None:
-            self.forget()  # what a query that failed has left
+            self.forget()  # leftovers of a query that failed
             held = compile_finest_rows(query, physical, joined, bounded=True)
             if self.bound(held.unbounded, query.unit, space.size):
                 rows = held
@@ -118,7 +117,7 @@ class SortedFamilies:
         return found
 
     def _coarser(self, finer: KeySpace, keys: KeySpace, cells: SortedCells) -> SortedCells:
-        """Return the cells of a table that finer ones lie in."""
+        """Return the cells of a table that contain finer ones."""
         from dprelease.exact.results.sorted_cells import sorted_cells
 
         lies = _lies(finer, keys)
@@ -160,7 +159,7 @@ def _added_up(
 
 
 def _lies(finer: KeySpace, keys: KeySpace) -> Callable[[Integers], Integers]:
-    """Return what tells in which cells of a table finer cells lie."""
+    """Return a function from finer cells to the cells of a table that contain them."""
     places = {
         key.column: (stride, key.size)
         for key, stride in zip(finer.keys, finer.strides, strict=True)

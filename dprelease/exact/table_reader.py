@@ -1,4 +1,4 @@
-"""Numbers of one table from the statements of its query, in the way that suits their number."""
+"""Read the numbers of one table from its query's statements, in a way that suits their number."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from dprelease.exact.results.vectors import HELD, MOST_ROWS, count_places, read_
 from dprelease.statements.compiled_statements import Compiled, KeyTable, ProfileSql
 
 MOST_PLACES = 2**25
-"""Pairs of a cell and a candidate that are counted in memory, not by the engine."""
+"""Maximum pairs of a cell and a candidate that are counted in memory, not by the engine."""
 
 MANY_CELLS = 2**16
-"""Cells from which on rows are added up in memory instead of being grouped by the engine."""
+"""Number of cells from which on rows are summed in memory instead of being grouped by the
+engine."""
 
 Result = TypeVar("Result")
 
 
 class Attempt(Protocol):
-    """Works on a connection, so that no word of the engine's goes further if it fails."""
+    """Works on a connection, and drops the engine's message if it fails."""
 
     def __call__(self, work: Callable[[duckdb.DuckDBPyConnection], Result]) -> Result:
         """Return the result of the work; raises DP-DATA-006."""
@@ -33,13 +34,13 @@ class Attempt(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TableReader:
-    """Reads vectors and profiles; `scratch` is a folder for what memory does not hold."""
+    """Reads vectors and profiles; `scratch` is a folder for data that does not fit into memory."""
 
     attempt: Attempt
     scratch: Path
 
     def tables(self, compiled: Compiled, size: int) -> list[KeyTable]:
-        """Return the tables of public values that have to be there: each takes a statement."""
+        """Return the tables of public values that must exist: each takes a statement."""
         return compiled.tables(by_row=size >= MANY_CELLS)
 
     def vectors(
@@ -79,7 +80,7 @@ class TableReader:
         )
 
     def profiles(self, compiled: Compiled, size: int) -> dict[str, Profile | DenseProfile]:
-        """Return how often each candidate stands in each cell, by measurement."""
+        """Return how often each candidate occurs in each cell, by measurement."""
         asked = dict.fromkeys(compiled.profiles.values())
         by_statement = {statement: self._profile(statement, size) for statement in asked}
         return {name: by_statement[statement] for name, statement in compiled.profiles.items()}

@@ -1,6 +1,7 @@
-"""Exact numbers about the rows of one query, for who may see the data: rows lost, values clamped.
+"""Exact numbers about the rows of one query, for people who may see the data.
 
-Only `profile` imports this: such numbers have no noise, and nothing publishes them.
+They are rows lost and values clamped. Only `profile` imports this: such numbers have no noise, and
+nothing publishes them.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from dprelease.schema.source_texts import UTF_8
 from dprelease.statements.lost_rows import compile_lost_rows
 
 Tally = dict[tuple[str, str], int]
-"""Exact counts, by what they count and of which column; the column is empty for rows."""
+"""Exact counts, by what they count and the column, which is empty for rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tallies:
-    """What is counted of a query. `lines`: of a text file's records; None where they can't be."""
+    """The counts of a query. `lines`: of a text file's records; None if they can't be counted."""
 
     stored: Tally
     asked: Tally
@@ -38,7 +39,7 @@ class Tallies:
 
 
 class TallyingEngine(Engine):
-    """An engine that also tells of rows that queries leave out."""
+    """An engine that also counts the rows that queries leave out."""
 
     def tallies(self, query: Query) -> Tallies:
         """Return how many rows a query loses, and how many values it clamps.
@@ -46,7 +47,7 @@ class TallyingEngine(Engine):
         Raises
         ------
         DataError
-            As `Engine.run`.
+            As `Answering.run`.
         """
         self.compile(query)
         lost = compile_lost_rows(query, self.physical, self.joined_types)
@@ -81,7 +82,7 @@ def tallying(
 def _lines(given: Input) -> int | None:
     """Return how many lines a text source has below its headers; None for other sources.
 
-    A line break inside quotes ends one as well: rows are counted by the engine, lines are not.
+    A line break inside quotes counts as well: the engine counts rows, this counts lines.
     """
     source = given.declared.table.source
     if given.opened is None or source is None or source.kind not in ("csv", "json_lines"):

@@ -1,8 +1,8 @@
-"""Contribution bounding in memory: the rows that `statements.bounding` says, several times faster.
+"""Contribution bounding in memory, by the rule of `statements.bounding`, several times faster.
 
-The engine would sort all rows by id and hash, with everything that they hold. Here ids become small
-numbers, and `kept` chooses rows as they come. Of a table that fits into memory, ids are numbered
-once its rows are read; of a larger one before, so that its rows need not be held.
+The engine would sort all rows by id and hash, with all their columns. Here ids become small
+numbers, and `row_selection_numpy` selects rows as they arrive. If a table fits into memory, its ids
+are numbered after its rows are read; otherwise before, so that its rows need not be held.
 """
 
 from __future__ import annotations
@@ -33,25 +33,26 @@ from dprelease.statements.compiler import KEPT
 from dprelease.system.signal_propagation import reraise_handler_errors
 
 BATCH = 2**18
-"""Rows that come from the engine at a time: what is known of ids drops rows of later ones."""
+"""Rows fetched from the engine at a time: earlier ones determine which later rows can be
+dropped."""
 
 MOST_HELD = 3 * 2**22
-"""Rows, or ids, that are held in memory at a time, about 1 GB; more are taken in parts of ids."""
+"""Rows, or ids, held in memory at a time, about 1 GB; larger tables are split into parts by id."""
 
 ROW_BYTES = 100
-"""About what a row takes while it is bounded, within the memory limit of the engine."""
+"""Approximate bytes of a row while it is bounded, within the memory limit of the engine."""
 
 MOST_BYTES = 2**31
-"""Bytes of rows that several tables hold together."""
+"""Maximum bytes of rows that several tables hold together."""
 
 SHORT = 20
-"""Bytes of a text for an id, and of its place, that `ROW_BYTES` counts on."""
+"""Bytes of an id's text, and of its position, that `ROW_BYTES` includes."""
 
 MOST_TEXT = 2**30
-"""Bytes of longer texts that are held: Arrow numbers no more than 2^31 bytes of them."""
+"""Maximum bytes of longer texts held: Arrow addresses no more than 2^31 bytes of them."""
 
 MOST_PARTS = 64
-"""Still more rows are left to the engine, which can use the disk."""
+"""Maximum number of parts; more rows are left to the engine, which can use the disk."""
 
 NUMBERED, PART, UNBOUNDED = "dp_numbered", "dp_part", "dp_unbounded"
 """Temporary tables: a number for each id; kept rows of a part of the ids; all rows."""
@@ -60,12 +61,12 @@ NUMBERED, PART, UNBOUNDED = "dp_numbered", "dp_part", "dp_unbounded"
 def limit_contributions(
     link: duckdb.DuckDBPyConnection, sql: str, unit: PrivacyUnit, cells: int
 ) -> bool:
-    """Make a table `KEPT` of the kept rows of a SELECT of `id`, `cell` and values.
+    """Create a table `KEPT` of the kept rows of a SELECT of `id`, `cell` and values.
 
     Each id is in at most `max_groups` cells, with at most `max_rows_per_group` rows in each, of
-    `cells` that there can be. The ids of the table are numbers of its own. Where
-    there is no value, it has one row for each id and cell, and `n`, how many rows count.
-    Returns False, with no table, if that can't be done here.
+    `cells` possible ones. The ids in the table are new numbers. Without values, it has one row for
+    each id and cell, and `n`, the number of rows that count. Returns False, without a table, if
+    this can't be done in memory.
 
     Raises
     ------
@@ -81,7 +82,7 @@ def limit_contributions(
     parts = 1
     try:
         while parts <= MOST_PARTS:
-            before = 0  # ids are numbers of their own in each part
+            before = 0  # ids are numbered separately in each part
             try:
                 for part in range(parts):
                     mine = f"SELECT * FROM ({sql}) WHERE hash(id) % {parts} = {part}"
@@ -100,19 +101,19 @@ def limit_contributions(
 
 
 def _materialize(link: duckdb.DuckDBPyConnection, sql: str) -> str:
-    """Return SQL of the same rows in a table of the engine: a source is read once for all parts."""
+    """Return SQL of the same rows in a table of the engine: one reading serves all parts."""
     try:
         with reraise_handler_errors():
             link.execute(f"CREATE OR REPLACE TEMP TABLE {UNBOUNDED} AS {sql}")
-    except duckdb.Error:  # there may be no room for it; whatever else is wrong shows again
+    except duckdb.Error:  # there may be no space for it; any other error occurs again
         return sql
     return f"SELECT * FROM {UNBOUNDED}"
 
 
 def narrow_ids(link: duckdb.DuckDBPyConnection, sql: str) -> tuple[str, pa.DataType] | None:
-    """Return SQL whose ids are texts or have at most 64 bits, and their type; None if they don't.
+    """Return SQL whose ids are texts or have at most 64 bits, and their type; None if impossible.
 
-    Unsigned integers, and integers that are read from texts, come as numbers of 128 bits.
+    Unsigned integers, and integers parsed from texts, arrive as 128-bit numbers.
     """
     kind = link.sql(f"SELECT id FROM ({sql}) LIMIT 0").to_arrow_table().schema[0].type
     if pa.types.is_integer(kind) or is_text(kind):
@@ -126,7 +127,7 @@ def narrow_ids(link: duckdb.DuckDBPyConnection, sql: str) -> tuple[str, pa.DataT
 
 
 def _append(link: duckdb.DuckDBPyConnection, kept: pa.Table, before: int, *, alone: bool) -> None:
-    """Add rows to `KEPT`; what comes in parts is held by the engine, within its memory limit."""
+    """Add rows to `KEPT`; rows of parts are held by the engine, within its memory limit."""
     if alone:
         link.register(KEPT, kept)
         return
@@ -138,9 +139,9 @@ def _append(link: duckdb.DuckDBPyConnection, kept: pa.Table, before: int, *, alo
 
 
 def most_held(link: duckdb.DuckDBPyConnection, row: int = ROW_BYTES, taken: int = 0) -> int:
-    """Return how many rows of so many bytes are held under the engine's memory limit.
+    """Return how many rows of so many bytes fit into the engine's memory limit.
 
-    `taken`: bytes of others that are held beside them.
+    `taken`: bytes of other data that is held at the same time.
     """
     limit = memory_limit(link)
     most = min(MOST_HELD, MOST_BYTES // row)
@@ -151,7 +152,7 @@ def most_held(link: duckdb.DuckDBPyConnection, row: int = ROW_BYTES, taken: int 
 def _select_rows(
     link: duckdb.DuckDBPyConnection, sql: str, kind: pa.DataType, bounds: Bounds
 ) -> tuple[pa.Table, int]:
-    """Return the kept rows and how many numbers of ids there are; raise NoRoomError."""
+    """Return the kept rows and the number of ids; raise NoRoomError."""
     batches = read_all(link, sql, bounds.room, bounds.threads)
     if batches is not None:
         ids = pa.chunked_array([batch.column(0) for batch in batches], type=kind)
@@ -162,8 +163,8 @@ def _select_rows(
         with reraise_handler_errors():
             return _as_they_come(link, sql, kind, bounds)
     except duckdb.Error:
-        # To number ids may take more memory than the engine has; parts that are read whole need
-        # none. Whatever else is wrong shows again there.
+        # Numbering ids may take more memory than the engine has; parts that are read whole need no
+        # numbering. Any other error occurs again there.
         (total,) = link.sql(f"SELECT count(*) FROM ({sql})").fetchall()[0]
     raise NoRoomError(bounds.room / max(total, 1))
 
@@ -171,10 +172,10 @@ def _select_rows(
 def _as_they_come(
     link: duckdb.DuckDBPyConnection, sql: str, kind: pa.DataType, bounds: Bounds
 ) -> tuple[pa.Table, int]:
-    """Return what `_select_rows` does, of rows that are not held together."""
+    """Return the result of `_select_rows`, for rows that are not held together."""
     try:
         asked, total, low, hashes = _numbered_before(link, sql, kind, bounds.room)
-        # Closed before anything else is asked: a connection has one open result at a time.
+        # Closed before the next statement: a connection has one open result at a time.
         with closing(_batches(link, asked, bounds.room, bounds.threads)) as stream:
             return keep(_numbered_rows(stream, low, len(hashes)), total, hashes, bounds), len(
                 hashes
@@ -184,7 +185,7 @@ def _as_they_come(
 
 
 def _numbered_rows(batches: Iterator[pa.RecordBatch], low: int, count: int) -> Iterator[IdRows]:
-    """Give rows whose ids less `low` are numbers below `count`; raise duckdb.Error if one is not.
+    """Yield rows whose ids less `low` are numbers below `count`; raise duckdb.Error for others.
 
     A source may change between two reads. The index error that would follow quotes an id.
     """
@@ -198,17 +199,17 @@ def _numbered_rows(batches: Iterator[pa.RecordBatch], low: int, count: int) -> I
 def _batches(
     link: duckdb.DuckDBPyConnection, sql: str, room: int, threads: int
 ) -> Generator[pa.RecordBatch, None, None]:
-    """Give the rows of a SELECT in batches; one for each thread takes a quarter of the room."""
+    """Yield the rows of a SELECT in batches; one per thread takes a quarter of the room."""
     size = min(BATCH, room // (4 * threads) + 1)
     reader = link.sql(sql).to_arrow_reader(size)
-    yield _empty(reader.schema)  # says what columns there are
+    yield _empty(reader.schema)  # tells the caller the columns
     while True:
         try:
             batch = reader.read_next_batch()
         except StopIteration:
             return
         except (pa.ArrowException, OSError):
-            break  # raised below, so that its words, which may quote a cell, are not kept
+            break  # raised below, so that its message, which may quote a cell, is dropped
         yield batch
     raise duckdb.Error
 
@@ -220,7 +221,7 @@ def _empty(schema: pa.Schema) -> pa.RecordBatch:
 def read_all(
     link: duckdb.DuckDBPyConnection, sql: str, room: int, threads: int, row: int = ROW_BYTES
 ) -> list[pa.RecordBatch] | None:
-    """Return all rows of a SELECT; None if there are more than there is room for.
+    """Return all rows of a SELECT; None if they do not fit.
 
     `room`: in rows of `row` bytes, with ids that are numbers or short texts.
     """
@@ -236,7 +237,7 @@ def read_all(
 
 
 def _longer(ids: pa.Array) -> int:
-    """Return the bytes of ids beyond those of short ones."""
+    """Return the bytes of ids in excess of those of short ones."""
     return max(0, ids.nbytes - SHORT * len(ids)) if is_text(ids.type) else 0
 
 
@@ -248,9 +249,9 @@ def _rows(batch: pa.RecordBatch, ids: NDArray[np.integer[Any]], low: int) -> IdR
 def _numbered_before(
     link: duckdb.DuckDBPyConnection, sql: str, kind: pa.DataType, most: int
 ) -> tuple[str, int, int, Integers]:
-    """Return SQL of the same rows, how many they are, and the hash of the id of each number.
+    """Return SQL of the same rows, the number of rows, and the hash of the id of each number.
 
-    Ids of that SQL less an integer, which comes third, are numbers. Reads the rows once to three
+    Ids of that SQL less an integer, the third result, are numbers. Reads the rows once to three
     times more. Raises NoRoomError if there are more than `most` ids.
     """
     if not is_text(kind):

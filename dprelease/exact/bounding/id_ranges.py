@@ -1,8 +1,8 @@
-"""Rows of ids by ranges of their keys, so that several threads bound them at a time.
+"""Split rows into ranges of their keys, so that several threads bound them at a time.
 
-A key is the number of an id and behind it the hash of a cell. Ranges end where an id ends: what is
-kept of an id is decided by its own rows, so neither how many ranges there are nor where they end
-can move a row.
+A key is the number of an id followed by the hash of a cell. Ranges end where an id ends. The kept
+rows of an id depend on its own rows alone, so neither the number of ranges nor their ends can
+change a result.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 from dprelease.exact.results.true_table import Integers
 
 FEWEST_KEYS = 2**17
-"""Keys of a range from which on a thread of its own pays."""
+"""Minimum number of keys in a range that justifies a thread."""
 
 SAMPLE = 2**12
-"""Keys from which the ends of ranges are taken."""
+"""Keys that are sampled for the ends of ranges."""
 
 MOST_KEY = 2**63 - 1
 
@@ -26,10 +26,10 @@ Range = tuple[int, int]
 
 
 def ranges(keys: Sequence[Integers], bits: int, threads: int) -> list[Range]:
-    """Return ranges, from the first to the last key, that hold about as many keys each.
+    """Return ranges, from the first to the last key, with about equal numbers of keys.
 
-    `keys`: in blocks. `bits`: those of a key behind the number of its id. A range
-    holds its first end, and not its last one.
+    `keys`: in blocks. `bits`: those of a key after the number of its id. A range includes its first
+    end, and not its last one.
     """
     total = sum(map(len, keys))
     parts = min(threads, total // FEWEST_KEYS)
@@ -42,7 +42,7 @@ def ranges(keys: Sequence[Integers], bits: int, threads: int) -> list[Range]:
 
 
 def within(keys: Integers, span: Range) -> Integers:
-    """Return the places of the keys of a range."""
+    """Return the positions of the keys in a range."""
     low, high = span
     if span == (0, MOST_KEY):
         return np.arange(len(keys))

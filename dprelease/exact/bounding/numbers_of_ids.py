@@ -1,4 +1,4 @@
-"""A small number for the id of each row, so that what is known of ids stands in arrays."""
+"""Give ids small numbers, so that data about ids can be stored in arrays."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from dprelease.exact.results.true_table import Integers
 from dprelease.statements.bounding import number
 
 SPARSEST = 2
-"""Numbers for each row up to which ids that are integers are their own numbers."""
+"""Maximum range per row for which integer ids are used as their own numbers."""
 
 DISTINCT = "dp_distinct"
-"""A temporary table: ids."""
+"""A temporary table of ids."""
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class NumberedIds:
-    """Of rows in blocks, what stands for their ids, and the hash of the id of each number."""
+    """For rows in blocks, the values that stand for their ids, and the hash of each number's id."""
 
     ids: list[NDArray[np.integer[Any]]]
     low: int
-    """What stands for an id, less this, is its number."""
+    """The value that stands for an id, less this, is its number."""
     hashes: Integers
 
     @property
     def rows(self) -> int:
-        """Return how many rows there are."""
+        """Return the number of rows."""
         return sum(map(len, self.ids))
 
 
 def number_ids(link: duckdb.DuckDBPyConnection, ids: pa.ChunkedArray) -> NumberedIds:
-    """Return numbers for the ids of rows, which come in chunks."""
+    """Return numbers for the ids of rows, which arrive in chunks."""
     if not len(ids):
         none = np.zeros(0, dtype=np.int64)
         return NumberedIds([none] * ids.num_chunks, 0, none)
@@ -55,15 +55,15 @@ def number_ids(link: duckdb.DuckDBPyConnection, ids: pa.ChunkedArray) -> Numbere
         return NumberedIds(codes, 0, extend_hash(None, residues(numbers_of(last))))
     link.register(DISTINCT, pa.table({"id": last}))
     asked = f"SELECT {number('id', text=True)} AS part FROM {DISTINCT}"
-    part = link.sql(asked).fetchnumpy()["part"]  # in order, as all that has no ORDER BY here
+    part = link.sql(asked).fetchnumpy()["part"]  # in order, like everything without ORDER BY here
     link.unregister(DISTINCT)
     return NumberedIds(codes, 0, extend_hash(None, np.asarray(part)))
 
 
 def _own_numbers(chunks: list[NDArray[np.integer[Any]]]) -> NumberedIds | None:
-    """Return what `numbered` says of integers that lie close together; None if they don't.
+    """Return the result of `number_ids` for integers that are close together; None otherwise.
 
-    They stay where they are: a copy of many takes longer than all else that is done with them.
+    They are not copied: copying many takes longer than everything else that is done with them.
     """
     some = [chunk for chunk in chunks if len(chunk)]
     low, high = min(int(chunk.min()) for chunk in some), max(int(chunk.max()) for chunk in some)

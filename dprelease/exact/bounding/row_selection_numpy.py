@@ -1,10 +1,10 @@
-"""Which rows of a unit are kept, by the rule of `statements.bounding`, in one pass over the rows.
+"""Select the kept rows of each id, by the rule of `statements.bounding`, in one pass.
 
-One 64-bit integer a row, the number of its id and behind it the hash of its cell, says in which
-order cells are taken. Rows beyond the cells that their id has so far are dropped as they come, so
-that what is held follows what is kept and not the table. NumPy's long loops let go of the
-interpreter's lock: blocks of rows, and of those held ranges of ids, are worked on by as many
-threads as the engine has.
+One 64-bit integer per row, the number of its id followed by the hash of its cell, gives the order
+in which cells are kept. Rows of cells that can no longer be among the kept ones of their id are
+dropped as they arrive, so memory depends on the kept rows and not on the table. NumPy's long loops
+release the interpreter's lock: as many threads as the engine has work on blocks of rows, and on
+ranges of ids of the held rows.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from dprelease.statements.bounding import MODULUS, ROUNDS
 
 HASH_BITS = 31
 ANY = LOW = 2**HASH_BITS - 1
-"""What no hash exceeds; the bits of a hash."""
+"""The largest hash; the bits of a hash."""
 
 BLOCK = 2**16
 """Rows whose hashes are computed together, and stay in the cache."""
 
 FEWEST = 2**20
-"""New rows from which on those held are looked through for rows to drop."""
+"""New rows after which the held rows are searched for rows to drop."""
 
 SPARE = 1.25
 """Parts of ids differ in size."""
@@ -53,7 +53,7 @@ class IdRows:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What is kept of each id: `unit`, of `cells` that there can be; at most `room` rows held."""
+    """The limits for each id: `unit`, among `cells` possible ones; at most `room` rows held."""
 
     unit: PrivacyUnit
     cells: int
@@ -67,7 +67,7 @@ class Bounds:
 
 
 class NoRoomError(Exception):
-    """More is kept than there is room for: `parts` of the ids, one after the other, may have it."""
+    """The kept rows do not fit: a fraction `parts` of the ids at a time may fit."""
 
     def __init__(self, share: float) -> None:
         super().__init__(share)
@@ -75,14 +75,14 @@ class NoRoomError(Exception):
 
 
 def keep(blocks: Iterable[IdRows], total: int, hashes: Integers, bounds: Bounds) -> pa.Table:
-    """Return the kept rows: `id`, which is the number, `cell` and values, or `n`, how many count.
+    """Return the kept rows: `id`, which is the number, `cell` and values, or `n`, the count.
 
-    `total`: how many rows there are; `hashes`: of the id of each number.
+    `total`: the number of rows; `hashes`: of the id of each number.
 
     Raises
     ------
     NoRoomError
-        If more than the room is kept.
+        If the kept rows do not fit.
     """
     held = _Candidates(hashes | ANY << HASH_BITS, bounds)
     seen = 0
@@ -102,7 +102,7 @@ def keep(blocks: Iterable[IdRows], total: int, hashes: Integers, bounds: Bounds)
                 full = held.size > bounds.room
                 held.drop(pool.map)
                 if full and not held.pack(pool.map):
-                    # What is kept of the rows to come is no more than of those that came.
+                    # The rows to come keep no more rows than those that came.
                     raise NoRoomError(seen / total)
         settle(0)
         return held.table(pool.map)
@@ -132,8 +132,8 @@ class _Candidates:
     """Rows that may be kept."""
 
     known: Integers
-    """Of an id, the hash up to which cells are among its first ones, as far as is known, and in the
-    lower bits its own hash: one look into a large table takes half the time of two."""
+    """For each id, the hash up to which cells are known to be among its first ones, and in the
+    lower bits its own hash: one look-up in a large table takes half the time of two."""
     bounds: Bounds
     blocks: list[_KeyedRows] = field(default_factory=list)
     size: int = 0
@@ -142,14 +142,14 @@ class _Candidates:
 
     @property
     def is_due(self) -> bool:
-        """Whether enough rows are new that looking through all costs little for each."""
+        """Whether there are enough new rows to make a search through all of them worthwhile."""
         new = self.size - self.settled
         return self.size > self.bounds.room or (
             self.bounds.chooses_cells and new > max(FEWEST, self.settled)
         )
 
     def candidate_rows(self, rows: IdRows) -> _KeyedRows:
-        """Return those rows of a block that may be kept; several threads may ask at a time."""
+        """Return the rows of a block that may be kept; several threads may call it at a time."""
         parts: list[tuple[Integers, Integers, Integers]] = []
         for start in range(0, max(len(rows.ids), 1), BLOCK):
             block = slice(start, start + BLOCK)
@@ -168,7 +168,7 @@ class _Candidates:
         return _KeyedRows(keys, cells, rows.values.take(array_of(places)))
 
     def _hashes(self, known: Integers, cells: Integers) -> Integers:
-        """Return the hashes of ids, of which so much is known, and cells."""
+        """Return the hashes of ids, from their known values, and cells."""
         # Cell numbers are not negative; most tables have fewer of them than the modulus.
         part = cells if self.bounds.cells <= MODULUS else residues(cells)
         return extend_hash(known & LOW, part)
@@ -187,9 +187,9 @@ class _Candidates:
         self.size = self.settled = sum(len(block.keys) for block in self.blocks)
 
     def pack(self, each: Each) -> bool:
-        """Return whether there is room for more, if need be after dropping all that is not kept.
+        """Return whether more rows fit, if need be after dropping all that are not kept.
 
-        Of rows with values, none is dropped before the last one came: all rows of a cell decide
+        Rows with values are dropped only after the last one came, because all rows of a cell decide
         which of them are kept.
         """
         enough = self.bounds.room * 3 // 4
@@ -199,7 +199,7 @@ class _Candidates:
         return self.size <= enough
 
     def _learn(self, span: Range) -> None:
-        """Note up to which hash cells are among the first ones of the ids of a range."""
+        """Record the hash up to which cells are among the first ones of the ids of a range."""
         held = np.concatenate([b.keys[within(b.keys, span)] for b in self.blocks])
         last = _last(held, self.bounds.unit.max_groups)
         ids = last >> HASH_BITS
@@ -214,7 +214,7 @@ class _Candidates:
         return _concatenate_blocks(blocks)
 
     def _select(self, each: Each) -> _KeyedRows:
-        """Return the kept rows, by id and cell; none is held any more."""
+        """Return the kept rows, by id and cell, and release them."""
         rows = self._take_blocks()
 
         def select_range(span: Range) -> _KeyedRows:
@@ -226,7 +226,7 @@ class _Candidates:
         )
 
     def _places(self, rows: _KeyedRows) -> Integers:
-        """Return the places of the kept ones among rows of whole ids, by id and cell."""
+        """Return the positions of the kept rows among rows of complete ids, by id and cell."""
         order, keys, new = _by_cell(rows.keys, rows.cells)
         if self.bounds.chooses_cells:
             few = _among_first(keys[new] >> HASH_BITS, self.bounds.unit.max_groups)
@@ -250,7 +250,7 @@ class _Candidates:
         return np.asarray(order[kept], dtype=np.int64)
 
     def table(self, each: Each) -> pa.Table:
-        """Return what is kept of all rows that were added."""
+        """Return the kept rows of all rows that were added."""
         self.drop(each)
         rows = self._select(each)
         if rows.values is not None:
@@ -282,7 +282,7 @@ def less(ids: NDArray[np.integer[Any]], low: int) -> NDArray[np.integer[Any]]:
 
 
 def residues(values: NDArray[np.integer[Any]]) -> Integers:
-    """Return whole numbers as parts of a hash."""
+    """Return integers as parts of a hash."""
     if values.dtype == np.uint64:
         return (values % np.uint64(MODULUS)).astype(np.int64)
     parts: Integers = values.astype(np.int64, copy=False) % MODULUS
@@ -290,7 +290,7 @@ def residues(values: NDArray[np.integer[Any]]) -> Integers:
 
 
 def extend_hash(start: Integers | None, part: Integers) -> Integers:
-    """Return the hash of `statements.bounding`, continued by one part."""
+    """Return the hash of `statements.bounding`, extended by one part."""
     hashes = part.copy() if start is None else start + part
     for constant, factor in ROUNDS:
         hashes ^= constant
@@ -300,7 +300,7 @@ def extend_hash(start: Integers | None, part: Integers) -> Integers:
 
 
 def _last(keys: Integers, most: int) -> Integers:
-    """Return the key up to which there are `most` different ones, for each id that has so many."""
+    """Return the last of `most` different keys, for each id that has so many."""
     ordered = np.sort(keys)
     ordered = ordered[_changes(ordered)]
     ids = ordered >> HASH_BITS
@@ -310,12 +310,15 @@ def _last(keys: Integers, most: int) -> Integers:
 
 
 Order = tuple[Integers, Integers, NDArray[np.bool_]]
-"""Places of rows in an order, their keys in it, and where each cell of an id begins."""
+"""Positions of rows in an order, their keys in it, and where each cell of an id begins."""
 
 
 def _by_cell(keys: Integers, cells: Integers) -> Order:
-    """Return rows by id and cell: numbers that hold their places too are sorted several times
-    faster than places are by other numbers."""
+    """Return rows by id and cell.
+
+    Sorting numbers that contain their positions is several times faster than sorting positions by
+    other numbers.
+    """
     ids = keys >> HASH_BITS
     low = int(ids.min()) if len(ids) else 0
     place, cell = len(keys).bit_length(), int(cells.max(initial=0)).bit_length()
@@ -339,7 +342,7 @@ def _by_hash(keys: Integers, cells: Integers) -> Order:
 
 
 def _changes(*columns: Integers) -> NDArray[np.bool_]:
-    """Return where the first row is, and every one that differs from the row before."""
+    """Return the positions of the first row, and of every row that differs from the one before."""
     changed = np.ones(len(columns[0]), dtype=np.bool_)
     if len(changed):
         np.not_equal(columns[0][1:], columns[0][:-1], out=changed[1:])
@@ -349,24 +352,24 @@ def _changes(*columns: Integers) -> NDArray[np.bool_]:
 
 
 def _among_first(group: Integers, most: int) -> NDArray[np.bool_]:
-    """Return which rows are among the first `most` of their group; rows of a group lie together."""
+    """Return which rows are among the first `most` of their group; rows of a group are adjacent."""
     among = np.ones(len(group), dtype=np.bool_)
     np.not_equal(group[most:], group[:-most], out=among[most:])
     return among
 
 
 def _sample(values: pa.RecordBatch, group: Integers, hashes: Integers, most: int) -> Integers:
-    """Return the places of `most` rows of each group, every row as likely as any other of it.
+    """Return the positions of `most` rows of each group, each row with the same probability.
 
-    Rows of a group lie together. `hashes`: those of their ids and cells.
+    Rows of a group are adjacent. `hashes`: those of their ids and cells.
     """
     columns = [group]
     for column in values.columns:
         known, whole = mask_and_numbers(column)
-        columns += [known, whole] if column.null_count else [whole]  # missing ones first
-    by_value = np.lexsort(columns[::-1])  # the last key decides first
+        columns += [known, whole] if column.null_count else [whole]  # missing values first
+    by_value = np.lexsort(columns[::-1])  # lexsort: the last key has priority
     place = np.arange(len(group))
     number = place - np.maximum.accumulate(np.where(_changes(group), place, 0))
-    # Rows of a group are at the same places as before, and the hashes of their cell as well.
+    # Rows of a group, and the hashes of their cell, are at the same positions as before.
     by_hash = np.argsort(group << HASH_BITS | extend_hash(hashes, number), kind="stable")
     return by_value[by_hash[_among_first(group, most)]]

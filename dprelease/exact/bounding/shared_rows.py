@@ -20,23 +20,23 @@ from dprelease.query.scans.shared_sources import SharedSource
 from dprelease.statements.rows_of_ids import Columns, CompiledRows
 
 FEW_COLUMNS, COLUMN_BYTES = 3, 9
-"""Columns that `ROW_BYTES` counts on, and what another one takes of each row that is held."""
+"""Columns that `ROW_BYTES` includes, and the bytes of each further one in a held row."""
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class HeldRows:
-    """Rows as they came, and the numbers of their ids."""
+    """Rows as they were read, and the numbers of their ids."""
 
     batches: list[pa.RecordBatch]
     numbers: NumberedIds
     room: int
-    """Bytes that they take of those that may be held."""
+    """Bytes that they take of the limit for held rows."""
 
     @classmethod
     def read(
         cls, link: duckdb.DuckDBPyConnection, compiled: CompiledRows, taken: int = 0
     ) -> HeldRows | None:
-        """Return the rows of a SELECT; None where there is no room, or ids are too wide.
+        """Return the rows of a SELECT; None if they do not fit, or ids are too wide.
 
         `taken`: bytes of rows that are held already.
 
@@ -78,7 +78,7 @@ class HeldRows:
 
 @dataclass(slots=True)
 class _Group:
-    """Queries that share their rows: how many are still to come, and the rows once one came."""
+    """Queries that share their rows: the number still to come, and the rows after the first one."""
 
     sources: SharedSource
     left: int
@@ -87,9 +87,9 @@ class _Group:
 
 
 class SharedRows:
-    """Which of the queries that are to come share their rows, and the rows that are held.
+    """The groups of queries that share their rows, and the rows that are held.
 
-    Tables of several groups may take turns: the rows of each are held until its last one.
+    Tables of several groups may alternate: the rows of each group are held until its last table.
     """
 
     def __init__(
@@ -97,9 +97,9 @@ class SharedRows:
         queries: Sequence[Query],
         read: Callable[[SharedSource, int], tuple[HeldRows, CompiledRows] | None],
     ) -> None:
-        """Plan for queries that are to come, each of which is asked once.
+        """Plan for the queries to come, each of which is run once.
 
-        `read` gives the rows of a group, beside others that take so many bytes.
+        `read` returns the rows of a group, with so many bytes held already.
         """
         self._read = read
         self._groups = [_Group(one, len(one.queries)) for one in bounded_together(queries)]
@@ -109,11 +109,11 @@ class SharedRows:
 
     @property
     def room(self) -> int:
-        """Return how many bytes the rows take that are held."""
+        """Return how many bytes the held rows take."""
         return sum(group.held[0].room for group in self._groups if group.held is not None)
 
     def of(self, query: Query) -> tuple[HeldRows, Columns] | None:
-        """Return the rows of a query and where its cells stand; None if it has to read them."""
+        """Return the rows of a query and its columns; None if the query must read them itself."""
         known, group = self._coming.pop(query.name, (None, None))
         if group is None:
             return None

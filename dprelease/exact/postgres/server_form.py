@@ -1,4 +1,4 @@
-"""What the catalogue of a PostgreSQL server says of a table, for a first schema: no row is read."""
+"""Read a PostgreSQL table's description from the catalogue, for a first schema; reads no row."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ KINDS = {
     "timestamp": "timestamp",
     "timestamptz": "timestamp",
 }
-"""By the name of a type of the server's own, what to propose; all else that is read is a text."""
+"""Proposed types, by the server's name of its own types; all others that can be read are texts."""
 
 MOST_LABELS = 1_000
-"""Labels of an enumeration that are proposed as the values of a category."""
+"""Maximum labels of an enumeration that are proposed as the values of a category."""
 
 ITS_OWN = """
 EXISTS (
@@ -41,7 +41,7 @@ EXISTS (
   WHERE r.oid = {oid} AND r.relkind = 'r' AND r.relhassubclass
 )
 """
-"""Whether a table has children that need not keep all that it is held to, as partitions do."""
+"""Whether a table has children that need not satisfy its constraints, as partitions do."""
 
 KNOWN = f"""
 WITH RECURSIVE known(place, name, kind, digits, is_required) AS (
@@ -58,7 +58,7 @@ WITH RECURSIVE known(place, name, kind, digits, is_required) AS (
   FROM known AS k JOIN pg_catalog.pg_type AS t ON t.oid = k.kind WHERE t.typtype = 'd'
 )
 """
-"""Columns with their types and the types behind their domains, and whether each refuses NULL."""
+"""Columns with their types and the types of their domains, and whether each refuses NULL."""
 
 LABELS = f"""
 {KNOWN}
@@ -66,7 +66,7 @@ SELECT k.name::pg_catalog.text, e.enumlabel::pg_catalog.text
 FROM known AS k JOIN pg_catalog.pg_enum AS e ON e.enumtypid = k.kind
 ORDER BY k.place, e.enumsortorder
 """
-"""The labels of columns that are enumerations, as these list them."""
+"""The labels of enumeration columns, in their order."""
 
 REQUIRED = f"{KNOWN} SELECT k.name::pg_catalog.text FROM known AS k WHERE k.is_required"
 """The columns that are never NULL, by themselves or by a domain."""
@@ -84,15 +84,15 @@ SELECT k.name::pg_catalog.text, 'VALUE', pg_catalog.pg_get_expr(c.conbin, 0)
 FROM known AS k JOIN pg_catalog.pg_constraint AS c ON c.contypid = k.kind
 WHERE c.contype = 'c' AND c.convalidated
 """
-"""The checks of columns and of their domains, as the server writes them; those that hold of every
-row: one that was added as NOT VALID, or is not for parts of a table, may not."""
+"""The checks of columns and of their domains, as the server writes them, if they hold for every
+row: one that was added as NOT VALID, or does not apply to parts of a table, may not."""
 
 WRITTEN = f"""
 {KNOWN}
 SELECT k.name::pg_catalog.text, pg_catalog.format_type(k.kind, k.digits)
 FROM known AS k JOIN pg_catalog.pg_type AS t ON t.oid = k.kind AND t.typtype <> 'd'
 """
-"""The types of columns, or behind their domains, as they are written, with their digits."""
+"""The types of columns, or of their domains, as written, with their digits."""
 
 NUMERIC = re.compile(r"numeric\((\d+),(\d+)\)")
 
@@ -108,10 +108,10 @@ class Check(NamedTuple):
 class ServerForm:
     """A table of a server as its catalogue describes it.
 
-    `columns`: what to propose for each, or why it can't be used. `labels`: of enumerations.
-    `digits`: the step and the largest number that a type has room for. `checks`: what the server
-    holds columns to. `required`: the columns that are never missing. `collations`: those that are
-    compared otherwise than by their characters.
+    `columns`: the proposed type of each, or why it can't be used. `labels`: of enumerations.
+    `digits`: the step and the largest number of a type. `checks`: the server's constraints on
+    columns. `required`: the columns that are never missing. `collations`: those that are not
+    compared character by character.
     """
 
     declared: Declared
@@ -125,7 +125,7 @@ class ServerForm:
 
 @dataclass(frozen=True, slots=True)
 class _CatalogueRows:
-    """What the catalogue's tables hold of a table."""
+    """The catalogue's rows about a table."""
 
     columns: list[StoredColumn]
     labels: dict[str, list[str]] = field(default_factory=dict)
@@ -135,15 +135,15 @@ class _CatalogueRows:
 
 
 def server_form(address: str, table: str) -> ServerForm:
-    """Return what the catalogue of a server says of one of its tables.
+    """Return a server's catalogue description of one of its tables.
 
     Raises
     ------
     DataError
-        DP-DATA-001 where there is no such table, 014 for what is no stored table, 024 for a server
-        or a table that can't be read, 025 without the driver.
+        DP-DATA-001 if there is no such table, 014 if it is not a stored table, 024 for a server or
+        a table that can't be read, 025 without the driver.
     SchemaError
-        DP-SCHEMA-020 or 021 for an address that may not stand in a schema.
+        DP-SCHEMA-020 or 021 for an address that a schema may not contain.
     """
     declared = _declare_table(address, table, {"n": "integer"})
     held: _CatalogueRows | None = None
@@ -194,7 +194,7 @@ def _by_name(pairs: Iterable[tuple[str, ValueT]]) -> dict[str, list[ValueT]]:
 
 
 def _kind(column: StoredColumn, labels: Mapping[str, list[str]]) -> str:
-    """Return the type to propose, `ENUM` for a list of labels; words for what can't be used."""
+    """Return the proposed type, `ENUM` for a list of labels; or the reason why it can't be used."""
     if column.is_computed:
         return "generated columns can't be used"
     if not is_read(column):

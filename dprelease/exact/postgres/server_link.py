@@ -1,8 +1,8 @@
-"""Connections to PostgreSQL servers: read-only, in one snapshot, and silent about what they know.
+"""Connections to PostgreSQL servers: read-only, in one snapshot, with no server messages shown.
 
-Where a server is, who asks and with which password is libpq's to know: from a service file, a
-password file and environment variables. The driver's words name hosts, people and values, so none
-of them goes any further.
+libpq finds the server, the user and the password: in a service file, a password file and
+environment variables. The driver's messages name hosts, people and values, so all of them are
+dropped.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ KIND = "a table of a PostgreSQL server"
 LEAST_VERSION = 130_000
 
 SETTINGS = (
-    ("search_path", "pg_catalog, pg_temp"),  # no function or operator of anybody else's
+    ("search_path", "pg_catalog, pg_temp"),  # no function or operator of other schemas
     ("standard_conforming_strings", "on"),
     ("TimeZone", "UTC"),
     ("DateStyle", "ISO"),
@@ -39,17 +39,19 @@ SETTINGS = (
     ("lock_timeout", f"{LOCK_SECONDS}s"),
     ("idle_in_transaction_session_timeout", "0"),
     ("transaction_timeout", "0"),
-    # The table itself is read, and its rows come in the order in which it stores them.
+    # The table itself is read, and its rows come in stored order.
     ("synchronize_seqscans", "off"),
     ("enable_indexscan", "off"),
     ("enable_indexonlyscan", "off"),
     ("enable_bitmapscan", "off"),
     ("max_parallel_workers_per_gather", "0"),
 )
-"""Whatever a role, a database or a service has set of its own; those that the server knows."""
+"""Override whatever a role, a database or a service has set; applied where the server knows
+them."""
 
 ENCODINGS = ("UTF8", "SQL_ASCII", "LATIN1")
-"""Of databases whose every text reaches us: the server stops at one that it can't turn to UTF-8."""
+"""Of databases whose every text can be read: the server fails at texts that it can't convert to
+UTF-8."""
 
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 
@@ -60,16 +62,16 @@ REFUSED_LOCKS = {
     ),
     "55P03": ("another session holds it for itself", "run again when that has ended"),
 }
-"""What the server's codes mean where a table can't be held."""
+"""Meanings of the server's codes when a table can't be locked."""
 
 NOT_A_TABLE = "42809"
 
 
 class Link:
-    """One connection: a transaction that sees the state of one moment, whatever others write.
+    """One connection: a transaction with a snapshot of one moment, whatever others write.
 
-    The tables that a run reads of it are held before that moment is chosen, so that none of them is
-    emptied or given another form: what was compiled is what is read.
+    The tables of a run are locked before that snapshot is taken, so that none of them is truncated
+    or altered: what was compiled is what is read.
     """
 
     def __init__(self, declared: Declared) -> None:
@@ -77,12 +79,12 @@ class Link:
         _OPEN[id(self)] = self
 
     def begin(self, tables: Iterable[Declared]) -> None:
-        """Hold tables, and choose the moment of which all rows are.
+        """Lock tables, and take the snapshot from which all rows are read.
 
         Raises
         ------
         DataError
-            DP-DATA-001, 014 or 024 for a table that can't be held.
+            DP-DATA-001, 014 or 024 for a table that can't be locked.
         """
         tables = list(tables)
         try:
@@ -142,7 +144,7 @@ class Link:
         Raises
         ------
         ServerError
-            With nothing of what the server said but its code.
+            With the server's error code alone.
         """
         self._done(sql, lambda _: None)
 
@@ -163,7 +165,7 @@ class Link:
         raise ServerError(state)
 
     def batches(self, sql: str) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a statement as they come; raises as `run`."""
+        """Yield the rows of a statement as they arrive; raises as `run`."""
         state: str | None = None
         try:
             with self._link.cursor() as cursor:
@@ -175,7 +177,7 @@ class Link:
         raise ServerError(state)
 
     def close(self) -> None:
-        """End the transaction and the connection; in a child of its process, leave both alone."""
+        """End the transaction and the connection; a forked child leaves both alone."""
         if _OPEN.pop(id(self), None) is None:
             return
         try:
@@ -185,7 +187,7 @@ class Link:
 
 
 class ServerError(OSError):
-    """A statement failed; `state` is the server's code, and all that is kept of its answer."""
+    """A statement failed; `state` is the server's code, the only part of its answer kept here."""
 
     def __init__(self, state: str) -> None:
         super().__init__("the server refused or went away")
@@ -193,7 +195,7 @@ class ServerError(OSError):
 
 
 class Servers:
-    """The connections of a run: one for each address, and one moment for all tables of it."""
+    """The connections of a run: one for each address, and one snapshot for all tables on it."""
 
     def __init__(self, tables: Iterable[Declared]) -> None:
         self._tables: dict[str, dict[tuple[str, str], Declared]] = {}
@@ -205,12 +207,12 @@ class Servers:
         self._links: dict[str, Link] = {}
 
     def link(self, declared: Declared) -> Link:
-        """Return the connection to a table's server, in whose transaction the table is held.
+        """Return the connection to a table's server, in whose transaction the table is locked.
 
         Raises
         ------
         DataError
-            DP-DATA-001, 014 or 024 if it can't be held, DP-DATA-025 without the driver.
+            DP-DATA-001, 014 or 024 if it can't be locked, DP-DATA-025 without the driver.
         """
         source = declared.table.source
         path = "" if source is None else source.path or ""
@@ -221,14 +223,14 @@ class Servers:
         return self._links[path]
 
     def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         while self._links:
             self._links.popitem()[1].close()
 
 
 @contextmanager
 def servers_of(tables: Iterable[Declared]) -> Iterator[Servers]:
-    """Yield the connections of a run that reads these tables; none is made before it is used."""
+    """Yield the connections of a run that reads these tables; each is opened at its first use."""
     servers = Servers(tables)
     try:
         yield servers
@@ -237,14 +239,14 @@ def servers_of(tables: Iterable[Declared]) -> Iterator[Servers]:
 
 
 def address_of(declared: Declared) -> tuple[str, str]:
-    """Return the schema and the table that a source names; `public` where it names no schema."""
+    """Return the schema and the table that a source names; `public` if it names no schema."""
     source = declared.table.source
     schema, _, table = ("" if source is None else source.table or "").rpartition(".")
     return schema or "public", table
 
 
 def unreachable(declared: Declared) -> DataError:
-    """Return the error of a server that lets nobody in."""
+    """Return the error of a server that can't be connected to."""
     return unreadable(
         declared,
         "no connection to its server was made",
@@ -284,7 +286,7 @@ _OPEN: dict[int, Link] = {}
 
 
 def _leave_to_parent() -> None:
-    """Let no connection end in a child, by whose farewell the parent's would end, too."""
+    """Close no connection in a forked child, because that would end the parent's, too."""
     for link in _OPEN.values():
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(link))
     _OPEN.clear()

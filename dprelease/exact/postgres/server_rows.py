@@ -1,4 +1,4 @@
-"""The declared columns of a server's table as Arrow batches, which come when they are asked for."""
+"""The declared columns of a server's table as Arrow batches, which are read on request."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 TABLES = ("r", "p")
-"""Relations that store rows of their own, or whose parts do; a view, a materialized one, a foreign
-table or a sequence is none."""
+"""Kinds of relations that store rows, or whose parts do; views, materialized views, foreign tables
+and sequences are not included."""
 
 RELATION = """
 SELECT c.oid::pg_catalog.int8, c.relkind::pg_catalog.text,
@@ -55,7 +55,7 @@ LEFT JOIN pg_catalog.pg_extension AS e ON e.oid = d.refobjid
 LEFT JOIN pg_catalog.pg_collation AS o ON o.oid = k.ordering
 ORDER BY k.place
 """
-"""The columns with the types behind their domains."""
+"""The columns with the types of their domains."""
 
 PARTS = """
 WITH RECURSIVE parts(oid) AS (
@@ -66,12 +66,12 @@ WITH RECURSIVE parts(oid) AS (
 SELECT DISTINCT c.relkind::pg_catalog.text
 FROM parts AS p JOIN pg_catalog.pg_class AS c ON c.oid = p.oid
 """
-"""The kinds of all relations whose rows a table shows: its own, its partitions', its children's."""
+"""The kinds of all relations whose rows a table includes: itself, its partitions, its children."""
 
 
 @dataclass(frozen=True)
 class ServerRows:
-    """The declared columns that a server's table has; their rows when they are read."""
+    """The declared columns that a server's table has, and its rows when they are read."""
 
     schema: pa.Schema
     link: Link
@@ -100,7 +100,7 @@ class ServerRows:
 
 
 def _as_asked(array: pa.Array, field: pa.Field) -> pa.Array:
-    """Return what came, in the declared type: a change of width, or of what a text may hold."""
+    """Return a column in the declared type: a change of width, or of the allowed text length."""
     import pyarrow as pa
 
     if pa.types.is_decimal(field.type):
@@ -115,8 +115,8 @@ def server_rows(declared: Declared, servers: Servers) -> ServerRows:
     Raises
     ------
     DataError
-        DP-DATA-001 where there is no such table, DP-DATA-003 for columns that differ by case only,
-        DP-DATA-004 for a type that can't be read, DP-DATA-014 for what is no stored table,
+        DP-DATA-001 if there is no such table, DP-DATA-003 for columns that differ only in case,
+        DP-DATA-004 for a type that can't be read, DP-DATA-014 if it is not a stored table,
         DP-DATA-024 for a server or a table that can't be read, DP-DATA-025 without the driver.
     """
     import pyarrow as pa
@@ -143,19 +143,19 @@ def server_rows(declared: Declared, servers: Servers) -> ServerRows:
 
 @dataclass(frozen=True, slots=True)
 class CatalogueTable:
-    """A table as the catalogue has it: its number and its columns."""
+    """A table in the catalogue: its object id and its columns."""
 
     oid: int
     columns: list[StoredColumn]
 
 
 def describe_table(link: Link, declared: Declared) -> CatalogueTable | None:
-    """Return what the catalogue says of a table; None if it is not there.
+    """Return the catalogue's description of a table; None if it does not exist.
 
     Raises
     ------
     DataError
-        DP-DATA-014 or 024 for what is there and can't be read.
+        DP-DATA-014 or 024 for a table that exists but can't be read.
     """
     schema, table = map(quoting.text, address_of(declared))
     relations = link.ask(RELATION.format(schema=schema, table=table))

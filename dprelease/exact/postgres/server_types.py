@@ -1,8 +1,8 @@
-"""What PostgreSQL stores columns as, and the SQL by which each is read: no value can stop it.
+"""PostgreSQL types, and the SQL that reads each of them without failing for any value.
 
-The server casts, and nothing is cast of what comes: whole numbers and floats come as they are
-stored, days and instants of the years 1 to 9999, all else as the text that it is. What the server
-can't say so for any value has no entry, and is refused by its type alone.
+The server casts, and nothing is cast afterwards: integers and floats arrive as stored, dates and
+timestamps of the years 1 to 9999, all else as its text. Types that the server can't convert so for
+every value have no entry, and are refused by their type alone.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LONGEST = 1 << 18
-"""Bytes of a text that is read; a longer one is missing. A row of texts that long, in as many
-columns as a table can have, is within what the server sends as one row."""
+"""Maximum bytes of a text; a longer one counts as missing. A row of texts that long, in as many
+columns as a table can have, is within the server's limit for one row."""
 
 FIRST, LAST = "0001-01-01", "9999-12-31"
 
 ENUM = "e"
-"""What the catalogue says of the kind of an enumeration."""
+"""The catalogue's code for enumerations."""
 
 CITEXT = "citext"
-"""The one type of an extension that is read: a text that the server compares without its case."""
+"""The only type of an extension that is read: a text that the server compares without case."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredColumn:
-    """A column as the catalogue describes it: the type behind its domains, and where that is from.
+    """A column as the catalogue describes it: the type of its domain, and the origin of that type.
 
-    `kind`: what `pg_type.typtype` says. `origin`: the extension that has brought the type, or
-    `pg_catalog`. `is_exact`: whether its collation, if any, is deterministic: texts are equal by it
-    if they are the same.
+    `kind`: the value of `pg_type.typtype`. `origin`: the extension that defines the type, or
+    `pg_catalog`. `is_exact`: whether its collation, if any, is deterministic: only identical texts
+    are equal.
     """
 
     name: str
@@ -52,7 +52,7 @@ class StoredColumn:
 
     @property
     def comparison(self) -> str:
-        """Return how the server compares values, as in `RULES`; empty if by their characters."""
+        """Return how the server compares values, as in `RULES`; empty if character by character."""
         if (self.type, self.origin) == (CITEXT, CITEXT):
             return CITEXT
         return "" if self.is_exact else OTHER
@@ -60,14 +60,14 @@ class StoredColumn:
 
 @dataclass(frozen=True, slots=True)
 class ColumnQuery:
-    """How a column is asked for: its SQL, and the Arrow type in which it comes."""
+    """How a column is read: its SQL, and the Arrow type in which it arrives."""
 
     sql: str
     arrow: pa.DataType
 
 
 Way = tuple[Callable[[str], str], str]
-"""From a column's name to its SQL, and the name of the Arrow type that comes."""
+"""From a column's name to its SQL, and the name of its Arrow type."""
 
 
 def _as_it_is(column: str) -> str:
@@ -79,13 +79,13 @@ def _bigint(column: str) -> str:
 
 
 def _number(column: str) -> str:
-    """Return a number's text without zeros at its end; NaN says nothing, as in a float."""
+    """Return a number's text without trailing zeros; NaN counts as missing, as in a float."""
     text = f"pg_catalog.trim_scale({column}::pg_catalog.numeric)::pg_catalog.text"
     return f"CASE WHEN {column}::pg_catalog.numeric <> 'NaN' THEN {text} END"
 
 
 def _text(column: str) -> str:
-    """Return a text; blanks at the end of char(n) are no part of it, by the standard of SQL."""
+    """Return a text without trailing blanks of char(n), no part of it by the SQL standard."""
     text = f"{column}::pg_catalog.text"
     return f"CASE WHEN pg_catalog.octet_length({text}) <= {LONGEST} THEN {text} END"
 
@@ -128,7 +128,7 @@ DECIMAL = "DECIMAL"
 
 
 def column_request(name: str, stored: StoredColumn, column: Column) -> ColumnQuery:
-    """Return how a declared column is asked for; nothing of it, where its type has lost what it is.
+    """Return how a declared column is read; nothing if its type may have lost the original value.
 
     Raises
     ------
@@ -146,7 +146,7 @@ def column_request(name: str, stored: StoredColumn, column: Column) -> ColumnQue
     if stored.type == "numeric" and loses(column, DECIMAL):
         return ColumnQuery(
             "NULL::pg_catalog.text", pa.decimal128(38, 0)
-        )  # refused where it is asked of
+        )  # refused where it is used
     write, arrow = way
     return ColumnQuery(write(f"t.{quoting.identifier(name)}"), _arrow(arrow))
 
@@ -178,6 +178,6 @@ def _arrow(name: str) -> pa.DataType:
 
 
 def selection(columns: Sequence[ColumnQuery], schema: str, table: str) -> str:
-    """Return the statement that reads columns of a table, as many rows as there are without any."""
+    """Return the statement that reads columns of a table; without columns it returns all rows."""
     values = ", ".join(f"{one.sql} AS c{i}" for i, one in enumerate(columns)) or "1 AS c0"
     return f"SELECT {values} FROM {quoting.identifier(schema)}.{quoting.identifier(table)} AS t"

@@ -1,1 +1,1 @@
-"""Sources as tables of the engine: files, frames and relations, and how they are written."""
+"""Sources as tables of the engine: files, frames and relations, and their formats."""

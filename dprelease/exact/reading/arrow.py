@@ -1,4 +1,4 @@
-"""Arrow columns as the engine reads them: without a failure that depends on a value."""
+"""Convert Arrow columns to types that the engine reads without failures that depend on values."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 STORED_EXTENSIONS = ("arrow.json", "arrow.bool8")
-"""Extensions that are what they are stored as."""
+"""Extension types that are read as their storage type."""
 
 TICKS = {"s": 1, "ms": 1000}
 
 ASCII = 128
-"""Bytes below it are a character each."""
+"""Bytes below it are one character each."""
 
 
 def readable(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray | None:
     """Return a column of the same values that the engine reads; None if it has no such type.
 
-    What type comes back depends on the type alone, and every value of it can be read.
+    The resulting type depends on the type alone, and every value of it can be read.
     """
     import pyarrow as pa
 
@@ -42,7 +42,7 @@ def readable(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray |
 
 
 def _changes() -> tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...]:
-    """Return what is done with columns of which types."""
+    """Return the conversions of columns, by type."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -67,7 +67,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _is_known(kind: pa.DataType) -> bool:
-    """Return whether the engine knows a type, of which the table of meanings has to decide."""
+    """Return whether the engine knows a type; the table of meanings then decides about it."""
     import pyarrow as pa
 
     types = pa.types
@@ -83,7 +83,7 @@ def _is_known(kind: pa.DataType) -> bool:
 
 
 def _widen_halves(halves: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return 16-bit floats as the 32-bit floats that the same decimals are stored as."""
+    """Return 16-bit floats as the 32-bit floats that store the same decimals."""
     import pyarrow as pa
 
     chunks = halves.chunks if isinstance(halves, pa.ChunkedArray) else [halves]
@@ -94,16 +94,16 @@ def _widen_halves(halves: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 @cache
 def _decimals_of_halves() -> NDArray[np.float32]:
-    """Return the shortest decimal that is stored as each 16-bit float, as 32-bit floats."""
+    """Return the shortest decimal of each 16-bit float, as 32-bit floats."""
     halves = np.arange(2**16, dtype=np.uint16).view(np.float16)
     return np.array([float(str(half)) for half in halves], dtype=np.float32)
 
 
 def _written_out(decimals: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return decimals as texts, as decimals among objects are: a cast to floats rounds them anyhow.
+    """Return decimals as texts, like decimals among objects: a cast to floats rounds them anyway.
 
-    How many digits a type has is often taken from the largest value, so that of one row would
-    decide how all others are read.
+    The number of digits of a type is often taken from the largest value, so one row would decide
+    how all others are read.
     """
     import pyarrow as pa
 
@@ -111,7 +111,7 @@ def _written_out(decimals: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def is_odd_decimal(kind: pa.DataType) -> bool:
-    """Return whether a decimal is one that the engine has no type for."""
+    """Return whether the engine has no type for a decimal."""
     import pyarrow as pa
 
     if not pa.types.is_decimal(kind):
@@ -126,7 +126,7 @@ def _is_coarse_instant(kind: pa.DataType) -> bool:
 
 
 def _in_microseconds(instants: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Return zoned instants in microseconds; what does not fit, far beyond any year, is missing."""
+    """Return zoned timestamps in microseconds; values too far outside any year are missing."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -160,7 +160,7 @@ def decode_dictionary(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _unicode(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Return texts of which those that are no UTF-8 are missing: functions fail at them."""
+    """Return texts in which invalid UTF-8 is missing, because functions fail at it."""
     import pyarrow as pa
 
     chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
@@ -175,9 +175,9 @@ def _unicode(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 
 
 def _copy_views(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Return texts that are held as views as texts of their own.
+    """Return texts copied from views.
 
-    The engine crashes on views that PyArrow hands it, before its version 25.
+    Before its version 25, PyArrow passes views that crash the engine.
     """
     import pyarrow as pa
 
@@ -198,12 +198,12 @@ def _is_unicode(chunk: pa.Array) -> bool:
     try:
         texts.validate(full=True)
     except pa.ArrowInvalid:
-        return False  # its words may quote a text
+        return False  # the message may quote a text
     return True
 
 
 def _is_ascii(texts: pa.Array) -> bool:
-    """Return whether texts are plain, told by all their bytes at once."""
+    """Return whether texts are ASCII, from all their bytes at once."""
     import pyarrow as pa
 
     _, places, held = texts.buffers()

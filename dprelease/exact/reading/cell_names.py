@@ -1,4 +1,4 @@
-"""The columns of databases in files, and of workbooks, for a first schema: no row is read."""
+"""Read the columns of database files and workbooks, for a first schema; reads no row."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KINDS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("DATETIME", "TIMESTAMP"), "timestamp"),
     (("DATE",), "date"),
 )
-"""By parts of a type that a SQLite table declares, the first that is found: what to propose."""
+"""Proposed types, by parts of a type that a SQLite table declares; the first match counts."""
 
 EITHER = "text or number"
 
@@ -36,22 +36,22 @@ OF_DUCKDB: dict[str, str] = {
     "BOOLEAN": "boolean",
     "DATE": "date",
 }
-"""By the engine's types: what to propose."""
+"""Proposed types, by the engine's types."""
 
 
 @dataclass(frozen=True, slots=True)
 class CellForm:
-    """What `source` has to say of a file beside its path, and proposals for its columns."""
+    """The keys of `source` for a file, other than its path, and proposals for its columns."""
 
     source: dict[str, str]
     columns: dict[str, str]
     names: tuple[str, ...] = ()
-    """Those of a header as they stand there, one of which may stand there twice."""
+    """The names in a header, in order; one may occur twice."""
     collations: Mapping[str, str] = field(default_factory=dict)
-    """Columns that the file compares otherwise than by their characters; see `RULES`."""
+    """Columns that the file does not compare character by character; see `RULES`."""
 
     def declare_table(self, file: Path) -> Declared:
-        """Return a table of all columns, which read as the texts that their cells are."""
+        """Return a table of all columns, declared as the texts of their cells."""
         columns: Mapping[str, object] = {
             name: {"type": "number"} for name in self.columns if are_usable([name])
         }
@@ -60,9 +60,9 @@ class CellForm:
 
 
 def cell_form(file: Path, kind: Format, name: str | None) -> CellForm | None:
-    """Return what a file of DuckDB, SQLite or Excel says of one of its tables, or sheets.
+    """Return the description of one of the tables, or sheets, in a DuckDB, SQLite or Excel file.
 
-    None if it can't be read, or has several and `name` says none of them.
+    None if it can't be read, or has several tables and `name` names none of them.
     """
     forms = {"duckdb": _of_duckdb, "sqlite": _of_sqlite, "excel": _of_workbook}
     try:
@@ -79,7 +79,7 @@ def _of_workbook(file: Path, name: str | None) -> CellForm:
 
 
 def _choose_table(name: str | None, known: Sequence[str]) -> str | None:
-    """Return which table is meant: the one that is named, or the only one."""
+    """Return the requested table: the named one, or the only one."""
     if name is None and len(known) == 1:
         return known[0]
     return name if name in known else None
@@ -97,8 +97,8 @@ def _of_duckdb(file: Path, name: str | None) -> CellForm | None:
 
 
 def _of_engine(kind: str) -> str:
-    """Return what to propose for one of the engine's types, or why nothing is."""
-    # What follows the first bracket may hold names and values, such as those of an ENUM.
+    """Return the proposed type for one of the engine's types, or why there is none."""
+    # The text after the first bracket may hold names and values, such as those of an ENUM.
     base = "list" if kind.endswith("]") else kind.partition("(")[0].strip()
     return OF_DUCKDB.get(base) or f"{base.lower()} columns can't be used"
 
@@ -108,7 +108,7 @@ def _of_sqlite(file: Path, name: str | None) -> CellForm | None:
     if table is None:
         return None
     columns = {column: _propose_type(kind) for column, kind in columns_of(file, table).items()}
-    # A name that is not UTF-8 can't be declared, nor asked about.
+    # A name that is not UTF-8 can be neither declared nor queried.
     usable = [column for column in columns if are_usable([column])]
     collations = collations_in(file, table, usable)
     return CellForm({"table": table}, columns, collations=collations)

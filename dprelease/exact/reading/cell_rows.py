@@ -1,7 +1,7 @@
-"""Rows of cells that each have a type of their own, as columns of texts: one cell, one meaning.
+"""Rows of cells that each have their own type, as columns of texts: each cell by itself.
 
-SQLite and workbooks have no types of columns that hold for every cell. Each cell is read as the
-text that its value is, whatever stands above and below it, and then by what is declared.
+SQLite and workbooks have no column types that hold for every cell. Each cell is converted to the
+text of its value, whatever is above and below it, and then read as declared.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ Read = Callable[[], Iterator[Row]]
 
 @dataclass(frozen=True)
 class CellRows:
-    """The declared columns that a source of cells has; their rows when they are read.
+    """The declared columns that a source of cells has, and its rows when they are read.
 
-    `schema`: texts, but for columns that are refused where they are asked of, for their type.
-    `collations`: of columns that the source compares otherwise than by their characters.
+    `schema`: texts, except for columns that are refused for their type where they are used.
+    `collations`: of columns that the source does not compare character by character.
     """
 
     declared: Declared
@@ -85,7 +85,7 @@ def cell_rows(
     refused: Mapping[str, pa.DataType],
     collations: Mapping[str, str] = MappingProxyType({}),
 ) -> CellRows:
-    """Return the rows of a source; `refused`: columns that may have lost what was said, by type."""
+    """Return the rows of a source; `refused`: columns that may have lost values, by type."""
     import pyarrow as pa
 
     texts = pa.large_string()
@@ -99,7 +99,7 @@ def wanted_columns(declared: Declared, names: Sequence[str]) -> list[str]:
     Raises
     ------
     DataError
-        DP-DATA-003 for names that differ by case only.
+        DP-DATA-003 for names that differ only in case.
     """
     folded = [name.casefold() for name in names]
     for name in stored_columns(declared):

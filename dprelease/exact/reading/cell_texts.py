@@ -1,7 +1,8 @@
-"""Python objects as the texts that are their values: one rule, which looks at the cell alone.
+"""Convert Python objects to the texts of their values, by one rule that reads the cell alone.
 
-A column of objects holds whatever it holds: numbers beside texts, days beside instants. Each cell
-becomes the text that its value is in a column of its own kind, and is read by what is declared.
+A column of objects holds anything: numbers next to texts, dates next to timestamps. Each cell
+becomes the text that its value would have in a column of its own type, and is then read as
+declared.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from dprelease.statements.values.categories import EXACT
 from dprelease.statements.values.spelling import UTC, is_other_order, loses_numbers
 
 WIDEST = 2**13
-"""Bits of an integer that is written out; what is longer is as good as infinite to all readers."""
+"""Maximum bits of an integer that is written out; longer ones count as infinite for all readers."""
 
 LONGEST = 40
-"""Digits of a decimal on either side of its point that are written without an exponent."""
+"""Maximum digits on either side of the point for decimals written without an exponent."""
 
 MICROSECONDS = {"W": 604_800_000_000, "D": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000}
 MICROSECONDS |= {"s": 1_000_000, "ms": 1000, "us": 1}
@@ -35,13 +36,13 @@ EPOCH = datetime.datetime(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How the texts of a column will be read, so that days and instants are written likewise.
+    """How the texts of a column will be read, so that dates and timestamps are written accordingly.
 
-    `zone`: where instants are local. `is_timely`: by their texts, days and instants are told, how
-    far they are from Greenwich included. `layout`: a format by which texts of ISO 8601 would be
-    read as other days. `by_text`: no number says what is asked, for its text has lost it.
-    `is_exact`: a float that stands for several whole numbers says none of them. `decodes`: bytes
-    are the text that they are in UTF-8.
+    `zone`: the local time zone of timestamps. `is_timely`: dates and timestamps are read from their
+    texts, including the offset from UTC. `layout`: a format that would misread ISO 8601 dates as
+    others. `by_text`: numbers count as missing, because they have lost their original text.
+    `is_exact`: a float that stands for several integers counts as missing. `decodes`: bytes are
+    decoded as UTF-8 text.
     """
 
     zone: str = UTC
@@ -65,7 +66,7 @@ class Reading:
 
     @classmethod
     def of_cells(cls, column: Column, zone: str, *, is_id: bool) -> Self:
-        """Return the same where each cell was stored as it is, and not for the sake of others."""
+        """Return the same for cells that were stored unchanged, independently of other cells."""
         plain = cls.of(column, zone)
         if isinstance(column, DateColumn | TimestampColumn):
             return replace(plain, by_text=loses_numbers(column.format))
@@ -73,7 +74,7 @@ class Reading:
 
 
 AS_TEXT = Reading()
-"""Of a column that is read as the text it is."""
+"""For a column that is read as text."""
 
 
 def texts_of(cells: Iterable[object], reading: Reading = AS_TEXT) -> list[str | None]:
@@ -82,7 +83,7 @@ def texts_of(cells: Iterable[object], reading: Reading = AS_TEXT) -> list[str | 
 
 
 def _text(cell: object, reading: Reading) -> str | None:
-    """Return what a cell says; None if it says nothing, or can't be asked."""
+    """Return the text of a cell; None if it has none, or fails."""
     try:
         text = _telling(cell, reading)
         return text if text is None or _is_unicode(text) else None
@@ -94,7 +95,7 @@ def _telling(value: object, reading: Reading) -> str | None:
     if isinstance(value, np.datetime64):
         return _numpy_instant(value, reading)
     if isinstance(value, np.float16 | np.float32):
-        value = float(str(value))  # the number that it says, not the one that it is as 64 bits
+        value = float(str(value))  # the number that it prints as, not its 64-bit value
     if isinstance(value, np.generic):
         value = _plain_scalar(value)
     if isinstance(value, bytes):
@@ -111,7 +112,7 @@ def _telling(value: object, reading: Reading) -> str | None:
 
 
 def _plain_scalar(value: np.generic) -> object:
-    """Return one of NumPy's scalars as Python's own; None for a duration, an integer there."""
+    """Return a NumPy scalar as a Python one; None for a duration, which would be an integer."""
     if isinstance(value, np.floating):
         return float(value)
     return None if isinstance(value, np.timedelta64) else value.item()
@@ -170,17 +171,18 @@ def _instant(value: datetime.datetime, reading: Reading) -> str | None:
 
 
 def _local_text(instant: datetime.datetime, reading: Reading) -> str:
-    """Return an instant of Greenwich, as one that is local where the column's instants are."""
+    """Return an instant in UTC as a text in the local time of the column."""
     if reading.zone == UTC:
         return _plain(instant, reading)
-    if reading.is_timely and reading.layout is None:  # the engine turns it as it turns columns
+    # the engine converts it as it converts columns
+    if reading.is_timely and reading.layout is None:
         return f"{instant.isoformat(sep=' ')}+00:00"
     there = instant.replace(tzinfo=datetime.UTC).astimezone(ZoneInfo(reading.zone))
     return _plain(there.replace(tzinfo=None), reading)
 
 
 def _plain(instant: datetime.datetime, reading: Reading) -> str:
-    """Return an instant as the engine writes it; its day alone at midnight."""
+    """Return a timestamp as the engine writes it; at midnight only its date."""
     if reading.layout is not None:
         return instant.strftime(reading.layout)
     text = instant.isoformat(sep=" ").removesuffix(" 00:00:00")

@@ -1,7 +1,7 @@
-"""How a CSV file seems to be written, from its first bytes: proposals for a schema, no values.
+"""Detect the format of a CSV file from its first bytes: proposals for a schema, no values.
 
-Only `init` looks here, and what it finds is a proposal that its keeper confirms. A run takes what
-is declared and looks at nothing.
+Only `init` uses it, and the owner of the data confirms its proposals. A run uses the declaration
+and detects nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NO_VALUES = frozenset({
     "nan", "-", "--", "---", ".", "..", "...", ":", "?", "\\n", "nd", "n/d", "n.d.", "missing",
     "unknown", "not available", "not applicable",
 })  # fmt: skip
-"""How what is missing is written, in lower case: of what stands in a file, these alone are told."""
+"""Texts for missing values, in lower case: the only content of a file that is ever reported."""
 
 POINTS = ((".", None), (".", ","), (",", None), (",", "."), (".", " "), (",", " "), (".", "'"))
 COMMAS = ((",", "."), (",", None), (",", " "), (".", None), (".", ","), (".", " "), (".", "'"))
@@ -44,15 +44,15 @@ TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", "T%H:%M:%S", " 
 EXCHANGED = (("%d/%m", "%m/%d"), ("%d-%m", "%m-%d"))
 
 Told = str | list[str]
-"""What stands at a key of `source`."""
+"""Value of a key of `source`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a column's first cells look like; `layout`: of days and instants, if it is not ISO's.
+    """The apparent type of a column's first cells; `layout`: of dates and timestamps, unless ISO's.
 
-    Of texts, `is_code`: whether they are digits, some with zeros before them; `is_mixed`: whether
-    most of them are numbers.
+    For texts, `is_code`: whether they are digits, some with leading zeros; `is_mixed`: whether most
+    of them are numbers.
     """
 
     name: str
@@ -64,20 +64,20 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What `source` has to say of a file, and what its columns look like."""
+    """The keys of `source` for a file, and the apparent types of its columns."""
 
     source: dict[str, Told] = field(default_factory=dict)
     columns: dict[str, Kind] = field(default_factory=dict)
     is_ascii: bool = False
-    """Whether nothing told the encoding, and there is more than was looked at."""
+    """Whether nothing shows the encoding, and the file is longer than what was read."""
     names: tuple[str, ...] = ()
-    """The names of a header as they stand there, one of which may stand there twice."""
+    """The names in a header, in order; one may occur twice."""
     shadowed: tuple[str, ...] = ()
-    """Columns of texts in which one of the proposed `nulls` stands as well."""
+    """Text columns in which one of the proposed `nulls` occurs as well."""
 
 
 def form_of(file: Path) -> Form:
-    """Return how a CSV file seems to be written.
+    """Return the apparent format of a CSV file.
 
     Raises
     ------
@@ -103,9 +103,9 @@ def form_of(file: Path) -> Form:
 
 
 def first_text(file: Path, kind: Literal["csv", "json_lines"]) -> tuple[dict[str, Told], str, bool]:
-    """Return what `source` says of compression and encoding, and the first whole lines of a file.
+    """Return the compression and encoding for `source`, and the first complete lines of a file.
 
-    Then whether nothing told the encoding, and there is more than was looked at.
+    Third, whether nothing shows the encoding, and the file is longer than what was read.
     """
     compression = _compression(file)
     data, is_whole = _first_bytes(file, compression)
@@ -124,7 +124,7 @@ def first_text(file: Path, kind: Literal["csv", "json_lines"]) -> tuple[dict[str
 def form_of_cells(
     written: dict[str, list[str]], *, semicolons: bool
 ) -> tuple[dict[str, Told], dict[str, Kind]]:
-    """Return what `source` says of numbers and days, and what columns look like."""
+    """Return the formats of numbers and dates for `source`, and the apparent types of columns."""
     cells = {name: _nonmissing_values(values) for name, values in written.items()}
     marks = _marks(cells, COMMAS if semicolons else POINTS)
     decimal, thousands = _marks_in_numbers(cells, marks)
@@ -135,10 +135,10 @@ def form_of_cells(
 
 
 def _nulls(written: dict[str, list[str]], columns: dict[str, Kind]) -> list[str]:
-    """Return the texts of a fixed list that seem to stand for what is missing.
+    """Return the texts of a fixed list that appear to stand for missing values.
 
-    Only those that stand among numbers (codes with zeros before them are some), days or truth
-    values; what else stands there is somebody's value, and is not told.
+    Only those among numbers (including codes with leading zeros), dates or booleans; any other text
+    is somebody's value, and is not reported.
     """
     typed = (name for name, kind in columns.items() if _is_typed(kind))
     seen = {cell.strip() for name in typed for cell in written[name]}
@@ -147,12 +147,12 @@ def _nulls(written: dict[str, list[str]], columns: dict[str, Kind]) -> list[str]
 
 
 def _is_typed(kind: Kind) -> bool:
-    """Return whether most of a column's cells are numbers, days or truth values."""
+    """Return whether most of a column's cells are numbers, dates or booleans."""
     return kind.name != "text" or kind.is_code or kind.is_mixed
 
 
 def _is_listed(cell: str) -> bool:
-    """Return whether a text is one of the list, in small letters, capitals or as a word is."""
+    """Return whether a text is on the list, in lower case, upper case or capitalized."""
     spellings = (cell.lower(), cell.upper(), cell.capitalize(), "NaN", "N/a")
     return cell.lower() in NO_VALUES and cell in spellings
 
@@ -207,7 +207,7 @@ def _cells(text: str) -> tuple[str, str, list[list[str]]]:
 
 
 def _rows(text: str, delimiter: str, quote: str) -> list[list[str]]:
-    """Return the names and the first rows; a quote that a name does not close brings no row."""
+    """Return the names and the first rows; if a name does not close its quote, no rows."""
     names, end, rest = text.partition("\n")
     rows: list[list[str]] = []
     for part, most in ((names + end, 1), (rest, MOST_ROWS)):
@@ -234,7 +234,7 @@ def _is_number(values: list[str], decimal: str, thousands: str | None) -> bool:
 def _marks(
     cells: dict[str, list[str]], forms: tuple[tuple[str, str | None], ...]
 ) -> tuple[str, str | None]:
-    """Return the marks by which most columns are numbers, the most likely of them."""
+    """Return the most likely separators by which most columns are numbers."""
 
     def columns(marks: tuple[str, str | None]) -> int:
         return sum(_is_number(values, *marks) for values in cells.values())
@@ -245,7 +245,7 @@ def _marks(
 def _marks_in_numbers(
     cells: dict[str, list[str]], marks: tuple[str, str | None]
 ) -> tuple[str, str]:
-    """Return the marks that a source has to declare, because a number has them."""
+    """Return the separators that a source must declare, because a number contains them."""
     decimal, thousands = marks
     numbers = "".join(
         value for values in cells.values() if _is_number(values, *marks) for value in values
@@ -293,7 +293,7 @@ def _fits(values: list[str], layout: str) -> bool:
 
 
 def _common(columns: dict[str, Kind], name: str) -> str:
-    """Return the format that all columns of a kind have; empty if they differ, or have ISO's."""
+    """Return the common format of all columns of a type; empty if they differ, or have ISO's."""
     layouts = {kind.layout for kind in columns.values() if kind.name == name}
     (layout,) = layouts if len(layouts) == 1 else (None,)
     return layout or ""

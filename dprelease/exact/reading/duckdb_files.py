@@ -1,4 +1,4 @@
-"""Tables of DuckDB files: as the engine reads them, and their columns for a first schema."""
+"""Tables of DuckDB files: read by the engine, and their columns for a first schema."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ TABLES = (
     "SELECT if(schema_name = 'main', table_name, schema_name || '.' || table_name) "
     f"FROM duckdb_tables() WHERE database_name = '{ATTACHED}' ORDER BY table_oid"
 )
-"""Names of stored tables as `source` has them; views are none."""
+"""Names of stored tables as in `source`, without views."""
 
 
 def database_relation(given: Input, relation: str, ask: Ask) -> str:
     """Return the relation of a table of a DuckDB file, whose texts are compared as they are.
 
-    By a collation one row's spelling would stand for all that are equal to it: of a group of rows
-    the engine gives any. Which columns had one is noted.
+    With a collation, one row's spelling would represent all equal ones: for a group of rows the
+    engine returns any of them. The columns that had a collation are recorded.
 
     Raises
     ------
     DataError
-        DP-DATA-014 for a view, or a column that is computed.
+        DP-DATA-014 for a view, or a computed column.
     """
     refuse_computed(given.declared, relation.split(".", 1)[0], ask)
     names = {str(name) for name, *_ in ask(f"DESCRIBE {relation}")}
@@ -57,7 +57,7 @@ def _binds(relation: str, ask: Ask, expression: str) -> bool:
     try:
         ask(f"SELECT {expression} FROM {relation} LIMIT 0")
     except DataError as problem:
-        if problem.code != "DP-DATA-001":  # memory that is short, or a fork
+        if problem.code != "DP-DATA-001":  # lack of memory, or a fork
             raise
         return False
     return True
@@ -65,12 +65,12 @@ def _binds(relation: str, ask: Ask, expression: str) -> bool:
 
 @contextmanager
 def _read_only_connection(file: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Yield a connection to a file that is only read.
+    """Yield a read-only connection to a file.
 
     Raises
     ------
     OSError
-        If the engine can't open it, or what is asked of it fails; its own words may quote a value.
+        If the engine can't open it, or a statement fails; the engine's message may quote a value.
     """
     try:
         with reraise_handler_errors(), duckdb.connect(config=PRIVATE) as link:
@@ -99,7 +99,7 @@ def columns_of(file: Path, table: str) -> dict[str, str]:
 
 
 def collations_in(file: Path, table: str, names: Sequence[str]) -> dict[str, str]:
-    """Return what `RULES` say of columns of a table; raise OSError if it can't be read."""
+    """Return the `RULES` for columns of a table; raise OSError if it can't be read."""
     with _read_only_connection(file) as link:
 
         def binds(expression: str) -> bool:

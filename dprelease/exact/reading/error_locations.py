@@ -1,6 +1,6 @@
-"""Where findings about sources stand: at the column's line in the schema, or at the source's.
+"""Places of errors about sources: the column's line in the schema, or the source's.
 
-What looks at types knows a column by its name alone, for it is asked of views and of frames too.
+Code that checks types knows only the name of a column, because it also serves views and frames.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class EngineTable(Protocol):
 
 @contextmanager
 def told_at(asked: Sequence[EngineTable], *, is_read: bool = True) -> Iterator[None]:
-    """Let a finding about a column of one of these tables, which names no place, stand there.
+    """Give an error about a column of one of these tables, which has no place, its place.
 
-    `is_read`: whether their sources are, and no frames in their place.
+    `is_read`: whether their sources are read, rather than frames in their place.
     """
     try:
         yield
@@ -52,7 +52,7 @@ def _place(error: DataError, asked: Sequence[EngineTable], is_read: bool) -> Pla
 
 
 def _is_mistyped(asked: EngineTable, name: str) -> bool:
-    """Return whether a stored type can't serve: tables that are joined may have names in common."""
+    """Return whether a stored type is unusable: joined tables may share names."""
     table = asked.declared.table
     if name not in table.columns or name not in asked.physical:
         return False

@@ -1,8 +1,8 @@
-"""pandas and Arrow frames as Arrow tables of the declared columns.
+"""Convert pandas and Arrow frames to Arrow tables of the declared columns.
 
-Each stored type has one conversion, which depends on the type alone, and which no value can stop.
-pandas looks at values again wherever it makes a series or an index of Python objects, and fails at
-some: none is made of them here.
+Each stored type has one conversion, which depends on the type alone, and which no value can make
+fail. pandas inspects values again when it creates a series or an index of Python objects, and fails
+at some of them: so none is created here.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ Made = TypeVar("Made")
 
 
 def to_arrow(frame: object, declared: Declared) -> pa.Table:
-    """Return an Arrow table with the declared columns that `frame` has, without touching a disk.
+    """Return an Arrow table with the declared columns that `frame` has, without using the disk.
 
     Raises
     ------
     DataError
-        DP-DATA-003 for names that differ by case only, DP-DATA-004 for a column of a type that
-        Arrow does not know, DP-DATA-006 where memory does not suffice.
+        DP-DATA-003 for names that differ only in case, DP-DATA-004 for a column of a type that
+        Arrow does not know, DP-DATA-006 if there is not enough memory.
     FrameError
         DP-DATA-017 if it is not a frame.
     """
@@ -47,10 +47,10 @@ def to_arrow(frame: object, declared: Declared) -> pa.Table:
 
 
 def attempt(declared: Declared, work: Callable[[], Made]) -> Made:
-    """Return what `work` makes of a frame; raise DP-DATA-006 for whatever a library raises.
+    """Return the result of `work` on a frame; raise DP-DATA-006 for whatever a library raises.
 
-    Its words, which may quote a cell or say how much memory was asked for, go no further, and
-    neither does its exception: a traceback would print it.
+    Its message, which may quote a cell or the requested memory, is dropped, and so is its
+    exception: a traceback would print it.
     """
     failure: DataError | None = None
     with reraise_handler_errors():
@@ -87,7 +87,7 @@ def _to_arrow(frame: object, declared: Declared) -> pa.Table:
 
 
 def _names(frame: object, declared: Declared) -> list[str | None]:
-    """Return the names of a frame's columns, None for what is no text; raises DP-DATA-017."""
+    """Return the names of a frame's columns, None for non-text labels; raises DP-DATA-017."""
     import pyarrow as pa
 
     if isinstance(frame, pa.Table):
@@ -99,13 +99,13 @@ def _names(frame: object, declared: Declared) -> list[str | None]:
 
 
 def kind_of_object(given: object) -> str:
-    """Return what an object is in words, such as "polars LazyFrame"."""
+    """Return the type of an object in words, such as "polars LazyFrame"."""
     kind = f"{type(given).__module__.split('.')[0]} {type(given).__name__}"
     return kind.removeprefix("builtins ")
 
 
 def _is_pandas(frame: object) -> bool:
-    """Return whether it is a pandas frame; who has one has imported pandas."""
+    """Return whether it is a pandas frame; it can only be one if pandas has been imported."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and isinstance(frame, pandas.DataFrame)
 
@@ -124,11 +124,11 @@ def _of_pandas(array: Any, name: str, declared: Declared) -> pa.Array | pa.Chunk
 
 
 def _loses_objects(name: str, declared: Declared) -> bool:
-    """Return whether some Python object may have lost what the declared type is read from.
+    """Return whether Python objects may have lost values that the declared type needs.
 
-    pandas reads a long file by parts, each with types of its own: one row with a letter, or without
-    a value, makes texts or floats of thousands beside it, and objects of the column. Whether it
-    holds such objects is up to its cells; so it is refused whatever it holds.
+    pandas reads a long file in parts, each with its own types: one row with a letter, or without a
+    value, turns thousands of others into texts or floats, and the column into objects. Whether it
+    holds such objects depends on its cells; so it is refused whatever it holds.
     """
     column = declared.table.columns[name]
     is_id = name == declared.table.privacy_unit.id
@@ -143,19 +143,19 @@ def object_columns(table: pa.Table) -> dict[str, str]:
 
 
 def labels(frame: pd.DataFrame) -> list[str | None]:
-    """Return the names of columns, in their order; None for a label that is no text."""
+    """Return the names of columns, in their order; None for a label that is not a text."""
     return [str.__str__(label) if issubclass(type(label), str) else None for label in frame.columns]
 
 
 def is_sparse(array: Any) -> bool:
-    """Return whether an array holds the cells alone that differ from one value."""
+    """Return whether an array stores only the cells that differ from a fill value."""
     import pandas as pd
 
     return isinstance(array, pd.arrays.SparseArray)
 
 
 def is_of_objects(array: Any) -> bool:
-    """Return whether a type says nothing of its cells: each of them has its own."""
+    """Return whether the type of an array does not determine that of its cells."""
     import pandas as pd
 
     if isinstance(array, pd.Categorical):
@@ -167,14 +167,14 @@ def is_of_objects(array: Any) -> bool:
 
 
 def is_of_python(array: Any) -> bool:
-    """Return whether an array holds Python objects, be they texts alone."""
+    """Return whether an array holds Python objects, even if all are texts."""
     import pandas as pd
 
     return is_of_objects(array) or isinstance(array, pd.arrays.StringArray)
 
 
 def type_name(array: Any) -> str:
-    """Return the name of a stored type; nothing in it is a value."""
+    """Return the name of a stored type; it contains no value."""
     if is_sparse(array):
         return f"Sparse[{array.dtype.subtype}]"
     return str(array.dtype) if _is_known(array) else type(array.dtype).__name__
@@ -183,8 +183,8 @@ def type_name(array: Any) -> str:
 def arrow_cells(array: Any, reading: Reading) -> pa.Array | pa.ChunkedArray | None:
     """Return the cells of a pandas array, Python objects among them as texts.
 
-    None if Arrow has no type for its own, or it is none of pandas' own: other classes convert as
-    they like.
+    None if Arrow has no type for its type, or the class is not one of pandas' own: other classes
+    convert arbitrarily.
     """
     import pandas as pd
     import pyarrow as pa
@@ -206,7 +206,7 @@ def arrow_cells(array: Any, reading: Reading) -> pa.Array | pa.ChunkedArray | No
 
 
 def _is_known(array: Any) -> bool:
-    """Return whether an array is of a class of pandas that is converted, and of none derived."""
+    """Return whether an array is of a supported class of pandas, and not of a derived one."""
     import pandas as pd
 
     arrays = pd.arrays
@@ -219,7 +219,7 @@ def _is_known(array: Any) -> bool:
 
 
 def _category_cells(array: pd.Categorical, reading: Reading) -> pa.Array | pa.ChunkedArray | None:
-    """Return a categorical array; what a category is, is read like any cell."""
+    """Return a categorical array; categories are read like any cell."""
     import pyarrow as pa
 
     values = arrow_cells(array.categories.array, reading)
@@ -236,7 +236,7 @@ def _category_cells(array: pd.Categorical, reading: Reading) -> pa.Array | pa.Ch
 
 
 def _dense(array: Any) -> Any:
-    """Return all cells of a sparse array; floats of integers that a missing one may fill up."""
+    """Return all cells of a sparse array; floats for integers that may have missing cells."""
     import pandas as pd
 
     kind, fill = array.dtype.subtype, type(array.dtype.fill_value)

@@ -1,4 +1,4 @@
-"""How a JSON lines file seems to be written, from its first bytes: proposals, and no values."""
+"""Detect the format of a JSON lines file from its first bytes: proposals, and no values."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ NESTED = Kind("nested")
 
 
 def form_of_json_lines(file: Path) -> Form:
-    """Return how a JSON lines file seems to be written.
+    """Return the apparent format of a JSON lines file.
 
-    Names are those that most of the first rows have: a rare one may be somebody's own.
+    Only names that occur in most of the first rows: a rare one may be about one person.
 
     Raises
     ------
@@ -37,7 +37,7 @@ def form_of_json_lines(file: Path) -> Form:
 
 
 def _row(line: str) -> dict[str, Any]:
-    """Return one row, its numbers as they are written; nothing for a line that is no row."""
+    """Return one row, its numbers as written; empty for a line that is not a row."""
     try:
         row = json.loads(line, parse_float=str, parse_int=str)
     except ValueError:

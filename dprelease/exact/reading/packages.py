@@ -1,4 +1,4 @@
-"""ZIP packages of XML parts, as workbooks are: what they unpack to is told before any is read."""
+"""Check ZIP packages of XML parts, such as workbooks, for their unpacked size before reading."""
 
 from __future__ import annotations
 
@@ -9,36 +9,37 @@ from typing import NoReturn
 from xml.parsers import expat
 
 MOST_UNPACKED = 1 << 32
-"""Bytes of a sheet, which is read row by row."""
+"""Maximum bytes of a sheet, which is read row by row."""
 
 MOST_HELD = 1 << 29
-"""Bytes of all other XML parts together, which are held: texts, styles, the list of sheets."""
+"""Maximum bytes of all other XML parts together, which are held in memory: texts, styles, list of
+sheets."""
 
 PROLOG = 1 << 16
-"""Bytes in which the root of a part has to begin."""
+"""Bytes in which the root of a part must begin."""
 
 SHEETS = "xl/worksheets/"
 ENDINGS = (".xml", ".rels")
 
 PROTECTED = b"\xd0\xcf\x11\xe0"
-"""How files begin that Excel has encrypted, and those of Excel before 2007."""
+"""First bytes of files that Excel has encrypted, and of those before Excel 2007."""
 
 
 class Unreadable(Exception):
-    """Why a workbook can't be read, and what to do: words of ours, none of the file's."""
+    """Why a workbook can't be read, and what to do: in our words, without content of the file."""
 
 
 DAMAGED = Unreadable("a part of it is damaged, or in a form of its own", "save it anew as .xlsx")
 
 
 class _PartRoot(Exception):
-    """The root of a part begins, or what may not stand before it."""
+    """The root of a part begins, or something that may not come before it."""
 
 
 def refuse_bombs(file: Path) -> None:
-    """Raise `Unreadable` for what is no package, or unpacks to more than can be read.
+    """Raise `Unreadable` for a file that is no package, or too large when unpacked.
 
-    A part is never longer than the package says: Python's `zipfile` reads no further.
+    A part is never longer than the package states: Python's `zipfile` stops there.
     """
     with file.open("rb") as raw:
         begin = raw.read(4)
@@ -65,7 +66,7 @@ def refuse_bombs(file: Path) -> None:
 
 
 def _refuse_entities(begin: bytes) -> None:
-    """Raise `Unreadable` for a part that declares its own marks: a few can stand for very many."""
+    """Raise `Unreadable` for a part that declares entities: a few can expand to very many."""
     parser = expat.ParserCreate()
     begun: list[bool] = []
 
@@ -78,7 +79,7 @@ def _refuse_entities(begin: bytes) -> None:
 
     parser.StartElementHandler = root
     parser.StartDoctypeDeclHandler = declaration
-    with suppress(_PartRoot, expat.ExpatError, ValueError):  # told by what had begun
+    with suppress(_PartRoot, expat.ExpatError, ValueError):  # the part read so far decides
         parser.Parse(begin, False)
     if not begun:
         raise DAMAGED

@@ -1,4 +1,4 @@
-"""Parquet files as the engine reads them: each by its own types, and no value stops a run."""
+"""Read Parquet files, each by its own types; no value can stop a run."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ ARROW_ALONE = {
     WIDE_DECIMAL: "a decimal of more than 38 digits",
     HALF_FLOAT: "a float of 16 bits",
 }
-"""Types of numbers that the engine does not read as they are, and what a message calls them."""
+"""Types of numbers that the engine does not read unchanged, and their names in messages."""
 
 BY_ARROW = IN_MILLISECONDS | frozenset(ARROW_ALONE)
-"""Types of columns that the engine does not read as they are."""
+"""Types of columns that the engine does not read unchanged."""
 
 WHOLE = "have it written anew, or take its name out of the path or the folder"
 LETTERS = "give all files the same columns, letter by letter and case by case"
@@ -59,20 +59,20 @@ LETTERS = "give all files the same columns, letter by letter and case by case"
 NOTES = f"SELECT value FROM parquet_kv_metadata({{}}) WHERE key = '{SPARK_NOTE}'::BLOB"
 
 LOCAL = {ZONED_MS: COARSE, INT96: "TIMESTAMP"}
-"""Types that tell instants of Greenwich, and those that tell local ones."""
+"""Types of timestamps in UTC, and the corresponding local ones."""
 
 
 def parquet_relation(given: Input, relation: str, ask: Ask, *, by_arrow: bool) -> str:
     """Return the relation of a table's Parquet files, each read by its own types.
 
-    `relation`: all of them as the engine reads them at once. `by_arrow`: files with instants that
-    the engine could stop at are read by Arrow, when rows are; else they are only noted.
+    `relation`: all of them as the engine reads them at once. `by_arrow`: files with timestamps at
+    which the engine could fail are read by Arrow, when rows are; otherwise they are only recorded.
 
     Raises
     ------
     DataError
-        DP-DATA-002 or 003 for names that differ by case, 004, 005 or 015 for types; 024 for one of
-        several files that can't be read, that lacks a column, or has it in other letters.
+        DP-DATA-002 or 003 for names that differ in case, 004, 005 or 015 for types; 024 for one of
+        several files that can't be read, lacks a column, or spells it in another case.
     """
     names = stored_columns(given.declared)
     files = {file: _types(given, file, ask) for file in given.files}
@@ -129,8 +129,9 @@ def _arrow_types(types: Types, declared: Declared) -> Types:
 def _types(given: Input, file: Path, ask: Ask) -> dict[str, str]:
     """Return the types of a Parquet file's columns.
 
-    Names that differ by case, from each other or from the declared, are refused: the engine
-    would rename one, or take one file's column for another's. Of several files it is told which.
+    Names that differ in case, from each other or from the declared ones, are refused: the engine
+    would rename one, or take one file's column for another's. With several files the error names
+    the file.
     """
     declared, is_one = given.declared, len(given.files) == 1
     names, types = column_types(_schema(given, file, ask))
@@ -152,7 +153,7 @@ def _types(given: Input, file: Path, ask: Ask) -> dict[str, str]:
 
 
 def _schema(given: Input, file: Path, ask: Ask) -> list[Any]:
-    """Return what a Parquet file says of its columns; raises as `parquet_relation`."""
+    """Return a Parquet file's column metadata; raises as `parquet_relation`."""
     try:
         return ask(SCHEMA.format(quoting.text(pattern(file))))
     except DataError as problem:
@@ -163,7 +164,7 @@ def _schema(given: Input, file: Path, ask: Ask) -> list[Any]:
 
 
 def _refuse_partial(given: Input, files: Mapping[Path, Types]) -> None:
-    """Raise DP-DATA-024 for a column that some files have: in others all of it would be missing."""
+    """Raise DP-DATA-024 for a column that only some files have: elsewhere it would be missing."""
     for name in stored_columns(given.declared):
         lacking = [file for file, types in files.items() if name not in types]
         if 0 < len(lacking) < len(files):
@@ -177,10 +178,10 @@ def _refuse_partial(given: Input, files: Mapping[Path, Types]) -> None:
 
 @dataclass(frozen=True)
 class FileBatches:
-    """The declared columns of Parquet files that are stored alike, as Arrow reads them.
+    """The declared columns of Parquet files with the same types, as Arrow reads them.
 
-    The engine multiplies instants in milliseconds as it reads them, and stops where one lies beyond
-    its calendar. Arrow leaves them as they are.
+    The engine multiplies timestamps in milliseconds as it reads them, and fails at one outside its
+    calendar. Arrow leaves them unchanged.
     """
 
     declared: Declared
@@ -190,7 +191,7 @@ class FileBatches:
 
     @property
     def schema(self) -> pa.Schema:
-        """Return the columns and their types, as all files can have them; reads no row.
+        """Return the columns and their common types in all files; reads no row.
 
         Raises
         ------
@@ -223,7 +224,7 @@ class FileBatches:
                     yield from self._read(pa.table(batch)).cast(schema).to_batches()
 
     def _read(self, table: pa.Table) -> pa.Table:
-        """Return the declared columns of a table, as the engine reads them and without codes."""
+        """Return the declared columns of a table, as the engine reads them, not dictionaries."""
         import pyarrow as pa
 
         columns = {}
@@ -237,7 +238,7 @@ class FileBatches:
         return pa.table(columns)
 
     def _common(self, name: str, kinds: Sequence[pa.DataType]) -> pa.DataType:
-        """Return the type of a column in all files: they differ in what holds it, if at all."""
+        """Return the common type of a column in all files: they differ in encoding at most."""
         import pyarrow as pa
 
         if len(set(kinds)) == 1:
@@ -252,18 +253,18 @@ class FileBatches:
 
 
 def _in_milliseconds(instants: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return instants that a file holds in milliseconds, in UTC; total, for they fitted there."""
+    """Return timestamps that a file stores in milliseconds, in UTC; total, for they fitted."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     ticks = instants.cast(pa.int64())
-    if instants.type.unit == "s":  # what Arrow's own note in a file says that they had been
+    if instants.type.unit == "s":  # the original unit, by Arrow's note in the file
         ticks = pc.multiply(ticks, 1000)
     return ticks.cast(pa.timestamp("ms"))
 
 
 def _to_large_string(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return texts as one type, whatever the writer had them in."""
+    """Return texts as one type, whatever type the writer used."""
     import pyarrow as pa
 
     kind = column.type

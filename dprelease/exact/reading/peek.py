@@ -1,7 +1,7 @@
-"""What a look at the values of a file shows: ranges, and short lists of values.
+"""Summarize the values of a file: ranges, and short lists of values.
 
-This is the one place that reads values to tell them to somebody. What it returns is confidential,
-as the data is.
+This is the only place that reads values to show them to somebody. Its results are as confidential
+as the data.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ MOST_VALUES = 50
 LONGEST_VALUE = 200
 SERVER = "a PostgreSQL server"
 LEADING = 2
-"""Digits that are kept of a bound: rounded outwards, so that it is not one record's value."""
+"""Leading digits of a bound: rounded outwards, so that it is not one record's value."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnPeek:
-    """What one column's values show; `values` is None where there are too many of them."""
+    """Summary of one column's values; `values` is None if there are too many of them."""
 
     kind: str
     lower: Fraction | date | None = None
@@ -48,9 +48,9 @@ class ColumnPeek:
 
 
 def peek(source: Path, table: str | None = None) -> dict[str, ColumnPeek]:
-    """Return what the values of each usable column of a file show.
+    """Return a summary of the values of each usable column of a file.
 
-    `table`: which one of a SQLite file's tables, or which sheet of a workbook.
+    `table`: the table of a SQLite file, or the sheet of a workbook.
 
     Raises
     ------
@@ -63,14 +63,14 @@ def peek(source: Path, table: str | None = None) -> dict[str, ColumnPeek]:
     try:
         held = _read(source, table)
     except (pa.ArrowException, OSError):
-        held = None  # the engine's own words may quote a value
+        held = None  # the engine's message may quote a value
     if held is None:
         raise DataError("DP-DATA-013", place=Place(file=source.name), state=State.READ)
     return _column_summaries(held)
 
 
 def peek_server(form: ServerForm) -> dict[str, ColumnPeek]:
-    """Return what the values of each usable column of a server's table show; raises as `peek`."""
+    """Return a summary of each usable column of a server's table; raises as `peek`."""
     import pyarrow as pa
 
     held: pa.Table | None = None
@@ -84,7 +84,7 @@ def peek_server(form: ServerForm) -> dict[str, ColumnPeek]:
 
 
 def _read_server(form: ServerForm) -> pa.Table:
-    """Return the rows of a server's table; numbers come as their digits."""
+    """Return the rows of a server's table; numbers arrive as their digits."""
     import pyarrow as pa
 
     with servers_of([form.declared]) as servers:
@@ -141,7 +141,7 @@ def _read(source: Path, table: str | None) -> pa.Table:
 
 
 def _without(held: pa.Table, nulls: Sequence[str]) -> pa.Table:
-    """Return columns of texts without those that are missing in every column."""
+    """Return columns of texts without the texts that stand for missing values."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -160,7 +160,7 @@ def _read_duckdb(source: Path, form: CellForm | None) -> pa.Table:
 
 
 def _read_cells(source: Path, form: CellForm | None) -> pa.Table:
-    """Return cells as a CSV file of their texts is read, whose types are those of all."""
+    """Return cells read like a CSV file of their texts, with types that fit all cells."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -207,7 +207,7 @@ def _range(kind: str, column: pa.ChunkedArray) -> ColumnPeek:
     low, high = _ends(column)
     if low is None:
         return ColumnPeek(kind)
-    # Halves of a digit are not worth more than the rounding: both go outwards.
+    # Half digits do not matter next to the rounding: both ends go outwards.
     return ColumnPeek(kind, _outwards(Fraction(low), -1), _outwards(Fraction(high), 1))
 
 

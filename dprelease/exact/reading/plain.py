@@ -1,9 +1,9 @@
-"""Text files as the engine reads them: plain, in UTF-8, and CSV with line feeds alone.
+"""Convert text files to plain ones: uncompressed, in UTF-8, CSV with line feeds only.
 
-What is compressed, in another encoding or has other ends of lines is first written anew into a
-private folder, by the same code wherever it is read: the engine itself takes half of a broken
-archive for all of it. Bytes that the encoding does not know become one that UTF-8 does not know
-either, so their line is treated as such lines are.
+Files that are compressed, in another encoding or with other line ends are first rewritten into a
+private folder, always by the same code: the engine itself would take half of a broken archive for
+all of it. Bytes that are invalid in the encoding become a byte that is invalid in UTF-8, so their
+line is treated like other invalid lines.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 20
 MARK = "\ufeff"
-"""What may stand before the first character, and is none."""
+"""The byte order mark, which is not part of the text."""
 
 UNKNOWN = "dprelease-unknown"
 
@@ -30,7 +30,7 @@ UNKNOWN = "dprelease-unknown"
 def _unknown(problem: UnicodeError) -> tuple[str, int]:
     if not isinstance(problem, UnicodeDecodeError):
         raise problem
-    return "\udcff", problem.end  # becomes the byte FF, which is nowhere in UTF-8
+    return "\udcff", problem.end  # becomes the byte FF, which never occurs in UTF-8
 
 
 codecs.register_error(UNKNOWN, _unknown)
@@ -38,13 +38,13 @@ codecs.register_error(UNKNOWN, _unknown)
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """How the bytes of a text file are to be understood."""
+    """How the bytes of a text file are decoded."""
 
     encoding: str = UTF_8
     compression: Compression = "none"
     returns: bool = True
-    """Whether carriage returns are left as they are. In CSV, one that is not like the others would
-    stop the engine, in whoever's row it stands."""
+    """Whether carriage returns are left unchanged. In CSV, one that differs from the others would
+    stop the engine, depending on one person's row."""
 
     @classmethod
     def of(cls, source: Source) -> Packing:
@@ -53,7 +53,7 @@ class Packing:
 
     @property
     def is_plain(self) -> bool:
-        """Return whether the engine can read any such file as it is."""
+        """Return whether the engine can read every such file unchanged."""
         return self == Packing()
 
     def chunks(self, raw: pa.NativeFile) -> Iterator[bytes]:
@@ -62,7 +62,7 @@ class Packing:
         Raises
         ------
         OSError
-            If it is not whole, or not compressed as declared.
+            If it is incomplete, or not compressed as declared.
         """
         parts = _decompress(raw, self.compression)
         utf_8 = self.encoding == UTF_8
@@ -70,15 +70,15 @@ class Packing:
         return parts if self.returns else _by_line_feeds(parts)
 
     def write(self, file: Path, target: Path) -> None:
-        """Write a file in UTF-8, readable by its owner alone as its folder is.
+        """Write a file in UTF-8, readable by its owner alone, like its folder.
 
-        Of CSV that the engine can read as it is, a link takes the place of the target. Which of
-        them it is rests on every row, and nothing that is read does.
+        If the engine can read a CSV file unchanged, a link replaces the target. Which of the two
+        happens depends on all rows, but no result depends on it.
 
         Raises
         ------
         OSError
-            As `chunks`, or if there is no room.
+            As `chunks`, or if there is no space.
         """
         if self._is_as_written(file):
             target.unlink(missing_ok=True)
@@ -96,15 +96,15 @@ class Packing:
 
 
 def is_marked(file: Path) -> bool:
-    """Return whether a file begins with the mark of UTF-8; nobody's row is looked at.
+    """Return whether a file begins with the UTF-8 byte order mark; reads no row.
 
-    The engine skips it before CSV, and takes it for a part of the first of JSON lines.
+    The engine skips it before CSV, and takes it for a part of the first line of JSON lines.
     """
     try:
         with open_file(file) as raw:
             return bytes(raw.read(len(codecs.BOM_UTF8))) == codecs.BOM_UTF8
     except OSError:
-        return False  # who reads the rest says so
+        return False  # reading the rest reports the error
 
 
 def open_file(file: Path) -> pa.NativeFile:
@@ -129,7 +129,7 @@ def _strip_byte_order_mark(parts: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _first(parts: Iterator[bytes], size: int) -> bytes:
-    """Return what is taken from the front: at least `size` bytes, or all that there are."""
+    """Return bytes from the front: at least `size`, or all that there are."""
     first = b""
     while len(first) < size and (part := next(parts, b"")):
         first += part
@@ -137,7 +137,7 @@ def _first(parts: Iterator[bytes], size: int) -> bytes:
 
 
 def _by_line_feeds(parts: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield parts in which a line feed stands for each end of a line."""
+    """Yield parts in which a line feed replaces each end of a line."""
     held = b""
     for read in parts:
         part = held + read
@@ -149,7 +149,7 @@ def _by_line_feeds(parts: Iterator[bytes]) -> Iterator[bytes]:
 
 def _in_utf_8(parts: Iterator[bytes], encoding: str) -> Iterator[bytes]:
     first = _first(parts, len(codecs.BOM_UTF16))
-    if encoding == "utf-16":  # without a mark it is what most writers mean
+    if encoding == "utf-16":  # without a mark, most programs mean this
         encoding = "utf-16-be" if first[:2] == codecs.BOM_UTF16_BE else "utf-16-le"
     decoder = codecs.getincrementaldecoder(encoding)(UNKNOWN)
     yield decoder.decode(first).removeprefix(MARK).encode(UTF_8, "surrogateescape")

@@ -1,4 +1,4 @@
-"""DuckDB relations of the caller as sources: fetched once, batch by batch, and never asked more."""
+"""DuckDB relations of the caller as sources: fetched once, batch by batch, and never again."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def is_relation(frame: object) -> bool:
 class Batches:
     """The declared columns that a relation has: their types now, their rows when they are read.
 
-    The caller's connection runs the caller's own relation and nothing else: no table, no setting;
-    without its rows, to learn its types and how it compares texts, and once for them.
+    The caller's connection runs only the caller's own relation, and no table or setting is made:
+    without its rows, to learn its types and how it compares texts, and once for its rows.
 
     `collations`: see `engine_collations`.
     """
@@ -60,7 +60,7 @@ def batches_of(frame: object, declared: Declared) -> Batches:
     Raises
     ------
     DataError
-        DP-DATA-001 if the relation can't be run, DP-DATA-003 for names that differ by case only,
+        DP-DATA-001 if the relation can't be run, DP-DATA-003 for names that differ only in case,
         DP-DATA-004 for a type that can't be read as declared.
     """
 
@@ -71,7 +71,7 @@ def batches_of(frame: object, declared: Declared) -> Batches:
     collations: dict[str, str] = {}
     with reraise_handler_errors():
         try:
-            names = list(frame.columns)  # Arrow has other names for those that differ by case
+            names = list(frame.columns)  # Arrow has other names for those that differ in case
             empty = frame.limit(0).to_arrow_table()
             collations = _collations(frame, stored_columns(declared))
         except (duckdb.Error, MemoryError, OSError, ValueError):
@@ -90,7 +90,7 @@ DEFAULT = "count(*), current_setting('default_collation')"
 
 
 def _collations(frame: duckdb.DuckDBPyRelation, stored: Collection[str]) -> dict[str, str]:
-    """Return the texts that the caller's connection compares by a collation, maybe its default."""
+    """Return the text columns that the caller's connection compares by some collation."""
     kinds = zip(frame.columns, frame.types, strict=True)
     texts = [name for name, kind in kinds if name in stored and str(kind) in ("VARCHAR", "JSON")]
     if not texts:
@@ -111,6 +111,6 @@ def _collations(frame: duckdb.DuckDBPyRelation, stored: Collection[str]) -> dict
 def _batch(table: pa.Table, wanted: Sequence[str], declared: Declared) -> pa.Table:
     import pyarrow as pa
 
-    if not wanted:  # rows alone are counted
+    if not wanted:  # only rows are counted
         return pa.table({"dp_row": pa.nulls(len(table))})
     return pa.table({name: read_as_declared(table[name], name, declared) for name in wanted})

@@ -1,4 +1,4 @@
-"""Sources as SQL over declared files; nothing about them is ever guessed from their values."""
+"""Sources as SQL over declared files; nothing about them is ever inferred from their values."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ FORMATS = {
     "excel": "an Excel workbook",
     "postgres": "a table of a PostgreSQL server",
 }
-"""What messages call them."""
+"""Their names in messages."""
 
 HEADER_LIMIT = 1 << 20
 LONGEST_RECORD = 1 << 26
 CSV_BUFFER = 2 * LONGEST_RECORD
 NOWHERE = "\r"
-"""A text that is in no CSV file: the ends of its lines are line feeds by the time it is read."""
+"""A text that occurs in no CSV file, because line ends are line feeds when it is read."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextReader:
-    """How text files are read: an engine's function, its options, and what stands for columns.
+    """How text files are read: an engine's function, its options, and the columns.
 
-    `packing`: how their bytes are understood. `numbers`: columns with their plain forms as SQL.
-    `rows`: of CSV, what is selected of the lines that are read, and a condition on them.
+    `packing`: how their bytes are decoded. `numbers`: columns with their plain forms as SQL.
+    `rows`: for CSV, what is selected from each line, and a condition on lines.
     """
 
     packing: Packing
@@ -62,10 +62,10 @@ SIZE = 2
 
 
 def stamp(file: Path) -> Stamp:
-    """Return what changes when a file is replaced or written to; nothing if it is gone.
+    """Return values that change when a file is replaced or written to; None if it is missing.
 
-    Who writes to a file can set its time of modification back and keep its size; nobody can set the
-    time of its last change of status (ctime), which every write moves, and so does setting times.
+    A writer can reset a file's modification time and keep its size. Nobody can reset its status
+    change time (ctime), which every write updates, and so does setting times.
     """
     try:
         status = file.stat()
@@ -77,11 +77,11 @@ def stamp(file: Path) -> Stamp:
 
 @dataclass(frozen=True, slots=True)
 class OpenedSource:
-    """The files of a source, statements that make them known, and the relation to read.
+    """The files of a source, statements that register them, and the relation to read.
 
-    `stamps`: of the files, from before anything of them was read. `reader`: of text files that the
-    engine can't read as they are; it reads plain copies of them. No relation, where not the engine
-    reads them: their rows come as Arrow.
+    `stamps`: of the files, from before anything of them was read. `reader`: for text files that the
+    engine can't read unchanged; it reads plain copies of them. The relation is empty if the engine
+    does not read the files: their rows arrive as Arrow.
     """
 
     files: tuple[Path, ...]
@@ -92,7 +92,7 @@ class OpenedSource:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Return how many bytes the files had before anything of them was read."""
+        """Return the sizes of the files before anything of them was read."""
         return tuple(one[SIZE] for one in self.stamps if one)
 
 
@@ -102,10 +102,10 @@ def source_fields(
     file: Path | None = None,
     files: Sequence[Path] = (),
 ) -> dict[str, Any]:
-    """Return the place, the table and the path of a source, as they are declared, for messages.
+    """Return the declared place, table and path of a source, for messages.
 
-    `is_read`: whether the source is, and no frame in its place. `file`: that of the `files` of the
-    source that the message is about.
+    `is_read`: whether the source is read, rather than a frame in its place. `file`: the one among
+    the `files` of the source that the message is about.
     """
     source = declared.table.source
     told = _source_text(source) if source is not None and is_read else ""
@@ -131,7 +131,7 @@ def _source_text(source: Source) -> str:
 
 
 def unreadable(declared: Declared, reason: str, way: str) -> DataError:
-    """Return the error DP-DATA-024 of a source whose rows were not read."""
+    """Return the error DP-DATA-024 for a source whose rows were not read."""
     source = declared.table.source
     kind = "" if source is None else source.kind or ""
     fields = {**source_fields(declared), "format": FORMATS.get(kind, kind)}
@@ -139,9 +139,9 @@ def unreadable(declared: Declared, reason: str, way: str) -> DataError:
 
 
 def told_file(file: Path, files: Sequence[Path]) -> str:
-    """Return what a message calls one of several files; folders of the same name may hold values.
+    """Return the name of one of several files in messages, without folders that may hold values.
 
-    So may those above it, as in `state=NY/part-0.parquet`: they are left out.
+    Names of folders above it may hold values, as in `state=NY/part-0.parquet`: they are left out.
     """
     if [other.name for other in files].count(file.name) < 2:
         return f"'{file.name}'"
@@ -155,7 +155,7 @@ def stored_columns(declared: Declared) -> list[str]:
 
 
 def open_files(declared: Declared, source: Source, database: str = "dp_database") -> OpenedSource:
-    """Return the relation of a declared path or glob; a DuckDB file is known as `database`.
+    """Return the relation of a declared path or glob; a DuckDB file is attached as `database`.
 
     Raises
     ------
@@ -181,7 +181,7 @@ def open_files(declared: Declared, source: Source, database: str = "dp_database"
 
 
 def parquet(files: Sequence[Path]) -> str:
-    """Return the relation of Parquet files that store their columns alike."""
+    """Return the relation of Parquet files with the same column types."""
     by_name = "true" if len(files) > 1 else "false"
     options = f"union_by_name = {by_name}, hive_partitioning = false"
     return f"read_parquet({pattern_list(files)}, {options})"
@@ -198,7 +198,8 @@ def text_reader(declared: Declared, source: Source, files: Sequence[Path]) -> Te
     Raises
     ------
     DataError
-        DP-DATA-003 or 009 for a CSV header that can't be read, 024 if it is not that of all files.
+        DP-DATA-003 or 009 for a CSV header that can't be read, 024 if the files have different
+        headers.
     """
     packing = Packing.of(source)
     if source.kind == "csv":
@@ -218,7 +219,7 @@ def text_reader(declared: Declared, source: Source, files: Sequence[Path]) -> Te
 def _numbers(
     declared: Declared, source: Source, stored: Sequence[str]
 ) -> tuple[tuple[str, str], ...]:
-    """Return the columns of numbers that are not written plainly, with their plain forms."""
+    """Return the numeric columns that are not written plainly, with their plain forms."""
     if source.decimal == "." and source.thousands is None:
         return ()
     columns, own = declared.table.columns, source.kind == "json_lines"
@@ -230,7 +231,7 @@ def _numbers(
 
 
 def pattern(file: Path) -> str:
-    """Return a file's name as the engine has to see it: there every name is a pattern."""
+    """Return a file's name as a pattern for the engine, which treats every name as one."""
     return glob.escape(str(file))
 
 
@@ -239,7 +240,7 @@ def _files(declared: Declared, source: Source) -> tuple[Path, ...]:
     problem = problem_of(declared.folder, source, found)
     if problem is not None:
         raise unreadable(declared, *problem)
-    # By its own name: one that links lead to as well, such as the latest of a folder, counts once.
+    # Resolved, so that a file with several links, such as the latest of a folder, counts once.
     files = tuple(dict.fromkeys(file.resolve() for file in found))
     if not files and source.is_folder and (declared.folder / (source.path or "")).is_dir():
         way = "put the files into it, or give a pattern of those that are somewhere else"
@@ -266,11 +267,11 @@ def _common_header(declared: Declared, source: Source, files: Sequence[Path]) ->
 
 
 def _rows(declared: Declared, source: Source, header: Sequence[str], more: str) -> tuple[str, str]:
-    """Return what is selected of lines, and the condition that one has just as many fields.
+    """Return what is selected from lines, and the condition that a line has the right length.
 
-    By its own word the engine takes a line with one field too many if that is empty. So it reads a
-    column more, `more`, and tells apart what is empty and what is not there: a line has the last
-    field of the header and none behind it. What is missing by `nulls` is told behind that.
+    The engine itself accepts a line with one additional field if that is empty. So it reads one
+    more column, `more`, and distinguishes empty from absent fields: a line has the last field of
+    the header and none after it. Missing values by `nulls` are detected after that.
     """
     known = {name.casefold() for name in stored_columns(declared)}
     columns = [quoting.identifier(name) for name in header if name.casefold() in known]
@@ -291,14 +292,14 @@ def _csv(source: Source, header: Sequence[str], more: str) -> str:
         f"quote = {quoting.text(source.quote)}",
         f"escape = {quoting.text(source.quote)}",
         f"nullstr = {quoting.text(NOWHERE)}",
-        # A line with more fields, or with bad bytes in what is read, is a missing row: no line can
-        # stop a run or be quoted in a message. In a mode that is not strict a quote inside of a
-        # quoted text opens another one, which takes all lines that follow with it.
+        # A line with more fields, or with invalid bytes in columns that are read, is a missing row:
+        # no line can stop a run or be quoted in a message. In non-strict mode a quote inside a
+        # quoted text would open another one, which would swallow all following lines.
         "ignore_errors = true",
         "strict_mode = true",
         "null_padding = true",
-        # In parallel, or longer than a buffer, a quoted text can be read as rows of its own and
-        # cost thousands of others: one unit would decide about the rows of many.
+        # In parallel, or longer than a buffer, a quoted text can be read as separate rows and lose
+        # thousands of others: one person would decide about the rows of many.
         "parallel = false",
         f"max_line_size = {LONGEST_RECORD}",
         f"buffer_size = {CSV_BUFFER}",
@@ -309,7 +310,7 @@ def _csv(source: Source, header: Sequence[str], more: str) -> str:
 
 
 def _first_line(source: Source, file: Path) -> bytes:
-    """Return the first line in UTF-8: what follows it is not decoded as text."""
+    """Return the first line in UTF-8; the rest of the file is not decoded."""
     start = b""
     with open_file(file) as raw:
         for chunk in Packing.of(source).chunks(raw):
@@ -321,9 +322,9 @@ def _first_line(source: Source, file: Path) -> bytes:
 
 
 def _name_index_columns(header: list[str]) -> list[str]:
-    """Return the names, with some for columns that have none, as the index that pandas writes.
+    """Return the names, with generated ones for unnamed columns, as the index that pandas writes.
 
-    Not for those at the end: there rows may be shorter than such a header, and would all be lost.
+    Not for those at the end: rows may be shorter than such a header there, and would all be lost.
     """
     last = max((place for place, name in enumerate(header) if name), default=-1)
     return [
@@ -332,7 +333,7 @@ def _name_index_columns(header: list[str]) -> list[str]:
 
 
 def _header(declared: Declared, source: Source, file: Path, files: Sequence[Path]) -> list[str]:
-    """Return the names in the header line; no other line is looked at."""
+    """Return the names in the header line; no other line is read."""
     failed = False
     header: list[str] = []
     try:

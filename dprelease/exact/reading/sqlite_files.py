@@ -1,8 +1,8 @@
-"""Tables of SQLite files, read by Python's own SQLite: what is stored, and nothing is computed.
+"""Read tables of SQLite files by Python's own SQLite: stored values only, nothing computed.
 
-A cell of SQLite has a type of its own, whatever its column declares, and is read by itself. The
-declared type of a column may have changed what was written into it (its "affinity": 01 becomes 1 in
-a column of integers): a column that can't mean what is declared for that is refused.
+A cell of SQLite has its own type, whatever its column declares, and is read by itself. The declared
+type of a column may have changed what was written into it (its "affinity": 01 becomes 1 in a column
+of integers). A column whose values may have been changed so is refused.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 FETCHED = 2**12
 
 COMPUTED = (2, 3)
-"""What SQLite says of generated columns in `hidden`: virtual, or stored."""
+"""SQLite's codes for generated columns in `hidden`: virtual, or stored."""
 
 AFFINITIES = (
     (("INT",), "BIGINT"),
@@ -43,24 +43,24 @@ AFFINITIES = (
     (("BLOB",), "VARCHAR"),
     (("REAL", "FLOA", "DOUB"), "DOUBLE"),
 )
-"""By parts of a declared type, the first that is found: what texts and numbers are turned into, as
-one of the engine's types; in VARCHAR nothing is lost. https://sqlite.org/datatype3.html#affname"""
+"""By parts of a declared type, the first match: the type that texts and numbers are converted to,
+as one of the engine's types; VARCHAR loses nothing. https://sqlite.org/datatype3.html#affname"""
 
 EQUAL = {"COLLATE NOCASE": "('x'), ('X')", "COLLATE RTRIM": "('x'), ('x ')"}
-"""SQLite's own collations, and texts that are one by them and two by the third, BINARY."""
+"""SQLite's own collations, and texts that are equal by them but differ by BINARY, the third one."""
 
 ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_PRAGMA})
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTable:
-    """What a SQLite file says of a table: its columns, with the engine's types that they are as."""
+    """SQLite's description of a table: its columns, with the corresponding types of the engine."""
 
     types: dict[str, str]
     computed: frozenset[str]
     is_computed: bool
     collations: dict[str, str]
-    """Of declared columns that are compared otherwise than by their characters."""
+    """Collations of declared columns that are not compared character by character."""
 
 
 def sqlite_rows(declared: Declared, files: Sequence[Path]) -> CellRows:
@@ -69,8 +69,8 @@ def sqlite_rows(declared: Declared, files: Sequence[Path]) -> CellRows:
     Raises
     ------
     DataError
-        DP-DATA-001 for what is no SQLite file or has no such table, DP-DATA-003 for columns that
-        differ by case only, DP-DATA-014 for a view, a virtual table or a generated column, and
+        DP-DATA-001 for a file that is not SQLite or has no such table, DP-DATA-003 for columns that
+        differ only in case, DP-DATA-014 for a view, a virtual table or a generated column, and
         DP-DATA-024 for a file that is being written to.
     """
     source = declared.table.source
@@ -103,9 +103,9 @@ def tables_of(file: Path) -> list[str]:
 
 
 def columns_of(file: Path, table: str) -> dict[str, str]:
-    """Return the stored columns of a table and their declared types, as they are written there.
+    """Return the stored columns of a table and their declared types, as written.
 
-    A byte of a name that is no UTF-8 becomes half a surrogate, as in names of files.
+    A byte of a name that is not UTF-8 becomes half a surrogate pair, as in file names.
 
     Raises
     ------
@@ -119,13 +119,13 @@ def columns_of(file: Path, table: str) -> dict[str, str]:
 
 
 def collations_in(file: Path, table: str, names: Sequence[str]) -> dict[str, str]:
-    """Return what `RULES` say of columns of a table; raise OSError if it can't be read."""
+    """Return the `RULES` for columns of a table; raise OSError if it can't be read."""
     with _reading(file) as link:
         return _collations(link, quoting.identifier(table), names)
 
 
 def _inspect_table(declared: Declared, file: Path, table: str) -> StoredTable:
-    """Return what a file says of the table, unless it can't be read as it is stored."""
+    """Return a file's description of the table, if it can be read as stored."""
     if _is_in_use(file):
         raise unreadable(
             declared,
@@ -137,7 +137,7 @@ def _inspect_table(declared: Declared, file: Path, table: str) -> StoredTable:
         with _reading(file) as link:
             stored = _describe_table(link, table, {*declared.table.columns})
     except OSError:
-        stored = None  # its words may quote what a hostile file says
+        stored = None  # the message may quote content of a hostile file
     if stored is None:
         raise DataError("DP-DATA-001", **source_fields(declared), format="SQLite")
     declares = {*declared.table.columns} & stored.computed
@@ -147,7 +147,7 @@ def _inspect_table(declared: Declared, file: Path, table: str) -> StoredTable:
 
 
 def _is_in_use(file: Path) -> bool:
-    """Return whether a journal of changes lies beside a file; an ended one begins with a zero."""
+    """Return whether a journal of changes lies next to a file; a finished one starts with zero."""
     beside = [file.with_name(file.name + ending) for ending in ("-wal", "-journal")]
     for journal in beside:
         try:
@@ -162,7 +162,7 @@ def _is_in_use(file: Path) -> bool:
 
 
 def _first_byte(file: Path) -> bytes:
-    handle = os.open(file, OPEN)  # what was a file a moment ago may be a pipe by now
+    handle = os.open(file, OPEN)  # a regular file may have become a pipe in the meantime
     try:
         return os.read(handle, 1)
     finally:
@@ -171,13 +171,13 @@ def _first_byte(file: Path) -> bytes:
 
 @contextmanager
 def _reading(file: Path) -> Iterator[sqlite3.Connection]:
-    """Yield a connection to a file that is only read.
+    """Yield a read-only connection to a file.
 
     Raises
     ------
     OSError
-        If it is no SQLite file, or not whole. Python decodes what SQLite says of a damaged schema,
-        which quotes it, and fails at bytes that are no UTF-8.
+        If it is not SQLite, or damaged. Python decodes SQLite's message about a damaged schema,
+        which quotes the schema, and fails at bytes that are not UTF-8.
     """
     failed = False
     try:
@@ -190,7 +190,7 @@ def _reading(file: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _connect(file: Path) -> sqlite3.Connection:
-    """Return a connection that reads a file as it is: it writes, locks and computes nothing."""
+    """Return a connection that reads a file unchanged: it writes, locks and computes nothing."""
     uri = f"{file.absolute().as_uri()}?mode=ro&immutable=1"
     link = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
     try:
@@ -206,12 +206,12 @@ def _connect(file: Path) -> sqlite3.Connection:
 
 
 def _authorize(action: int, *_: object) -> int:
-    """Say that a statement may read columns, and call no function, whoever wrote the file."""
+    """Allow a statement to read columns, but to call no function, whoever wrote the file."""
     return sqlite3.SQLITE_OK if action in ALLOWED else sqlite3.SQLITE_DENY
 
 
 def _text(held: bytes) -> str | None:
-    """Return a text; what is no UTF-8 is missing, and stops nothing."""
+    """Return a text; invalid UTF-8 is missing, and stops nothing."""
     try:
         return held.decode()
     except UnicodeDecodeError:
@@ -227,7 +227,7 @@ def _describe_table(link: sqlite3.Connection, table: str, names: Set[str]) -> St
     if len(known) != 1:
         return None
     ((name, page),) = known
-    if not page:  # a view, or a virtual table: nothing of its own is stored, and none is asked
+    if not page:  # a view, or a virtual table, which stores nothing: it is not queried
         return StoredTable({}, frozenset(), is_computed=True, collations={})
     quoted = quoting.identifier(str(name))
     columns = link.execute(f"PRAGMA table_xinfo({quoted})").fetchall()
@@ -242,10 +242,10 @@ def _describe_table(link: sqlite3.Connection, table: str, names: Set[str]) -> St
 
 
 def _collations(link: sqlite3.Connection, table: str, names: Iterable[str]) -> dict[str, str]:
-    """Return how SQLite compares texts of those columns that it doesn't compare as they are.
+    """Return how SQLite compares texts of the columns that it does not compare as they are.
 
-    A column compares by its own collation, by that of a unique index that it stands in, and by that
-    of the column that it refers to as a foreign key.
+    A column is compared by its own collation, by that of a unique index that includes it, and by
+    that of the column that it refers to as a foreign key.
     """
     also: dict[str, str] = dict(_of_unique_indexes(link, table))
     for name, parent, referred in _foreign_keys(link, table):
@@ -267,7 +267,7 @@ def _of_unique_indexes(link: sqlite3.Connection, table: str) -> Iterator[tuple[s
 
 
 def _foreign_keys(link: sqlite3.Connection, table: str) -> Iterator[tuple[str, str, str]]:
-    """Yield each column that refers to one of a table that is there: both columns, and the table.
+    """Yield each column that refers to one of an existing table: both columns, and the table.
 
     A foreign key that names no column refers to the primary key.
     """
@@ -286,8 +286,8 @@ def _foreign_keys(link: sqlite3.Connection, table: str) -> Iterator[tuple[str, s
 def _collation(link: sqlite3.Connection, table: str, name: str) -> str:
     """Return how SQLite compares the texts of a column, as in `RULES`; empty if as they are.
 
-    A UNION leaves out texts that are equal by the collation of its first column, and no row of the
-    table is in this one. https://sqlite.org/lang_select.html#compound_select_statements
+    A UNION drops texts that are equal by the collation of its first column, and this one reads no
+    row of the table. https://sqlite.org/lang_select.html#compound_select_statements
     """
     column = f"SELECT t.{quoting.identifier(name)} FROM {table} AS t WHERE 0"
     try:
@@ -300,7 +300,7 @@ def _collation(link: sqlite3.Connection, table: str, name: str) -> str:
 
 
 def _as_stored(kind: str) -> str:
-    """Return the engine's type that a declared type turns what is written into."""
+    """Return the engine's type to which a declared type converts what is written."""
     upper = kind.upper()
     for parts, stored in AFFINITIES:
         if any(part in upper for part in parts):
@@ -311,7 +311,7 @@ def _as_stored(kind: str) -> str:
 def _lossy_columns(
     declared: Declared, wanted: Sequence[str], held: Sequence[StoredTable]
 ) -> dict[str, pa.DataType]:
-    """Return columns whose declared types may have lost what was said, and as what they count."""
+    """Return columns whose declared types may have changed values, and the types they count as."""
     import pyarrow as pa
 
     types = {"BIGINT": pa.int64(), "DOUBLE": pa.float64(), "DECIMAL": pa.decimal128(38, 0)}
@@ -325,9 +325,9 @@ def _lossy_columns(
 
 
 def _rows(file: Path, table: str, columns: Sequence[str | None]) -> Iterator[Row]:
-    """Yield the rows of a table as they lie in the file: the table itself is read, and no index.
+    """Yield the rows of a table in stored order: the table itself is read, and no index.
 
-    Columns are named with their table, for else SQLite takes a name that is none for a text.
+    Columns are qualified, because otherwise SQLite takes an unknown name for a text.
     """
     asked = [f"t.{quoting.identifier(name)}" if name else "NULL" for name in columns] or ["NULL"]
     sql = f"SELECT {', '.join(asked)} FROM {quoting.identifier(table)} AS t NOT INDEXED"

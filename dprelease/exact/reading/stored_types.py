@@ -1,7 +1,7 @@
-"""What stored tables say of themselves: tables that compute, and Parquet files that differ.
+"""Check what stored tables state about themselves: computed tables, and Parquet files that differ.
 
-Files of one source may store a column differently: one of them has a missing value, and with it
-floats for integers. Each file is read by its own types, so that none decides how another is read.
+Files of one source may store a column differently: one of them has a missing value, and so floats
+instead of integers. Each file is read by its own types, so that none decides how another is read.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ Types = Mapping[str, str]
 """The engine's types of a file's columns, by name."""
 
 COARSE = "TIMESTAMP_MS"
-"""Instants of Parquet that the engine turns into microseconds as it reads: it stops where they
-don't fit, so one value could stop a run. Others have to read them as they are."""
+"""Timestamps of Parquet that the engine converts to microseconds as it reads: it fails where they
+don't fit, so one value could stop a run. They must be read otherwise."""
 
 IN_MILLISECONDS = frozenset({COARSE, ZONED_MS})
 
 WIDE_DECIMAL = "DECIMAL256"
-"""Decimals of more than 38 digits: the engine makes floats of them, which it does not round right.
-Others have to read them as they are."""
+"""Decimals of more than 38 digits: the engine converts them to floats, with wrong rounding. They
+must be read otherwise."""
 
 HALF_FLOAT = "FLOAT16"
-"""Floats of 16 bits, of which the engine makes other numbers of 32 bits: 0.7001953 of 0.7."""
+"""Floats of 16 bits, which the engine converts to other numbers of 32 bits: 0.7001953 for 0.7."""
 
 BYTES = frozenset({"FIXED_LEN_BYTE_ARRAY", "BYTE_ARRAY"})
-"""What these are written as in Parquet, and no floats of 32 or 64 bits."""
+"""Parquet types in which these are written, unlike floats of 32 or 64 bits."""
 
 TOLD = SMALL_INTEGERS | FLOATS | {"VARCHAR", "BOOLEAN", "DATE", "DECIMAL"}
 
 SCHEMA = "SELECT name, num_children, type, duckdb_type, logical_type FROM parquet_schema({})"
-"""What a Parquet file says of its columns; no row is read."""
+"""A Parquet file's metadata of its columns; no row is read."""
 
 
 def refuse_computed(declared: Declared, database: str, ask: Ask) -> None:
-    """Raise DP-DATA-014 unless the table of a DuckDB file holds the values that it shows.
+    """Raise DP-DATA-014 unless the table of a DuckDB file stores the values that it returns.
 
-    A view may answer for one row by what stands in others, or otherwise each time it is asked.
+    A view may compute one row from others, or return other rows each time it is read.
     """
     name = "" if declared.table.source is None else declared.table.source.table or ""
     *schema, table = name.split(".")
@@ -104,9 +104,9 @@ def column_types(
 
 
 def by_types(files: Mapping[Path, Types], declared: Declared) -> list[tuple[list[Path], Types]]:
-    """Return runs of files, in order, whose declared columns are stored alike, and as what.
+    """Return runs of files, in order, whose declared columns have the same types, and these types.
 
-    None where all files are alike: the engine reads them at once.
+    None if all files are alike: the engine reads them at once.
     """
     names = stored_columns(declared)
 
@@ -118,25 +118,25 @@ def by_types(files: Mapping[Path, Types], declared: Declared) -> list[tuple[list
 
 
 def are_told(kinds: Iterable[str]) -> bool:
-    """Return whether the engine gives columns the very types that a Parquet file's schema tells."""
+    """Return whether the engine reads columns in exactly the types of a Parquet file's schema."""
     return all(base_type(kind) in TOLD for kind in kinds)
 
 
 def _kind(physical: str) -> str:
-    """Return what files agree in; the engine itself widens small integers, and loses nothing."""
+    """Return the common type of files; the engine itself widens small integers, without loss."""
     return "BIGINT" if physical in SMALL_INTEGERS else physical
 
 
 def union(parts: Sequence[tuple[str, Types, str]], declared: Declared) -> str:
     """Return a relation of all rows of relations, in order, that are stored differently.
 
-    Each part is a relation, its types, and what a message calls its first file. A column is in all
-    of them, or in none.
+    Each part is a relation, its types, and its first file's name in messages. A column is in all of
+    them, or in none.
 
     Raises
     ------
     DataError
-        DP-DATA-004, 005 or 015 for a type that can't serve.
+        DP-DATA-004, 005 or 015 for an unusable type.
     """
     names = [name for name in stored_columns(declared) if name in parts[0][1]]
     differ = {name for name in names if len({types[name] for _, types, _ in parts}) > 1}
@@ -153,7 +153,7 @@ def union(parts: Sequence[tuple[str, Types, str]], declared: Declared) -> str:
 
 
 def _value(name: str, physical: str, declared: Declared, file: str) -> str:
-    """Return a column as all files are to have it; a finding names the first that has it so."""
+    """Return a column as all files are to have it; an error names the first file with its type."""
     column = declared.table.columns[name]
     kind = getattr(column, "type", "")
     target = "HUGEINT" if kind == "integer" else DECLARED_AS[kind]

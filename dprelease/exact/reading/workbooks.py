@@ -1,8 +1,8 @@
 """Sheets of Excel workbooks (.xlsx), cell by cell, by openpyxl (the extra `excel`).
 
-A cell is what is stored in it: a text, a number, a truth value, or a day or instant where its
-number format says so. A formula is missing, with whatever it last came to: that may have been made
-of other rows. Macros, links, names and pictures are not opened.
+A cell is its stored value: a text, a number, a boolean, or a date or timestamp if its number format
+says so. A formula is missing, including its last result, which may have been computed from other
+rows. Macros, links, names and pictures are not opened.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from dprelease.schema.load import Declared
 from dprelease.statements.values.categories import EXACT
 
 NO_LEAP_DAY = 60
-"""The day that Excel takes for 29 February 1900, which never was."""
+"""The day that Excel takes for 29 February 1900, which never existed."""
 
 NO_TEXT = frozenset({""})
 
 Cells = dict[int, object]
-"""The cells of a row that have a value, by the number of their column."""
+"""The cells of a row that have a value, by column number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A sheet of a workbook, and what its cells refer to."""
+    """A sheet of a workbook, and the data that its cells refer to."""
 
     file: Path
     part: str
     texts: Sequence[str]
     epoch: datetime.datetime
     days: frozenset[int]
-    """Styles by which a number is a day or an instant."""
+    """Styles by which a number is a date or a timestamp."""
 
     def rows(self) -> Iterator[tuple[int, Cells]]:
         """Yield the rows that have a value, by their number.
@@ -74,7 +74,7 @@ class Sheet:
                         yield number, held
 
     def _cell(self, parser: Any, element: Element) -> tuple[int, object]:
-        """Return a cell; without a value if it can't be told, so that none stops a run."""
+        """Return a cell; without a value if it is invalid, so that no cell stops a run."""
         from openpyxl.worksheet._reader import FORMULA_TAG
 
         value: object = None
@@ -82,7 +82,7 @@ class Sheet:
             found = parser.parse_cell(element)
             is_own = element.find(FORMULA_TAG) is None and found["data_type"] != "e"
             value = found["value"] if is_own else None
-            if isinstance(value, int) and abs(value) >= EXACT:  # as a float it was written
+            if isinstance(value, int) and abs(value) >= EXACT:  # it was written as a float
                 value = float(str(value))
             if found["data_type"] == "n" and found["style_id"] in self.days:
                 value = self._day(value)
@@ -91,7 +91,7 @@ class Sheet:
         return parser.col_counter, value
 
     def _day(self, number: Any) -> object:
-        """Return the day or instant of a number of days; None for a time of day, or no day."""
+        """Return the date or timestamp of a number of days; None for a time of day, or no date."""
         from openpyxl.utils.datetime import WINDOWS_EPOCH, from_excel
 
         if number is None or number < 0:
@@ -102,13 +102,13 @@ class Sheet:
 
 
 def workbook_rows(declared: Declared, files: Sequence[Path]) -> CellRows:
-    """Return the declared columns of a sheet of each of some workbooks; reads only its header.
+    """Return the declared columns of one sheet of each workbook; reads only its header.
 
     Raises
     ------
     DataError
-        DP-DATA-003 for names that differ by case only, DP-DATA-024 for a workbook that can't be
-        read, or whose header is not that of all.
+        DP-DATA-003 for names that differ only in case, DP-DATA-024 for a workbook that can't be
+        read, or whose header differs from the others.
     """
     source = declared.table.source
     if source is None:
@@ -135,12 +135,12 @@ def workbook_rows(declared: Declared, files: Sequence[Path]) -> CellRows:
 
 
 def sheets_of(file: Path) -> dict[str, Sheet]:
-    """Return the sheets of a workbook by name; of none of them is anything read.
+    """Return the sheets of a workbook by name; reads none of them.
 
     Raises
     ------
     Unreadable
-        If it is no workbook, has been protected, or unpacks to more than is read.
+        If it is not a workbook, is protected, or is too large when unpacked.
     """
     if importlib.util.find_spec("openpyxl") is None:
         raise Unreadable(
@@ -151,7 +151,7 @@ def sheets_of(file: Path) -> dict[str, Sheet]:
     from openpyxl.styles.stylesheet import apply_stylesheet
 
     with _understood(), file.open("rb") as raw, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of what is not read; they may quote the file
+        warnings.simplefilter("ignore")  # about parts that are not read; they may quote the file
         refuse_bombs(file)
         reader = ExcelReader(raw, read_only=True, data_only=True, keep_links=False)
         with reader.archive:
@@ -174,7 +174,7 @@ def columns_in(file: Path, name: str | None, header: int) -> tuple[Sheet, dict[s
     Raises
     ------
     Unreadable
-        If the workbook can't be read, has no such sheet, or no or twice a name in its header.
+        If the workbook can't be read, has no such sheet, or its header lacks names or repeats one.
     """
     sheets = sheets_of(file)
     if name is None and len(sheets) > 1:
@@ -220,7 +220,7 @@ def _understood() -> Iterator[None]:
 
 
 def _value(cell: object, nulls: frozenset[str]) -> object:
-    """Return a cell, or None if what it says is one of the texts that are missing: -99 is."""
+    """Return a cell, or None if its text is one of those for missing values, such as -99."""
     told = isinstance(cell, str) or nulls <= NO_TEXT  # which no other cell is
     said = cell if told else texts_of([cell])[0]
     return None if said in nulls else cell

@@ -1,1 +1,1 @@
-"""What an engine found: true numbers, which `noise` alone reads."""
+"""Results of an engine: true numbers, which only `noise` reads."""

@@ -1,4 +1,4 @@
-"""The place of each row among pairs of a cell and a candidate, whose rows are counted."""
+"""Map each row to its index among pairs of a cell and a candidate, whose rows are counted."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from dprelease.statements.compiled_statements import ProfileSql
 from dprelease.statements.values.stored_candidates import ClampedIntegers, RoundedFloats
 
 NARROW = 2**31
-"""What 32 bits hold."""
+"""The range of 32 bits."""
 
 
 def places_of(batch: Any, asked: ProfileSql, outside: int) -> NDArray[Any]:
-    """Return the place of each row of an Arrow record batch, `outside` where it does not count.
+    """Return the index of each row of an Arrow record batch, `outside` where it does not count.
 
-    Places, with the one outside, are below 2^31.
+    Indexes, including the one outside, are below 2^31.
     """
     if asked.stored is None:
         return numbers_of(batch.column(0))
     cells, values = batch.columns
     places: NDArray[np.int32] = with_any(cells) * np.int32(asked.candidates)
-    # Whatever an engine gives for a float, a row counts for a candidate of its own cell.
+    # Whatever float an engine returns, a row counts for a candidate of its own cell.
     places += np.clip(_candidates(with_any(values), asked.stored), 0, asked.candidates - 1)
     for column in (cells, values):
         there = validity_mask(column)
-        if there is not None:  # five times as fast as to write where none is
+        if there is not None:  # five times as fast as writing to no row
             places *= there
             places += (1 - there) * np.int32(outside)
     return places
@@ -46,14 +46,14 @@ def _clamp(stored: NDArray[Any], by: ClampedIntegers) -> NDArray[np.int32]:
 
 
 def _round(stored: NDArray[np.float64], by: RoundedFloats) -> NDArray[np.int32]:
-    with np.errstate(invalid="ignore"):  # what is missing may be any float, also none that is quiet
+    with np.errstate(invalid="ignore"):  # missing values may be any float, also a signalling NaN
         scaled = np.clip(stored, by.least, by.most)
         if by.times != 1:
             scaled *= by.times
         if by.over != 1:
             scaled /= by.over
         whole = np.trunc(scaled)
-        scaled -= whole  # exact, and so is what follows: to add a half could round
+        scaled -= whole  # exact, and so is what follows: adding a half could round
         whole += scaled >= 0.5
         if by.least < 0:
             whole -= scaled <= -0.5

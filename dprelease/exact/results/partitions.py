@@ -13,9 +13,9 @@ from dprelease.exact.results.true_table import Integers
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Partitions:
-    """Texts of partitions, which ascend, and how many units each has.
+    """Texts of partitions, in ascending order, and the number of privacy units of each.
 
-    Not even their number may be told: it can't be printed, copied or pickled.
+    Even the number of partitions is confidential: it can't be printed, copied or pickled.
     """
 
     names: list[str]
@@ -23,9 +23,9 @@ class Partitions:
 
     @classmethod
     def of(cls, names: Sequence[str], units: Integers) -> Self:
-        """Return partitions in whatever order they were found: that of rows can't matter.
+        """Return partitions from any order, sorted, so that the order of rows can't matter.
 
-        Which draw becomes whose noise would else depend on the rows, and on the engine's threads.
+        Otherwise the assignment of noise would depend on the rows, and on the engine's threads.
         """
         order = sorted(range(len(names)), key=names.__getitem__)
         return cls([names[i] for i in order], units[np.array(order, dtype=np.int64)])

@@ -1,8 +1,8 @@
-"""Cells that rows lie in and sums of what these add, ascending, on disk: few of very many cells.
+"""Occupied cells and their sums, ascending, on disk: for few of very many cells.
 
-Rows come in any order, a batch at a time. Each batch is sorted and added up by itself, and written
-as a run; then range after range of cells is added up over all runs. A range has as many cells
-however many there are and whatever the rows are, so memory does not depend on either.
+Rows arrive in any order, a batch at a time. Each batch is sorted and summed by itself, and written
+as a run. Then the runs are summed, range after range of cells. The size of a range depends neither
+on the number of cells nor on the rows, so memory does not, either.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from dprelease.exact.results.true_table import Integers
 from dprelease.exact.results.vectors import MOST_ROWS
 
 GRAIN = 1 << 14
-"""Cells between two places that are known in the files: as many as are noised at a time."""
+"""Cells between two known positions in the files: as many as are noised at a time."""
 
 RANGE = 1 << 22
-"""Sums that are in memory while runs are added up: 32 MB."""
+"""Sums that are in memory while runs are summed: 32 MB."""
 
 AT_ONCE = 1 << 20
-"""Cells that are read at a time: as many as rows come in a batch."""
+"""Cells that are read at a time: as many as rows arrive in a batch."""
 
 Rows = tuple[Integers, Sequence[Integers | None]]
 """Cells, and what is added to each vector there; None for ones."""
 
 
 class SortedCells:
-    """Cells in rising order, each once, and a sum of each vector: files of the scratch folder."""
+    """Cells in ascending order, each once, and a sum of each vector: files on disk."""
 
     def __init__(self, folder: Path, size: int, number: int) -> None:
         self.size, self.number = size, number
@@ -43,7 +43,7 @@ class SortedCells:
         self._length = 0
 
     def append(self, cells: Integers, sums: Sequence[Integers]) -> None:
-        """Write cells that all lie behind those before; raises OSError if the disk is full."""
+        """Write cells that all come after the earlier ones; raises OSError if the disk is full."""
         self._cells.append(cells)
         for stored, values in zip(self._sums, sums, strict=True):
             stored.append(values)
@@ -51,7 +51,7 @@ class SortedCells:
         self._length += len(cells)
 
     def done(self) -> SortedCells:
-        """Return it, now that all cells are there."""
+        """Return the object itself, after all cells are written."""
         np.cumsum(self._before, out=self._before)
         return self
 
@@ -82,7 +82,7 @@ class SortedCells:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SortedVector:
-    """One of the vectors; `vector[cells]` gives a range of it, and is 0 where there is no row."""
+    """One of the vectors; `vector[cells]` returns a range of it, 0 where there is no row."""
 
     _cells: SortedCells
     _number: int
@@ -101,22 +101,22 @@ class TooManyRows(Exception):
 
 
 def sorted_cells(rows: Iterable[Rows], size: int, number: int, folder: Path) -> SortedCells:
-    """Return what rows add up to.
+    """Return the sums of rows.
 
     Parameters
     ----------
     rows
-        In batches, in any order; those of a cell from `size` on don't count. None adds more than
-        `vectors.MOST_ROWS` rows may.
+        In batches, in any order; cells from `size` on don't count. No row adds more than
+        `vectors.MOST_ROWS` allows.
     size, number
-        Of cells, and of vectors.
+        The number of cells, and of vectors.
     folder
         The scratch folder.
 
     Raises
     ------
     TooManyRows
-        If there are more than that.
+        If there are more rows than that.
     OSError
         If the disk is full.
     """
@@ -134,7 +134,7 @@ def sorted_cells(rows: Iterable[Rows], size: int, number: int, folder: Path) -> 
 
 @dataclass
 class _Runs:
-    """Batches of rows, each sorted and added up, and where each begins in every range of cells."""
+    """Batches of rows, each sorted and summed, and where each begins in every range of cells."""
 
     folder: Path
     number: int
@@ -163,7 +163,7 @@ class _Runs:
         for i, (low, high) in enumerate(pairwise(self.edges.tolist())):
             runs = np.flatnonzero(starts[:, i] < starts[:, i + 1])
             parts = [slice(*starts[run, i : i + 2].tolist()) for run in runs]
-            if len(parts) == 1:  # as it is: rows often come area after area
+            if len(parts) == 1:  # unchanged: rows often arrive area by area
                 found.append(self._cells[parts[0]], [stored[parts[0]] for stored in self._sums])
             elif parts:
                 sums = np.zeros((self.number, high - low), np.int64)
@@ -181,7 +181,7 @@ class _Runs:
 def _sum_by_cell(
     cells: Integers, added: Sequence[Integers | None]
 ) -> tuple[Integers, list[Integers]]:
-    """Return the cells of some rows in rising order, each once, and the sums there."""
+    """Return the cells of some rows in ascending order, each once, and the sums there."""
     rising = len(cells) < 2 or bool((cells[1:] >= cells[:-1]).all())
     order: Integers | slice = slice(None)
     if not rising and any(values is not None for values in added):

@@ -14,10 +14,10 @@ WIDTH = 8
 
 
 class StoredVector:
-    """True integers that are on disk; `vector[cells]` reads some of them.
+    """True integers on disk; `vector[cells]` reads some of them.
 
-    The file has no name once it is open, so that nothing is left of it, not even by a kill. Reads
-    go through the system's cache and not through memory of the process.
+    The file is unlinked once it is open, so that nothing of it remains, even after a kill. Reads
+    use the system's cache and not memory of the process.
     """
 
     def __init__(self, folder: Path, name: str) -> None:

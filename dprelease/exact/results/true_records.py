@@ -1,4 +1,4 @@
-"""True records in memory; what is printed of them is their shape, never a value."""
+"""True records in memory; only their shape can be printed, never a value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Integers = NDArray[np.int64]
 
 
 class ExactRecords:
-    """One vector of true integers for each column: lattice steps, or places of public values.
+    """One vector of true integers for each column: steps, or positions of public values.
 
     It can't be printed, iterated, copied or pickled; `noise/noised_records.py` is its only reader.
     """
@@ -29,7 +29,7 @@ class ExactRecords:
         self._vectors = vectors
 
     def reorder(self, order: NDArray[np.intp]) -> None:
-        """Put the records into another order: the one with the number order[i] comes i-th."""
+        """Put the records into another order: the one with number order[i] becomes the i-th."""
         for column, vector in self._vectors.items():
             self._vectors[column] = vector[order]
 
@@ -45,7 +45,7 @@ class ExactRecords:
 
 
 def exact_records(name: str, compiled: CompiledRecords, read: pa.Table) -> ExactRecords:
-    """Return the records that a compiled SELECT gave, texts turned into places of their values."""
+    """Return the records from a compiled SELECT, with texts as positions of their values."""
     vectors = {}
     for i, column in enumerate(compiled.columns):
         held = read.column(i)
@@ -62,7 +62,7 @@ def _whole(held: pa.ChunkedArray) -> Integers:
 
 
 def _places(held: pa.ChunkedArray, key: Key) -> Integers:
-    """Return the place of every text: a hash table of the public values, one look-up a record."""
+    """Return the position of every text: a hash table of public values, one look-up per record."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,4 +1,4 @@
-"""True aggregates; what is printed of them is their shape, never a value."""
+"""True aggregates; only their shape can be printed, never a value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Profile:
-    """How often each value stands in each cell: pairs sorted by cell, then by value.
+    """How often each value occurs in each cell: pairs sorted by cell, then by value.
 
     `starts` (cells + 1,): the pairs of cell c are `starts[c]` to `starts[c + 1]`. It can't be
     printed, copied or pickled.
@@ -57,16 +57,16 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class DenseProfile:
-    """How many rows of each cell have a candidate or one before it: (cells, candidates), ascending.
+    """Numbers of rows of each cell up to and including a candidate: (cells, candidates), ascending.
 
-    32 bits wide where that has room for all rows. It can't be printed, copied or pickled.
+    32 bits wide if that holds the number of all rows. It can't be printed, copied or pickled.
     """
 
     upto: NDArray[np.int32 | np.int64]
 
     @classmethod
     def of(cls, counts: NDArray[Any], *, own: bool = False) -> DenseProfile:
-        """Return the profile of (cells, candidates) counts, which are written over if `own`."""
+        """Return the profile of (cells, candidates) counts, which are overwritten if `own`."""
         out = counts if own else None
         return cls(np.cumsum(counts, axis=1, dtype=counts.dtype, out=out))
 
@@ -83,7 +83,7 @@ class DenseProfile:
 
 
 class VectorBlock(Protocol):
-    """Integers of a vector, 32 or 64 bits wide, of which a range of cells can be asked for."""
+    """Integers of a vector, 32 or 64 bits wide, from which a range of cells can be read."""
 
     def __getitem__(self, cells: slice, /) -> NDArray[np.int32 | np.int64]:
         """Return the integers of a range of cells."""
@@ -93,7 +93,7 @@ class VectorBlock(Protocol):
 class ExactTable:
     """One vector of true integers for each measurement, over every cell in key order.
 
-    It can't be printed, iterated, copied or pickled; `noise` has its only readers.
+    It can't be printed, iterated, copied or pickled; only `noise` reads it.
     """
 
     __slots__ = ("_profiles", "_vectors", "name", "size")
@@ -109,11 +109,11 @@ class ExactTable:
         self._vectors, self._profiles = vectors, profiles or {}
 
     def vector(self, measurement: str) -> NDArray[np.int64]:
-        """Return the (size,) true integers of one measurement, lattice steps."""
+        """Return the (size,) true integers of one measurement, in steps."""
         return self.block(measurement, slice(None))
 
     def block(self, measurement: str, cells: slice) -> NDArray[np.int64]:
-        """Return the true integers of some cells of one measurement, lattice steps."""
+        """Return the true integers of some cells of one measurement, in steps."""
         return self._vectors[measurement][cells].astype(np.int64, copy=False)
 
     def profile(self, measurement: str) -> Profile | DenseProfile:
@@ -122,7 +122,7 @@ class ExactTable:
 
     @property
     def is_held(self) -> bool:
-        """Return whether all of it is in memory, so that nothing is read for it any more."""
+        """Return whether all of it is in memory, so that nothing more is read for it."""
         return all(isinstance(vector, np.ndarray) for vector in self._vectors.values())
 
     def __repr__(self) -> str:

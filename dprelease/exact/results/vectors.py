@@ -1,4 +1,4 @@
-"""True vectors filled batch by batch: 4 bytes a cell while rows allow it, on disk if many."""
+"""Fill true vectors batch by batch: 4 bytes per cell while rows allow it, on disk if many."""
 
 from __future__ import annotations
 
@@ -20,40 +20,41 @@ from dprelease.query.measurement import Measurement
 from dprelease.statements.compiled_statements import ProfileSql
 
 BATCH = 2**15
-"""Rows that come from the engine at a time: numbers that are made of them stay in a cache, and the
-memory of one batch serves the next, where larger pieces of it are given back and had anew."""
+"""Rows from the engine at a time: numbers computed from them stay in a cache, and the memory of one
+batch is reused for the next, while larger blocks would be returned to the system and allocated
+again."""
 
 LARGE = 2**20
-"""Rows of a batch where each of them costs something of its own."""
+"""Rows of a batch where each batch has a cost of its own."""
 
 NUMBERS = 2**22
-"""Numbers that come at a time, 32 MB at most: of more columns fewer rows."""
+"""Numbers that arrive at a time, 32 MB at most: with more columns, fewer rows."""
 
 MOST_ROWS = 2**32
 
 HELD = 2**30
-"""Bytes of one query's vectors that are in memory at a time; more go to files of the scratch
-folder, a range of cells after the other."""
+"""Bytes of one query's vectors that are in memory at a time; larger ones go to files of the scratch
+folder, one range of cells after the other."""
 
 NARROW = 2**31
-"""What 32 bits hold; a vector starts that narrow, and is widened before rows could exceed it."""
+"""The range of 32 bits; a vector starts that narrow, and is widened before rows could exceed it."""
 
 Vector = NDArray[np.int32 | np.int64] | StoredVector
 
 
 def most_added(measurement: Measurement) -> int:
-    """Return the most, in size, that one row adds to a vector."""
+    """Return the largest absolute value that one row adds to a vector."""
     return measurement.aggregate.most_added(measurement.sensitivity)
 
 
 def sum_rows(
     link: duckdb.DuckDBPyConnection, sql: str, most: Mapping[str, int], size: int, scratch: Path
 ) -> dict[str, Vector] | None:
-    """Return vectors added up row by row, for more cells than the engine groups well.
+    """Return vectors summed row by row, for more cells than the engine groups well.
 
-    `sql`: rows of a cell and what the row adds to each vector, at most `most` in size. 64 bits
-    can't overflow below `MOST_ROWS` rows of 2^30 each; None where there are more rows. How wide a
-    vector is depends on the number of rows, never on a value.
+    `sql`: rows of a cell and the row's contribution to each vector, at most `most` in size. 64 bits
+    can't overflow below `MOST_ROWS` rows of 2^30 each; None if there are more rows. The width of a
+    vector depends on the number of rows, never on a value.
     """
     filling = _Filling(link, sql, size, scratch, adds=True)
     try:
@@ -66,7 +67,7 @@ def sum_rows(
 def read_vectors(
     link: duckdb.DuckDBPyConnection, sql: str, names: Sequence[str], size: int, scratch: Path
 ) -> dict[str, Vector]:
-    """Return vectors of which the engine gives whole cells, a row each."""
+    """Return vectors for which the engine returns complete cells, one row each."""
     vectors = _Filling(link, sql, size, scratch, adds=False).wide(len(names))
     return dict(zip(names, vectors, strict=True))
 
@@ -74,9 +75,9 @@ def read_vectors(
 def count_places(
     link: duckdb.DuckDBPyConnection, asked: ProfileSql, size: int
 ) -> NDArray[np.int32 | np.int64]:
-    """Return how often each place occurs; rows come in batches, so memory does not grow.
+    """Return how often each index occurs; rows arrive in batches, so memory does not grow.
 
-    Counts are 32 bits wide while that has room for all rows, whatever their places are.
+    Counts are 32 bits wide while that holds the number of all rows, whatever their indexes are.
     """
     places = size * asked.candidates
     counts: NDArray[Any] = np.zeros(places + 1, dtype=np.int32)
@@ -94,14 +95,14 @@ def batches(
 ) -> Generator[Any, None, None]:
     """Yield the rows of a SELECT of so many columns as Arrow record batches, as they are made.
 
-    `most`: rows of a batch, of which there are fewer where they are wide. An engine that fails
-    after its first batch raises OSError or ValueError, with its own words.
+    `most`: maximum rows of a batch; wide rows come in smaller ones. An engine that fails after its
+    first batch raises OSError or ValueError, with its own message.
     """
     yield from link.sql(sql).to_arrow_reader(min(most, NUMBERS // wide))
 
 
 class _TooManyRows(Exception):
-    """There are more rows than 64 bits are sure to hold the sums of."""
+    """There are more rows than those whose sums certainly fit 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ class _Filling:
     adds: bool
 
     def narrow(self, bounds: list[int]) -> list[Vector] | None:
-        """Return vectors in memory that start with 32 bits a cell; None if they don't fit there."""
+        """Return vectors in memory that start with 32 bits per cell; None if they don't fit."""
         kinds = [np.dtype(np.int32 if bound < NARROW else np.int64) for bound in bounds]
         if self.size * sum(kind.itemsize for kind in kinds) > HELD:
             return None
@@ -124,7 +125,7 @@ class _Filling:
         for seen, cells, added in self._rows(len(bounds)):
             for i, values in enumerate(added):
                 if vectors[i].dtype == np.int32 and seen * bounds[i] >= NARROW:
-                    # Both stand in memory for a moment.
+                    # Both are in memory for a moment.
                     if sum(v.nbytes for v in vectors) + self.size * WIDTH > HELD:
                         return None
                     vectors[i] = vectors[i].astype(np.int64)
@@ -132,10 +133,10 @@ class _Filling:
         return [vector[: self.size] for vector in vectors]
 
     def wide(self, number: int) -> list[Vector]:
-        """Return vectors of 64 bits a cell: in memory, or range after range to the scratch folder.
+        """Return vectors of 64 bits per cell: in memory, or range by range to the scratch folder.
 
-        Each range takes a pass over the rows. Which rows count is decided by their values alone, so
-        that every pass sees the same ones.
+        Each range takes a pass over the rows. The values alone decide which rows count, so every
+        pass sees the same ones.
         """
         parts = max(1, math.ceil(number * self.size * WIDTH / HELD))
         if parts == 1:
@@ -146,7 +147,7 @@ class _Filling:
             pieces = self._range(number, first, min(first + span, self.size))
             for vector, values in zip(stored, pieces, strict=True):
                 vector.append(values)
-            del pieces, values  # before the next range needs the room
+            del pieces, values  # before the next range needs the memory
         return list(stored)
 
     def _range(self, number: int, first: int, last: int) -> list[Integers]:
@@ -161,7 +162,7 @@ class _Filling:
         return [vector[: last - first] for vector in vectors]
 
     def _rows(self, number: int) -> Iterator[tuple[int, Integers, list[Integers]]]:
-        """Yield how many rows there were, and the cells and numbers of the latest ones."""
+        """Yield the number of rows so far, and the cells and numbers of the latest ones."""
         seen = 0
         for batch in batches(self.link, self.sql):
             seen += len(batch)
