@@ -376,7 +376,7 @@ class ReleaseSpec(Model):
 
     @property
     def families(self) -> dict[str, list[str]]:
-        """Return the queries of each family by its name; a query without `family` is its own."""
+        """Return the queries of each family by its name; without `family` it is the query alone."""
         found: dict[str, list[str]] = {}
         for name, query in self.queries.items():
             found.setdefault(query.family or name, []).append(name)

@@ -31,7 +31,7 @@ class Lock:
 
     @classmethod
     def take(cls, path: Path) -> Lock | None:
-        """Create the file if missing and return its lock; None if another process holds it.
+        """Create the file if missing and return its lock; None if it is held already.
 
         Raises
         ------
@@ -85,7 +85,7 @@ def _open_or_create(path: Path) -> int:
 
 
 def is_held(path: Path) -> bool:
-    """Return whether another process holds the lock of a file, or may hold it."""
+    """Return whether the lock of a file is held, or may be held."""
     try:
         handle = os.open(path, LOOK)  # other processes may open it too
     except FileNotFoundError:

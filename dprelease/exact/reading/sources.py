@@ -62,7 +62,7 @@ SIZE = 2
 
 
 def stamp(file: Path) -> Stamp:
-    """Return values that change when a file is replaced or written to; None if it is missing.
+    """Return values that change when a file is replaced or written to; empty if it is missing.
 
     A writer can reset a file's modification time and keep its size. Nobody can reset its status
     change time (ctime), which every write updates, and so does setting times.

@@ -49,8 +49,7 @@ LEAST = Fraction(1, 1024)
 """Total share of tables that are hardly worth measuring: all declared ones are measured."""
 
 CLOSER = 1e-3
-"""Fraction by which margins are aimed below the target, for rounding to steps and similar
-effects."""
+"""Fraction by which margins are aimed below the target, to allow for steps and inexact search."""
 
 LEAST_MARGIN = 2.0**-60
 """In steps: narrower ones are equally far from any noise, and their squares underflow."""
