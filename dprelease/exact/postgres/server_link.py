@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL servers: read-only, in one snapshot, with no server messages shown.
+"""Connections to PostgreSQL servers: read-only, in one snapshot; server messages are dropped.
 
 libpq finds the server, the user and the password: in a service file, a password file and
 environment variables. The driver's messages name hosts, people and values, so all of them are
