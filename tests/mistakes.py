@@ -19,8 +19,8 @@ TIRED: list[tuple[str, str, str, str, int, str]] = [
             2,
             """
 release.yaml:14  queries.by_sex.columns.pay.ratio
-DP-DECL-003  The value is not valid: two columns are needed, as in [distance, hours].
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: it must be two columns, as in [distance, hours].
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
         )
         for columns in ("[income]", "[]")
@@ -33,7 +33,7 @@ DP-DECL-003  The value is not valid: two columns are needed, as in [distance, ho
         2,
         """
 people.yaml:2  source
-DP-SCHEMA-011  The source can't be read as it is declared: of a DuckDB or SQLite file or a server no table is named.
+DP-SCHEMA-011  The source can't be read as declared: it names no table of its DuckDB or SQLite file or server.
   Fix    name it: source: {path: ..., table: ...}.
 """,
     ),
@@ -45,8 +45,8 @@ DP-SCHEMA-011  The source can't be read as it is declared: of a DuckDB or SQLite
         2,
         """
 people.yaml:2  source
-DP-SCHEMA-011  The source can't be read as it is declared: it names a `table`, which only databases have.
-  Fix    leave `table` out, or name the `format` if it is a file of DuckDB or SQLite.
+DP-SCHEMA-011  The source can't be read as declared: it names a `table`, which only databases have.
+  Fix    remove `table`, or declare the `format` if it is a file of DuckDB or SQLite.
 """,
     ),
     (
@@ -58,7 +58,7 @@ DP-SCHEMA-011  The source can't be read as it is declared: it names a `table`, w
         """
 people.yaml:16  columns.band.edges
 DP-SCHEMA-006  The edges of 'band' are fewer than two.
-  Fix    give n + 1 ascending edges for n labels; each cell takes its left edge.
+  Fix    list the edges in ascending order, one more than there are labels; each interval includes its left edge.
 """,
     ),
     (
@@ -81,8 +81,8 @@ DP-YAML-010  '5' stands between braces as a key without a value.
         2,
         """
 release.yaml:5  budget.epsilon
-DP-DECL-004  A finite decimal number is needed, and '0,5' is none.
-  Fix    write it like 12, 0.5 or 1e-9: a point before decimals, and no unit, no % and nothing between thousands; nan, inf and hexadecimal are refused.
+DP-DECL-004  The value is not a usable decimal number: '0,5' is not one.
+  Fix    write it like 12, 0.5 or 1e-9: a point before the decimals, without a unit, % or thousands separators; nan, inf and hexadecimal numbers are not allowed.
 """,
     ),
     (
@@ -93,8 +93,8 @@ DP-DECL-004  A finite decimal number is needed, and '0,5' is none.
         2,
         """
 release.yaml:4  budget.epsilon
-DP-DECL-004  A finite decimal number is needed, and '50 %' is none.
-  Fix    write it like 12, 0.5 or 1e-9: a point before decimals, and no unit, no % and nothing between thousands; nan, inf and hexadecimal are refused.
+DP-DECL-004  The value is not a usable decimal number: '50 %' is not one.
+  Fix    write it like 12, 0.5 or 1e-9: a point before the decimals, without a unit, % or thousands separators; nan, inf and hexadecimal numbers are not allowed.
 """,
     ),
     (
@@ -105,8 +105,8 @@ DP-DECL-004  A finite decimal number is needed, and '50 %' is none.
         3,
         """
 release.yaml:4  budget.epsilon
-DP-BUDGET-001  The budget's epsilon is -1; it has to lie between 1e-9 and 100.
-  Fix    give an epsilon in that range; common values lie between 0.1 and 10.
+DP-BUDGET-001  The epsilon of the budget is -1; it must be between 1e-9 and 100.
+  Fix    choose an epsilon in this range; common values are between 0.1 and 10.
 """,
     ),
     (
@@ -117,8 +117,8 @@ DP-BUDGET-001  The budget's epsilon is -1; it has to lie between 1e-9 and 100.
         3,
         """
 release.yaml:4  budget.epsilon
-DP-BUDGET-001  The budget's epsilon is 0; it has to lie between 1e-9 and 100.
-  Fix    give an epsilon in that range; common values lie between 0.1 and 10.
+DP-BUDGET-001  The epsilon of the budget is 0; it must be between 1e-9 and 100.
+  Fix    choose an epsilon in this range; common values are between 0.1 and 10.
 """,
     ),
     (
@@ -129,8 +129,8 @@ DP-BUDGET-001  The budget's epsilon is 0; it has to lie between 1e-9 and 100.
         3,
         """
 release.yaml:4  budget.delta
-DP-BUDGET-002  The budget's delta is 1; it has to be 0, or between 1e-300 and 0.01.
-  Fix    leave delta out for a pure guarantee, or give one far below 1 / (number of people).
+DP-BUDGET-002  The delta of the budget is 1; it must be 0, or between 1e-300 and 0.01.
+  Fix    leave delta out for a pure guarantee, or choose one far below 1 / (number of people).
 """,
     ),
     (
@@ -141,8 +141,8 @@ DP-BUDGET-002  The budget's delta is 1; it has to be 0, or between 1e-300 and 0.
         3,
         """
 release.yaml:4  budget.rho
-DP-BUDGET-009  The budget's rho is 1000; it has to lie between 1e-12 and 100.
-  Fix    give a rho in that range; common values lie between 0.01 and 3.
+DP-BUDGET-009  The rho of the budget is 1000; it must be between 1e-12 and 100.
+  Fix    choose a rho in this range; common values are between 0.01 and 3.
 """,
     ),
     (
@@ -202,7 +202,7 @@ DP-YAML-010  'epsilon:1' has no space after its colon.
         """
 release.yaml:1
 DP-YAML-003  The text is not valid YAML: a space is missing after the colon.
-  Fix    write one, as in key: value.
+  Fix    add one, as in key: value.
 """,
     ),
     (
@@ -214,7 +214,7 @@ DP-YAML-003  The text is not valid YAML: a space is missing after the colon.
         """
 release.yaml:12
 DP-YAML-003  The text is not valid YAML: a value can't start with * unless it is quoted.
-  Fix    put the whole value between quotes, as in count: '*'.
+  Fix    put the whole value in quotes, as in count: '*'.
 """,
     ),
     (
@@ -237,8 +237,8 @@ DP-QUERY-001  The table 'people' declares no column 'true'.
         2,
         """
 release.yaml:12  queries.by_sex.columns.persons.count
-DP-DECL-003  The value is not valid: a text is needed, and a list is none.
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: it must be a text, not a list.
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -249,8 +249,8 @@ DP-DECL-003  The value is not valid: a text is needed, and a list is none.
         2,
         """
 release.yaml:15  queries.by_sex.columns.pay.non_negative
-DP-DECL-003  The value is not valid: true or false is needed.
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: it must be true or false.
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -261,8 +261,8 @@ DP-DECL-003  The value is not valid: true or false is needed.
         2,
         """
 release.yaml:15  queries.by_sex.columns.pay.margin
-DP-RELEASE-005  The confidence is no number between 0.5 and 0.999999.
-  Fix    write `margin: true` for 95 %, or another one such as 99 % or 0.99.
+DP-RELEASE-005  The confidence is not a number between 0.5 and 0.999999.
+  Fix    write `margin: true` for 95 %, or another confidence such as 99 % or 0.99.
 """,
     ),
     (
@@ -273,8 +273,8 @@ DP-RELEASE-005  The confidence is no number between 0.5 and 0.999999.
         2,
         """
 release.yaml:15  queries.by_sex.columns.pay.margin
-DP-RELEASE-005  The confidence is no number between 0.5 and 0.999999.
-  Fix    write `margin: true` for 95 %, or another one such as 99 % or 0.99.
+DP-RELEASE-005  The confidence is not a number between 0.5 and 0.999999.
+  Fix    write `margin: true` for 95 %, or another confidence such as 99 % or 0.99.
 """,
     ),
     (
@@ -297,8 +297,8 @@ DP-DECL-001  There is no key 'SUM' here; did you mean 'sum'.
         2,
         """
 release.yaml:14  queries.by_sex.columns.pay.sum
-DP-DECL-003  The value is not valid: a text is needed, and a list is none.
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: it must be a text, not a list.
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -345,8 +345,8 @@ DP-DECL-001  There is no key 'percentile' here; did you mean 'quantile'.
         2,
         """
 release.yaml:14  queries.by_sex.columns.pay.median
-DP-QUERY-004  'sex' is no number, as this aggregate needs: it is of type category.
-  Fix    ask it of an integer or a number column.
+DP-QUERY-004  'sex' has the type category, but this aggregate needs a number.
+  Fix    name a column of type integer or number.
 """,
     ),
     (
@@ -357,8 +357,8 @@ DP-QUERY-004  'sex' is no number, as this aggregate needs: it is of type categor
         2,
         """
 release.yaml:14  queries.by_sex.columns.pay.quantile
-DP-DECL-003  The value is not valid: keys with values are needed; known keys are: at, of.
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: it must be a mapping of keys to values; known keys are: at, of.
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -369,8 +369,8 @@ DP-DECL-003  The value is not valid: keys with values are needed; known keys are
         2,
         """
 release.yaml:9  queries.by_sex.group_by
-DP-DECL-003  The value is not valid: a list is needed, such as [a, b].
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: it must be a list, such as [a, b].
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -381,8 +381,8 @@ DP-DECL-003  The value is not valid: a list is needed, such as [a, b].
         2,
         """
 release.yaml:9  queries.by_sex.group_by
-DP-DECL-003  The value is not valid: a list is needed, such as [a, b].
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: it must be a list, such as [a, b].
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -453,8 +453,8 @@ DP-DECL-001  There is no key 'group by' here; did you mean 'group_by'.
         2,
         """
 release.yaml:8  queries.by_sex.where
-DP-WHERE-006  '18 && sex' is not allowed in an expression over one row.
-  Fix    use comparisons, AND, OR, NOT, IN (...), BETWEEN, IS NULL, LIKE, +, -, *, /, %, CASE and the allowed functions; nothing whose failure could depend on a value.
+DP-WHERE-006  '18 && sex' is not allowed in an expression.
+  Fix    use comparisons, AND, OR, NOT, IN (...), BETWEEN, IS NULL, LIKE, +, -, *, /, %, CASE and the allowed functions; nothing that fails for some values is allowed.
 """,
     ),
     (
@@ -466,7 +466,7 @@ DP-WHERE-006  '18 && sex' is not allowed in an expression over one row.
         """
 release.yaml:8  queries.by_sex.where
 DP-WHERE-001  The text can't be parsed as one SQL expression, from '=>' on.
-  Fix    write one expression over declared columns, such as age >= 18 AND sex = 'F', and names that are words of SQL, or no plain names, as "when" or "a b".
+  Fix    write one expression over declared columns, such as age >= 18 AND sex = 'F'; put names that are SQL keywords or contain other characters in double quotes, as "when" or "a b".
 """,
     ),
     (
@@ -478,7 +478,7 @@ DP-WHERE-001  The text can't be parsed as one SQL expression, from '=>' on.
         """
 release.yaml:8  queries.by_sex.where
 DP-WHERE-001  The text can't be parsed as one SQL expression, from '18' on.
-  Fix    write one expression over declared columns, such as age >= 18 AND sex = 'F', and names that are words of SQL, or no plain names, as "when" or "a b".
+  Fix    write one expression over declared columns, such as age >= 18 AND sex = 'F'; put names that are SQL keywords or contain other characters in double quotes, as "when" or "a b".
 """,
     ),
     (
@@ -490,7 +490,7 @@ DP-WHERE-001  The text can't be parsed as one SQL expression, from '18' on.
         """
 release.yaml:8  queries.by_sex.where
 DP-WHERE-001  The text can't be parsed as one SQL expression.
-  Fix    write one expression over declared columns, such as age >= 18 AND sex = 'F', and names that are words of SQL, or no plain names, as "when" or "a b".
+  Fix    write one expression over declared columns, such as age >= 18 AND sex = 'F'; put names that are SQL keywords or contain other characters in double quotes, as "when" or "a b".
 """,
     ),
     (
@@ -501,7 +501,7 @@ DP-WHERE-001  The text can't be parsed as one SQL expression.
         2,
         """
 release.yaml:8  queries.by_sex.where
-DP-WHERE-012  'age = NULL' is never true: nothing is equal to NULL, or differs from it.
+DP-WHERE-012  'age = NULL' is never true: a comparison with NULL by = or <> is never true.
   Fix    write IS NULL or IS NOT NULL.
 """,
     ),
@@ -514,7 +514,7 @@ DP-WHERE-012  'age = NULL' is never true: nothing is equal to NULL, or differs f
         """
 release.yaml:8  queries.by_sex.where
 DP-WHERE-001  The text can't be parsed as one SQL expression, from 'WHERE' on.
-  Fix    write one expression over declared columns, such as age >= 18 AND sex = 'F', and names that are words of SQL, or no plain names, as "when" or "a b".
+  Fix    write one expression over declared columns, such as age >= 18 AND sex = 'F'; put names that are SQL keywords or contain other characters in double quotes, as "when" or "a b".
 """,
     ),
     (
@@ -525,8 +525,8 @@ DP-WHERE-001  The text can't be parsed as one SQL expression, from 'WHERE' on.
         2,
         """
 release.yaml:8  queries.by_sex.where
-DP-DECL-003  The value is not valid: a text is needed, and a list is none.
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: it must be a text, not a list.
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -550,7 +550,7 @@ DP-YAML-010  The key 'where' has no value.
         """
 release.yaml:8  queries.by_sex.where
 DP-WHERE-007  A date is compared with a number.
-  Fix    compare values of one kind; write texts and dates in single quotes, numbers and true or false without.
+  Fix    compare values of the same type; write texts and dates in single quotes, numbers and true or false without quotes.
 """,
     ),
     (
@@ -562,7 +562,7 @@ DP-WHERE-007  A date is compared with a number.
         """
 release.yaml:8  queries.by_sex.where
 DP-WHERE-007  A text is compared with a truth value.
-  Fix    compare values of one kind; write texts and dates in single quotes, numbers and true or false without.
+  Fix    compare values of the same type; write texts and dates in single quotes, numbers and true or false without quotes.
 """,
     ),
     (
@@ -574,7 +574,7 @@ DP-WHERE-007  A text is compared with a truth value.
         """
 release.yaml:8  queries.by_sex.where
 DP-WHERE-001  The text can't be parsed as one SQL expression, from ',' on.
-  Fix    write one expression over declared columns, such as age >= 18 AND sex = 'F', and names that are words of SQL, or no plain names, as "when" or "a b".
+  Fix    write one expression over declared columns, such as age >= 18 AND sex = 'F'; put names that are SQL keywords or contain other characters in double quotes, as "when" or "a b".
 """,
     ),
     (
@@ -586,7 +586,7 @@ DP-WHERE-001  The text can't be parsed as one SQL expression, from ',' on.
         """
 release.yaml:8  queries.by_sex.where
 DP-WHERE-004  The function 'lenght' is not allowed here; did you mean 'length'.
-  Fix    allowed functions, which can't fail or reach outside the row: lower, upper, trim, length, substr, left, starts_with, abs, floor, ceil, round, year, quarter, month, day, isodow, dayofyear, hour, minute, date_diff, coalesce, greatest, least, nullif, if.
+  Fix    use one of these functions, which can't fail or read anything outside the row: lower, upper, trim, length, substr, left, starts_with, abs, floor, ceil, round, year, quarter, month, day, isodow, dayofyear, hour, minute, date_diff, coalesce, greatest, least, nullif, if.
 """,
     ),
     (
@@ -597,8 +597,8 @@ DP-WHERE-004  The function 'lenght' is not allowed here; did you mean 'length'.
         2,
         """
 release.yaml:8  queries.by_sex.where
-DP-WHERE-006  'age IS None' is not allowed in an expression over one row.
-  Fix    use comparisons, AND, OR, NOT, IN (...), BETWEEN, IS NULL, LIKE, +, -, *, /, %, CASE and the allowed functions; nothing whose failure could depend on a value.
+DP-WHERE-006  'age IS None' is not allowed in an expression.
+  Fix    use comparisons, AND, OR, NOT, IN (...), BETWEEN, IS NULL, LIKE, +, -, *, /, %, CASE and the allowed functions; nothing that fails for some values is allowed.
 """,
     ),
     (
@@ -610,7 +610,7 @@ DP-WHERE-006  'age IS None' is not allowed in an expression over one row.
         """
 release.yaml:8
 DP-YAML-004  Anchors, aliases, tags and merge keys are not allowed here.
-  Fix    write the value out; put one that starts with *, & or ! between quotes.
+  Fix    write the value out; put a text that starts with *, & or ! in quotes.
 """,
     ),
     (
@@ -621,8 +621,8 @@ DP-YAML-004  Anchors, aliases, tags and merge keys are not allowed here.
         2,
         """
 release.yaml:8
-DP-YAML-003  The text is not valid YAML: a colon and a space stand inside of a value.
-  Fix    put the whole value between quotes.
+DP-YAML-003  The text is not valid YAML: a value contains a colon followed by a space.
+  Fix    put the whole value in quotes.
 """,
     ),
     (
@@ -633,8 +633,8 @@ DP-YAML-003  The text is not valid YAML: a colon and a space stand inside of a v
         2,
         """
 release.yaml:8
-DP-YAML-003  The text is not valid YAML: a value that starts with a quote ends with it, and more follows here.
-  Fix    put the whole value between quotes of the other kind.
+DP-YAML-003  The text is not valid YAML: more text follows after the closing quote of a value.
+  Fix    put the whole value in quotes of the other kind.
 """,
     ),
     (
@@ -645,8 +645,8 @@ DP-YAML-003  The text is not valid YAML: a value that starts with a quote ends w
         2,
         """
 release.yaml:8
-DP-YAML-003  The text is not valid YAML: a value that starts with a quote ends with it, and more follows here.
-  Fix    put the whole value between quotes of the other kind.
+DP-YAML-003  The text is not valid YAML: more text follows after the closing quote of a value.
+  Fix    put the whole value in quotes of the other kind.
 """,
     ),
     (
@@ -657,8 +657,8 @@ DP-YAML-003  The text is not valid YAML: a value that starts with a quote ends w
         2,
         """
 release.yaml:7  queries.by_sex.from
-DP-DECL-003  The value is not valid: a text is needed, and a list is none.
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: it must be a text, not a list.
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -682,7 +682,7 @@ DP-RELEASE-001  No table 'people.yaml' is declared; did you mean 'people'.
         """
 release.yaml:15  output
 DP-RELEASE-003  The output is not a folder below the release file.
-  Fix    use a relative path with / and without '..', such as out/people; or the option --output.
+  Fix    use a relative path with / and without '..', such as out/people, or the option --output.
 """,
     ),
     (
@@ -705,8 +705,8 @@ DP-YAML-010  The key 'output' has no value.
         2,
         """
 release.yaml:2  title
-DP-YAML-005  The key 'title' stands here twice.
-  Fix    keep one of them.
+DP-YAML-005  The key 'title' appears twice here.
+  Fix    remove one of the two.
 """,
     ),
     (
@@ -717,8 +717,8 @@ DP-YAML-005  The key 'title' stands here twice.
         2,
         """
 release.yaml:13  queries.by_sex.columns.persons
-DP-YAML-005  The key 'persons' stands here twice.
-  Fix    keep one of them.
+DP-YAML-005  The key 'persons' appears twice here.
+  Fix    remove one of the two.
 """,
     ),
     (
@@ -729,8 +729,8 @@ DP-YAML-005  The key 'persons' stands here twice.
         2,
         """
 release.yaml:9
-DP-YAML-003  The text is not valid YAML: the line is indented otherwise than those that it belongs to.
-  Fix    indent keys of one mapping alike.
+DP-YAML-003  The text is not valid YAML: the line is not indented like the lines that it belongs to.
+  Fix    indent all keys of a mapping by the same amount.
 """,
     ),
     (
@@ -741,8 +741,8 @@ DP-YAML-003  The text is not valid YAML: the line is indented otherwise than tho
         2,
         """
 release.yaml:9
-DP-YAML-003  The text is not valid YAML: the line is indented deeper than those that it belongs to.
-  Fix    indent keys of one mapping alike.
+DP-YAML-003  The text is not valid YAML: the line is indented deeper than the lines that it belongs to.
+  Fix    indent all keys of a mapping by the same amount.
 """,
     ),
     (
@@ -769,8 +769,8 @@ DP-DECL-001  There is no key 'by_sex' here.
         2,
         """
 release.yaml:10  queries.by_sex.columns
-DP-DECL-003  The value is not valid: keys with values are needed.
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: it must be a mapping of keys to values.
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -781,8 +781,8 @@ DP-DECL-003  The value is not valid: keys with values are needed.
         2,
         """
 release.yaml:6  queries.by-sex
-DP-DECL-005  The name is not one that every system can store.
-  Fix    use letters, digits and underscores, starting with a letter, at most 63 of them; and not the name of a device on Windows, such as con or aux.
+DP-DECL-005  Some systems can't store this name.
+  Fix    use letters, digits and underscores, at most 63 of them, and start with a letter; do not use the name of a Windows device, such as con or aux.
 """,
     ),
     (
@@ -793,7 +793,7 @@ DP-DECL-005  The name is not one that every system can store.
         2,
         """
 release.yaml:3  tables[0]
-DP-RELEASE-018  This is a file of data, by its name (.csv), where a table schema is needed.
+DP-RELEASE-018  This is a data file, by its name (.csv), but a table schema is needed.
   Fix    name a table schema: a file that starts with `table:` and declares `columns`; `dprelease init` sketches one.
 """,
     ),
@@ -805,7 +805,7 @@ DP-RELEASE-018  This is a file of data, by its name (.csv), where a table schema
         2,
         """
 release.yaml
-DP-RELEASE-018  This is a release file, where a table schema is needed.
+DP-RELEASE-018  This is a release file, but a table schema is needed.
   Fix    name a table schema: a file that starts with `table:` and declares `columns`.
 """,
     ),
@@ -829,8 +829,8 @@ DP-MECH-004  There is no mechanism 'Laplace'; did you mean 'laplace'.
         3,
         """
 release.yaml:15  queries.by_sex.columns.pay.mechanism.scale
-DP-MECH-002  The mechanism 'laplace' has no parameter 'scale' to declare.
-  Fix    it has: none; leave out what is not in this list.
+DP-MECH-002  The mechanism 'laplace' has no parameter 'scale'.
+  Fix    remove the parameter, or use one of: none.
 """,
     ),
     (
@@ -842,7 +842,7 @@ DP-MECH-002  The mechanism 'laplace' has no parameter 'scale' to declare.
         """
 release.yaml:15  queries.by_sex.columns.pay.mechanism
 DP-BUDGET-003  'pay' uses 'gaussian', which has no pure guarantee, but delta is 0.
-  Fix    use a pure mechanism (asymmetric_laplace, discrete_laplace, laplace, staircase, symmetric_alpha_stable), or give the budget a delta.
+  Fix    use a pure mechanism (asymmetric_laplace, discrete_laplace, laplace, staircase, symmetric_alpha_stable), or add a delta to the budget.
 """,
     ),
     (
@@ -853,8 +853,8 @@ DP-BUDGET-003  'pay' uses 'gaussian', which has no pure guarantee, but delta is 
         3,
         """
 release.yaml:15  queries.by_sex.columns.pay.mechanism.measure
-DP-MECH-005  'measure' of the mechanism 'auto' has to be mae, rmse, p95, p999.
-  Fix    give a value in that range, or leave the shape to the plan.
+DP-MECH-005  The mechanism 'auto' does not allow this value of 'measure'; allowed: mae or rmse or p95 or p999.
+  Fix    use an allowed value, or leave it out, so that the plan chooses it.
 """,
     ),
     (
@@ -877,8 +877,8 @@ DP-MECH-004  There is no mechanism 'laplac'; did you mean 'laplace'.
         3,
         """
 release.yaml:15  queries.by_sex.columns.pay.mechanism
-DP-MECH-005  'k' of the mechanism 'asymmetric_laplace' has to be 0.015625 to 64.0.
-  Fix    give a value in that range, or leave the shape to the plan.
+DP-MECH-005  The mechanism 'asymmetric_laplace' does not allow this value of 'k'; allowed: 0.015625 to 64.0.
+  Fix    use an allowed value, or leave it out, so that the plan chooses it.
 """,
     ),
     (
@@ -889,8 +889,8 @@ DP-MECH-005  'k' of the mechanism 'asymmetric_laplace' has to be 0.015625 to 64.
         2,
         """
 release.yaml:15  queries.by_sex.columns.pay.weight
-DP-RELEASE-004  A number above zero is needed here.
-  Fix    give one; a weight of 2 halves the noise of a weight of 1.
+DP-RELEASE-004  This number must be above zero.
+  Fix    write a number above zero; a column with weight 2 has half the noise of one with weight 1.
 """,
     ),
     (
@@ -901,8 +901,8 @@ DP-RELEASE-004  A number above zero is needed here.
         2,
         """
 release.yaml:15  queries.by_sex.columns.pay.moe
-DP-DECL-004  A finite decimal number is needed, and '5 %' is none.
-  Fix    write it like 12, 0.5 or 1e-9: a point before decimals, and no unit, no % and nothing between thousands; nan, inf and hexadecimal are refused.
+DP-DECL-004  The value is not a usable decimal number: '5 %' is not one.
+  Fix    write it like 12, 0.5 or 1e-9: a point before the decimals, without a unit, % or thousands separators; nan, inf and hexadecimal numbers are not allowed.
 """,
     ),
     (
@@ -913,7 +913,7 @@ DP-DECL-004  A finite decimal number is needed, and '5 %' is none.
         2,
         """
 release.yaml:15  queries.by_sex.columns.pay.moe
-DP-RELEASE-008  The same thing is declared in two ways: epsilon and moe.
+DP-RELEASE-008  The same thing is declared twice: epsilon and moe.
   Fix    keep one of them.
 """,
     ),
@@ -925,8 +925,8 @@ DP-RELEASE-008  The same thing is declared in two ways: epsilon and moe.
         3,
         """
 release.yaml:15  queries.by_sex.columns.pay.epsilon
-DP-BUDGET-007  What has a declared price or accuracy costs 10 of the 1 that the release has: queries.by_sex.columns.pay.
-  Fix    ask for less accuracy, declare a larger budget, or leave more to the other columns.
+DP-BUDGET-007  The columns with a declared amount or accuracy cost 10 of the 1 that the release has: queries.by_sex.columns.pay.
+  Fix    declare less accuracy or a larger budget, or leave more to the other columns.
 """,
     ),
     (
@@ -937,8 +937,8 @@ DP-BUDGET-007  What has a declared price or accuracy costs 10 of the 1 that the 
         3,
         """
 release.yaml:15  queries.by_sex.columns.pay.rho
-DP-BUDGET-005  The budget is an epsilon, but by_sex.pay declares a rho.
-  Fix    give all parts of a release in the budget's own terms, or as weights.
+DP-BUDGET-005  The budget is declared in epsilon, but by_sex.pay declares a rho.
+  Fix    declare the amounts of all parts in the same terms as the budget, or as weights.
 """,
     ),
     (
@@ -949,8 +949,8 @@ DP-BUDGET-005  The budget is an epsilon, but by_sex.pay declares a rho.
         2,
         """
 release.yaml:14  queries.by_sex.columns.pay.mode
-DP-QUERY-006  The values of 'income' are not declared: they can be neither counted nor chosen among.
-  Fix    ask it of a category, a boolean, a cut, or an integer or date with both bounds; the distinct ids of the privacy unit can be counted, too.
+DP-QUERY-006  The possible values of 'income' are not declared, so they can't be counted or selected.
+  Fix    use a category, a boolean, a cut, or an integer or date with both bounds; the distinct ids of the privacy unit can be counted, too.
 """,
     ),
     (
@@ -962,7 +962,7 @@ DP-QUERY-006  The values of 'income' are not declared: they can be neither count
         """
 release.yaml:10  queries.by_sex.histogram.column
 DP-SCHEMA-007  'agee_band' cuts 'agee', which is not an integer or number column of this table.
-  Fix    cut a declared integer or number column.
+  Fix    cut a declared column of type integer or number.
 """,
     ),
     (
@@ -989,8 +989,8 @@ DP-DECL-001  There is no key 'bins' here; did you mean 'edges'.
         2,
         """
 release.yaml:10  queries.by_sex.private_keys
-DP-DECL-003  The value is not valid: true or false is needed, or keys with values.
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: it must be true, false or a mapping of keys to values.
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -1002,7 +1002,7 @@ DP-DECL-003  The value is not valid: true or false is needed, or keys with value
         """
 release.yaml:10  queries.by_sex.private_keys
 DP-BUDGET-011  Keys that are not public can't be selected without a delta above 0.
-  Fix    give the budget a delta, or declare the keys in the table schema.
+  Fix    add a delta to the budget, or declare the keys in the table schema.
 """,
     ),
     (
@@ -1013,7 +1013,7 @@ DP-BUDGET-011  Keys that are not public can't be selected without a delta above 
         2,
         """
 release.yaml:10  queries.by_sex.cube
-DP-RELEASE-008  The same thing is declared in two ways: group_by and cube.
+DP-RELEASE-008  The same thing is declared twice: group_by and cube.
   Fix    keep one of them.
 """,
     ),
@@ -1025,8 +1025,8 @@ DP-RELEASE-008  The same thing is declared in two ways: group_by and cube.
         2,
         """
 release.yaml:15  records
-DP-DECL-003  The value is not valid: a release of mode central has `queries` and no `records`.
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: a release with mode central must have `queries` and no `records`.
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -1037,8 +1037,8 @@ DP-DECL-003  The value is not valid: a release of mode central has `queries` and
         2,
         """
 release.yaml
-DP-YAML-007  The document is not one mapping of names to values.
-  Fix    start with keys such as `title:` or `table:`, and write one document a file.
+DP-YAML-007  The document is not a single mapping of keys to values.
+  Fix    start with keys such as `title:` or `table:`, and write one document per file.
 """,
     ),
     (
@@ -1049,8 +1049,8 @@ DP-YAML-007  The document is not one mapping of names to values.
         2,
         """
 release.yaml
-DP-YAML-007  The document is not one mapping of names to values.
-  Fix    start with keys such as `title:` or `table:`, and write one document a file.
+DP-YAML-007  The document is not a single mapping of keys to values.
+  Fix    start with keys such as `title:` or `table:`, and write one document per file.
 """,
     ),
     (
@@ -1061,8 +1061,8 @@ DP-YAML-007  The document is not one mapping of names to values.
         2,
         """
 release.yaml:1
-DP-YAML-003  The text is not valid YAML: a colon and a space stand inside of a value.
-  Fix    put the whole value between quotes.
+DP-YAML-003  The text is not valid YAML: a value contains a colon followed by a space.
+  Fix    put the whole value in quotes.
 """,
     ),
     (
@@ -1073,8 +1073,8 @@ DP-YAML-003  The text is not valid YAML: a colon and a space stand inside of a v
         2,
         """
 release.yaml:8
-DP-YAML-003  The text is not valid YAML: a space of another kind stands before it.
-  Fix    indent by plain spaces.
+DP-YAML-003  The text is not valid YAML: the line is indented with a special space character.
+  Fix    indent with plain spaces.
 """,
     ),
     (
@@ -1097,8 +1097,8 @@ DP-QUERY-001  The table 'people' declares no column '“*”'.
         2,
         """
 release.yaml:10  queries.by_sex.share
-DP-DECL-004  A finite decimal number is needed, and '50 %' is none.
-  Fix    write it like 12, 0.5 or 1e-9: a point before decimals, and no unit, no % and nothing between thousands; nan, inf and hexadecimal are refused.
+DP-DECL-004  The value is not a usable decimal number: '50 %' is not one.
+  Fix    write it like 12, 0.5 or 1e-9: a point before the decimals, without a unit, % or thousands separators; nan, inf and hexadecimal numbers are not allowed.
 """,
     ),
     (
@@ -1109,7 +1109,7 @@ DP-DECL-004  A finite decimal number is needed, and '50 %' is none.
         2,
         """
 people.yaml:7
-DP-YAML-003  The text is not valid YAML: a dash and a space start an item of a list.
+DP-YAML-003  The text is not valid YAML: a dash followed by a space starts a list item.
   Fix    write a negative number without the space, such as -5.
 """,
     ),
@@ -1121,8 +1121,8 @@ DP-YAML-003  The text is not valid YAML: a dash and a space start an item of a l
         2,
         """
 people.yaml:7  columns.age.upper
-DP-DECL-003  The value is not valid: a whole number is needed.
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: it must be a whole number.
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -1133,8 +1133,8 @@ DP-DECL-003  The value is not valid: a whole number is needed.
         2,
         """
 people.yaml:12  columns.income.step
-DP-DECL-004  A finite decimal number is needed, and '0,5' is none.
-  Fix    write it like 12, 0.5 or 1e-9: a point before decimals, and no unit, no % and nothing between thousands; nan, inf and hexadecimal are refused.
+DP-DECL-004  The value is not a usable decimal number: '0,5' is not one.
+  Fix    write it like 12, 0.5 or 1e-9: a point before the decimals, without a unit, % or thousands separators; nan, inf and hexadecimal numbers are not allowed.
 """,
     ),
     (
@@ -1145,8 +1145,8 @@ DP-DECL-004  A finite decimal number is needed, and '0,5' is none.
         2,
         """
 people.yaml:11  columns.income.upper
-DP-DECL-004  A finite decimal number is needed, and '5,000' is none.
-  Fix    write it like 12, 0.5 or 1e-9: a point before decimals, and no unit, no % and nothing between thousands; nan, inf and hexadecimal are refused.
+DP-DECL-004  The value is not a usable decimal number: '5,000' is not one.
+  Fix    write it like 12, 0.5 or 1e-9: a point before the decimals, without a unit, % or thousands separators; nan, inf and hexadecimal numbers are not allowed.
 """,
     ),
     (
@@ -1157,8 +1157,8 @@ DP-DECL-004  A finite decimal number is needed, and '5,000' is none.
         2,
         """
 people.yaml:11  columns.income.upper
-DP-DECL-004  A finite decimal number is needed, and '5000 EUR' is none.
-  Fix    write it like 12, 0.5 or 1e-9: a point before decimals, and no unit, no % and nothing between thousands; nan, inf and hexadecimal are refused.
+DP-DECL-004  The value is not a usable decimal number: '5000 EUR' is not one.
+  Fix    write it like 12, 0.5 or 1e-9: a point before the decimals, without a unit, % or thousands separators; nan, inf and hexadecimal numbers are not allowed.
 """,
     ),
     (
@@ -1169,8 +1169,8 @@ DP-DECL-004  A finite decimal number is needed, and '5000 EUR' is none.
         2,
         """
 people.yaml:13  columns.born.lower
-DP-DECL-003  The value is not valid: a date such as 2024-12-31 is needed.
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: it must be a date such as 2024-12-31.
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -1181,8 +1181,8 @@ DP-DECL-003  The value is not valid: a date such as 2024-12-31 is needed.
         2,
         """
 people.yaml:13  columns.born.lower
-DP-DECL-003  The value is not valid: there is no such date.
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: this date does not exist.
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -1193,8 +1193,8 @@ DP-DECL-003  The value is not valid: there is no such date.
         2,
         """
 people.yaml:13  columns.born.format
-DP-DECL-003  The value is not valid: a format such as %d/%m/%Y is needed, in which %Y stands for the year, %m for the month and %d for the day.
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: it must be a format such as %d/%m/%Y, where %Y is the year, %m the month and %d the day.
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -1206,7 +1206,7 @@ DP-DECL-003  The value is not valid: a format such as %d/%m/%Y is needed, in whi
         """
 people.yaml:15  columns.note.type
 DP-DECL-003  The value is not valid: there is no type 'Text'; did you mean 'text'; there are category, integer, number, boolean, date, timestamp, text, and a `cut`.
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -1218,7 +1218,7 @@ DP-DECL-003  The value is not valid: there is no type 'Text'; did you mean 'text
         """
 people.yaml:9  columns.income.type
 DP-DECL-003  The value is not valid: there is no type 'float'; did you mean 'number'; there are category, integer, number, boolean, date, timestamp, text, and a `cut`.
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -1230,7 +1230,7 @@ DP-DECL-003  The value is not valid: there is no type 'float'; did you mean 'num
         """
 people.yaml:15  columns.note
 DP-DECL-003  The value is not valid: a type is needed: category, integer, number, boolean, date, timestamp, text, or a `cut`.
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -1245,8 +1245,8 @@ DP-YAML-010  'M' stands between braces as a key without a value.
   Fix    a comma starts a new key there: write decimals with a point, as in 0.5, lists in brackets, as in [a, b], and texts with a comma in quotes.
 
 people.yaml:6  columns.sex.values
-DP-DECL-003  The value is not valid: a list is needed, such as [a, b].
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: it must be a list, such as [a, b].
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -1257,8 +1257,8 @@ DP-DECL-003  The value is not valid: a list is needed, such as [a, b].
         2,
         """
 people.yaml:6  columns.sex.values[1]
-DP-DECL-003  The value is not valid: a text is needed, and an empty place (null) is none.
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: it must be a text, not an empty value (null).
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -1269,7 +1269,7 @@ DP-DECL-003  The value is not valid: a text is needed, and an empty place (null)
         2,
         """
 people.yaml:6  columns.sex.values_from
-DP-RELEASE-008  The same thing is declared in two ways: values and values_from.
+DP-RELEASE-008  The same thing is declared twice: values and values_from.
   Fix    keep one of them.
 """,
     ),
@@ -1294,7 +1294,7 @@ DP-DECL-001  There is no key 'value' here; did you mean 'values'.
         """
 people.yaml:6  columns.sex.values_from
 DP-SCHEMA-004  The file of values can't be used: 'x.csv' is not there.
-  Fix    give a CSV file in UTF-8 with a header, or a Parquet file, and its column as {file: ..., column: ...}.
+  Fix    use a CSV file in UTF-8 with a header, or a Parquet file, and name its column, as in {file: ..., column: ...}.
 """,
     ),
     (
@@ -1321,8 +1321,8 @@ DP-DECL-001  There is no key 'max' here; did you mean 'upper'.
         2,
         """
 people.yaml:3  privacy_unit
-DP-DECL-003  The value is not valid: keys with values are needed; known keys are: id, max_groups, max_rows_per_group.
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: it must be a mapping of keys to values; known keys are: id, max_groups, max_rows_per_group.
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -1333,8 +1333,8 @@ DP-DECL-003  The value is not valid: keys with values are needed; known keys are
         2,
         """
 people.yaml:3  privacy_unit.max_groups
-DP-DECL-003  The value is not valid: it is at least 1.
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: it must be at least 1.
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -1345,8 +1345,8 @@ DP-DECL-003  The value is not valid: it is at least 1.
         2,
         """
 people.yaml:3  privacy_unit.max_groups
-DP-DECL-004  A finite decimal number is needed, and 'all' is none.
-  Fix    write it like 12, 0.5 or 1e-9: a point before decimals, and no unit, no % and nothing between thousands; nan, inf and hexadecimal are refused.
+DP-DECL-004  The value is not a usable decimal number: 'all' is not one.
+  Fix    write it like 12, 0.5 or 1e-9: a point before the decimals, without a unit, % or thousands separators; nan, inf and hexadecimal numbers are not allowed.
 """,
     ),
     (
@@ -1357,8 +1357,8 @@ DP-DECL-004  A finite decimal number is needed, and 'all' is none.
         2,
         """
 people.yaml:2  source.delimiter
-DP-DECL-003  The value is not valid: one ASCII character is needed, such as ;.
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: it must be one ASCII character, such as ;.
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -1369,8 +1369,8 @@ DP-DECL-003  The value is not valid: one ASCII character is needed, such as ;.
         2,
         """
 people.yaml:2  source.encoding
-DP-DECL-003  The value is not valid: an encoding such as utf-8, utf-16, latin-1, cp1252 or iso-8859-15 is needed.
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: it must be an encoding such as utf-8, utf-16, latin-1, cp1252 or iso-8859-15.
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -1381,8 +1381,8 @@ DP-DECL-003  The value is not valid: an encoding such as utf-8, utf-16, latin-1,
         2,
         """
 people.yaml:2  source.date_format
-DP-DECL-003  The value is not valid: a format such as %d/%m/%Y is needed, in which %Y stands for the year, %m for the month and %d for the day.
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: it must be a format such as %d/%m/%Y, where %Y is the year, %m the month and %d the day.
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -1394,7 +1394,7 @@ DP-DECL-003  The value is not valid: a format such as %d/%m/%Y is needed, in whi
         """
 people.yaml:2
 DP-YAML-003  The text is not valid YAML: a value can't start with % unless it is quoted.
-  Fix    put the whole value between quotes, as in count: '*'.
+  Fix    put the whole value in quotes, as in count: '*'.
 """,
     ),
     (
@@ -1429,8 +1429,8 @@ DP-YAML-010  'decimal' stands between braces as a key without a value.
         2,
         """
 people.yaml:16  columns.note
-DP-YAML-005  The key 'note' stands here twice.
-  Fix    keep one of them.
+DP-YAML-005  The key 'note' appears twice here.
+  Fix    remove one of the two.
 """,
     ),
     (
@@ -1441,8 +1441,8 @@ DP-YAML-005  The key 'note' stands here twice.
         2,
         """
 people.yaml:4  privacy_unit
-DP-JOIN-002  A public table has no privacy unit.
-  Fix    leave out `privacy_unit`, or `public: true` if the table is about people.
+DP-JOIN-002  A public table can't have a privacy unit.
+  Fix    remove `privacy_unit`; or remove `public: true` if the table is about people.
 """,
     ),
     (
@@ -1453,8 +1453,8 @@ DP-JOIN-002  A public table has no privacy unit.
         2,
         """
 people.yaml:2  public
-DP-DECL-003  The value is not valid: true or false is needed.
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: it must be true or false.
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -1466,7 +1466,7 @@ DP-DECL-003  The value is not valid: true or false is needed.
         """
 people.yaml:16  columns.band.labels
 DP-SCHEMA-006  The edges of 'band' make 2 cells, and `labels` has 1.
-  Fix    give n + 1 ascending edges for n labels; each cell takes its left edge.
+  Fix    list the edges in ascending order, one more than there are labels; each interval includes its left edge.
 """,
     ),
     (
@@ -1489,8 +1489,8 @@ DP-DECL-001  There is no key 'type' here.
         2,
         """
 people.yaml:2  size
-DP-DECL-004  A finite decimal number is needed, and '60,000' is none.
-  Fix    write it like 12, 0.5 or 1e-9: a point before decimals, and no unit, no % and nothing between thousands; nan, inf and hexadecimal are refused.
+DP-DECL-004  The value is not a usable decimal number: '60,000' is not one.
+  Fix    write it like 12, 0.5 or 1e-9: a point before the decimals, without a unit, % or thousands separators; nan, inf and hexadecimal numbers are not allowed.
 """,
     ),
     (
@@ -1501,8 +1501,8 @@ DP-DECL-004  A finite decimal number is needed, and '60,000' is none.
         2,
         """
 people.yaml:2  source.nulls
-DP-DECL-003  The value is not valid: a list is needed, such as [a, b].
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: it must be a list, such as [a, b].
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
 ]
@@ -1520,8 +1520,8 @@ DP-QUERY-001  The table 'people' declares no column 'incom'; did you mean 'incom
   Fix    declared columns are: person, sex, age, income, born, member, note.
 
 release.yaml:15  queries.by_sex.columns.pay.margin
-DP-RELEASE-005  The confidence is no number between 0.5 and 0.999999.
-  Fix    write `margin: true` for 95 %, or another one such as 99 % or 0.99.
+DP-RELEASE-005  The confidence is not a number between 0.5 and 0.999999.
+  Fix    write `margin: true` for 95 %, or another confidence such as 99 % or 0.99.
 
 release.yaml:16  queries.by_sex.columns.pay.mechanism
 DP-MECH-004  There is no mechanism 'laplac'; did you mean 'laplace'.
@@ -1541,8 +1541,8 @@ DP-MECH-004  There is no mechanism 'laplac'; did you mean 'laplace'.
         2,
         """
 release.yaml:12  queries.by_sex.columns.persons.count_distinct
-DP-QUERY-006  The values of 'note' are not declared: they can be neither counted nor chosen among.
-  Fix    ask it of a category, a boolean, a cut, or an integer or date with both bounds; the distinct ids of the privacy unit can be counted, too.
+DP-QUERY-006  The possible values of 'note' are not declared, so they can't be counted or selected.
+  Fix    use a category, a boolean, a cut, or an integer or date with both bounds; the distinct ids of the privacy unit can be counted, too.
 
 release.yaml:18  queries.more.columns.n.mechanism
 DP-MECH-004  There is no mechanism 'laplac'; did you mean 'laplace'.
@@ -1557,8 +1557,8 @@ DP-MECH-004  There is no mechanism 'laplac'; did you mean 'laplace'.
         2,
         """
 release.yaml:12  queries.by_sex.columns.persons.count_distinct
-DP-QUERY-006  The values of 'note' are not declared: they can be neither counted nor chosen among.
-  Fix    ask it of a category, a boolean, a cut, or an integer or date with both bounds; the distinct ids of the privacy unit can be counted, too.
+DP-QUERY-006  The possible values of 'note' are not declared, so they can't be counted or selected.
+  Fix    use a category, a boolean, a cut, or an integer or date with both bounds; the distinct ids of the privacy unit can be counted, too.
 
 release.yaml:13  queries.by_sex.columns.persons.mechanism
 DP-MECH-004  There is no mechanism 'laplac'; did you mean 'laplace'.
@@ -1575,16 +1575,16 @@ DP-MECH-004  There is no mechanism 'laplac'; did you mean 'laplace'.
         3,
         """
 release.yaml:4  budget.epsilon
-DP-BUDGET-001  The budget's epsilon is 1000; it has to lie between 1e-9 and 100.
-  Fix    give an epsilon in that range; common values lie between 0.1 and 10.
+DP-BUDGET-001  The epsilon of the budget is 1000; it must be between 1e-9 and 100.
+  Fix    choose an epsilon in this range; common values are between 0.1 and 10.
 
 release.yaml:8  queries.by_sex.wher
 DP-DECL-001  There is no key 'wher' here; did you mean 'where'.
   Fix    known keys are: columns, consistent, cube, derive, description, family, footnotes, from, group_by, hierarchy, histogram, join, label, marginals, marginals_at, private_keys, rollup, share, tables, where.
 
 release.yaml:15  queries.by_sex.columns.pay.weight
-DP-DECL-004  A finite decimal number is needed, and 'high' is none.
-  Fix    write it like 12, 0.5 or 1e-9: a point before decimals, and no unit, no % and nothing between thousands; nan, inf and hexadecimal are refused.
+DP-DECL-004  The value is not a usable decimal number: 'high' is not one.
+  Fix    write it like 12, 0.5 or 1e-9: a point before the decimals, without a unit, % or thousands separators; nan, inf and hexadecimal numbers are not allowed.
 """,
     ),
     (
@@ -1606,7 +1606,7 @@ DP-QUERY-001  The table 'people' declares no column 'gender'.
 
 people.yaml:16  columns.wage.lower
 DP-SCHEMA-001  The lower bound is above the upper bound.
-  Fix    exchange them.
+  Fix    swap them.
 """,
     ),
     (
@@ -1619,8 +1619,8 @@ DP-SCHEMA-001  The lower bound is above the upper bound.
         2,
         """
 people.yaml:7  columns.age.upper
-DP-DECL-004  A finite decimal number is needed, and 'many' is none.
-  Fix    write it like 12, 0.5 or 1e-9: a point before decimals, and no unit, no % and nothing between thousands; nan, inf and hexadecimal are refused.
+DP-DECL-004  The value is not a usable decimal number: 'many' is not one.
+  Fix    write it like 12, 0.5 or 1e-9: a point before the decimals, without a unit, % or thousands separators; nan, inf and hexadecimal numbers are not allowed.
 
 release.yaml:9  queries.by_sex.group_by[0]
 DP-QUERY-001  The table 'people' declares no column 'gender'.
@@ -1637,11 +1637,11 @@ DP-QUERY-001  The table 'people' declares no column 'gender'.
         """
 release.yaml:13  queries.by_sex.columns.persons.mechanism
 DP-BUDGET-003  'persons' uses 'gaussian', which has no pure guarantee, but delta is 0.
-  Fix    use a pure mechanism (asymmetric_laplace, discrete_laplace, laplace, staircase, symmetric_alpha_stable), or give the budget a delta.
+  Fix    use a pure mechanism (asymmetric_laplace, discrete_laplace, laplace, staircase, symmetric_alpha_stable), or add a delta to the budget.
 
 release.yaml:16  queries.by_sex.columns.pay.mechanism.kk
-DP-MECH-002  The mechanism 'asymmetric_laplace' has no parameter 'kk' to declare.
-  Fix    it has: k, debias; leave out what is not in this list.
+DP-MECH-002  The mechanism 'asymmetric_laplace' has no parameter 'kk'.
+  Fix    remove the parameter, or use one of: k, debias.
 """,
     ),
     (
@@ -1657,8 +1657,8 @@ DP-RELEASE-001  No table 'peeple' is declared; did you mean 'people'.
   Fix    declared tables are: people.
 
 release.yaml:15  queries.by_sex.columns.pay.margin
-DP-RELEASE-005  The confidence is no number between 0.5 and 0.999999.
-  Fix    write `margin: true` for 95 %, or another one such as 99 % or 0.99.
+DP-RELEASE-005  The confidence is not a number between 0.5 and 0.999999.
+  Fix    write `margin: true` for 95 %, or another confidence such as 99 % or 0.99.
 """,
     ),
     (
@@ -1672,8 +1672,8 @@ DP-RELEASE-005  The confidence is no number between 0.5 and 0.999999.
         2,
         """
 release.yaml:2  title
-DP-YAML-005  The key 'title' stands here twice.
-  Fix    keep one of them.
+DP-YAML-005  The key 'title' appears twice here.
+  Fix    remove one of the two.
 
 release.yaml:9  queries.by_sex.where
 DP-YAML-010  The key 'where' has no value.
@@ -1684,8 +1684,8 @@ DP-QUERY-001  The table 'people' declares no column 'incom'; did you mean 'incom
   Fix    declared columns are: person, sex, age, income, born, member, note.
 
 release.yaml:16  output
-DP-YAML-008  Nothing is filled in here: '${YEAR}' would stand for itself.
-  Fix    write the value out, or declare it under `variables` of the release and give it with --set; other options of commands take what differs from run to run, such as --output. In a release file, $${...} stands for the text itself.
+DP-YAML-008  Variables are not replaced here: '${YEAR}' would be used literally.
+  Fix    write the value out, or declare a variable under `variables` of the release and set it with --set; what differs from run to run, such as the output folder, can also be set by a command option, such as --output. In a release file, $${...} stands for the literal text.
 """,
     ),
     (
@@ -1710,12 +1710,12 @@ DP-QUERY-001  The table 'people' declares no column 'gender'.
         2,
         """
 people.yaml:7
-DP-PEEK-001  This was read from the data (marked PEEKED), and nobody has confirmed it.
-  Fix    replace it by what everybody may know (a code list, a tariff, the law), or confirm it from there; then remove the mark. Bounds and keys from the data void the guarantee.
+DP-PEEK-001  This value was read from the data (marked PEEKED), and nobody has confirmed it.
+  Fix    replace it by a value from a public source (a code list, a tariff, the law), or confirm it from such a source; then remove the mark. Bounds and keys from the data void the guarantee.
 
 people.yaml:12  columns.income.step
-DP-DECL-004  A finite decimal number is needed, and 'half' is none.
-  Fix    write it like 12, 0.5 or 1e-9: a point before decimals, and no unit, no % and nothing between thousands; nan, inf and hexadecimal are refused.
+DP-DECL-004  The value is not a usable decimal number: 'half' is not one.
+  Fix    write it like 12, 0.5 or 1e-9: a point before the decimals, without a unit, % or thousands separators; nan, inf and hexadecimal numbers are not allowed.
 
 release.yaml:14  queries.by_sex.columns.pay.sum
 DP-QUERY-001  The table 'people' declares no column 'incom'; did you mean 'income'.
@@ -1732,7 +1732,7 @@ STATEMENTS: list[tuple[str, str, int, str]] = [
         2,
         """
 sql
-DP-SQL-006  The function CONT is not known, and has no bounded meaning here.
+DP-SQL-006  The unknown function CONT is not supported.
   Fix    did you mean COUNT: use COUNT, COUNT(DISTINCT ...), SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE_CONT, MIN, MAX or MODE.
 """,
     ),
@@ -1742,7 +1742,7 @@ DP-SQL-006  The function CONT is not known, and has no bounded meaning here.
         2,
         """
 sql
-DP-SQL-006  The function FROBNICATE is not known, and has no bounded meaning here.
+DP-SQL-006  The unknown function FROBNICATE is not supported.
   Fix    use COUNT, COUNT(DISTINCT ...), SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE_CONT, MIN, MAX or MODE.
 """,
     ),
@@ -1752,8 +1752,8 @@ DP-SQL-006  The function FROBNICATE is not known, and has no bounded meaning her
         2,
         """
 sql
-DP-SQL-006  SUM(*) has no bounded meaning here.
-  Fix    COUNT alone takes *: name a column.
+DP-SQL-006  SUM(*) is not supported.
+  Fix    name a column instead of *, which only COUNT takes.
 """,
     ),
     (
@@ -1762,8 +1762,8 @@ DP-SQL-006  SUM(*) has no bounded meaning here.
         2,
         """
 sql
-DP-SQL-001  The text can't be answered: it can't be parsed as SQL, from '(' on.
-  Fix    write one SELECT over one declared table, such as SELECT sex, COUNT(*) AS persons FROM people GROUP BY sex, and names that are words of SQL, or no plain names, as "when" or "a b".
+DP-SQL-001  The statement can't be answered: it can't be parsed as SQL, from '(' on.
+  Fix    write one SELECT over one declared table, such as SELECT sex, COUNT(*) AS persons FROM people GROUP BY sex; put names that are SQL keywords or contain other characters in double quotes, as "when" or "a b".
 """,
     ),
     (
@@ -1772,8 +1772,8 @@ DP-SQL-001  The text can't be answered: it can't be parsed as SQL, from '(' on.
         2,
         """
 sql
-DP-SQL-004  'FLOOR(age / 10)' is no declared column in GROUP BY, no aggregate, and no arithmetic on them.
-  Fix    group by declared columns; what is computed in each row is one, too, if the table's schema declares it by an `expression` or a `cut`; conditions on rows belong into WHERE.
+DP-SQL-004  'FLOOR(age / 10)' is not a column in GROUP BY, an aggregate, or arithmetic on them.
+  Fix    group by declared columns, and put conditions on rows in WHERE; to use a value that is computed in each row, declare it in the table's schema as a column with an `expression` or a `cut`.
 """,
     ),
     (
@@ -1782,8 +1782,8 @@ DP-SQL-004  'FLOOR(age / 10)' is no declared column in GROUP BY, no aggregate, a
         2,
         """
 sql
-DP-SQL-001  The text can't be answered: it can't be parsed as SQL, from 'people' on.
-  Fix    write one SELECT over one declared table, such as SELECT sex, COUNT(*) AS persons FROM people GROUP BY sex, and names that are words of SQL, or no plain names, as "when" or "a b".
+DP-SQL-001  The statement can't be answered: it can't be parsed as SQL, from 'people' on.
+  Fix    write one SELECT over one declared table, such as SELECT sex, COUNT(*) AS persons FROM people GROUP BY sex; put names that are SQL keywords or contain other characters in double quotes, as "when" or "a b".
 """,
     ),
     (
@@ -1802,7 +1802,7 @@ DP-QUERY-001  The table 'people' declares no column 'gender'.
         2,
         """
 sql  WHERE
-DP-WHERE-012  'age = NULL' is never true: nothing is equal to NULL, or differs from it.
+DP-WHERE-012  'age = NULL' is never true: a comparison with NULL by = or <> is never true.
   Fix    write IS NULL or IS NOT NULL.
 """,
     ),
@@ -1822,8 +1822,8 @@ DP-QUERY-001  The table 'people' declares no column 'incom'; did you mean 'incom
         2,
         """
 sql
-DP-SQL-003  The statement reads from 'peeple', which is no declared table.
-  Fix    read from one declared table; declared are: people.
+DP-SQL-003  The statement reads from 'peeple', which is not a declared table.
+  Fix    read from one declared table: people.
 """,
     ),
     (
@@ -1832,8 +1832,18 @@ DP-SQL-003  The statement reads from 'peeple', which is no declared table.
         2,
         """
 sql  epsilon
-DP-DECL-004  A finite decimal number is needed, and '0,5' is none.
-  Fix    write it like 12, 0.5 or 1e-9: a point before decimals, and no unit, no % and nothing between thousands; nan, inf and hexadecimal are refused.
+DP-DECL-004  The value is not a usable decimal number: '0,5' is not one.
+  Fix    write it like 12, 0.5 or 1e-9: a point before the decimals, without a unit, % or thousands separators; nan, inf and hexadecimal numbers are not allowed.
+""",
+    ),
+    (
+        "SELECT COUNT(*) AS n FROM people",
+        "--epsilon 1e400",
+        3,
+        """
+sql  epsilon
+DP-BUDGET-001  The epsilon of the budget is a number of 401 characters; it must be between 1e-9 and 100.
+  Fix    choose an epsilon in this range; common values are between 0.1 and 10.
 """,
     ),
     (
@@ -1842,8 +1852,8 @@ DP-DECL-004  A finite decimal number is needed, and '0,5' is none.
         3,
         """
 sql  epsilon
-DP-BUDGET-001  The budget's epsilon is 500; it has to lie between 1e-9 and 100.
-  Fix    give an epsilon in that range; common values lie between 0.1 and 10.
+DP-BUDGET-001  The epsilon of the budget is 500; it must be between 1e-9 and 100.
+  Fix    choose an epsilon in this range; common values are between 0.1 and 10.
 """,
     ),
     (
@@ -1862,8 +1872,8 @@ DP-MECH-004  There is no mechanism 'laplac'; did you mean 'laplace'.
         3,
         """
 sql  delta
-DP-BUDGET-002  The budget's delta is 1; it has to be 0, or between 1e-300 and 0.01.
-  Fix    leave delta out for a pure guarantee, or give one far below 1 / (number of people).
+DP-BUDGET-002  The delta of the budget is 1; it must be 0, or between 1e-300 and 0.01.
+  Fix    leave delta out for a pure guarantee, or choose one far below 1 / (number of people).
 """,
     ),
 ]

@@ -100,8 +100,8 @@ DP-DECL-001  There is no key 'epsilom' here; did you mean 'epsilon'.
         2,
         """
 release.yaml:2  tables
-DP-DECL-003  The value is not valid: a list is needed, such as [a, b].
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: it must be a list, such as [a, b].
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -112,8 +112,8 @@ DP-DECL-003  The value is not valid: a list is needed, such as [a, b].
         2,
         """
 release.yaml:11  queries.by_sex.columns.persons
-DP-DECL-003  The value is not valid: keys with values are needed; known keys are: bottom_code, count, count_distinct, decimals, description, epsilon, flag_above, footnotes, k, label, labels, margin, max, mean, mechanism, median, min, mode, moe, non_negative, quantile, ratio, relative_moe, rho, round_to, stddev, sum, suppress_below, top_code, top_k, variance, weight.
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: it must be a mapping of keys to values; known keys are: bottom_code, count, count_distinct, decimals, description, epsilon, flag_above, footnotes, k, label, labels, margin, max, mean, mechanism, median, min, mode, moe, non_negative, quantile, ratio, relative_moe, rho, round_to, stddev, sum, suppress_below, top_code, top_k, variance, weight.
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -125,7 +125,7 @@ DP-DECL-003  The value is not valid: keys with values are needed; known keys are
         """
 people.yaml:15  columns.note
 DP-DECL-003  The value is not valid: a type is needed: category, integer, number, boolean, date, timestamp, text, or a `cut`.
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -136,8 +136,8 @@ DP-DECL-003  The value is not valid: a type is needed: category, integer, number
         2,
         """
 release.yaml:5  queries
-DP-DECL-003  The value is not valid: keys with values are needed.
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: it must be a mapping of keys to values.
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 
 release.yaml:9  records.by_sex.where
 DP-DECL-001  There is no key 'where' here; did you mean 'share'.
@@ -164,8 +164,8 @@ DP-DECL-001  There is no key 'sum' here.
         2,
         """
 release.yaml:10  queries.by_sex.columns
-DP-DECL-003  The value is not valid: keys with values are needed.
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: it must be a mapping of keys to values.
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -176,8 +176,8 @@ DP-DECL-003  The value is not valid: keys with values are needed.
         2,
         """
 release.yaml:10  queries.by_sex.columns
-DP-DECL-003  The value is not valid: it needs at least 1, and has none.
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: it needs at least 1, but has none.
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -188,8 +188,8 @@ DP-DECL-003  The value is not valid: it needs at least 1, and has none.
         2,
         """
 release.yaml:14  queries.by_sex.columns.pay.ratio
-DP-DECL-003  The value is not valid: a list is needed, such as [a, b].
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: it must be a list, such as [a, b].
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -200,8 +200,8 @@ DP-DECL-003  The value is not valid: a list is needed, such as [a, b].
         2,
         """
 release.yaml:14  queries.by_sex.columns.pay.ratio
-DP-DECL-003  The value is not valid: two columns are needed, as in [distance, hours].
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: it must be two columns, as in [distance, hours].
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -212,8 +212,8 @@ DP-DECL-003  The value is not valid: two columns are needed, as in [distance, ho
         2,
         """
 release.yaml:2  mode
-DP-DECL-003  The value is not valid: it is one of 'central' or 'local'.
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: it must be 'central' or 'local'.
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -224,8 +224,8 @@ DP-DECL-003  The value is not valid: it is one of 'central' or 'local'.
         2,
         """
 release.yaml:4  budget.neighbours
-DP-DECL-003  The value is not valid: it is one of 'add_remove' or 'replace'.
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: it must be 'add_remove' or 'replace'.
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -236,8 +236,8 @@ DP-DECL-003  The value is not valid: it is one of 'add_remove' or 'replace'.
         2,
         """
 release.yaml:15  limits.max_cells
-DP-DECL-003  The value is not valid: it is at least 1.
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: it must be at least 1.
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -248,8 +248,8 @@ DP-DECL-003  The value is not valid: it is at least 1.
         2,
         """
 release.yaml:15  queries.by_sex.columns.pay.margin
-DP-RELEASE-005  The confidence is no number between 0.5 and 0.999999.
-  Fix    write `margin: true` for 95 %, or another one such as 99 % or 0.99.
+DP-RELEASE-005  The confidence is not a number between 0.5 and 0.999999.
+  Fix    write `margin: true` for 95 %, or another confidence such as 99 % or 0.99.
 """,
     ),
     (
@@ -260,8 +260,8 @@ DP-RELEASE-005  The confidence is no number between 0.5 and 0.999999.
         2,
         """
 release.yaml:15  queries.by_sex.columns.pay.margin
-DP-RELEASE-005  The confidence is no number between 0.5 and 0.999999.
-  Fix    write `margin: true` for 95 %, or another one such as 99 % or 0.99.
+DP-RELEASE-005  The confidence is not a number between 0.5 and 0.999999.
+  Fix    write `margin: true` for 95 %, or another confidence such as 99 % or 0.99.
 """,
     ),
     (
@@ -272,8 +272,8 @@ DP-RELEASE-005  The confidence is no number between 0.5 and 0.999999.
         2,
         """
 release.yaml:15  queries.by_sex.columns.pay.flag_above
-DP-RELEASE-017  Cells are to be flagged from an expected error of 3000 % of the value on.
-  Fix    write the share with its sign, such as 30 %, or as a part of 1, such as 0.3; above 100 % only with the sign.
+DP-RELEASE-017  `flag_above` would flag only cells whose expected error is at least 3000 % of the value.
+  Fix    write the threshold with a percent sign, such as 30 %, or as a fraction, such as 0.3; a threshold above 100 % needs the sign.
 """,
     ),
     (
@@ -285,7 +285,7 @@ DP-RELEASE-017  Cells are to be flagged from an expected error of 3000 % of the 
         """
 people.yaml:6  columns.sex.nulls
 DP-SCHEMA-005  `nulls` of 'sex' is 'dropp', which is neither 'drop' nor a declared value (F, M); did you mean 'drop'.
-  Fix    write drop, which leaves such rows out, or a value that stands in for them.
+  Fix    write `drop` to leave such rows out, or the value that they get instead.
 """,
     ),
     (
@@ -297,7 +297,7 @@ DP-SCHEMA-005  `nulls` of 'sex' is 'dropp', which is neither 'drop' nor a declar
         """
 people.yaml:6  columns.sex.others
 DP-SCHEMA-005  `others` of 'sex' is 'X', which is neither 'drop' nor a declared value (F, M).
-  Fix    write drop, which leaves such rows out, or a value that stands in for them.
+  Fix    write `drop` to leave such rows out, or the value that they get instead.
 """,
     ),
     (
@@ -309,7 +309,7 @@ DP-SCHEMA-005  `others` of 'sex' is 'X', which is neither 'drop' nor a declared 
         """
 people.yaml:7  columns.age.nulls
 DP-SCHEMA-005  `nulls` of 'age' is 'dropp', which is neither 'drop' nor a number within the bounds, 0 to 115; did you mean 'drop'.
-  Fix    write drop, which leaves such rows out, or a value that stands in for them.
+  Fix    write `drop` to leave such rows out, or the value that they get instead.
 """,
     ),
     (
@@ -321,7 +321,7 @@ DP-SCHEMA-005  `nulls` of 'age' is 'dropp', which is neither 'drop' nor a number
         """
 people.yaml:13  columns.income.nulls
 DP-SCHEMA-005  `nulls` of 'income' is '-1', which is neither 'drop' nor a number within the bounds, 0 to 5000.
-  Fix    write drop, which leaves such rows out, or a value that stands in for them.
+  Fix    write `drop` to leave such rows out, or the value that they get instead.
 """,
     ),
     (
@@ -333,7 +333,7 @@ DP-SCHEMA-005  `nulls` of 'income' is '-1', which is neither 'drop' nor a number
         """
 people.yaml:7  columns.age.nulls
 DP-SCHEMA-005  `nulls` of 'age' is '0', which is neither 'drop' nor allowed without `lower` and `upper`.
-  Fix    write drop, which leaves such rows out, or a value that stands in for them.
+  Fix    write `drop` to leave such rows out, or the value that they get instead.
 """,
     ),
     (
@@ -345,7 +345,7 @@ DP-SCHEMA-005  `nulls` of 'age' is '0', which is neither 'drop' nor allowed with
         """
 people.yaml:14  columns.member.nulls
 DP-SCHEMA-005  `nulls` of 'member' is 'dropp', which is neither 'drop' nor true or false; did you mean 'drop'.
-  Fix    write drop, which leaves such rows out, or a value that stands in for them.
+  Fix    write `drop` to leave such rows out, or the value that they get instead.
 """,
     ),
     (
@@ -357,7 +357,7 @@ DP-SCHEMA-005  `nulls` of 'member' is 'dropp', which is neither 'drop' nor true 
         """
 people.yaml:13  columns.born.nulls
 DP-SCHEMA-005  `nulls` of 'born' is 'dropp', which is neither 'drop' nor a date from 1900-01-01 to 2020-12-31; did you mean 'drop'.
-  Fix    write drop, which leaves such rows out, or a value that stands in for them.
+  Fix    write `drop` to leave such rows out, or the value that they get instead.
 """,
     ),
     (
@@ -368,8 +368,8 @@ DP-SCHEMA-005  `nulls` of 'born' is 'dropp', which is neither 'drop' nor a date 
         2,
         """
 release.yaml:8  queries.by_sex.where
-DP-WHERE-006  'age >> 3' is not allowed in an expression over one row.
-  Fix    use comparisons, AND, OR, NOT, IN (...), BETWEEN, IS NULL, LIKE, +, -, *, /, %, CASE and the allowed functions; nothing whose failure could depend on a value.
+DP-WHERE-006  'age >> 3' is not allowed in an expression.
+  Fix    use comparisons, AND, OR, NOT, IN (...), BETWEEN, IS NULL, LIKE, +, -, *, /, %, CASE and the allowed functions; nothing that fails for some values is allowed.
 """,
     ),
     (
@@ -381,7 +381,7 @@ DP-WHERE-006  'age >> 3' is not allowed in an expression over one row.
         """
 release.yaml:8  queries.by_sex.where
 DP-WHERE-004  The function 'random' is not allowed here.
-  Fix    allowed functions, which can't fail or reach outside the row: lower, upper, trim, length, substr, left, starts_with, abs, floor, ceil, round, year, quarter, month, day, isodow, dayofyear, hour, minute, date_diff, coalesce, greatest, least, nullif, if.
+  Fix    use one of these functions, which can't fail or read anything outside the row: lower, upper, trim, length, substr, left, starts_with, abs, floor, ceil, round, year, quarter, month, day, isodow, dayofyear, hour, minute, date_diff, coalesce, greatest, least, nullif, if.
 """,
     ),
     (
@@ -392,8 +392,8 @@ DP-WHERE-004  The function 'random' is not allowed here.
         2,
         """
 release.yaml:8  queries.by_sex.where
-DP-WHERE-010  'YEAR(note)' needs a date, and 'note' is a text.
-  Fix    name a column that is a date, or declare this one as a date, with its `format`.
+DP-WHERE-010  'YEAR(note)' needs a date, but 'note' is a text.
+  Fix    use a column that is a date, or declare this one as a date, with its `format`.
 """,
     ),
     (
@@ -404,8 +404,8 @@ DP-WHERE-010  'YEAR(note)' needs a date, and 'note' is a text.
         2,
         """
 release.yaml:8  queries.by_sex.where
-DP-WHERE-010  'LOWER(age)' needs a text, and 'age' is a number.
-  Fix    name a column that is a text, or declare this one so.
+DP-WHERE-010  'LOWER(age)' needs a text, but 'age' is a number.
+  Fix    use a column that is a text, or declare this one so.
 """,
     ),
     (
@@ -416,8 +416,8 @@ DP-WHERE-010  'LOWER(age)' needs a text, and 'age' is a number.
         2,
         """
 release.yaml:8  queries.by_sex.where
-DP-WHERE-010  'note + 1' needs a number, and 'note' is a text.
-  Fix    name a column that is a number, or declare this one so.
+DP-WHERE-010  'note + 1' needs a number, but 'note' is a text.
+  Fix    use a column that is a number, or declare this one so.
 """,
     ),
     (
@@ -429,7 +429,7 @@ DP-WHERE-010  'note + 1' needs a number, and 'note' is a text.
         """
 release.yaml:8  queries.by_sex.where
 DP-WHERE-007  A number is compared with a text.
-  Fix    compare values of one kind; write texts and dates in single quotes, numbers and true or false without.
+  Fix    compare values of the same type; write texts and dates in single quotes, numbers and true or false without quotes.
 """,
     ),
     (
@@ -440,8 +440,8 @@ DP-WHERE-007  A number is compared with a text.
         2,
         """
 release.yaml:8  queries.by_sex.where
-DP-WHERE-007  A date is compared with a text that is none such as '2020-12-31'.
-  Fix    compare values of one kind; write texts and dates in single quotes, numbers and true or false without.
+DP-WHERE-007  A date is compared with a text that is not a date such as '2020-12-31'.
+  Fix    compare values of the same type; write texts and dates in single quotes, numbers and true or false without quotes.
 """,
     ),
     (
@@ -452,8 +452,8 @@ DP-WHERE-007  A date is compared with a text that is none such as '2020-12-31'.
         2,
         """
 release.yaml:8  queries.by_sex.where
-DP-WHERE-010  'NOT age' needs a truth value, and 'age' is a number.
-  Fix    name a column that is a truth value, or declare this one so.
+DP-WHERE-010  'NOT age' needs a truth value, but 'age' is a number.
+  Fix    use a column that is a truth value, or declare this one so.
 """,
     ),
     (
@@ -464,7 +464,7 @@ DP-WHERE-010  'NOT age' needs a truth value, and 'age' is a number.
         2,
         """
 release.yaml:8  queries.by_sex.where
-DP-WHERE-011  'Female' is no declared value of 'sex', so the condition says nothing.
+DP-WHERE-011  'Female' is no declared value of 'sex', so the comparison is meaningless.
   Fix    compare with a declared value (F, M), or declare this one.
 """,
     ),
@@ -476,7 +476,7 @@ DP-WHERE-011  'Female' is no declared value of 'sex', so the condition says noth
         2,
         """
 release.yaml:8  queries.by_sex.where
-DP-WHERE-011  'm' is no declared value of 'sex', so the condition says nothing.
+DP-WHERE-011  'm' is no declared value of 'sex', so the comparison is meaningless.
   Fix    compare with a declared value (F, M), or declare this one.
 """,
     ),
@@ -488,7 +488,7 @@ DP-WHERE-011  'm' is no declared value of 'sex', so the condition says nothing.
         2,
         """
 release.yaml:8  queries.by_sex.where
-DP-WHERE-011  'x1', 'x2', 'x3', 'x4', 'x5', ... are no declared values of 'sex', so the condition says nothing.
+DP-WHERE-011  'x1', 'x2', 'x3', 'x4', 'x5', ... are no declared values of 'sex', so the comparison is meaningless.
   Fix    compare with a declared value (F, M), or declare these.
 """,
     ),
@@ -500,8 +500,8 @@ DP-WHERE-011  'x1', 'x2', 'x3', 'x4', 'x5', ... are no declared values of 'sex',
         2,
         """
 release.yaml:8  queries.by_sex.where
-DP-WHERE-006  'TRIM(note, 'x')' is not allowed in an expression over one row.
-  Fix    use comparisons, AND, OR, NOT, IN (...), BETWEEN, IS NULL, LIKE, +, -, *, /, %, CASE and the allowed functions; nothing whose failure could depend on a value.
+DP-WHERE-006  'TRIM(note, 'x')' is not allowed in an expression.
+  Fix    use comparisons, AND, OR, NOT, IN (...), BETWEEN, IS NULL, LIKE, +, -, *, /, %, CASE and the allowed functions; nothing that fails for some values is allowed.
 """,
     ),
     (
@@ -513,7 +513,7 @@ DP-WHERE-006  'TRIM(note, 'x')' is not allowed in an expression over one row.
         """
 release.yaml:8  queries.by_sex.where
 DP-WHERE-005  The table 'people' declares no column 'F'.
-  Fix    use a declared column; quote texts with single quotes.
+  Fix    use a declared column; write texts in single quotes.
 """,
     ),
     (
@@ -524,8 +524,8 @@ DP-WHERE-005  The table 'people' declares no column 'F'.
         2,
         """
 release.yaml:8
-DP-YAML-003  The text is not valid YAML: a tab stands where YAML takes spaces alone.
-  Fix    indent by spaces.
+DP-YAML-003  The text is not valid YAML: the line is indented with a tab, but YAML allows only spaces.
+  Fix    indent with spaces.
 """,
     ),
     (
@@ -537,7 +537,7 @@ DP-YAML-003  The text is not valid YAML: a tab stands where YAML takes spaces al
         """
 release.yaml:9
 DP-YAML-003  The text is not valid YAML: the bracket that opens here is not closed.
-  Fix    close it by ].
+  Fix    close it with ].
 """,
     ),
     (
@@ -548,8 +548,8 @@ DP-YAML-003  The text is not valid YAML: the bracket that opens here is not clos
         2,
         """
 release.yaml:9
-DP-YAML-003  The text is not valid YAML: a text with ${...} stands in brackets or braces without quotes.
-  Fix    put it between quotes.
+DP-YAML-003  The text is not valid YAML: a text with ${...} in brackets or braces is not quoted.
+  Fix    put it in quotes.
 """,
     ),
     (
@@ -560,8 +560,8 @@ DP-YAML-003  The text is not valid YAML: a text with ${...} stands in brackets o
         2,
         """
 release.yaml:15  output
-DP-YAML-008  Nothing is filled in here: '${YEAR}' would stand for itself.
-  Fix    write the value out, or declare it under `variables` of the release and give it with --set; other options of commands take what differs from run to run, such as --output. In a release file, $${...} stands for the text itself.
+DP-YAML-008  Variables are not replaced here: '${YEAR}' would be used literally.
+  Fix    write the value out, or declare a variable under `variables` of the release and set it with --set; what differs from run to run, such as the output folder, can also be set by a command option, such as --output. In a release file, $${...} stands for the literal text.
 """,
     ),
     (
@@ -596,8 +596,8 @@ DP-MECH-004  There is no mechanism 'laplac'; did you mean 'laplace'.
   Fix    use one of: asymmetric_laplace, discrete_gaussian, discrete_laplace, discrete_offset_symmetric_gaussian, gaussian, generalized_gaussian, laplace, offset_symmetric_gaussian, optimal, staircase, symmetric_alpha_stable, truncated_laplace.
 
 release.yaml:16  queries.by_sex.columns.pay.margin
-DP-RELEASE-005  The confidence is no number between 0.5 and 0.999999.
-  Fix    write `margin: true` for 95 %, or another one such as 99 % or 0.99.
+DP-RELEASE-005  The confidence is not a number between 0.5 and 0.999999.
+  Fix    write `margin: true` for 95 %, or another confidence such as 99 % or 0.99.
 """,
     ),
     (
@@ -621,7 +621,7 @@ DP-MECH-004  There is no mechanism 'laplac'; did you mean 'laplace'.
         """
 people.yaml:11  columns.income.lower
 DP-SCHEMA-001  The lower bound is above the upper bound.
-  Fix    exchange them.
+  Fix    swap them.
 """,
     ),
     (
@@ -632,8 +632,8 @@ DP-SCHEMA-001  The lower bound is above the upper bound.
         2,
         """
 people.yaml:8  columns.income
-DP-SCHEMA-012  The column 'income' has one bound but not the other.
-  Fix    declare `lower` and `upper`, or neither for a column that is only used in `where`.
+DP-SCHEMA-012  The column 'income' has only one of its two bounds.
+  Fix    declare both `lower` and `upper`, or neither if the column is only used in `where`.
 """,
     ),
     (
@@ -644,8 +644,8 @@ DP-SCHEMA-012  The column 'income' has one bound but not the other.
         2,
         """
 people.yaml:12  columns.income.step
-DP-SCHEMA-010  The step of 'income' is not above zero, or a bound lies beyond 2^62 steps.
-  Fix    declare a coarser step.
+DP-SCHEMA-010  The step of 'income' is not above zero, has more than 17 digits or 38 decimals, or one of the bounds is more than 2^62 steps away from zero.
+  Fix    declare another step, or express the column in another unit of measurement, such as millions.
 """,
     ),
     (
@@ -668,7 +668,7 @@ DP-SCHEMA-003  The list of values of 'sex' has 'F' twice.
         2,
         """
 people.yaml:16  columns.note
-DP-DECL-006  The names 'Note' and 'note' differ only by case or by Unicode form, or not at all.
+DP-DECL-006  The names 'Note' and 'note' are the same, or differ only by case or Unicode form.
   Fix    rename one of them; files and engines would mix them up.
 """,
     ),
@@ -680,8 +680,8 @@ DP-DECL-006  The names 'Note' and 'note' differ only by case or by Unicode form,
         2,
         """
 people.yaml:3  privacy_unit.id
-DP-SCHEMA-008  The privacy unit's id 'persno' is not a stored column of type integer or text.
-  Fix    declare the id column; a float can't name a person exactly.
+DP-SCHEMA-008  The id 'persno' of the privacy unit is not a stored column of type integer or text.
+  Fix    declare the id column with one of these types; a float can't identify a person exactly.
 """,
     ),
     (
@@ -693,7 +693,7 @@ DP-SCHEMA-008  The privacy unit's id 'persno' is not a stored column of type int
         """
 release.yaml:3  tables[0]
 DP-YAML-001  The file can't be read: 'poeple.yaml' is not there.
-  Fix    check the path; it is relative to the file that names it.
+  Fix    check the file and its path; a path in a file is relative to that file.
 """,
     ),
     (
@@ -705,7 +705,7 @@ DP-YAML-001  The file can't be read: 'poeple.yaml' is not there.
         """
 release.yaml:3  tables[0]
 DP-YAML-001  The file can't be read: '.' is a folder.
-  Fix    check the path; it is relative to the file that names it.
+  Fix    check the file and its path; a path in a file is relative to that file.
 """,
     ),
     (
@@ -729,7 +729,7 @@ DP-RELEASE-001  No table 'peeple' is declared; did you mean 'people'.
         """
 release.yaml:15  output
 DP-RELEASE-003  The output is not a folder below the release file.
-  Fix    use a relative path with / and without '..', such as out/people; or the option --output.
+  Fix    use a relative path with / and without '..', such as out/people, or the option --output.
 """,
     ),
     (
@@ -740,8 +740,8 @@ DP-RELEASE-003  The output is not a folder below the release file.
         2,
         """
 release.yaml:4  budget.epsilon
-DP-DECL-004  A finite decimal number is needed, and 'one' is none.
-  Fix    write it like 12, 0.5 or 1e-9: a point before decimals, and no unit, no % and nothing between thousands; nan, inf and hexadecimal are refused.
+DP-DECL-004  The value is not a usable decimal number: 'one' is not one.
+  Fix    write it like 12, 0.5 or 1e-9: a point before the decimals, without a unit, % or thousands separators; nan, inf and hexadecimal numbers are not allowed.
 """,
     ),
     (
@@ -752,8 +752,8 @@ DP-DECL-004  A finite decimal number is needed, and 'one' is none.
         2,
         """
 release.yaml:4  budget.epsilon
-DP-DECL-004  A finite decimal number is needed, and 'nan' is none.
-  Fix    write it like 12, 0.5 or 1e-9: a point before decimals, and no unit, no % and nothing between thousands; nan, inf and hexadecimal are refused.
+DP-DECL-004  The value is not a usable decimal number: 'nan' is not one.
+  Fix    write it like 12, 0.5 or 1e-9: a point before the decimals, without a unit, % or thousands separators; nan, inf and hexadecimal numbers are not allowed.
 """,
     ),
     (
@@ -764,8 +764,8 @@ DP-DECL-004  A finite decimal number is needed, and 'nan' is none.
         3,
         """
 release.yaml:4  budget.epsilon
-DP-BUDGET-001  The budget's epsilon is 1000; it has to lie between 1e-9 and 100.
-  Fix    give an epsilon in that range; common values lie between 0.1 and 10.
+DP-BUDGET-001  The epsilon of the budget is 1000; it must be between 1e-9 and 100.
+  Fix    choose an epsilon in this range; common values are between 0.1 and 10.
 """,
     ),
     (
@@ -776,7 +776,7 @@ DP-BUDGET-001  The budget's epsilon is 1000; it has to lie between 1e-9 and 100.
         2,
         """
 release.yaml:15  queries.by_sex.columns.pay.mean
-DP-RELEASE-002  A column asks for exactly one aggregate, such as count, sum, mean or median.
+DP-RELEASE-002  A column needs exactly one aggregate, such as count, sum, mean or median.
   Fix    write for example `persons: {count: "*"}`.
 """,
     ),
@@ -788,7 +788,7 @@ DP-RELEASE-002  A column asks for exactly one aggregate, such as count, sum, mea
         2,
         """
 release.yaml:13  queries.by_sex.columns.pay
-DP-RELEASE-002  A column asks for exactly one aggregate, such as count, sum, mean or median.
+DP-RELEASE-002  A column needs exactly one aggregate, such as count, sum, mean or median.
   Fix    write for example `persons: {count: "*"}`.
 """,
     ),
@@ -800,8 +800,8 @@ DP-RELEASE-002  A column asks for exactly one aggregate, such as count, sum, mea
         2,
         """
 release.yaml:13  queries.by_sex.columns.sex
-DP-RELEASE-007  The column name 'sex' is already the name of a key, of a margin, or of what finds private keys.
-  Fix    choose another name for the column; for the bands of a histogram, by its `name`.
+DP-RELEASE-007  The column name 'sex' is already the name of a key, of a margin, or of the count that selects private keys.
+  Fix    choose another name for the column; for the bins of a histogram, set its `name`.
 """,
     ),
     (
@@ -836,8 +836,8 @@ DP-QUERY-001  The table 'people' declares no column 'sex age'; a comma is missin
         2,
         """
 release.yaml:9  queries.by_sex.group_by[1]
-DP-QUERY-008  The key 'sex' stands twice in one list of keys.
-  Fix    name it once.
+DP-QUERY-008  The key 'sex' appears twice in one list of keys.
+  Fix    remove one of the two.
 """,
     ),
     (
@@ -860,7 +860,7 @@ DP-QUERY-001  The table 'people' declares no column 'gender'.
         2,
         """
 people.yaml:2  source
-DP-SCHEMA-011  The source can't be read as it is declared: the ending of its path tells no format.
+DP-SCHEMA-011  The source can't be read as declared: the extension of its path is not that of a known format.
   Fix    name it: source: {path: ..., format: parquet | csv | json_lines | duckdb | sqlite | excel | postgres}; a folder of Parquet files ends in /.
 """,
     ),
@@ -872,8 +872,8 @@ DP-SCHEMA-011  The source can't be read as it is declared: the ending of its pat
         2,
         """
 people.yaml:15  columns.note.edges
-DP-DECL-003  The value is not valid: a list is needed, such as [a, b].
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: it must be a list, such as [a, b].
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -885,7 +885,7 @@ DP-DECL-003  The value is not valid: a list is needed, such as [a, b].
         """
 people.yaml:15  columns.note.edges
 DP-SCHEMA-006  The edges of 'note' are not ascending.
-  Fix    give n + 1 ascending edges for n labels; each cell takes its left edge.
+  Fix    list the edges in ascending order, one more than there are labels; each interval includes its left edge.
 """,
     ),
     (
@@ -897,7 +897,7 @@ DP-SCHEMA-006  The edges of 'note' are not ascending.
         """
 people.yaml:16  columns.band.cut
 DP-SCHEMA-007  'band' cuts 'note', which is not an integer or number column of this table.
-  Fix    cut a declared integer or number column.
+  Fix    cut a declared column of type integer or number.
 """,
     ),
     (
@@ -908,8 +908,8 @@ DP-SCHEMA-007  'band' cuts 'note', which is not an integer or number column of t
         2,
         """
 people.yaml:6  columns.sex.values[1]
-DP-DECL-003  The value is not valid: a text is needed, and a list is none.
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+DP-DECL-003  The value is not valid: it must be a text, not a list.
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
     (
@@ -921,7 +921,7 @@ DP-DECL-003  The value is not valid: a text is needed, and a list is none.
         """
 people.yaml:15  columns.note.type
 DP-DECL-003  The value is not valid: there is no type 'string'; did you mean 'text'; there are category, integer, number, boolean, date, timestamp, text, and a `cut`.
-  Fix    give a value that the key allows; `dprelease schema release` and `dprelease schema table` describe every key.
+  Fix    correct the value; `dprelease schema release` and `dprelease schema table` describe every key.
 """,
     ),
 ]
@@ -932,7 +932,7 @@ COMMANDS = [
         2,
         """
 DP-OUTPUT-011  There is no folder 'nope'; nothing was verified.
-  Fix    name the folder of a release, from the folder where you are.
+  Fix    name the folder of a release; the path is relative to the current folder.
 """,
     ),
     (
@@ -941,7 +941,7 @@ DP-OUTPUT-011  There is no folder 'nope'; nothing was verified.
         2,
         """
 DP-LEDGER-013  There is no ledger 'nope.sqlite'; nothing was verified.
-  Fix    name the ledger that paid for the release, from the folder where you are.
+  Fix    name the ledger that the release was charged to; the path is relative to the current folder.
 """,
     ),
     (
@@ -960,7 +960,7 @@ DP-VERIFY-001  There is no readable manifest.json here.
         2,
         """
 people.yaml
-DP-RELEASE-018  This is a table schema, where a release file is needed.
+DP-RELEASE-018  This is a table schema, but a release file is needed.
   Fix    name a release file: a file that lists this one under `tables` and declares `budget` and `queries`.
 """,
     ),
@@ -970,7 +970,7 @@ DP-RELEASE-018  This is a table schema, where a release file is needed.
         2,
         """
 people.csv
-DP-RELEASE-018  This is a file of data, by its name (.csv), where a release file is needed.
+DP-RELEASE-018  This is a data file, by its name (.csv), but a release file is needed.
   Fix    name a release file: a file that lists table schemas under `tables` and declares `budget` and `queries`.
 """,
     ),
@@ -981,7 +981,7 @@ DP-RELEASE-018  This is a file of data, by its name (.csv), where a release file
         """
 empty
 DP-YAML-001  The file can't be read: it is a folder.
-  Fix    check the path; it is relative to the file that names it.
+  Fix    check the file and its path; a path in a file is relative to that file.
 """,
     ),
     (
@@ -991,7 +991,7 @@ DP-YAML-001  The file can't be read: it is a folder.
         """
 nope.yaml
 DP-YAML-001  The file can't be read: no such file or directory.
-  Fix    check the path; it is relative to the file that names it.
+  Fix    check the file and its path; a path in a file is relative to that file.
 """,
     ),
     (
@@ -1001,7 +1001,7 @@ DP-YAML-001  The file can't be read: no such file or directory.
         """
 utf16.yaml
 DP-YAML-001  The file can't be read: it is UTF-16: save it as UTF-8.
-  Fix    check the path; it is relative to the file that names it.
+  Fix    check the file and its path; a path in a file is relative to that file.
 """,
     ),
     (
@@ -1011,7 +1011,7 @@ DP-YAML-001  The file can't be read: it is UTF-16: save it as UTF-8.
         """
 latin.yaml
 DP-YAML-001  The file can't be read: it is not UTF-8: save it as UTF-8.
-  Fix    check the path; it is relative to the file that names it.
+  Fix    check the file and its path; a path in a file is relative to that file.
 """,
     ),
     (
@@ -1021,7 +1021,7 @@ DP-YAML-001  The file can't be read: it is not UTF-8: save it as UTF-8.
         """
 r16.yaml:3  tables[0]
 DP-YAML-001  The file can't be read: 'utf16.yaml' is UTF-16: save it as UTF-8.
-  Fix    check the path; it is relative to the file that names it.
+  Fix    check the file and its path; a path in a file is relative to that file.
 """,
     ),
     (
@@ -1030,7 +1030,7 @@ DP-YAML-001  The file can't be read: 'utf16.yaml' is UTF-16: save it as UTF-8.
         2,
         """
 release.yaml
-DP-RELEASE-018  This is a release file, where a table schema is needed.
+DP-RELEASE-018  This is a release file, but a table schema is needed.
   Fix    name a table schema: a file that starts with `table:` and declares `columns`.
 """,
     ),
@@ -1041,7 +1041,7 @@ DP-RELEASE-018  This is a release file, where a table schema is needed.
         """
 values.yaml:6  columns.sex.values_from
 DP-SCHEMA-004  The file of values can't be used: 'sexes.csv' is UTF-16: save it as UTF-8.
-  Fix    give a CSV file in UTF-8 with a header, or a Parquet file, and its column as {file: ..., column: ...}.
+  Fix    use a CSV file in UTF-8 with a header, or a Parquet file, and name its column, as in {file: ..., column: ...}.
 """,
     ),
     (
@@ -1050,7 +1050,7 @@ DP-SCHEMA-004  The file of values can't be used: 'sexes.csv' is UTF-16: save it 
         2,
         """
 people.yaml
-DP-RELEASE-018  This is a table schema, where a release file is needed.
+DP-RELEASE-018  This is a table schema, but a release file is needed.
   Fix    name a release file: a file that lists this one under `tables` and declares `budget` and `queries`.
 """,
     ),
@@ -1061,7 +1061,7 @@ DP-RELEASE-018  This is a table schema, where a release file is needed.
         """
 nope.csv
 DP-DATA-018  There is no file 'nope.csv'.
-  Fix    give the path of a Parquet, CSV, JSON lines, DuckDB, SQLite or Excel file, or a pattern of such in quotes, from the folder where you are.
+  Fix    write the path of a Parquet, CSV, JSON lines, DuckDB, SQLite or Excel file, relative to the current folder, or a pattern for several such files, in quotes.
 """,
     ),
     (
@@ -1071,7 +1071,7 @@ DP-DATA-018  There is no file 'nope.csv'.
         """
 nope.xlsx
 DP-DATA-018  There is no file 'nope.xlsx'.
-  Fix    give the path of a Parquet, CSV, JSON lines, DuckDB, SQLite or Excel file, or a pattern of such in quotes, from the folder where you are.
+  Fix    write the path of a Parquet, CSV, JSON lines, DuckDB, SQLite or Excel file, relative to the current folder, or a pattern for several such files, in quotes.
 """,
     ),
     (
@@ -1080,8 +1080,8 @@ DP-DATA-018  There is no file 'nope.xlsx'.
         2,
         """
 sheet.xlsx
-DP-DATA-010  'sheet.xlsx' does not tell the names of its columns.
-  Fix    give a Parquet file, a CSV file whose first line holds the names, JSON lines (.jsonl), a workbook (.xlsx) whose first row does, or a file of DuckDB (.duckdb) or SQLite (.sqlite); of several sheets or tables, and of a server, name one by --table.
+DP-DATA-010  'sheet.xlsx' has no column names.
+  Fix    use a Parquet file, a CSV file whose first line holds the names, JSON lines (.jsonl), a workbook (.xlsx) whose first row holds them, or a file of DuckDB (.duckdb) or SQLite (.sqlite); if there are several sheets or tables, or the source is a server, name one with --table.
 """,
     ),
 ]
@@ -1089,92 +1089,106 @@ CALLS = [
     (
         "where(lambda people: people.age > 2)",
         """
-DP-SESSION-016  `predicate` takes a condition in SQL as one text, such as "age >= 18", and no function.
-  Fix    give a condition in SQL as one text, such as "age >= 18"; nothing was asked.
+DP-SESSION-016  `predicate` takes a condition in SQL as one text, such as "age >= 18", not function.
+  Fix    pass a condition in SQL as one text, such as "age >= 18".
 """,
     ),
     (
         "where(frame.age > 2)",
         """
-DP-SESSION-016  `predicate` takes a condition in SQL as one text, such as "age >= 18", and no Series.
-  Fix    give a condition in SQL as one text, such as "age >= 18"; nothing was asked.
+DP-SESSION-016  `predicate` takes a condition in SQL as one text, such as "age >= 18", not Series.
+  Fix    pass a condition in SQL as one text, such as "age >= 18".
 """,
     ),
     (
         "count()",
         """
-DP-SESSION-015  count() is missing its price: epsilon.
-  Fix    say what it may spend of the session's budget, for example epsilon=0.1.
+DP-SESSION-015  count() needs an epsilon.
+  Fix    state how much of the session's budget it may spend, for example epsilon=0.1.
 """,
     ),
     (
         'groupby("sex").size()',
         """
-DP-SESSION-015  groupby() is missing its price: epsilon.
-  Fix    say what it may spend of the session's budget, for example epsilon=0.1.
+DP-SESSION-015  groupby() needs an epsilon.
+  Fix    state how much of the session's budget it may spend, for example epsilon=0.1.
 """,
     ),
     (
         'sql("SELECT COUNT(*) FROM people")',
         """
-DP-SESSION-015  sql() is missing its price: epsilon.
-  Fix    say what it may spend of the session's budget, for example epsilon=0.1.
+DP-SESSION-015  sql() needs an epsilon.
+  Fix    state how much of the session's budget it may spend, for example epsilon=0.1.
 """,
     ),
     (
         'histogram("age", bins=10, epsilon=1)',
         """
-DP-SESSION-013  histogram() takes the edges of its bins, in ascending order, and no int.
-  Fix    write for example bins=[0, 18, 65, 116]; edges that are found in the data would tell about it.
+DP-SESSION-013  histogram() takes the edges of its bins in ascending order, not int.
+  Fix    write for example bins=[0, 18, 65, 116]; bin edges that are computed from the data would reveal something about it.
 """,
     ),
     (
         'groupby("sex").agg("mean", epsilon=1)',
         """
-DP-SESSION-014  agg() takes columns with their aggregates, and no str.
+DP-SESSION-014  agg() takes columns with their aggregates, not str.
   Fix    write for example agg({"income": ["mean", "median"]}, epsilon=1) or agg(pay=("income", "mean"), epsilon=1).
 """,
     ),
     (
         'groupby("sex").agg(["mean"], epsilon=1)',
         """
-DP-SESSION-014  agg() takes columns with their aggregates, and no list.
+DP-SESSION-014  agg() takes columns with their aggregates, not list.
   Fix    write for example agg({"income": ["mean", "median"]}, epsilon=1) or agg(pay=("income", "mean"), epsilon=1).
 """,
     ),
     (
         "count(epsilon=1, by=3)",
         """
-DP-SESSION-016  `by` takes a column or a list of columns, and no int.
-  Fix    give a column or a list of columns; nothing was asked.
+DP-SESSION-016  `by` takes a column name or a list of column names, not int.
+  Fix    pass a column name or a list of column names.
+""",
+    ),
+    (
+        'groupby("sex")[[]]',
+        """
+DP-SESSION-016  `columns` takes a column name or a list of at least one column name, not an empty list.
+  Fix    pass a column name or a list of at least one column name.
+""",
+    ),
+    (
+        "count(epsilon=pd.Series([1.0]))",
+        """
+DP-SESSION-016  `epsilon` takes a single number, such as 0.1, not Series.
+  Fix    pass a single number, such as 0.1.
 """,
     ),
     (
         "groupby(3).size(epsilon=1)",
         """
-DP-SESSION-016  `by` takes a column or a list of columns, and no int.
-  Fix    give a column or a list of columns; nothing was asked.
+DP-SESSION-016  `by` takes a column name or a list of column names, not int.
+  Fix    pass a column name or a list of column names.
 """,
     ),
     (
         "count(epsilon=1, mechanism=3)",
         """
-DP-SESSION-016  `mechanism` takes a name, or a mapping of a name and its shape, and no int.
-  Fix    give a name, or a mapping of a name and its shape; nothing was asked.
+DP-SESSION-016  `mechanism` takes a name, or a mapping of a name and its shape, not int.
+  Fix    pass a name, or a mapping of a name and its shape.
 """,
     ),
     (
         'count(epsilon=1, confidence="x")',
         """
-DP-SESSION-016  `confidence` takes a number from 0.5 to 0.999999, and no str.
-  Fix    give a number from 0.5 to 0.999999; nothing was asked.
+DP-SESSION-016  `confidence` takes a number from 0.5 to 0.999999, not str.
+  Fix    pass a number from 0.5 to 0.999999.
 """,
     ),
     (
         "sql(3, epsilon=1)",
         """
-DP-SESSION-016  `statement` takes one SELECT, and no int.
-  Fix    give one SELECT; nothing was asked.
+DP-SESSION-016  `statement` takes one SELECT, not int.
+  Fix    pass one SELECT.
 """,
     ),
 ]
@@ -1256,7 +1270,7 @@ def test_calls(tmp_path: Path, call: str, message: str) -> None:
     session = dprelease.Session(tmp_path / "people.yaml", epsilon=1)
     frame.dp.use(session)
     with pytest.raises((UsageError, TypeError)) as caught:
-        eval(f"frame.dp.{call}", {"frame": frame})
+        eval(f"frame.dp.{call}", {"frame": frame, "pd": pd})
     assert isinstance(caught.value, UsageError)
     assert isinstance(caught.value, TypeError)
     assert str(caught.value) == f"{message.strip()}{STATE}"

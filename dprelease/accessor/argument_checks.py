@@ -26,7 +26,10 @@ NUMBERS = ("bins", "q")
 NAMES = ("by", "columns")
 """Arguments that may be an index or an array, such as `df.columns`, if all are column names."""
 
-WANTED = "names, such as 'state' or ['state', 'sex'], and no column"
+BUDGET = ("epsilon", "delta", "rho", "confidence")
+"""What is one number."""
+
+WANTED = "column names, such as 'state' or ['state', 'sex']"
 
 Asking = TypeVar("Asking", bound=Callable[..., object])
 
@@ -78,7 +81,8 @@ def refuse_cells(rows: KnowsTable, given: Mapping[str, object]) -> None:
         cells = None if fits else _cells(value)
         if cells is not None:
             kind = type(cells).__name__
-            wanted = "numbers" if name in NUMBERS else WANTED
+            wanted = "a list of numbers" if name in NUMBERS else WANTED
+            wanted = "a single number, such as 0.1" if name in BUDGET else wanted
             raise UsageError("DP-SESSION-016", name=name, wanted=wanted, kind=kind)
 
 

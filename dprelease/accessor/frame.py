@@ -121,7 +121,7 @@ class Questions(Systems):
         refuse_cells(self, {"by": by})
         as_index = simple(as_index)
         for name, value, wanted, fits in (
-            ("by", given, "a column or a list of columns", isinstance(given, Iterable)),
+            ("by", given, "a column name or a list of column names", isinstance(given, Iterable)),
             ("as_index", as_index, "True or False", isinstance(as_index, bool)),
         ):
             if not fits:

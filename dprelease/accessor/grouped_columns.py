@@ -101,7 +101,7 @@ class SelectedColumns(Groups, Generic[Shape]):
 
     def _one(self) -> str:
         if not self.single or len(self.columns) > 1:
-            kind, wanted = "list", 'one column, as in ["state"]'
+            kind, wanted = "several", 'one column, as in ["state"]'
             raise UsageError("DP-SESSION-016", name="columns", wanted=wanted, kind=kind)
         return self.columns[0]
 
@@ -128,7 +128,7 @@ class SelectedColumns(Groups, Generic[Shape]):
         with self.rows._asking() as chosen:
             names = frame_shapes.list_or_none(functions)
             if not names or isinstance(functions, Mapping):
-                kind, wanted = type(functions).__name__, "a function or a list of functions"
+                kind, wanted = type(functions).__name__, "the name of a function or a list of names"
                 raise UsageError("DP-SESSION-016", name="functions", wanted=wanted, kind=kind)
             frame_shapes.refuse_twins(self.columns)
             if self.single:

@@ -42,7 +42,8 @@ class GroupBy(Groups, Generic[One]):
         refuse_cells(self.rows, {"columns": columns})
         names = [columns] if isinstance(columns, str) else frame_shapes.list_or_none(columns)
         if names is None or not all(isinstance(name, str) for name in names) or not names:
-            kind, wanted = type(columns).__name__, "a column or a list of columns"
+            kind = "an empty list" if names == [] else type(columns).__name__
+            wanted = "a column name or a list of at least one column name"
             raise UsageError("DP-SESSION-016", name="columns", wanted=wanted, kind=kind)
         return SelectedColumns(self.rows, self.by, self.as_index, tuple(names), single)
 

@@ -47,7 +47,7 @@ def labelled(answer: Shown, language: str | None = None) -> Shown:
     attrs = getattr(answer, "attrs", None)
     told = attrs.get(ATTRIBUTE, attrs.get(OWN)) if isinstance(attrs, dict) else None
     if not isinstance(told, Mapping):
-        kind, wanted = type(answer).__name__, "what a question has answered"
+        kind, wanted = type(answer).__name__, "the result of a query"
         raise UsageError("DP-SESSION-016", name="answer", wanted=wanted, kind=kind)
     labels: Mapping[str, Mapping[str, Any]] = told.get("labels", {})
     _refuse_unknown(labels, language)

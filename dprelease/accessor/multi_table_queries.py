@@ -117,7 +117,7 @@ def _columns(given: object) -> dict[str, Mapping[str, Plain]]:
 def _by_level(given: object) -> Plain:
     """Return keys by level; raise UsageError DP-SESSION-016 for other types."""
     if not isinstance(given, Mapping):
-        kind, wanted = type(given).__name__, "lists of lists of names by level"
+        kind, wanted = type(given).__name__, "a mapping of levels to lists of lists of names"
         raise UsageError("DP-SESSION-016", name="marginals_at", wanted=wanted, kind=kind)
     return {
         str(level): _keys(f"marginals_at[{level!r}]", tables, nested=True)

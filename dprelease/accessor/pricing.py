@@ -23,7 +23,7 @@ from dprelease.schema.release import BudgetSpec
 from dprelease.schema.yaml_text.reader import Plain
 
 TAKEN: tuple[tuple[str, str, tuple[type, ...]], ...] = (
-    ("by", "a column or a list of columns", (str, Iterable)),
+    ("by", "a column name or a list of column names", (str, Iterable)),
     ("mechanism", "a name, or a mapping of a name and its shape", (str, Mapping)),
     ("confidence", "a number from 0.5 to 0.999999", (int, float, Decimal, Fraction)),
 )
@@ -66,7 +66,7 @@ def budget_of(session: Session, terms: Terms) -> BudgetSpec:
     if asked.rho is None:
         return BudgetSpec(epsilon=asked.epsilon, delta=delta, neighbours=session.neighbours)
     if session.budget.rho is None:
-        given = "a rho, in a session that counts epsilon"
+        given = "a rho, but the session's budget is an epsilon"
         raise SessionError("DP-SESSION-011", what="A question", found=given)
     told = delta or session.delta
     return BudgetSpec(rho=asked.rho, delta=told, neighbours=session.neighbours)

@@ -130,7 +130,7 @@ def keys_of(terms: Terms) -> list[str]:
     if by is None or isinstance(by, str):
         return [] if by is None else [by]
     if not isinstance(by, Iterable):
-        wanted, kind = "a column or a list of columns", type(by).__name__
+        wanted, kind = "a column name or a list of column names", type(by).__name__
         raise UsageError("DP-SESSION-016", name="by", wanted=wanted, kind=kind)
     keys = list(by)
     names = [key for key in keys if isinstance(key, str)]

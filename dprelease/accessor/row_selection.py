@@ -77,10 +77,10 @@ class RowSelection:
         for name in names:
             if name in table.columns and name not in numbers and name not in self.derived:
                 column = table.columns[name]
-                kind = f"{getattr(column, 'type', 'cut')} without them, as '{name}' is"
-                kind = f"id, as '{name}' is" if name == table.unit.id else kind
-                known = ", ".join(numbers) or "here are none"
-                wanted = f"columns of numbers with declared bounds ({known})"
+                kind = f"'{name}', a {getattr(column, 'type', 'cut')} without such bounds"
+                kind = f"'{name}', the id" if name == table.unit.id else kind
+                known = ", ".join(numbers) or "this table has none"
+                wanted = f"numeric columns with declared bounds ({known})"
                 raise UsageError("DP-SESSION-016", name="columns", wanted=wanted, kind=kind)
 
 

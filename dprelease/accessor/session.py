@@ -200,7 +200,10 @@ class Session:
         check_paths(None if isinstance(schema, Mapping) else schema, ledger, key)
         given: object = schema
         if not isinstance(given, str | PathLike | Mapping):
-            kind, wanted = type(given).__name__, "the path of a table schema, or one as a mapping"
+            kind, wanted = (
+                type(given).__name__,
+                "the path of a table schema, or a table schema as a mapping",
+            )
             raise UsageError("DP-SESSION-016", name="schema", wanted=wanted, kind=kind)
         if isinstance(schema, Mapping):
             self.declared = table_from_mapping(schema, Path.cwd())

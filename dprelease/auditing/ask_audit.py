@@ -35,7 +35,7 @@ def audit(
     engine
         What reads the invented rows, in place of the declared engine.
     time_limit
-        Seconds after which nothing more is begun.
+        Start no further check after this many seconds.
     draws
         Whether answers are drawn by the million as well, which takes nearly all of the time.
     output

@@ -21,18 +21,21 @@ FORMS = (".csv", ".parquet")
 def areas(
     folder: Annotated[Path, typer.Argument(help="The folder of a release.", show_default=False)],
     districts: Annotated[
-        Path, typer.Argument(help="A CSV file: leaf, area, maybe share.", show_default=False)
+        Path,
+        typer.Argument(
+            help="A CSV file with the columns leaf, area and optionally share.", show_default=False
+        ),
     ],
     output: Annotated[
-        Path | None, typer.Option(help="Write them into this new file, .csv or .parquet.")
+        Path | None, typer.Option(help="Write the totals to this new file, .csv or .parquet.")
     ] = None,
     query: Annotated[
-        str | None, typer.Option(help="The query, if several of the release have areas.")
+        str | None, typer.Option(help="The query, if several queries of the release have areas.")
     ] = None,
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
-    """Add up areas that you draw, with exact standard errors; opens no data, costs nothing."""
+    """Compute totals of custom areas, with exact standard errors; opens no data, costs nothing."""
     if output is not None and output.suffix not in FORMS:
         raise typer.BadParameter(f"a name ends with {' or '.join(FORMS)}.")
     with reporting(as_json):

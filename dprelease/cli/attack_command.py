@@ -23,30 +23,37 @@ def attack(
     on: Annotated[
         list[str] | None,
         typer.Option(
-            "--on", help="The public file that stood in for a table's rows.", metavar="FILE[=TABLE]"
+            "--on",
+            help="The public file that the rehearsal used for a table.",
+            metavar="FILE[=TABLE]",
         ),
     ] = None,
     about: Annotated[
         str | None,
-        typer.Option("--table", help="The table of people; by default the most counted one."),
+        typer.Option("--table", help="The table of people; by default the one with most counts."),
     ] = None,
     area: Annotated[
         str | None,
-        typer.Option(help="The column that is solved value by value, and swapped between."),
+        typer.Option(
+            help="The column that is solved value by value, and between whose values records swap."
+        ),
     ] = None,
     seconds: Annotated[
-        float, typer.Option("--time-limit", help="Seconds for each form of the tables.", min=1)
+        float,
+        typer.Option(
+            "--time-limit", help="Time limit in seconds for each form of the tables.", min=1
+        ),
     ] = 60.0,
     swapped: Annotated[
-        float, typer.Option(help="The part of records that is swapped.", min=0.0, max=1.0)
+        float, typer.Option(help="The fraction of records that is swapped.", min=0.0, max=1.0)
     ] = 0.1,
     output: Annotated[
-        Path | None, typer.Option(help="Write the outcome into this new JSON file.")
+        Path | None, typer.Option(help="Write the result to this new JSON file.")
     ] = None,
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
-    """Reconstruct the people of a rehearsal from its tables; and from the same, coarsened."""
+    """Try to reconstruct the people of a rehearsal from its tables, and from coarser ones."""
     with reporting(as_json):
         from dprelease.documents.outcomes.attack_outcome import FORMS
         from dprelease.reconstruction.attack import AttackRequest
@@ -101,13 +108,13 @@ def words_of(found: AttackOutcome, *, wide: bool = False) -> str:
     attributes = ", ".join(f"{a.column} ({a.values:,})" for a in found.attributes) or "none"
     about = (
         f"{found.records:,} records of '{one_line(found.table)}' with {one_line(attributes)}; "
-        f"{found.alone:,} are alone with theirs. Solved together: {', '.join(found.tables)}."
+        f"{found.alone:,} are unique. Solved together: {', '.join(found.tables)}."
     )
     out = [f"Left out: {name}: {why}." for name, why in found.left_out.items()]
     guess = (
-        f"Guessed from exact one-way marginals alone: {beside.drawn:,.0f} right if each record is "
+        f"Guesses from the exact one-way marginals: {beside.drawn:,.0f} right if each record is "
         f"drawn (deviation {beside.deviation:,.0f}), {beside.apportioned:,} if apportioned; "
-        f"{beside.alone:,.0f} of those alone."
+        f"{beside.alone:,.0f} of the unique ones."
     )
     parts = [about, *([one_line(line) for line in out]), table(rows, wide=wide, more=MORE), guess]
     return "\n\n".join(parts)

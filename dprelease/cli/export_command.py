@@ -18,7 +18,7 @@ def _check_formats(names: list[str]) -> list[str]:
             from dprelease.schema.mistakes.suggestions import nearest
 
             known = ", ".join(FORMATS)
-            raise typer.BadParameter(f"{name!r} is none of {known}{nearest(name, FORMATS)}.")
+            raise typer.BadParameter(f"{name!r} is not one of {known}{nearest(name, FORMATS)}.")
     return names
 
 
@@ -27,20 +27,22 @@ def export(
     to: Annotated[
         list[str],
         typer.Option(
-            help="A format; repeat it.", metavar=f"[{'|'.join(FORMATS)}]", callback=_check_formats
+            help="A format; can be repeated.",
+            metavar=f"[{'|'.join(FORMATS)}]",
+            callback=_check_formats,
         ),
     ],
     output: Annotated[
         Path | None,
-        typer.Option(help="Write into this new folder instead of one beside the release."),
+        typer.Option(help="Write to this new folder, instead of one next to the release."),
     ] = None,
     wide: Annotated[
         list[str] | None,
-        typer.Option(help="A key whose values become columns; repeat it.", metavar="KEY"),
+        typer.Option(help="A key whose values become columns; can be repeated.", metavar="KEY"),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a release in other formats; its own folder stays as it was published."""
+    """Write a release in other formats; the release itself is not changed."""
     with reporting(as_json) as state:
         from dprelease.errors import OutputError
         from dprelease.verification.after_publication.export_copy import export as write

@@ -26,18 +26,16 @@ def init(
         ),
     ] = None,
     unit: Annotated[
-        str | None, typer.Option(help="The column whose values name the privacy units.")
+        str | None, typer.Option(help="The column that identifies the privacy units.")
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option(help="Write the schema into this new file.")
-    ] = None,
+    output: Annotated[Path | None, typer.Option(help="Write the schema to this new file.")] = None,
     peek: Annotated[
         bool,
         typer.Option("--peek", help="READ THE VALUES, and propose bounds and keys from them."),
     ] = False,
     described: Annotated[
         Path | None,
-        typer.Option("--from", help="Metadata of CSVW-EO, SmartNoise or the like, JSON or YAML."),
+        typer.Option("--from", help="Metadata in JSON or YAML, such as CSVW-EO or SmartNoise."),
     ] = None,
     table: Annotated[
         str | None,
@@ -47,13 +45,13 @@ def init(
         ),
     ] = None,
 ) -> None:
-    """Sketch a table schema from names, types and how texts are written, or from a description.
+    """Sketch a table schema from the names and types of a file, or from a description.
 
     Without --peek no value is told; of a server the catalogue alone is read. With --from no file of
     rows is opened.
     """
     if peek and (source is None or described is not None):
-        raise typer.BadParameter("--peek reads the file that is sketched, and goes without --from")
+        raise typer.BadParameter("--peek needs the file itself, and can't be used with --from")
     with reporting(False) as state:
         from dprelease.errors import OutputError
 
@@ -77,7 +75,7 @@ def init(
             raise OutputError(
                 "DP-OUTPUT-002", name=output.name, reason=reason, refused_by=problem
             ) from None
-        say(f"Wrote {one_line(str(output))}: fill in what is marked.")
+        say(f"Wrote {one_line(str(output))}: complete the marked lines.")
 
 
 def _sketch_schema(
@@ -101,14 +99,14 @@ def _sketch_schema(
             described, None if source is None else Path(source), unit, folder
         )
     if source is None:
-        raise typer.BadParameter("give a file to sketch, or --from with a description of one")
+        raise typer.BadParameter("name a file to sketch, or a description of one with --from")
     if is_server(source):
         from dprelease.scaffold.server_sketch import server_sketch
 
         return server_sketch(source, table, unit, peek=peeked is not None, state=peeked)
     if peeked is not None:
         if not Path(source).is_file() and glob.glob(source):
-            raise typer.BadParameter("--peek reads one file: name one of them")
+            raise typer.BadParameter("--peek reads only one file: name one of them")
         from dprelease.scaffold.proposals import peeked_sketch
 
         return peeked_sketch(Path(source), unit, folder, peeked, table)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 UTC = "+00:00"
 
-app = Commands(help="Budgets that last across releases.", no_args_is_help=True)
+app = Commands(help="Create and inspect budgets that last across releases.", no_args_is_help=True)
 
 File = Annotated[Path, typer.Argument(help="The ledger, an SQLite file.", show_default=False)]
 
@@ -27,40 +27,41 @@ File = Annotated[Path, typer.Argument(help="The ledger, an SQLite file.", show_d
 @app.command()
 def init(
     ledger: File,
-    name: Annotated[str, typer.Option("--table", help="The table's declared name.")],
-    owner: Annotated[str, typer.Option(help="The owner's id, as in the table's schema.")],
+    name: Annotated[str, typer.Option("--table", help="The declared name of the table.")],
+    owner: Annotated[str, typer.Option(help="The id of the owner, as in the table's schema.")],
     epsilon: Annotated[
-        str | None, typer.Option(metavar="NUMBER", help="The whole budget, or the rho instead.")
+        str | None, typer.Option(metavar="NUMBER", help="The whole budget; or use --rho.")
     ] = None,
     delta: Annotated[
-        str, typer.Option(metavar="NUMBER", help="Of the epsilon; 0 for a pure budget.")
+        str, typer.Option(metavar="NUMBER", help="The delta of the budget; 0 for a pure budget.")
     ] = "0",
     rho: Annotated[
-        str | None, typer.Option(metavar="NUMBER", help="The whole budget, in place of an epsilon.")
+        str | None, typer.Option(metavar="NUMBER", help="The whole budget, instead of an epsilon.")
     ] = None,
     unit: Annotated[
-        str | None, typer.Option(help="The id column of the privacy unit; absent: each row.")
+        str | None,
+        typer.Option(help="The id column of the privacy unit; without it, each row is one."),
     ] = None,
     neighbours: Annotated[str, typer.Option(help="add_remove or replace.")] = "add_remove",
     invariant: Annotated[
         list[str] | None,
-        typer.Option(help="What releases may publish exactly, outside any budget, by its name."),
+        typer.Option(
+            help="The name of an exact total that releases may publish outside the budget."
+        ),
     ] = None,
-    every: Annotated[
-        str | None, typer.Option(help="Give the budget anew every year, or every month.")
-    ] = None,
+    every: Annotated[str | None, typer.Option(help="Renew the budget every year or month.")] = None,
     begins: Annotated[
         str | None, typer.Option(help="The first day of the first period.", metavar="YYYY-MM-DD")
     ] = None,
-    periods: Annotated[int | None, typer.Option(help="How many periods there will be.")] = None,
+    periods: Annotated[int | None, typer.Option(help="The number of periods.")] = None,
     signers: Annotated[
-        Path | None, typer.Option(help="Who signs entries and releases: allowed_signers.")
+        Path | None, typer.Option(help="Who signs entries and releases: an allowed_signers file.")
     ] = None,
     key: Key = None,
     passphrase_file: PassphraseFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give a table a budget, once; makes the file where it is not there."""
+    """Create the budget of a table, once; creates the ledger file if it does not exist."""
     with reporting(as_json):
         from dprelease.release.accounts import account_of, open_account, renewal_of
 
@@ -79,13 +80,13 @@ def init(
 def signers(
     ledger: File,
     names: Annotated[
-        Path, typer.Argument(help="A file of OpenSSH's allowed_signers.", show_default=False)
+        Path, typer.Argument(help="An allowed_signers file of OpenSSH.", show_default=False)
     ],
     key: Key = None,
     passphrase_file: PassphraseFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let those whom a file names sign all further entries, and all releases that are charged."""
+    """Set who signs all further entries, and all releases that are charged."""
     with reporting(as_json):
         from dprelease.ledger.ledger import Ledger
         from dprelease.signatures.signers import read_signers
@@ -105,7 +106,7 @@ def _who(listed: Signers) -> str:
 
 @app.command()
 def show(ledger: File, wide: Wide = False, as_json: AsJson = False) -> None:
-    """Print what every table has, has spent, and has left."""
+    """Print the budget of every table: its amount, what is spent and what is left."""
     with reporting(as_json, prints_only=True):
         from dprelease.ledger.ledger import Ledger
         from dprelease.release.accounts import balances
@@ -133,12 +134,12 @@ def show(ledger: File, wide: Wide = False, as_json: AsJson = False) -> None:
 
 
 def _outside(invariant: str) -> str:
-    return f"Outside of it, releases may publish exactly: {invariant}."
+    return f"Releases may publish outside the budget, exactly: {invariant}."
 
 
 @app.command()
 def history(ledger: File, wide: Wide = False, as_json: AsJson = False) -> None:
-    """Print every entry, oldest first; its chain of digests is checked."""
+    """Print every entry, oldest first, after checking the chain of digests."""
     with reporting(as_json, prints_only=True):
         from dprelease.ledger.ledger import Ledger
 
@@ -164,7 +165,7 @@ def _entry_words(body: dict[str, Any]) -> tuple[str, str, str]:
         every += "".join(f", exactly {name}" for name in account.get("invariants") or ())
         return "open", "", f"{account['table']}: {', '.join(named)}{every}"
     if body["kind"] == "signers":
-        return "signers", "", "entries and releases are signed from here on"
+        return "signers", "", "entries and releases must be signed from here on"
     charges = "; ".join(
         f"{c['table']}: {'all that was left' if c['takes_all'] else c['price']} {c['counted']}"
         + (f" in period {c['period'] + 1}" if c.get("period") is not None else "")
@@ -179,13 +180,13 @@ def recover(
     ledger: File,
     gone: Annotated[
         list[str] | None,
-        typer.Option("--host-is-gone", help="A machine on which no run is alive any more."),
+        typer.Option("--host-is-gone", help="A machine on which no run is active any more."),
     ] = None,
     key: Key = None,
     passphrase_file: PassphraseFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Settle the reservations of runs that ended without a word, and say what happened."""
+    """Settle the reservations of runs that were interrupted, and report what happened."""
     with reporting(as_json):
         from dprelease.ledger.ledger import Ledger
 
@@ -196,7 +197,7 @@ def recover(
 
 @app.command()
 def export(ledger: File) -> None:
-    """Print the whole history as JSON lines, with every digest, for keeping elsewhere."""
+    """Print the whole history with all digests as JSON lines, to store a copy elsewhere."""
     with reporting(True, prints_only=True):
         from dprelease.ledger.chain import text_of
         from dprelease.ledger.ledger import Ledger
@@ -207,7 +208,7 @@ def export(ledger: File) -> None:
 
 
 Signed = Annotated[
-    Path | None, typer.Option(help="Who has to have signed it: a list kept elsewhere.")
+    Path | None, typer.Option(help="Who must have signed it: a list stored elsewhere.")
 ]
 
 
@@ -215,12 +216,12 @@ Signed = Annotated[
 def verify(
     ledger: File,
     releases: Annotated[
-        list[Path] | None, typer.Argument(help="Folders of releases that it should have paid for.")
+        list[Path] | None, typer.Argument(help="Folders of releases that were charged to it.")
     ] = None,
     signers: Signed = None,
     as_json: AsJson = False,
 ) -> None:
-    """Do what `check` does."""
+    """Do the same as `check`."""
     check(ledger, releases, signers, as_json)
 
 
@@ -228,12 +229,12 @@ def verify(
 def check(
     ledger: File,
     releases: Annotated[
-        list[Path] | None, typer.Argument(help="Folders of releases that it should have paid for.")
+        list[Path] | None, typer.Argument(help="Folders of releases that were charged to it.")
     ] = None,
     signers: Signed = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check the chain, prices, signatures, and that releases are in it (a rollback shows)."""
+    """Check chain, costs, signatures, and that releases are in it (detects a rollback)."""
     with reporting(as_json, prints_only=True):
         from dprelease.errors import Findings
         from dprelease.release.accounts import check_prices, check_signers

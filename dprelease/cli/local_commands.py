@@ -24,12 +24,12 @@ def local_plan_words(plan: Plan, *, wide: bool) -> str:
     guarantee = plan.guarantee
     at = f" at delta {float(guarantee.delta):g}" if guarantee.delta else ""
     lines = [f"epsilon {guarantee.epsilon:.6g}{at} for each single record, whatever it says"]
-    rows = [("column", "mechanism", "parameters", "one record", "price alone")]
+    rows = [("column", "mechanism", "parameters", "one record", "cost alone")]
     for column, price in zip(plan.local_columns, plan.alone(), strict=True):
         shape = ", ".join(f"{name} {float(text):.6g}" for name, text in _parameters(column))
         name = f"{column.query.name}.{column.measurement.name}"
         rows.append((name, column.mechanism.name, shape, _one_record(column), f"{price:.4g}"))
-    public = "The number of the records is published as it is, and their order is random."
+    public = "The exact number of records is published; their order is random."
     warnings = [f"Warning: {one_line(warning)}" for warning in plan.warnings]
     return "\n\n".join(["\n".join(lines), table(rows, wide=wide), public, *warnings])
 
@@ -43,7 +43,7 @@ def _one_record(column: LocalColumn) -> str:
 
     told = one_record(column)
     if "keep" in told:
-        return f"kept with a chance of {told['keep']:.4g}"
+        return f"unchanged with probability {told['keep']:.4g}"
     return f"margin {float(column.margin()):,.6g} at 95 % {column.measurement.unit}".rstrip()
 
 
@@ -60,10 +60,10 @@ def estimate(
     folder: Annotated[Path, typer.Argument(help="A local release.", show_default=False)],
     column: Annotated[str, typer.Argument(help="One of its columns.", show_default=False)],
     records: Annotated[
-        str | None, typer.Option(help="The name of the records, if there are several.")
+        str | None, typer.Option(help="The name of the records, if the release has several.")
     ] = None,
     confidence: Annotated[
-        float, typer.Option(min=0.5, max=0.999999, help="How often the margin holds the truth.")
+        float, typer.Option(min=0.5, max=0.999999, help="The confidence of the margin of error.")
     ] = 0.95,
     as_json: AsJson = False,
 ) -> None:

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 app = Commands(help="List the mechanisms, or compare them under a budget.")
 
-Number = typer.Option(show_default=False, metavar="NUMBER", help="The budget of all answers.")
+Number = typer.Option(
+    show_default=False, metavar="NUMBER", help="The budget of all results together."
+)
 
 
 @app.callback(invoke_without_command=True)
@@ -26,13 +28,13 @@ def listing(context: typer.Context, as_json: AsJson = False) -> None:
         return
     with reporting(as_json, prints_only=True):
         listed = _mechanism_records()
-        heads = ("mechanism", "guarantee", "what it is", "declared beside the name", "when to use")
+        heads = ("mechanism", "guarantee", "what it is", "parameters", "when to use")
         rows = [heads]
         for row in listed:
             shapes = "; ".join(f"{s['name']}: {s['admissible']}" for s in row["shapes"]) or "-"
             guarantee = "pure" if row["pure"] else "approximate"
             if row["kind"] == "selection":
-                guarantee = f"chooses a candidate, {guarantee}"
+                guarantee = f"selects a candidate, {guarantee}"
             rows.append((row["name"], guarantee, row["summary"], shapes, row["use"]))
         respond(as_json, listed, _cards(rows))
 
@@ -89,10 +91,16 @@ def compare(
     epsilon: Annotated[str, Number],
     delta: Annotated[str, typer.Option(metavar="NUMBER", help="0 for a pure guarantee.")] = "0",
     sensitivity: Annotated[
-        int, typer.Option(min=1, max=2**40, help="Steps by which one unit can move an answer.")
+        int,
+        typer.Option(
+            min=1, max=2**40, help="The steps by which one privacy unit can change a result."
+        ),
     ] = 1,
     answers: Annotated[
-        int, typer.Option(min=1, max=10_000, help="Answers that one unit can move.")
+        int,
+        typer.Option(
+            min=1, max=10_000, help="The number of results that one privacy unit can change."
+        ),
     ] = 1,
     plot: Annotated[
         Path | None, typer.Option(help="Also draw the errors into this PNG, SVG or PDF file.")
@@ -100,7 +108,7 @@ def compare(
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print the errors of all mechanisms, each at its best shape, under one budget."""
+    """Print the errors of all mechanisms under one budget, each with its best parameters."""
     with reporting(as_json, prints_only=plot is None):
         from dprelease.planning.auto.comparison import compare as compared
         from dprelease.planning.auto.single_mechanism import parse_budget

@@ -28,19 +28,22 @@ def profile(
     release: ReleaseFile,
     output: Annotated[
         Path | None,
-        typer.Option(help="Write it into this new file, which you alone can read (JSON: .json)."),
+        typer.Option(help="Write it to this new file, which only you can read (JSON: .json)."),
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="Also draw what bounds cut and cost into such a file.")
+        Path | None,
+        typer.Option(
+            help="Also draw the effect of limits to a new image file that only you can read."
+        ),
     ] = None,
     seen: Annotated[
-        bool, typer.Option("--i-may-see-it", help="Print it even where no terminal reads it.")
+        bool, typer.Option("--i-may-see-it", help="Print it even if the output is not a terminal.")
     ] = False,
     variables: Set = None,
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
-    """READ THE DATA, and tell exactly what a release would lose of it. Confidential.
+    """READ THE DATA, and report exactly what a release would leave out. Confidential.
 
     Nothing is charged, published or noted. A choice made from this is made from the data.
     """
@@ -76,7 +79,7 @@ def profile(
             if as_json or output.suffix.lower() == ".json":
                 text = json.dumps(found.to_json(), indent=1, ensure_ascii=False)
             written.write(f"{text}\n".encode())
-        say(f"Written to {one_line(str(output))}, which you alone can read.")
+        say(f"Written to {one_line(str(output))}, which only you can read.")
 
 
 def _is_terminal() -> bool:
@@ -104,11 +107,11 @@ def _rows(losses: tuple[Losses, ...]) -> list[tuple[str, ...]]:
         if one.lines is not None:
             told.insert(0, ("lines of the file", one.lines))
         told += [("joined", one.asked if one.asked != one.rows else None)]
-        told += [("not meeting the condition", one.condition or None)]
-        told += [("without a declared cell", one.no_cell or None)]
+        told += [("excluded by the condition", one.condition or None)]
+        told += [("without a declared key", one.no_cell or None)]
         told += [(f"  by '{name}'", n) for name, n in one.keys.items() if n]
         told += [("without an id", one.no_id or None)]
-        told += [("cut by contribution bounds", one.bounded)]
+        told += [("cut by contribution limits", one.bounded)]
         told += [("counted", one.remaining_rows)]
         for words, number in told:
             if number is not None:

@@ -24,18 +24,19 @@ def rehearse(
     on: Annotated[
         list[str] | None,
         typer.Option(
-            "--on", help="A public file that stands in for a table's rows.", metavar="FILE[=TABLE]"
+            "--on", help="A public file that replaces the rows of a table.", metavar="FILE[=TABLE]"
         ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option(help="The folder; by default the declared one with -rehearsal.")
+        Path | None,
+        typer.Option(help="The folder; by default the declared one followed by -rehearsal."),
     ] = None,
     rows: Annotated[
         list[str] | None,
-        typer.Option("--rows", help="How many rows are invented.", metavar="[TABLE=]N"),
+        typer.Option("--rows", help="The number of invented rows.", metavar="[TABLE=]N"),
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the rehearsal that is there.")
+        bool, typer.Option("--overwrite", help="Replace the rehearsal that is already there.")
     ] = False,
     variables: Set = None,
     wide: Wide = False,

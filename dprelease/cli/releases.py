@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Give a variable its value; repeat it.", metavar="NAME=VALUE"),
+    typer.Option("--set", help="Set a variable; can be repeated.", metavar="NAME=VALUE"),
 ]
 ReleaseFile = Annotated[Path, typer.Argument(help="The release file, YAML.", show_default=False)]
 
 
 def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) -> None:
-    """Read a release and its tables, and report every finding; opens no data."""
+    """Check a release file and its table schemas, and report all errors; opens no data."""
     with reporting(as_json, prints_only=True):
         from dprelease.planning.declaration_findings import load_declaration
         from dprelease.planning.invariant_plans import told_invariants
@@ -65,13 +65,13 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         numbers = amount(columns, "column", "columns")
         words = f"{one_line(release.name)} is in order: {asked}, {numbers}."
         told = told_invariants(made.guarantee.invariants)
-        lines = [words, *(f"Spark leaves open: {one_line(what)}." for what in opened)]
+        lines = [words, *(f"Not checked until Spark runs: {one_line(what)}." for what in opened)]
         lines += [
             f"Warning: {one_line(warning)}" for warning in [*map(refused_words, refused), *told]
         ]
         lines += [one_line(str(note)) for note in noted if note.found]
         if bare:
-            lines.append(f"Without a label, unlike others: {one_line(', '.join(bare))}.")
+            lines.append(f"Without a label, although others have one: {one_line(', '.join(bare))}.")
         respond(as_json, answer, "\n".join(lines))
 
 
@@ -79,16 +79,19 @@ def plan(
     release: ReleaseFile,
     plot: Annotated[
         Path | None,
-        typer.Option(help="Also draw errors by budget and an attacker's errors: PNG, SVG, PDF."),
+        typer.Option(
+            help="Also draw the errors by budget, and an attacker's errors, as PNG, SVG or PDF."
+        ),
     ] = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Also say which tables are read by one scan, and why.")
+        bool,
+        typer.Option("--explain", help="Also list which tables are read in one scan, and why."),
     ] = False,
     variables: Set = None,
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print noise, expected error and price of every column; opens no data."""
+    """Print noise, expected error and privacy cost of every column; opens no data."""
     with reporting(as_json, prints_only=plot is None):
         from dprelease.planning.declaration_findings import load_declaration
         from dprelease.query.unread import unread
@@ -153,31 +156,35 @@ def run(
         Path | None, typer.Option(help="Publish into this folder instead of the declared one.")
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the release that is there.")
+        bool, typer.Option("--overwrite", help="Replace the release that is already there.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the SQL; open no data, publish nothing.")
+        bool, typer.Option("--dry-run", help="Only print the SQL: open no data, publish nothing.")
     ] = False,
     engine: Annotated[
         str | None,
         typer.Option(
-            help="What reads the data, in place of the declared one.",
+            help="The engine that reads the data, instead of the declared one.",
             metavar=f"[{'|'.join(ENGINES)}]",
             callback=_known_engine,
         ),
     ] = None,
     party: Annotated[
-        int | None, typer.Option(help="The number of the party that runs a federated release.")
+        int | None,
+        typer.Option(help="The number of the party that runs its part of a federated release."),
     ] = None,
     variables: Set = None,
     key: Key = None,
     passphrase_file: PassphraseFile = None,
     audit: Annotated[
-        Path | None, typer.Option(help="Publish with it the audit.json of an audit of it.")
+        Path | None,
+        typer.Option(
+            help="Publish the release with this audit.json, the result of an audit of it."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Publish a release: noised Parquet files and a manifest, all or nothing."""
+    """Publish a release: Parquet files with noise and a manifest, all or nothing."""
     with reporting(as_json) as state:
         from dprelease.planning.declaration_findings import load_declaration
         from dprelease.release.engine_choice import on_engine
@@ -246,17 +253,18 @@ def verify(
         Path, typer.Argument(help="The folder of a release, or audit.json.", show_default=False)
     ],
     ledger: Annotated[
-        Path | None, typer.Option(help="Also check that this ledger paid for the release.")
+        Path | None, typer.Option(help="Also check that the release was charged to this ledger.")
     ] = None,
     signers: Annotated[
-        Path | None, typer.Option(help="Who may sign it, as OpenSSH's allowed_signers lists them.")
+        Path | None,
+        typer.Option(help="A list of who may sign, an allowed_signers file of OpenSSH."),
     ] = None,
     rehearsal: Annotated[
-        bool, typer.Option("--rehearsal", help="Verify a rehearsal, which is no release.")
+        bool, typer.Option("--rehearsal", help="Verify a rehearsal instead of a release.")
     ] = False,
     certify: Annotated[
         bool,
-        typer.Option("--certify", help="Also prove what it costs at most; fails where it can't."),
+        typer.Option("--certify", help="Also prove the claimed privacy cost; fails if it can't."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -268,7 +276,7 @@ def verify(
         from dprelease.verification.verify import verify as check_release
 
         if folder.is_file() and (ledger is not None or rehearsal or certify):
-            raise typer.BadParameter("of an audit there is --signers alone.")
+            raise typer.BadParameter("only --signers can be used with an audit.")
         if not (
             folder.is_dir() or folder.is_file()
         ):  # nothing was found wrong with any release: the input is
@@ -308,7 +316,7 @@ def _column_rows(planned: Plan, digits: int) -> list[tuple[str, ...]]:
     confidences = {float(column.confidence) for column in planned.columns}
     margin = ["margin", "at"] if len(confidences) > 1 else [f"margin at {_percent(*confidences)}"]
     heads = ("column", "cells", "mechanism", "parameters", "sensitivity", "mean error")
-    rows: list[tuple[str, ...]] = [(*heads, *margin, "unit", "price alone")]
+    rows: list[tuple[str, ...]] = [(*heads, *margin, "unit", "cost alone")]
     for column, price in zip(planned.columns, planned.alone(), strict=True):
         shape = ", ".join(
             f"{name} {_short(text)}" for name, text in column.mechanism.parameters if text != "0.0"
@@ -357,7 +365,7 @@ def _guarantee_words(planned: Plan) -> str:
     at = f" at delta {float(guarantee.delta):g}" if guarantee.delta else ""
     lines = [f"epsilon {guarantee.epsilon:.6g}{at}, neighbours {guarantee.neighbours.value}"]
     if guarantee.invariants:
-        lines.append("beside invariants, which it does not cover: see the warnings")
+        lines.append("not covering the invariants: see the warnings")
     rho = planned.rho()
     if rho is not None:
         lines.append(f"rho {rho:.6g} (zero-concentrated)")
@@ -378,9 +386,9 @@ def _reading_words(planned: Plan) -> list[str]:
         for row in read["largest_posterior"]
     )
     return [
-        "Whoever guesses whether a unit is in the data errs at least "
+        "An attacker who guesses whether a privacy unit is in the data errs by at least "
         f"{read['least_total_error']:.4g} (false alarms plus misses; 1 is blind guessing).\n"
-        f"A belief in a statement about a unit can rise at most from {posteriors}.",
+        f"The belief in a statement about a privacy unit can rise at most from {posteriors}.",
         *([read["invariants_words"]] if "invariants_words" in read else []),
     ]
 

@@ -15,19 +15,21 @@ def report(
     folder: Annotated[Path, typer.Argument(help="The folder of a release.", show_default=False)],
     output: Annotated[
         Path | None,
-        typer.Option(help="Write into this HTML file instead of one beside the release."),
+        typer.Option(help="Write to this HTML file, instead of one next to the release."),
     ] = None,
     language: Annotated[
-        str | None, typer.Option(help="The language of labels, one of the release's.")
+        str | None,
+        typer.Option(help="The language of labels, one of the languages of the release."),
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the file that is there.")
+        bool, typer.Option("--overwrite", help="Replace the file if it already exists.")
     ] = False,
     ledger: Annotated[
-        Path | None, typer.Option(help="Also check that this ledger paid for the release.")
+        Path | None, typer.Option(help="Also check that the release was charged to this ledger.")
     ] = None,
     signers: Annotated[
-        Path | None, typer.Option(help="Who may sign it, as OpenSSH's allowed_signers lists them.")
+        Path | None,
+        typer.Option(help="A list of who may sign, an allowed_signers file of OpenSSH."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

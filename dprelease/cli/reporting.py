@@ -67,8 +67,8 @@ NOBODY_READS = 128 + signal.SIGPIPE
 USAGE_ERROR: Any = typer.BadParameter.__base__
 """What is said of words on the command line; typer has its class under different names."""
 
-Wide = Annotated[bool, typer.Option("--wide", help="All columns, and no line is wrapped.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")]
+Wide = Annotated[bool, typer.Option("--wide", help="Print all columns, without wrapping lines.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
 class ShownGroup(TyperGroup):
@@ -241,9 +241,9 @@ def _resource_error(problem: Exception) -> DpReleaseError | None:
     elif isinstance(problem, OSError) and problem.errno and gives_no_more(problem):
         reason = os.strerror(problem.errno).lower()
     elif isinstance(problem, RuntimeError) and str(problem) == NO_THREAD:
-        reason = "no more threads can be started"
+        reason = "it can't start more threads"
     elif isinstance(problem, FileNotFoundError) and not _has_folder():
-        reason = "the folder that it was started in is gone"
+        reason = "the folder that it was started in no longer exists"
     if not reason:
         return None
     from dprelease.errors import SystemRefusedError

@@ -20,7 +20,7 @@ def sign(
     key: Annotated[Path, typer.Option(help=KEY, show_default=False)],
     passphrase_file: PassphraseFile = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the signature that is there.")
+        bool, typer.Option("--overwrite", help="Replace the signature if it already exists.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:

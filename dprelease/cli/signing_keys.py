@@ -14,11 +14,15 @@ from dprelease.errors.printable import one_line
 if TYPE_CHECKING:
     from dprelease.signatures.keys import SigningKey
 
-KEY = "Sign with this Ed25519 key of OpenSSH: a private file, or the .pub file of an agent's key."
+KEY = (
+    "Sign with this Ed25519 key of OpenSSH: a private file, or the .pub file of a key in an agent."
+)
 Key = Annotated[Path | None, typer.Option(help=KEY)]
 PassphraseFile = Annotated[
     Path | None,
-    typer.Option(help="Read the key's passphrase from this file; else the terminal is asked."),
+    typer.Option(
+        help="Read the passphrase of the key from this file, instead of asking at the terminal."
+    ),
 ]
 
 

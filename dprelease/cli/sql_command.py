@@ -36,7 +36,7 @@ def answer_text(answer: pd.DataFrame) -> str:
     rows = list(answer.itertuples(index=False, name=None))
     numbers = [head for i, head in enumerate(heads) if all(_is_number(row[i]) for row in rows)]
     told = table([heads, *([_text(value) for value in row] for row in rows)], right=numbers)
-    return told if rows else f"{told}\n(no row of the answer is left)"
+    return told if rows else f"{told}\n(the result has no rows)"
 
 
 def _is_number(value: object) -> bool:
@@ -50,26 +50,27 @@ def _text(value: object) -> str:
 def ask(
     statement: Annotated[str, typer.Argument(help="One SELECT.", show_default=False)],
     schema: Annotated[
-        list[Path], typer.Option(help="A table schema; repeat it for several tables.")
+        list[Path], typer.Option(help="A table schema; can be repeated for several tables.")
     ],
     epsilon: Annotated[
-        str, typer.Option(metavar="NUMBER", help="The answer's budget.", show_default=False)
+        str, typer.Option(metavar="NUMBER", help="The budget of the result.", show_default=False)
     ],
     delta: Annotated[str, typer.Option(metavar="NUMBER", help="0 for a pure guarantee.")] = "0",
     neighbours: Annotated[str, typer.Option(help="add_remove or replace.")] = "add_remove",
-    mechanism: Annotated[str, typer.Option(help="A mechanism's name.")] = "auto",
-    ledger: Annotated[Path | None, typer.Option(help="A ledger that is charged.")] = None,
+    mechanism: Annotated[str, typer.Option(help="The name of a mechanism.")] = "auto",
+    ledger: Annotated[Path | None, typer.Option(help="A ledger to charge.")] = None,
     output: Annotated[
-        Path | None, typer.Option(help="Publish the noised table and its manifest here.")
+        Path | None,
+        typer.Option(help="Publish the table with noise and its manifest in this folder."),
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the release that is there.")
+        bool, typer.Option("--overwrite", help="Replace the release that is already there.")
     ] = False,
     key: Key = None,
     passphrase_file: PassphraseFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Answer one SELECT statement over a declared table with noise."""
+    """Answer one SELECT statement over a declared table, with noise."""
     with reporting(as_json) as state:
         from dprelease.release.question import sql
 

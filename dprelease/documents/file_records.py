@@ -14,8 +14,8 @@ from dprelease.postprocess.partition import Parts
 from dprelease.query.resolve import Query
 from dprelease.tables import formats
 
-STEPS_OF_NOISE = "noised integers, lattice steps: values before any step was taken with them"
-TRUE_STEPS = "true integers, lattice steps: an invariant or sums of one, outside the guarantee"
+STEPS_OF_NOISE = "noised integers, in steps: before any post-processing"
+TRUE_STEPS = "true integers, in steps: an invariant or sums of one, outside the guarantee"
 
 
 @dataclass(frozen=True, slots=True)

@@ -324,7 +324,7 @@ class RehearsalRecord(Part):
 
 
 class RehearsalManifest(Manifest):
-    """The manifest of a rehearsal, which is no release."""
+    """The manifest of a rehearsal, not a release."""
 
     format: Literal["dprelease-rehearsal/1"]  # type: ignore[assignment]
     rehearsal: RehearsalRecord

@@ -21,11 +21,11 @@ FORMAT = "dprelease-local-manifest/1"
 
 MODEL = {
     "unit": (
-        "The unit is one record. Neighbouring tables differ in what one record says, in all of its "
-        "columns at once: a record may turn into any other."
+        "The privacy unit is one record. Neighbouring tables differ in the values of one record, "
+        "in any of its columns: a record may be replaced by any other."
     ),
-    "noise": "Every record gets its own noise, before anything is added up or counted.",
-    "number_of_records": "The number of records is public: that of the source, exactly.",
+    "noise": "Noise is added to every record before anything is counted or summed.",
+    "number_of_records": "The exact number of records of the source is published.",
     "order": (
         "Records are published in a random order: every order is equally likely, whatever order "
         "the source has."
@@ -33,20 +33,20 @@ MODEL = {
     "columns": "Columns that are not declared for publication are not read.",
 }
 POST_PROCESSING = [
-    "Noise and noised numbers saturate at 2^62 lattice steps, whatever the data is.",
-    "The mean of asymmetric noise, to the nearest step, is subtracted; `bias` is what is left.",
-    "Numbers are lattice steps times the declared step, exact.",
+    "Noise and noised numbers are limited to 2^62 steps, for any data.",
+    "The mean of asymmetric noise, rounded to the nearest step, is subtracted; `bias` is the rest.",
+    "Published numbers are exact multiples of the declared step.",
 ]
 UNPROTECTED = [
-    "That a record is in the data, and how many there are.",
+    "That a record is in the data, and the number of records.",
     "Several records about the same person: their guarantees add up.",
-    "How long the run took, how much memory it used, and whether it failed for want of resources.",
-    "Anything declared that is not true: values or bounds that were taken from the data.",
+    "How long the run took, how much memory it used, and whether it ran out of resources.",
+    "Effects of a wrong declaration: values or bounds that were taken from the data.",
     "Other releases about the same records: their guarantees add to this one.",
     "CSV records that break their format, empty lines of CSV files, and rows of Excel sheets "
-    "without any value: they are left out, so their number shows; a quote that is never closed "
-    "swallows other records.",
-    "What can be learned about a record from the others, for example by a statistical model.",
+    "without any value: they are left out, so their number is revealed; a quote that is never "
+    "closed hides other records.",
+    "Facts about a record that can be inferred from others, for example by a statistical model.",
 ]
 
 

@@ -101,7 +101,7 @@ class LocalManifest(Part):
 
 
 class LocalRehearsalManifest(LocalManifest):
-    """The manifest of a rehearsal of single records, which is no release."""
+    """The manifest of a rehearsal of single records, not a release."""
 
     format: Literal["dprelease-local-rehearsal/1"]  # type: ignore[assignment]
     rehearsal: RehearsalRecord

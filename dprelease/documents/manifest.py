@@ -38,20 +38,21 @@ SIGNATURE = "manifest.json.sig"
 DEPENDENCIES = ("duckdb", "numpy", "scipy", "pyarrow", "python-flint", "dp-accounting")
 
 UNPROTECTED = [
-    "How long the run took, how much memory it used, and whether it failed for want of resources.",
-    "Anything declared that is not true: keys, bounds or public tables taken from the data, ids "
-    "that do not name the privacy unit.",
-    "Other releases about the same units: their guarantees add to this one.",
-    "CSV sources with quotes that are never closed, with texts that hold ends of lines outside of "
-    "quotes, or with records above 64 MB: they swallow or add rows of other units.",
-    "Failures of the engine on sources that are not what their format promises, such as text that "
-    "is not UTF-8 in a Parquet file.",
-    "What can be learned about a unit from the others, for example by a statistical model.",
+    "How long the run took, how much memory it used, and whether it ran out of resources.",
+    "Effects of a wrong declaration: keys, bounds or public tables taken from the data, ids that "
+    "do not identify the privacy unit.",
+    "Other releases about the same privacy units: their guarantees add to this one.",
+    "CSV sources with quotes that are never closed, with texts that contain line breaks outside "
+    "quotes, or with records above 64 MB: these hide or add rows of other privacy units.",
+    "Failures of the engine on sources that violate their format, such as text that is not UTF-8 "
+    "in a Parquet file.",
+    "Facts about a privacy unit that can be inferred from others, for example by a statistical "
+    "model.",
 ]
 POST_PROCESSING = [
-    "Noise and noised values saturate at 2^62 lattice steps, whatever the data is.",
-    "The mean of asymmetric noise, to the nearest step, is subtracted; `bias` is what is left.",
-    "Values are lattice steps times the declared step, exact.",
+    "Noise and noised values are limited to 2^62 steps, for any data.",
+    "The mean of asymmetric noise, rounded to the nearest step, is subtracted; `bias` is the rest.",
+    "Published values are exact multiples of the declared step.",
 ]
 
 
@@ -154,7 +155,7 @@ def _exactly(guarantee: Guarantee) -> list[str]:
     """Return in words what invariants leave unprotected."""
     return [
         f"Published exactly, outside the guarantee, as the declaration acknowledges: {name}. "
-        "Whoever knows all units but one learns from it where that one counts."
+        "Someone who knows all privacy units but one learns from it where that one counts."
         for name in guarantee.invariants
     ]
 
@@ -235,29 +236,31 @@ def _version(name: str) -> str:
 def composition(guarantee: Guarantee) -> str:
     """Return in words how losses were composed."""
     if guarantee.accountant == "pure":
-        return "The largest privacy losses of all noisy vectors, added (basic composition); exact."
+        return (
+            "The exact sum of the largest privacy losses of all noisy vectors (basic composition)."
+        )
     if guarantee.accountant == "zcdp":
         return (
-            "Rényi curves, rounded up, added; rho bounds them over all orders. Epsilon at delta is "
-            "the smaller of what privacy-loss distributions and the conversion of rho say."
+            "The sum of Rényi curves, rounded up; rho bounds it at all orders. Epsilon at delta is "
+            "the smaller result of privacy-loss distributions and of the conversion of rho."
         )
     return (
         "Privacy-loss distributions, rounded to the safe side, composed by sums of positive "
-        "floating-point numbers, whose relative errors are bounded and charged; or the sum of pure "
-        "losses or the closed form of normal noise where that is smaller."
+        "floating-point numbers, whose relative errors are bounded and included; or the sum of "
+        "pure losses or the closed form of normal noise where that is smaller."
     )
 
 
-UNLIMITED = "No limit of a unit leaves out rows; which rows count is said with the treatments."
+UNLIMITED = "No contribution limit leaves out rows; the treatments state which rows count."
 
 
 def _unit(query: Query) -> dict[str, Any]:
     unit = query.unit
     who = "each row" if unit.id is None else f"all rows with the same '{unit.id}'"
     change = (
-        "one unit more or less"
+        "one privacy unit more or less"
         if query.neighbours is Neighbours.ADD_REMOVE
-        else "one unit replaced by another"
+        else "one privacy unit replaced by another"
     )
     return {
         "query": query.name,
@@ -267,7 +270,7 @@ def _unit(query: Query) -> dict[str, Any]:
         "max_rows_per_group": unit.max_rows_per_group,
         "neighbours": query.neighbours.value,
         "words": (
-            f"The unit is {who}. Neighbouring tables differ by {change}. "
+            f"A privacy unit is {who}. Neighbouring tables differ by {change}. "
             + (f"Values are {bounded_words(query)}." if unit.bounded_rows else UNLIMITED)
         ),
     }

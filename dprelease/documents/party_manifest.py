@@ -19,22 +19,22 @@ from dprelease.schema.load import Declaration
 FORMAT = "dprelease-federated-manifest/1"
 
 TRUST = [
-    "This folder holds one party's messages. THEY ARE NOT FOR PUBLICATION: whoever sees them has "
-    "the guarantee of one share of the noise alone, the last line of `trust`.",
-    "The other lines hold for whoever sees nothing but the sum of all parties' messages modulo "
-    "2^64, cell by cell: that takes secure aggregation, or a summing party that is trusted.",
-    "`honest` parties draw their noise as declared, add it, and tell it to nobody. The others may "
-    "add none, tell theirs, and choose their messages freely, but not by the honest ones'.",
-    "All rows of one privacy unit are with one party; each party bounds what its units contribute. "
-    "A party that tells its rows protects nobody among them.",
-    "Every party rounds its own noise, so the sum is not rounded stable noise. What that can cost "
-    "is bounded for every output, and is in epsilon (`rounding_epsilon`) and delta.",
+    "This folder contains the messages of one party. THEY ARE NOT FOR PUBLICATION: against someone "
+    "who sees them, only the noise of one share protects, the last line of `trust`.",
+    "The other lines hold against someone who sees only the sum of all parties' messages modulo "
+    "2^64, cell by cell: this needs secure aggregation, or a trusted party that adds them.",
+    "`honest` parties draw their noise as declared, add it, and reveal it to nobody. Others may "
+    "add none, reveal theirs, and choose their messages freely, but not from the honest ones'.",
+    "All rows of a privacy unit must be with one party; each party limits their contributions. A "
+    "party that reveals its rows protects nobody in them.",
+    "Every party rounds its own noise, so the sum is not rounded stable noise. The privacy cost of "
+    "this is bounded for every output, and included in epsilon (`rounding_epsilon`) and delta.",
 ]
 POST_PROCESSING = [
-    "Before its noise is added, each true value of a party saturates at `largest`, so that those "
-    "of all parties together fit 62 bits. No unit moves a value any farther for that.",
-    "The sum of messages modulo 2^64, as a signed number, over `refined`, times the step, is the "
-    "estimate; nothing else is done to it.",
+    "Before its noise is added, each true value of a party is limited to `largest`, so that the "
+    "sum of all parties fits in 62 bits. This does not increase the influence of a privacy unit.",
+    "The estimate is the sum of messages modulo 2^64, as a signed number, divided by `refined`, "
+    "times the step, without further processing.",
 ]
 
 

@@ -26,10 +26,10 @@ FORMATS = {
 tables loads the manifest of no other release."""
 
 WORDS = (
-    "A rehearsal, and no release: these tables are not about the people of the declared sources, "
-    "none of which was opened. What stood in for them is told here, with the true answers."
+    "A rehearsal, not a release: these tables are not about the people of the declared sources, "
+    "none of which was opened. This record states what replaced them, and the true results."
 )
-NOTE = "rehearsal: not about the declared people, no release"
+NOTE = "rehearsal: not about the declared people, not a release"
 NOTED = "dprelease-rehearsal"
 """What every Parquet file says of itself, and by which name."""
 

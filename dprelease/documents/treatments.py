@@ -39,7 +39,7 @@ def _of_keys(query: Query) -> Iterator[tuple[str, str, str]]:
     own = [key.column for key in query.key_columns]
     for key in query.key_columns:
         if key.read_from != key.column:
-            yield key.column, "key", f"the area in which that of '{key.leaf}' is declared to lie"
+            yield key.column, "key", f"the area to which the value of '{key.leaf}' is assigned"
     for key in read:
         column = columns[key.column]
         role = "key" if key.column in own else "key of other tables of the family"

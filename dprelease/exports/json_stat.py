@@ -25,9 +25,9 @@ METRIC = "metric"
 """The identifier of the last dimension; a key of this name has a number behind it."""
 
 STATUS = {
-    "O": "there is none, as there is no mean where the noised count is below 1",
-    "Q": "left empty: the noised value is below what the release declares",
-    "U": "unreliable: the margin of error is larger than the declared part of the value",
+    "O": "not defined, such as a mean if the noised count is below 1",
+    "Q": "left empty: the noised value is below the declared threshold",
+    "U": "unreliable: the margin of error exceeds the declared part of the value",
 }
 """Of cells, by the codes of SDMX (CL_OBS_STATUS)."""
 
@@ -48,7 +48,7 @@ class JsonStat:
     def problems(self, metadata: Metadata) -> Iterator[Problem]:
         """See `Export.problems`."""
         if not any(cube_of(table) for table in metadata.read):
-            yield Problem("no table has numbers to be read")
+            yield Problem("no table has readable numbers")
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
         """See `Export.write`."""

@@ -104,7 +104,7 @@ def not_wide(metadata: Metadata) -> Iterator[tuple[str, str]]:
         if name not in keys:
             yield name, f"no table has such a key{nearest(name, keys)}"
         elif name not in names:
-            yield name, "every table by it is by no other key, or lacks rows, or is turned already"
+            yield name, "every table by it has no other key, or lacks rows, or is already wide"
 
 
 def is_records(table: TableMetadata) -> bool:

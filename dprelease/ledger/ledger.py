@@ -97,7 +97,7 @@ class Ledger:
         with Store.open(self.path) as store, store.transaction():
             state, now = self._state(store), _now()
             if all(line.refusal(ENTRIES, moment_of(now)) for line in new.lines):
-                problem = "none of its keys may sign entries of a ledger now"
+                problem = "none of its keys may currently sign entries of a ledger"
                 raise SignatureError("DP-SIGN-007", problem=problem)
             state.signers = state.signers or new
             body = {"kind": SIGNERS, "signers": text, "time": now}
@@ -117,7 +117,7 @@ class Ledger:
         at = now if state.latest is None else max(now, state.latest)
         verdict = state.signers.judge(self.key.public, ENTRIES, at)
         if not verdict.is_accepted:
-            problem = verdict.refusal or "it is not one of them"
+            problem = verdict.refusal or "it is not in the list of signers"
             who = fingerprint(self.key.public)
             raise LedgerError("DP-LEDGER-016", name=self.path.name, who=who, problem=problem)
         return self.key
@@ -375,15 +375,15 @@ class Ledger:
             body: dict[str, Any] = {"kind": COMMIT, "manifest": None}
             if PUBLISH in reservation.steps:
                 words.append(
-                    f"{reservation.id} ({title}): may have been published; it stays charged"
+                    f"{reservation.id} ({title}): may have been published; the charge remains"
                 )
             elif READ in reservation.steps:
-                words.append(f"{reservation.id} ({title}): rows had been read; it stays charged")
+                words.append(f"{reservation.id} ({title}): rows had been read; the charge remains")
             elif not reservation.tells_reads:
-                words.append(f"{reservation.id} ({title}): may have read rows; it stays charged")
+                words.append(f"{reservation.id} ({title}): may have read rows; the charge remains")
             else:
                 body = {"kind": CANCEL, "why": "its run ended before it read a row"}
-                words.append(f"{reservation.id} ({title}): released nothing; given back")
+                words.append(f"{reservation.id} ({title}): released nothing; charge returned")
             body = {**body, "id": reservation.id, "time": _now()}
             self._append(store, state, body)
             with suppress(OSError):

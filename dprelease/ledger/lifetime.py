@@ -80,16 +80,16 @@ class Lifetime:
         if renewal.problem_at(period) is not None:
             now = f"none now, as {renewal.problem_at(period)}"
         told = (
-            f"The budget of {_amount(account, 1)} is for one {every}, and is given anew with every "
-            f"{every} from {renewal.begins.isoformat()} on (UTC): period {period + 1}, {now}. Who "
-            f"is in the data in {all_so_far} may risk up to {so_far}"
+            f"The budget of {_amount(account, 1)} is for one {every}, and is renewed every "
+            f"{every} from {renewal.begins.isoformat()} on (UTC): period {period + 1}, {now}. The "
+            f"cost for a person in the data of {all_so_far} may reach {so_far}"
         )
         if renewal.periods is None:
             return (
-                f"{told}, and {_amount(account, 1)} more with every further {every}, without end."
+                f"{told}, and {_amount(account, 1)} more with every further {every}, without limit."
             )
         whole = _amount(account, renewal.periods)
-        return f"{told}, and up to {whole} in all {renewal.periods} that there will be."
+        return f"{told}, and up to {whole} in all {renewal.periods} periods."
 
 
 def record_again(held: Mapping[str, Any]) -> dict[str, Any]:

@@ -101,7 +101,7 @@ class Store:
                 if store._one("PRAGMA application_id") == APPLICATION:
                     return
                 if store._one("SELECT count(*) FROM sqlite_schema"):
-                    raise damage_error(path, "it is a database of something else")
+                    raise damage_error(path, "it is a database of another program")
                 for statement in TABLES:
                     store._run(statement)
                 store._run("INSERT INTO head VALUES (1, 0, ?)", (START,))
@@ -179,7 +179,7 @@ class Store:
             head = self._run("SELECT number, digest FROM head")
         broken = first_break(rows)
         if broken is not None:
-            raise damage_error(self.path, f"entry {broken} was changed, removed or put in")
+            raise damage_error(self.path, f"entry {broken} was changed, removed or inserted")
         last = (rows[-1][0], rows[-1][3]) if rows else (0, START)
         if head != [last]:
             raise damage_error(self.path, f"the history was cut: it ends at entry {last[0]}")
@@ -233,7 +233,9 @@ def _refuse_second_names(path: Path) -> None:
     if _stat(path).st_nlink > 1:
         raise damage_error(path, "the file has a second name (a hard link)")
     if is_mounted(path):
-        raise damage_error(path, "the file has a second name (it is mounted alone, not its folder)")
+        raise damage_error(
+            path, "the file has a second name (it is mounted by itself, without its folder)"
+        )
 
 
 def _refuse_odd_journals(path: Path) -> None:
@@ -258,13 +260,13 @@ def _stat(path: Path) -> os.stat_result:
     try:
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
-        raise LedgerError("DP-LEDGER-001", name=path.name) from None
+        raise LedgerError("DP-LEDGER-001", name=path.name or str(path)) from None
     except OSError as refused:
         failure = unwritable(path, refused)
     if failure is not None:
         raise failure
     if not stat.S_ISREG(status.st_mode):
-        raise LedgerError("DP-LEDGER-001", name=path.name)
+        raise LedgerError("DP-LEDGER-001", name=path.name or str(path))
     return status
 
 

@@ -166,7 +166,7 @@ class Optimal(Symmetric):
             coarser = -(-shift // LARGEST_SHIFT)
             cls._refuse(
                 "largest shift",
-                f"at most {LARGEST_SHIFT} lattice steps, and is {shift:,}: declare a `step` for "
+                f"at most {LARGEST_SHIFT} steps, but is {shift:,}: declare a `step` for "
                 f"the column that is {coarser:,} times as large (finer lattices gain next to "
                 "nothing), or take the staircase or a truncated Laplace law",
                 place,

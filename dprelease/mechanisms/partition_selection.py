@@ -42,7 +42,9 @@ class PartitionSelection(Randomizer):
     """
 
     name: ClassVar[str] = "partition_selection"
-    summary: ClassVar[str] = "tells keys that enough units have, optimally; (epsilon, delta)"
+    summary: ClassVar[str] = (
+        "tells keys that enough privacy units have, optimally; (epsilon, delta)"
+    )
     use: ClassVar[str] = "keys that are not public"
     pure: ClassVar[bool] = False
     norm: ClassVar[int] = 1

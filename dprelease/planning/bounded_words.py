@@ -12,7 +12,9 @@ from dprelease.query.resolve import Query
 
 def counted_words(query: Query, measurement: Measurement) -> str:
     """Return what is counted or summed, and whether limits leave out rows of a person."""
-    return measurement.aggregate.words + (", of bounded rows" if query.unit.bounded_rows else "")
+    return measurement.aggregate.words + (
+        ", after contribution limits" if query.unit.bounded_rows else ""
+    )
 
 
 def bounded_words(query: Query) -> str:
@@ -31,7 +33,10 @@ def _of_finest(query: Query) -> str:
     if query.finest is None:
         return ""
     names = ", ".join(key.column for key in query.finest.keys) or "all rows"
-    return f"Groups are the finest cells of all its tables, by {names}: one choice for them all. "
+    return (
+        f"Groups are the finest cells of all tables of the family, by {names}; the same rows "
+        "count in all of these tables. "
+    )
 
 
 def _of_groups(query: Query) -> str:
@@ -41,17 +46,22 @@ def _of_groups(query: Query) -> str:
         cells = query.finest.size
     if cells is not None and cells <= most:
         only = "is one group" if cells == 1 else f"are {cells:,} groups"
-        return f"There {only}, so `max_groups` cuts nothing: only rows beyond {rows} in one are cut"
+        return (
+            f"There {only}, so `max_groups` leaves out nothing; only rows above {rows} per group "
+            "are left out"
+        )
     keys = query.key_columns if query.finest is None else query.finest.keys
     days = [key.column for key in keys if key.kind == "date"]
     if days and cells is not None:
         on = "one day" if most == 1 else f"{most:,} days"
         return (
-            f"With a group for each day of '{days[0]}', a unit with rows on more than {on} counts "
-            f"on {most:,} of them alone"
+            f"With a group for each day of '{days[0]}', a privacy unit with rows on more than {on} "
+            f"counts on only {most:,} of them"
         )
-    among = "those that are found" if cells is None else f"the {cells:,} groups"
-    return f"A unit with rows in more than {most:,} of {among} counts in {most:,} of them alone"
+    among = "the groups found in the data" if cells is None else f"the {cells:,} groups"
+    return (
+        f"A privacy unit with rows in more than {most:,} of {among} counts in only {most:,} of them"
+    )
 
 
 def counted_rows(query: Query) -> str:
@@ -64,10 +74,10 @@ def counted_rows(query: Query) -> str:
         conditions.append(f"that have an id '{query.unit.id}'")
     if query.join is not None and query.join.by_unit:
         other = query.join.declared.table.name
-        conditions.append(f"whose unit has rows in '{other}'")
+        conditions.append(f"whose privacy unit has rows in '{other}'")
     if keys:
         of = "" if query.finest is None else ", the keys of all tables of the family"
-        conditions.append(f"that have a value by each of {', '.join(keys)}{of}")
+        conditions.append(f"that have a value in each of {', '.join(keys)}{of}")
     if not conditions:
         return "All rows count."
     return f"Rows count {', and '.join(conditions)}."

@@ -111,7 +111,7 @@ class UnscaledNoise:
             "DP-BUDGET-008",
             place=self.place,
             column=self.place.key.rpartition(".")[2],
-            moe=f"{float(width):.6g} lattice steps",
+            moe=f"{float(width):.6g} steps",
         )
 
 
@@ -294,5 +294,5 @@ def _explain(noises: Sequence[UnscaledNoise], factor: float) -> NoReturn:
     """Raise the reason why no factor fits: a mechanism's own one if there is one."""
     for noise in noises:
         noise.at(factor)
-    reason = "delta is below what the composition can certify, or epsilon is too small"
+    reason = "delta is too small for the composition to certify, or epsilon is too small"
     raise BudgetError("DP-BUDGET-004", place=noises[0].place, reason=reason)

@@ -50,7 +50,7 @@ def draw_comparison(rows: Sequence[MechanismComparison], path: Path) -> None:
 
     figure = Figure(figsize=(7.5, 1.2 + 0.3 * len(rows)), layout="constrained")
     axes = figure.add_subplot()
-    axes.set(xscale="log", xlabel="error of one answer, lattice steps", yticks=[])
+    axes.set(xscale="log", xlabel="error of one result, in steps", yticks=[])
     named = False
     for at, row in enumerate(rows):
         errors = _errors(row)

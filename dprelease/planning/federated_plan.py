@@ -176,7 +176,7 @@ def resolve_federated(declaration: Declaration) -> tuple[Query, ...]:
 def _findings(measurement: Measurement, query: Query, place: Place) -> Iterator[BudgetError]:
     name = measurement.mechanism.name
     if name not in (AUTO, SymmetricAlphaStable.name):
-        reason = "nothing is proved of its rounded sums"
+        reason = "nothing is proved about its rounded sums"
         yield BudgetError("DP-FED-001", place=place, mechanism=name, reason=reason)
     if name == AUTO and measurement.mechanism.shape:
         reason = "there is no choice"
@@ -184,7 +184,7 @@ def _findings(measurement: Measurement, query: Query, place: Place) -> Iterator[
     excluded = {
         "a margin": measurement.confidence is not None or measurement.wanted is not None,
         "post-processing": any(c.post != NOTHING for c in query.columns if measurement in c.parts),
-        "what is computed from sums": any(
+        "a value computed from sums": any(
             c.form != MEASURED for c in query.columns if measurement in c.parts
         ),
         "keys that are not public": query.private is not None,
@@ -294,7 +294,7 @@ def _trust(shares: Sequence[ShareColumn], honest: int, budget: BudgetSpec) -> Tr
     )
     # So exp(exponent) times the noise's delta is at most the budget's.
     if exponent > (1 - ROOM) / 2:
-        raise BudgetError("DP-BUDGET-004", reason="rounding takes more than the room that it has")
+        raise BudgetError("DP-BUDGET-004", reason="rounding needs more than its part of the budget")
     more = round_up(2 * Fraction(exponent))
     return Trust(
         honest,

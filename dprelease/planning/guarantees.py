@@ -30,6 +30,10 @@ REPORTED_DELTA = Fraction(1, 10**9)
 """The delta at which epsilon is reported for a rho that declares none."""
 
 
+LONGEST_FOUND = 60
+"""Characters of a number that a message repeats."""
+
+
 def budget_of(spec: BudgetSpec) -> Budget:
     """Return the declared budget; its amount is 0 where none is declared."""
     if spec.rho is not None:
@@ -112,7 +116,7 @@ def release_budget(place: Place, **numbers: object) -> BudgetSpec:
     given = {name: value for name, value in numbers.items() if value is not None}
     known = {name: budget_number(name, value) for name, value in given.items()}
     for name, number in known.items():
-        if number is None:
+        if number is None or number > RANGES[name][2]:
             raise _out_of_range(name, _number_text(given[name]), place)
     spec = BudgetSpec.model_validate(known)
     check_budget(spec, place)
@@ -128,6 +132,7 @@ def _number_text(value: object) -> str:
 
 def _out_of_range(name: str, found: str, place: Place) -> BudgetError:
     code, _, _, least, largest = RANGES[name]
+    found = found if len(found) <= LONGEST_FOUND else f"a number of {len(found)} characters"
     return BudgetError(code, place=place, found=found, least=least, largest=largest)
 
 
@@ -138,16 +143,17 @@ def reading(guarantee: Guarantee) -> dict[str, Any]:
     return {
         "least_total_error": 2.0 * (1.0 - float(guarantee.delta)) / (1.0 + growth),
         "least_total_error_words": (
-            "Whoever guesses from the release whether a unit is in the data errs at least this "
-            "much: false alarms plus misses, each as a share; 1 is blind guessing, 0 certainty."
+            "An attacker who guesses from the release whether a privacy unit is in the data errs "
+            "by at least this much: the rates of false alarms and of misses, added; 1 is blind "
+            "guessing, 0 certainty."
         ),
         "largest_posterior": [
             {"prior": prior, "posterior": growth * prior / (1.0 - prior + growth * prior)}
             for prior in priors
         ],
         "largest_posterior_words": (
-            "With this prior belief in a statement about a unit, the release can raise it to the "
-            "posterior at most, except with a probability of about delta."
+            "The release can raise this prior belief in a statement about a privacy unit at most "
+            "to the posterior, except with a probability of about delta."
         ),
         **({"invariants_words": HOLDS} if guarantee.invariants else {}),
     }

@@ -141,6 +141,6 @@ def told_invariants(names: Sequence[str]) -> Iterator[str]:
     """Yield warnings of a plan: each invariant by its name."""
     for name in names:
         yield (
-            f"outside the guarantee: {name}. True values are published, with all sums of them; "
-            "the guarantee holds between tables that agree in them."
+            f"outside the guarantee: {name}. These true values and all their sums are published; "
+            "the guarantee holds only between tables in which they are equal."
         )

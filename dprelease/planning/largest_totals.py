@@ -50,7 +50,7 @@ def _units(query: Query) -> tuple[int, str]:
     """Return the maximum number of people in a cell, and the reason in words."""
     declared, unit = query.table.most_units, query.unit
     if declared is not None:
-        return declared, f"{declared:,} units, twice its declared `size`"
+        return declared, f"{declared:,} privacy units, twice its declared `size`"
     groups = 1 if query.finest is None else unit.max_groups  # that may lie in one cell
     units = max(1, MOST_ROWS // (unit.max_rows_per_group * groups))
-    return units, f"{units:,} units with all their rows, as it declares no `size`"
+    return units, f"{units:,} privacy units with all their rows, as it declares no `size`"

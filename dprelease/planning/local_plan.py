@@ -96,12 +96,12 @@ def local_reading(guarantee: Guarantee) -> dict[str, Any]:
     """Return what the guarantee means against somebody who sees all published records."""
     record = reading(guarantee)
     record["least_total_error_words"] = (
-        "Whoever guesses from a published record which of two true records is behind it errs at "
-        "least this much: both kinds of mistakes added, each as a share; 1 is blind guessing."
+        "An attacker who guesses which of two true records a published record comes from errs by "
+        "at least this much: the rates of both kinds of errors, added; 1 is blind guessing."
     )
     record["largest_posterior_words"] = (
-        "With this prior belief in a statement about one record, what is published can raise it "
-        "to the posterior at most, except with a probability of about delta."
+        "The published records can raise this prior belief in a statement about one record at "
+        "most to the posterior, except with a probability of about delta."
     )
     return record
 

@@ -83,7 +83,7 @@ class NoiseRequest:
                 self._refuse("DP-MECH-002", name=name, known=known)
         measure = declared.get("measure", "mae")
         if measure not in MEASURES:
-            self._refuse("DP-MECH-005", name="measure", admissible=", ".join(MEASURES))
+            self._refuse("DP-MECH-005", name="measure", admissible=" or ".join(MEASURES))
         constraints = set()
         for name in CONSTRAINTS:
             if declared.get(name, "false") not in ("true", "false"):

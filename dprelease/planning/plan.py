@@ -358,8 +358,8 @@ def _told_truths(columns: Sequence[PlannedColumn]) -> Iterator[str]:
         if isinstance(law, Mechanism) and law.half_width(float(NEARLY)) == 0:
             yield (
                 f"the noise of '{column.query.name}.{column.measurement.name}' is 0 with a "
-                f"probability above {100 * float(NEARLY):g} %: the true numbers are published, "
-                "but for that."
+                f"probability above {100 * float(NEARLY):g} %: with "
+                "that probability the true numbers are published."
             )
 
 
@@ -369,7 +369,7 @@ def _warnings(queries: Sequence[Query], guarantee: Guarantee) -> Iterator[str]:
         if table.size is not None and guarantee.delta * table.size >= 1:
             yield (
                 f"delta {float(guarantee.delta):g} is not below 1 / {table.size:,}, the declared "
-                f"size of '{table.name}': publishing a few whole records would satisfy it."
+                f"size of '{table.name}': publishing a few complete records would satisfy it."
             )
     if guarantee.epsilon > LARGE_EPSILON:
         yield (

@@ -11,8 +11,8 @@ from dprelease.numerics.rounding import plain_text
 from dprelease.privacy.unit import Neighbours
 
 HOLDS = (
-    "Between tables of which one unit is replaced by another, and in which all invariants are "
-    "equal. What the invariants tell of a unit is not bounded."
+    "The guarantee holds between tables that differ by one replaced privacy unit, and whose "
+    "invariants are equal. It does not limit what the invariants reveal about a privacy unit."
 )
 """What a guarantee beside invariants is."""
 

@@ -38,9 +38,9 @@ class PrivacyUnit:
         groups = amount(self.max_groups, "group", "groups")
         within = f"in {groups}" if self.max_groups == 1 else f"in each of at most {groups}"
         return (
-            f"of bounded rows: each '{self.id}' counts with at most {rows} {within}. What a unit "
-            f"has beyond is left out, and so are rows without '{self.id}', which no margin of "
-            "error covers"
+            f"computed after contribution limits: each '{self.id}' counts with at most {rows} "
+            f"{within}. Further rows, and rows without '{self.id}', are left out; no margin of "
+            "error covers this"
         )
 
 

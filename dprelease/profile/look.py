@@ -21,13 +21,13 @@ from dprelease.schema.load import Declaration
 from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE
 
 CONFIDENTIAL = (
-    "CONFIDENTIAL. These numbers are exact, and as confidential as the data: they are for who may "
-    "see it, and for nobody else."
+    "CONFIDENTIAL. These numbers are exact, and as confidential as the data: only for people who "
+    "may see the data."
 )
 WARNING = (
-    "What is chosen from them, a bound above all, is chosen from the data: the guarantee of a "
-    "release does not cover that choice. Choose bounds from public knowledge, and look here for "
-    "what it would cost to be wrong."
+    "A value chosen from these numbers, such as a bound, is chosen from the data: the guarantee "
+    "of a release does not cover that choice. Choose bounds from public knowledge, and use this "
+    "profile only to see the cost of a wrong bound."
 )
 
 
@@ -85,9 +85,9 @@ def profile(
 def _refuse_others(declaration: Declaration) -> None:
     spec, problem = declaration.spec, ""
     if spec.mode == "local":
-        problem = "of single records has no bounds to look at"
+        problem = "of single records has no bounds to profile"
     elif spec.federated is not None:
-        problem = "of several parties has data that none of them may see whole"
+        problem = "of several parties has data that none of them may see completely"
     elif spec.engine != DEFAULT_ENGINE:
         problem = f"for the engine {spec.engine} is read by many machines"
     if problem:

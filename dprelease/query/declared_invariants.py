@@ -112,7 +112,7 @@ def _wrong(family: QuerySpec) -> Iterator[tuple[tuple[str | int, ...], str]]:
             yield ("invariants", i), f"it needs a `column`, which are {names}"
         elif spec.column is not None and spec.column not in family.columns:
             names = ", ".join(family.columns)
-            yield ("invariants", i, "column"), f"'{spec.column}' is no column, which are {names}"
+            yield ("invariants", i, "column"), f"'{spec.column}' is not one of the columns {names}"
         if declared is not None and all(one.follows_from(declared) for one in tables):
             open_columns -= {*_columns(family, spec)}
     for column in family.columns:

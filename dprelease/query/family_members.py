@@ -97,12 +97,15 @@ class FamilyQueries:
         asked = self.spec.queries[query]
         if asked.family is None:
             if len(self.queries) > 1:
-                yield "from", "it is called as the family, and does not name it"
+                yield "from", "it has the name of the family, but does not belong to it"
             return
         if asked.consistent is None:
-            yield "family", "it does not ask for `consistent` tables"
+            yield "family", "it does not declare `consistent` tables"
         if asked.histogram is not None and len(self.queries) > 1:
-            yield "histogram", "its bands are keys of this query alone; declare a cut column"
+            yield (
+                "histogram",
+                "its bins are keys of only this query; declare a cut column in the schema",
+            )
         if asked.share != ShareSpec() and len(self.queries) > 1:
             yield "share", "its tables share one part of the budget, by their weights"
 

@@ -44,13 +44,13 @@ class Join:
         name = self.declared.table.name
         if self.by_unit:
             return (
-                f"All rows of '{table}' with all rows of '{name}' of the same unit; the bounds are "
-                "those of joined rows."
+                f"All rows of '{table}' with all rows of '{name}' of the same privacy unit; the "
+                "contribution limits apply to the joined rows."
             )
         pairs = " and ".join(f"{left} = {right}" for left, right in self.on)
         return (
             f"Each row of '{table}' with the one row of the public table '{name}' that has "
-            f"{pairs}; its columns are missing where there is none."
+            f"{pairs}; its columns are missing if there is no such row."
         )
 
 

@@ -33,17 +33,17 @@ class PostProcessing:
         """Yield descriptions of the steps, for the manifest."""
         if self.suppress_below is not None:
             yield (
-                f"Noised values below {_of(self.suppress_below, unit)} {LEFT_EMPTY}; the true "
-                "value decides nothing."
+                f"Noised values below {_of(self.suppress_below, unit)} {LEFT_EMPTY}; the "
+                "true value has no influence on this."
             )
         if self.non_negative:
-            yield "Noised values below 0 are published as 0: averages of small cells lie too high."
+            yield "Noised values below 0 are published as 0: averages of small cells are too high."
         if self.round_to is not None:
             yield f"Noised values are rounded to multiples of {_of(self.round_to, unit)}."
         if self.bottom_code is not None:
-            yield f"Noised values below {_of(self.bottom_code, unit)} are published as that."
+            yield f"Noised values below {_of(self.bottom_code, unit)} are published as that number."
         if self.top_code is not None:
-            yield f"Noised values above {_of(self.top_code, unit)} are published as that."
+            yield f"Noised values above {_of(self.top_code, unit)} are published as that number."
         if self.flag_above is not None:
             yield (
                 "Cells are flagged whose margin of error is above "

@@ -261,7 +261,7 @@ class _Resolver:
     def _private(self, asked: QuerySpec) -> PrivateKeys:
         table, columns = self.declared.table, []
         if not asked.group_by:
-            reason = "no key is named"
+            reason = "it names no key"
             self.refuse("DP-QUERY-002", "private_keys", column="group_by", reason=reason)
         for i, column in enumerate(asked.group_by):
             kind = None
@@ -272,7 +272,7 @@ class _Resolver:
             elif column not in table.columns:
                 self._unknown(column, "group_by", i)
             elif kind is None:
-                reason = "it names the unit, or its values hardly ever meet"
+                reason = "it identifies the privacy unit, or most of its values occur only once"
                 self.refuse("DP-QUERY-002", "group_by", i, column=column, reason=reason)
             else:
                 columns.append((column, kind))

@@ -167,7 +167,7 @@ class _Splitter:
     def _only_known_clauses(self) -> None:
         for node in self.tree.walk(prune=lambda node: isinstance(node, exp.Where)):
             if isinstance(node, exp.Anonymous):
-                unknown = f"The function {node.name[:60].upper()} is not known, and"
+                unknown = f"The unknown function {node.name[:60].upper()}"
                 _refuse("DP-SQL-006", name=unknown, nearest=_suggest_functions(node.name))
         for node in self.tree.walk():
             if node is not self.tree and isinstance(node, exp.Query | exp.Window | exp.Star):
@@ -175,17 +175,17 @@ class _Splitter:
                     continue
                 above = node.parent
                 if isinstance(node, exp.Star) and above is not None and type(above) in AGGREGATES:
-                    way = "COUNT alone takes *: name a column"
+                    way = "name a column instead of *, which only COUNT takes"
                     _refuse("DP-SQL-006", name=above.sql("duckdb")[:60], nearest=way)
                 named = isinstance(node, exp.Window), isinstance(node, exp.Star)
-                what = {(True, False): "window function", (False, True): "* for all columns"}
-                _refuse("DP-SQL-002", what=what.get(named, "subquery"))
+                what = {(True, False): "a window function", (False, True): "* for all columns"}
+                _refuse("DP-SQL-002", what=what.get(named, "a subquery"))
 
     def _source(self) -> str:
         clause = self.tree.args.get("from_") or self.tree.args.get("from")
         table = None if clause is None else clause.this
         if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
-            _refuse("DP-SQL-003", name="nothing or a function", known=", ".join(self.tables))
+            _refuse("DP-SQL-003", name="no table, or a function", known=", ".join(self.tables))
         if table.args.get("db"):
             name = f"'{table.sql('duckdb')[:60]}'"
             _refuse("DP-SQL-003", name=name, known=", ".join(self.tables))
@@ -209,13 +209,13 @@ class _Splitter:
         if group is None:
             return []
         if any(value for name, value in group.args.items() if name != "expressions"):
-            _refuse("DP-SQL-002", what="GROUP BY other than a list of columns")
+            _refuse("DP-SQL-002", what="a GROUP BY that is not a list of columns")
         keys = []
         for item in group.expressions:
             if isinstance(item, exp.Literal) and not item.is_string:  # a key by position
                 place = int(item.name) if item.name.isdigit() else 0
                 if not 1 <= place <= len(self.tree.expressions):
-                    _refuse("DP-SQL-002", what="GROUP BY a place that is not there")
+                    _refuse("DP-SQL-002", what="GROUP BY with a column number that does not exist")
                 item = self.tree.expressions[place - 1].unalias()
             elif self._is_alias(item):
                 item = self.aliases[item.name]
@@ -280,7 +280,7 @@ class _Splitter:
         """Render an expression over the noised table, by an allow-list."""
         self.nodes, self.depth = self.nodes + 1, self.depth + 1
         if self.nodes > MOST_NODES or self.depth > DEPTH_LIMIT:
-            _refuse("DP-SQL-001", problem="it is nested too deeply, or a name leads back to itself")
+            _refuse("DP-SQL-001", problem="it is nested too deeply, or an alias refers to itself")
         rendered = self._one_over(node)
         is_constant = isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal)
         if isinstance(node, MAY_BE_UNDEFINED) and not is_constant:
@@ -345,7 +345,7 @@ class _Splitter:
         if limit is not None:
             count = limit.expression
             if not isinstance(count, exp.Literal) or not count.name.isdigit():
-                _refuse("DP-SQL-002", what="LIMIT that is not a number")
+                _refuse("DP-SQL-002", what="a LIMIT that is not a number")
             parts.append(f"LIMIT {count.name}")
         return " ".join(parts)
 
@@ -357,7 +357,7 @@ class _Splitter:
         if isinstance(body, exp.Literal) and body.name.isdigit():
             place = int(body.name)
             if not 1 <= place <= len(self.tree.expressions):
-                _refuse("DP-SQL-002", what="ORDER BY a place that is not there")
+                _refuse("DP-SQL-002", what="ORDER BY with a column number that does not exist")
             body = self.tree.expressions[place - 1].unalias()
         body = self.aliases.get(body.name, body) if isinstance(body, exp.Column) else body
         return self._over(body) + words

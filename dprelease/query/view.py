@@ -126,7 +126,7 @@ class Views:
                 read = closure(table.columns, formulas, [left])
                 late = [name for name in read if name in view.join.columns]
                 if late:
-                    problem = f"{left} is computed from {late[0]}, which the join has yet to bring"
+                    problem = f"{left} is computed from {late[0]}, which only the join would add"
                     self._uncomparable(left, right, problem, place)
         return replace(view, formulas=formulas)
 
@@ -172,7 +172,7 @@ class Views:
             kinds.append(compared_as(known[name]))
         if None in kinds:
             name = left if kinds[0] is None else other
-            self._uncomparable(left, other, f"{name} is of a type that makes no key", place)
+            self._uncomparable(left, other, f"{name} has a type that can't be a join key", place)
         elif kinds[0] != kinds[1]:
             self._uncomparable(left, other, f"one side is {kinds[0]}, one {kinds[1]}", place)
 
@@ -201,9 +201,9 @@ def _unfit(left: Table, right: Table | None, spec: JoinSpec) -> str | None:
     if spec.on:
         return None if right.public else "it is not public, so a row may match any number of rows"
     if right.public:
-        return "it is public and has no units; name its key by `on`"
+        return "it is public and has no privacy units; name its key with `on`"
     if left.unit.id is None or left.unit.id != right.unit.id:
-        return "both tables must name their privacy unit by the same id"
+        return "both tables must have the same id column of the privacy unit"
     kinds = {compared_as(table.columns[left.unit.id]) for table in (left, right)}
     return None if len(kinds) == 1 else "the ids are of different types"
 

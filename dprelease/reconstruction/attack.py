@@ -188,7 +188,7 @@ def divide_by_area(
     inside = areas.complete[values]
     counted = np.any([combinations.cells[one.name] >= 0 for one in apart], axis=0) & inside
     blocks = [np.flatnonzero(counted & (values == value)) for value in range(areas.size)]
-    why = f"it has no cell for each '{areas.column}', by which all others are solved"
+    why = f"it has no cell for each '{areas.column}', by which all tables are solved"
     left_out = {one.name: why for one in tables if one not in apart}
     return Areas(attribute, tuple(b for b in blocks if len(b)), tuple(apart), left_out)
 

@@ -69,7 +69,7 @@ def counted_tables(families: Sequence[Family], about: str | None = None) -> Coun
             if counts:
                 found.append(counts[0])
             else:
-                left_out[table.query.name] = reason or "it has no count of all rows as it was drawn"
+                left_out[table.query.name] = reason or "it has no plain count of all rows"
     tables = Counter(one.query.declared.table.name for one in found)
     name = about or (tables.most_common(1)[0][0] if tables else "")
     used: list[CountedTable] = []
@@ -79,7 +79,7 @@ def counted_tables(families: Sequence[Family], about: str | None = None) -> Coun
             reason = f"it counts rows of '{one.query.declared.table.name}'"
         apart = None if reason else _told_apart(one, used)
         if apart is None:
-            left_out[one.name] = reason or "its areas are others than those of a table before it"
+            left_out[one.name] = reason or "its areas differ from those of an earlier table"
         else:
             used.append(apart)
     return CountedTables(name, tuple(used), left_out)

@@ -28,7 +28,7 @@ def likelihoods_from_noise(
     if law is None:
         return exactly(published)
     if not isinstance(law, Mechanism):
-        raise TypeError("counts have noise that is added to them")
+        raise TypeError("counts must have additive noise")
     flat = () if post.round_to is None else ((float(post.round_to) / 2, 0.0),)
     n = len(published)
     # Noise is what was published less what is true: a true value above it has noise below 0.

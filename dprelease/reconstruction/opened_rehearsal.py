@@ -80,7 +80,7 @@ def _cast(
             file = f"{one['file']}={name}"
             raise DeclarationError("DP-ATTACK-002", table=name, file=file, problem=problem)
     for name in on.keys() - public.keys():
-        problem = "its people were invented, and lie in the rehearsal itself"
+        problem = "its people were invented, and are stored in the rehearsal"
         raise DeclarationError("DP-ATTACK-002", table=name, file=on[name].name, problem=problem)
     cast = Cast.of(declaration, dict(on), {})
     invented = {
@@ -97,5 +97,5 @@ def _problem(path: Path | None, digest: str) -> str:
     try:
         same = manifest.sha256_of(path) == digest
     except OSError:
-        return "there is no such file"
-    return "" if same else "the file has another SHA-256 than the manifest names"
+        return "the file does not exist"
+    return "" if same else "the SHA-256 of the file is not that in the manifest"

@@ -51,12 +51,12 @@ def files_asked(declaration: Declaration, asked: Words) -> dict[str, Path]:
         about_people = [n for n, d in declaration.tables.items() if not d.table.public]
         problem = ""
         if name is None and len(about_people) != 1:
-            problem = f"say for which table, as FILE=table; there are {', '.join(about_people)}"
+            problem = f"name the table, as in FILE=table; the tables are {', '.join(about_people)}"
         table = name or about_people[0]
         if not problem and table not in declaration.tables:
-            problem = f"there is no such table; there are {', '.join(declaration.tables)}"
+            problem = f"there is no such table; the tables are {', '.join(declaration.tables)}"
         elif not problem and table in files:
-            problem = "another file stands in for it already"
+            problem = "another file already replaces it"
         if problem:
             file, asked_of = shorten(Path(written).name), name or "?"
             raise DeclarationError("DP-REHEARSE-003", file=file, table=asked_of, problem=problem)

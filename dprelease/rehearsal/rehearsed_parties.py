@@ -126,7 +126,7 @@ def _dealt_file(table: Table, path: Path, parties: int, scratch: Path) -> list[P
     kind = None if source is None else source.kind
     deal = {"parquet": _deal_parquet, "csv": _deal_csv, "json_lines": _deal_lines}.get(kind or "")
     if source is None or deal is None:
-        problem = "the rows of Parquet, CSV and JSON lines files alone can be dealt to parties"
+        problem = "only rows of Parquet, CSV and JSON lines files can be divided among parties"
         raise DeclarationError("DP-REHEARSE-003", file=path.name, table=table.name, problem=problem)
     ending = {"parquet": ".parquet", "csv": ".csv", "json_lines": ".jsonl"}[str(kind)]
     paths = [scratch / f"{table.name}-{party + 1}{ending}" for party in range(parties)]

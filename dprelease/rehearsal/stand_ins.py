@@ -188,7 +188,7 @@ def _stand_in(declaration: Declaration, name: str, path: Path) -> Source:
     """
     declared = declaration.tables[name]
     own = declared.table.source
-    problem = "" if path.is_file() else "there is no such file"
+    problem = "" if path.is_file() else "the file does not exist"
     if not problem:
         owners = (owner for owner in declaration.tables.values() if is_source_of(owner, path))
         problem = next((_words(owner, declared) for owner in owners), "")
@@ -201,9 +201,9 @@ def _stand_in(declaration: Declaration, name: str, path: Path) -> Source:
             alike = {key: getattr(own, key) for key in WRITTEN if key in given}
             made = Source.model_validate({**written, **alike})
         except ValidationError:
-            problem = "it is no Parquet, CSV or JSON lines file by its ending"
+            problem = "its extension is not that of a Parquet, CSV or JSON lines file"
     if made is None or problem or made.kind in ("duckdb", "sqlite"):
-        problem = problem or "a file of one table is needed"
+        problem = problem or "it must be a file of one table"
         raise DeclarationError("DP-REHEARSE-003", file=path.name, table=name, problem=problem)
     return made
 

@@ -79,7 +79,7 @@ def renewal_of(every: str | None, begins: str | None, periods: int | None) -> Re
             words = {"every": every, "begins": begins or first.isoformat(), "periods": periods}
             return Renewal.from_json(words)
         if begins is not None or periods is not None:
-            problem = "it says when, and not how often"
+            problem = "it states when, but not how often"
     except ValueError as refused:
         problem = str(refused)
     if problem:
@@ -182,7 +182,7 @@ def check_prices(path: Path) -> list[str]:
     for number, charge in charges:
         account = state.accounts[charge["table"]]
         if not _cost(account, charge) <= float(charge["price"]) * (1 + 1e-9):
-            problem = f"entry {number} charges less than its events cost"
+            problem = f"entry {number} charges less than its noise costs"
             raise LedgerError("DP-LEDGER-002", name=path.name, problem=problem)
     for name, account in state.accounts.items():
         for period in dict.fromkeys(charge.get("period") for charge in state.all_charges(name)):

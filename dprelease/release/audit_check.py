@@ -11,10 +11,10 @@ from dprelease.schema.load import Declaration
 from dprelease.system.files import read_file, reason_of
 from dprelease.system.json_text import MOST_BYTES
 
-OTHER = "what was declared then is not what is declared now"
-PARTIAL = "is of some of the queries alone"
-BROKEN = "found what does not hold"
-UNFINISHED = "ended before all was tried"
+OTHER = "the declaration has changed since"
+PARTIAL = "covers only some of the queries"
+BROKEN = "found a claim that does not hold"
+UNFINISHED = "ended before everything was tested"
 
 
 def audited_by(declaration: Declaration, path: str | Path | None) -> Declaration:

@@ -175,5 +175,5 @@ def ledger_of(path: Path, record: dict[str, Any] | None) -> str | None:
     if (reservation.entry.number, reservation.entry.digest) != (record["entry"], record["digest"]):
         return f"entry {record['entry']} is another one"
     if not reservation.is_charged:
-        return "its reservation was given back"
+        return "its charge was returned"
     return None

@@ -28,5 +28,5 @@ def on_engine(declaration: Declaration, engine: str | None) -> Declaration:
     if engine not in ENGINES:
         raise ValueError(f"engines are {' and '.join(ENGINES)}")
     if engine != DEFAULT_ENGINE and declaration.spec.mode == "local":
-        raise DataError("DP-SPARK-005", problem="only the engine duckdb reads single records")
+        raise DataError("DP-SPARK-005", problem="single records need the engine duckdb")
     return replace(declaration, spec=declaration.spec.model_copy(update={"engine": engine}))

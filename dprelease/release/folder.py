@@ -192,7 +192,7 @@ def _make(folder: Path, missing: bool = False) -> None:
 def _refuse_no_folder(path: Path) -> None:
     """Raise OSError for a folder's path that names a file, or a link to nothing."""
     path.stat()
-    raise NotADirectoryError(errno.ENOTDIR, f"'{path.name}', which it would be in, is no folder")
+    raise NotADirectoryError(errno.ENOTDIR, f"'{path.name}', its parent, is not a folder")
 
 
 def _resolve_dots(path: Path) -> Path:

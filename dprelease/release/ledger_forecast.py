@@ -96,11 +96,11 @@ class Outlook:
         """Return the forecast in a sentence or two."""
         what = f"{self.table}: {_short(self.left)} of {_short(self.amount)} {self.counted} is left"
         if self.takes_all:
-            would = "; this release would take all of it, as the first one may: no other fits."
+            would = "; this release would take all of it, and no other fits."
         elif math.isinf(self.price):
             would = f"; this release can't be charged: its noise has no bound in {self.counted}."
         elif self.fits == 0:
-            would = f"; this release would take {self.price:.4g}, and be refused."
+            would = f"; this release would take {self.price:.4g}, and would be refused."
         else:
             would = f"; this release would take {self.price:.4g}: {self.fits} like it fit."
         renews = "" if self.renewal is None else f" {self.renewal['words']}"

@@ -31,7 +31,9 @@ def party_of(declaration: Declaration) -> int:
     """
     place = declaration.place("federated")
     if declaration.party is None:
-        raise BudgetError("DP-FED-004", place=place, problem="It is not said which party runs this")
+        raise BudgetError(
+            "DP-FED-004", place=place, problem="It is not stated which party runs this"
+        )
     _check(declaration, declaration.party)
     return declaration.party
 

@@ -16,6 +16,7 @@ from dprelease.exact.engines import frame_of, open_engine, refuse_unknown_frames
 from dprelease.exact.post_view import run_statement, to_pandas
 from dprelease.numerics.rounding import Number, exact_of, plain_text
 from dprelease.planning.declaration_findings import several
+from dprelease.planning.guarantees import release_budget
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
 from dprelease.query.resolve import Query
@@ -24,6 +25,7 @@ from dprelease.release.answer_labels import labels_of
 from dprelease.release.execute import answer, answering
 from dprelease.release.key import signed_by
 from dprelease.release.runs.pipeline import run
+from dprelease.schema.field_types import LARGEST
 from dprelease.schema.load import Declaration, declaration_of, read_table
 from dprelease.tables import formats
 from dprelease.tables.published_tables import trial_table
@@ -184,6 +186,7 @@ def declare(
     ledger: str | Path | None,
 ) -> tuple[Declaration, SelectStatement]:
     """Return the release that a statement declares, and the computations on its answer."""
+    _refuse_huge(epsilon=epsilon, delta=delta)
     paths = [Path(schema)] if isinstance(schema, str | Path) else [Path(path) for path in schema]
     folder = Path(os.path.commonpath([path.absolute().parent for path in paths]))
     tables = [read_table(path) for path in paths]
@@ -212,6 +215,17 @@ def declare(
     text = yaml.safe_dump(release, sort_keys=False, allow_unicode=True)
     with _in_the_statement():
         return declaration_of(text, folder / FILE), selected
+
+
+def _refuse_huge(**numbers: Number) -> None:
+    """Raise BudgetError DP-BUDGET-001 or 002 for a number too long for a release file."""
+    for name, number in numbers.items():
+        try:
+            is_huge = exact_of(number) > LARGEST
+        except ValueError:
+            continue  # refused where the release file is read
+        if is_huge:
+            release_budget(Place("sql", None, name), **{name: number})
 
 
 def _number_text(number: object) -> str:

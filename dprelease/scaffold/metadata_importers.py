@@ -79,13 +79,13 @@ def described_table(path: Path) -> DescribedTable:
     values, why = _read(path)
     if not why:
         made = _table(values)
-        why = "it describes no columns of a table"
+        why = "it describes no columns"
         if made is not None and made.columns:
             often = Counter(same_name(column.name) for column in made.columns)
             twice = next((c.name for c in made.columns if often[same_name(c.name)] > 1), None)
             if twice is None:
                 return made
-            why = f"it has the column '{shorten(twice)}' twice, or one that differs by case alone"
+            why = f"it has the column '{shorten(twice)}' twice, or two that differ only by case"
     raise DataError("DP-DATA-023", place=Place(path.name), path=path.name, reason=why)
 
 
@@ -94,13 +94,13 @@ def _read(path: Path) -> tuple[Any, str]:
     try:
         text = read_file(path, SIZE_LIMIT).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError):
-        return None, "it is not there, not UTF-8, or larger than a description is"
+        return None, "it does not exist, is not UTF-8, or is too large for a description"
     if text.lstrip()[:1] in ("{", "["):
         text = _as_yaml(text)
     try:
         return parse(text, path).values, ""
     except (DpReleaseError, yaml.YAMLError):
-        return None, "it is neither JSON nor plain YAML with keys"
+        return None, "it is neither JSON nor a plain YAML mapping"
 
 
 def _as_yaml(text: str) -> str:

@@ -35,7 +35,7 @@ HEAD = """\
 # refused.
 """
 MARK = f"  {CONFIRM}: is it public knowledge, and not from the data? Then remove this"
-FILL = "FILL IN, from what everybody may know"
+FILL = "FILL IN, from public knowledge"
 
 
 def translate_description(
@@ -81,9 +81,8 @@ def _source(table: DescribedTable, source: Path | None, folder: Path | None) -> 
 def _unit(table: DescribedTable, unit: str | None) -> list[str]:
     if unit is None:
         return [
-            "# Every row is a privacy unit of its own. If people have several rows, say which",
-            "# column names them: privacy_unit: {id: ..., max_groups: ..., "
-            "max_rows_per_group: ...}",
+            "# Every row is a privacy unit. If people have several rows, declare which column",
+            "# is their id: privacy_unit: {id: ..., max_groups: ..., max_rows_per_group: ...}",
         ]
     rows = _whole(table.max_rows)
     groups = _whole(table.max_groups) or rows  # so many rows lie in no more groups

@@ -316,7 +316,7 @@ def _bound_text(end: End) -> str:
     return plain_text(end) if isinstance(end, Fraction) else end.isoformat()
 
 
-SERVER_HEAD = HEAD.replace("no row was looked at.", "the server's catalogue was read, and no row.")
+SERVER_HEAD = HEAD.replace("no row was read.", "the server's catalogue was read, but no row.")
 
 
 def server_sketch(

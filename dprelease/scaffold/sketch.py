@@ -116,9 +116,7 @@ INTEGER = "{type: integer}  # FILL IN lower and upper, to sum it or to group by 
 NUMBER = "{type: number}  # FILL IN lower, upper and step, to sum it"
 TEXT = "{type: text}  # or {type: category, values: [FILL IN]}, to group by it"
 DATE = "{type: date}  # FILL IN lower and upper, to group by it"
-MIXED = (
-    "most of its first cells are numbers: others are missing in {type: integer} or {type: number}"
-)
+MIXED = "most of its first cells are numbers; {type: integer} or {type: number} leaves out others"
 OTHERS = {"boolean": "{type: boolean}", "timestamp": "{type: timestamp}"}
 
 
@@ -185,18 +183,18 @@ def lines_of(
     lines = list(head)
     if unit is None:
         lines.append(
-            "# Every row is a privacy unit of its own. If people have several rows, say which"
+            "# Every row is a privacy unit. If people have several rows, declare which column"
         )
         lines.append(
-            "# column names them: privacy_unit: {id: ..., max_groups: ..., max_rows_per_group: ...}"
+            "# is their id: privacy_unit: {id: ..., max_groups: ..., max_rows_per_group: ...}"
         )
     else:
         lines += [
             "privacy_unit:",
             f"  id: {word_of(unit)}",
-            "  # max_groups: FILL IN, groups that one unit may touch in one query",
-            "  # max_rows_per_group: FILL IN, rows of one unit that are kept in one group",
-            "  # Rows beyond them are left out: lower bounds mean less noise, and a larger bias.",
+            "  # max_groups: FILL IN, the groups in which one privacy unit may count in a query",
+            "  # max_rows_per_group: FILL IN, the rows of one privacy unit that count in a group",
+            "  # Further rows are left out: lower limits mean less noise, and a larger bias.",
         ]
     lines.append("columns:")
     for name, kind in columns:
@@ -205,7 +203,7 @@ def lines_of(
             body = _type_from_cells(form.columns[name], form)
         body = _type_from_values(name, proposals, form) or body
         if not are_usable([name]):
-            body, kind = "", "a name that is no text of UTF-8, or too long, can't be declared"
+            body, kind = "", "a name that is not UTF-8, or too long, can't be declared"
         note = (notes or {}).get(name, "")
         body += f"{'; ' if '  # ' in body else '  # '}{note}" if body and note else ""
         word = shorten(word_of(name)) if not body else word_of(name)
@@ -265,12 +263,12 @@ def source_lines(path: str, form: Form | None, told: Mapping[str, Told]) -> list
         lines = ["source:", f"  path: {word_of(path)}", *kept]
     if form is not None and form.shadowed:
         lines += [
-            "# Some of `nulls` stand among other texts as well, where they may be values. Columns:",
+            "# Some of `nulls` also occur among other texts, where they may be values. Columns:",
             f"# {', '.join(map(word_of, form.shadowed))}",
         ]
     if form is not None and form.is_ascii:
         lines.append(
-            "# The first rows are plain ASCII. If later ones are not UTF-8, say `encoding`."
+            "# The first rows are plain ASCII. If later ones are not UTF-8, declare `encoding`."
         )
     return lines
 

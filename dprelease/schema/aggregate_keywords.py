@@ -74,7 +74,7 @@ class Word:
 def _two(columns: object) -> object:
     """Refuse a list that is not a pair: pydantic would overlook a key named 1."""
     if isinstance(columns, list | tuple) and len(columns) != 2:
-        refuse("DP-DECL-003", problem="two columns are needed, as in [distance, hours]")
+        refuse("DP-DECL-003", problem="it must be two columns, as in [distance, hours]")
     return columns
 
 

@@ -52,7 +52,7 @@ def refuse_all(found: Sequence[PydanticCustomError]) -> None:
 
 
 NO_TEXTS = {
-    type(None): "an empty place (null)",
+    type(None): "an empty value (null)",
     bool: "true or false",
     float: "a float",
     list: "a list",
@@ -62,7 +62,9 @@ NO_TEXTS = {
 
 def _none_of(value: object) -> str:
     """Return, in words, what was found in place of a text or a number."""
-    return NO_TEXTS.get(type(value), "what has keys" if isinstance(value, dict) else "this")
+    return NO_TEXTS.get(
+        type(value), "a mapping" if isinstance(value, dict) else "an object of another type"
+    )
 
 
 def to_fraction(value: object) -> Fraction:
@@ -70,8 +72,9 @@ def to_fraction(value: object) -> Fraction:
     try:
         return exact_of(value)
     except ValueError:
-        told = f"'{str(value)[:60]}'" if isinstance(value, str | float) else _none_of(value)
-        refuse("DP-DECL-004", problem=f"{told} is none")
+        text = f"'{str(value)[:60]}' is not one"
+        problem = text if isinstance(value, str | float) else f"it is {_none_of(value)}"
+        refuse("DP-DECL-004", problem=problem)
 
 
 def to_exact(value: object) -> Fraction:
@@ -86,14 +89,14 @@ def to_exact(value: object) -> Fraction:
 
 
 def _size(number: Fraction) -> str:
-    return "is larger than 1e100" if abs(number) > 1 else "is nearer to zero than 1e-100"
+    return "is larger than 1e100" if abs(number) > 1 else "is closer to zero than 1e-100"
 
 
 def to_int(value: object) -> int:
     """Return the integer of a text or a Python number."""
     number = to_exact(value)
     if number.denominator != 1:
-        refuse("DP-DECL-003", problem="a whole number is needed")
+        refuse("DP-DECL-003", problem="it must be a whole number")
     return number.numerator
 
 
@@ -103,7 +106,7 @@ def to_bool(value: object) -> bool:
         return True
     if value in (False, "false"):
         return False
-    refuse("DP-DECL-003", problem="true or false is needed")
+    refuse("DP-DECL-003", problem="it must be true or false")
 
 
 def to_text(value: object) -> str:
@@ -111,9 +114,9 @@ def to_text(value: object) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if not isinstance(value, str):
-        refuse("DP-DECL-003", problem=f"a text is needed, and {_none_of(value)} is none")
+        refuse("DP-DECL-003", problem=f"it must be a text, not {_none_of(value)}")
     if len(value) > LONGEST_TEXT or UNUSABLE.search(value):
-        refuse("DP-DECL-003", problem="a text of at most 1000 characters without NUL is needed")
+        refuse("DP-DECL-003", problem="it must be a text of at most 1000 characters without NUL")
     return value
 
 
@@ -140,11 +143,11 @@ def to_date(value: object) -> date:
         return value
     text = to_text(value)
     if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
-        refuse("DP-DECL-003", problem="a date such as 2024-12-31 is needed")
+        refuse("DP-DECL-003", problem="it must be a date such as 2024-12-31")
     try:
         return date.fromisoformat(text)
     except ValueError:
-        refuse("DP-DECL-003", problem="there is no such date")
+        refuse("DP-DECL-003", problem="this date does not exist")
 
 
 def to_time_format(value: object) -> str:
@@ -152,8 +155,8 @@ def to_time_format(value: object) -> str:
     text = to_text(value)
     if not re.fullmatch(r"(%[YmdHIMSfyjbBp]|[^%])+", text) or not re.search("%[Yy]", text):
         problem = (
-            "a format such as %d/%m/%Y is needed, in which %Y stands for the year, %m for the "
-            "month and %d for the day"
+            "it must be a format such as %d/%m/%Y, where %Y is the year, %m the month and %d the "
+            "day"
         )
         refuse("DP-DECL-003", problem=problem)
     return text

@@ -55,7 +55,7 @@ def _problem(said: LocalizedText, languages: Sequence[str]) -> str | None:
     lacking = [tag for tag in languages if tag not in said.languages]
     beyond = sorted(said.languages - {*languages})
     if lacking and lacking != [UNDETERMINED]:
-        return f"The text lacks '{lacking[0]}'"
+        return f"The text is missing in '{lacking[0]}'"
     return f"The text is in '{beyond[0]}', which is not declared" if beyond else None
 
 

@@ -269,7 +269,7 @@ def _refuse_data(name: str, place: Place, wanted: str, hint: str) -> None:
     """Raise for a data file, recognized by its name, where a declaration is expected."""
     ending = PurePosixPath(name).suffix.lower()
     if ending in DATA_ENDINGS:
-        read = f"a file of data, by its name ({ending})"
+        read = f"a data file, by its name ({ending})"
         raise DeclarationError("DP-RELEASE-018", place=place, found=read, wanted=wanted, hint=hint)
 
 

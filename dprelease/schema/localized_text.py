@@ -31,12 +31,12 @@ MOST_FOOTNOTES, MOST_DECIMALS = 20, 18
 _NO_TEXT = {
     "a line break": "\n\r\v\f\x85\u2028\u2029",
     "a control character": "\0-\x1f\x7f-\x9f",
-    "an override of the direction of writing": "\u202a-\u202e\u2066-\u2069",
+    "a character that changes the text direction": "\u202a-\u202e\u2066-\u2069",
     "an invisible character": (
         "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180e\u200b\u2060-\u2065\u206a-\u206f\u3164\ufeff"
         "\uffa0\ufff0-\ufffb\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"
     ),
-    "a character that stands for none": (
+    "a code point that is not a character": (
         "\ud800-\udfff\ue000-\uf8ff\ufdd0-\ufdef\ufffe\uffff\U000f0000-\U0010ffff"
         + "".join(chr(plane + end) for plane in range(1 << 16, 15 << 16, 1 << 16)
                   for end in (0xFFFE, 0xFFFF))
@@ -70,7 +70,7 @@ def to_language(value: object) -> str:
     """Return the normalized language tag, such as en, pt-BR or zh-Hant."""
     match = re.fullmatch(LANGUAGE, value) if isinstance(value, str) else None
     if match is None:
-        refuse("DP-LABEL-004", found=str(value)[:60], problem="is no tag of a language")
+        refuse("DP-LABEL-004", found=str(value)[:60], problem="is not a language tag")
     language, script, region, variants = (part or "" for part in match.groups())
     return language.lower() + script.title() + region.upper() + variants.lower()
 
@@ -94,7 +94,7 @@ def to_line(value: object, most: int = LONGEST_TEXT) -> str:
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(text, str):
         several = isinstance(value, Mapping)
-        why = "there is one here for all languages, without keys" if several else "it is no text"
+        why = "it must be one text for all languages" if several else "it is not a text"
         refuse("DP-LABEL-001", problem=why)
     text = text.strip()
     problem = problem_of(text, most)
@@ -115,7 +115,7 @@ def to_said(value: object, most: int = LONGEST_TEXT) -> LocalizedText:
     for tag, text in value.items():
         language = _at(str(tag), to_language, tag)
         if language in texts:
-            refuse("DP-LABEL-004", key=str(tag), found=language, problem="stands there twice")
+            refuse("DP-LABEL-004", key=str(tag), found=language, problem="is listed twice")
         texts[language] = _at(str(tag), partial(to_line, most=most), text)
     return LocalizedText(texts)
 

@@ -99,7 +99,7 @@ def _private_keys(value: object) -> object:
     if isinstance(value, bool) or value in ("true", "false"):
         return {} if to_bool(value) else None
     if isinstance(value, str):
-        refuse("DP-DECL-003", problem="true or false is needed, or keys with values")
+        refuse("DP-DECL-003", problem="it must be true, false or a mapping of keys to values")
     return value
 
 
@@ -247,7 +247,7 @@ class QuerySpec(Documented):
         for keys in self.margins_asked:
             if frozenset(keys) in seen:
                 which = f"of {', '.join(keys)}" if keys else "without keys"
-                problem = f"the marginal {which} stands there twice, in whatever order of its keys"
+                problem = f"the marginal {which} is listed twice, in any order of its keys"
                 refuse("DP-DECL-003", problem=problem)
             seen.add(frozenset(keys))
 
@@ -256,7 +256,7 @@ class QuerySpec(Documented):
         for level in self.marginals_at:
             if level not in areas:
                 known = f"levels are {', '.join(areas)}" if areas else "there are none"
-                problem = f"'{level}' is no level of a `hierarchy` with `consistent`: {known}"
+                problem = f"'{level}' is not a level of a `hierarchy` with `consistent`: {known}"
                 refuse("DP-DECL-003", problem=problem, key="marginals_at")
 
     @model_validator(mode="after")
@@ -269,11 +269,11 @@ class QuerySpec(Documented):
         if len(ways) > 1:
             found = " and ".join(ways)
             if "hierarchy" in ways:
-                found += ", which go together with `consistent: true` alone"
+                found += ", which can be used together only with `consistent: true`"
             refuse("DP-RELEASE-008", found=found, key=ways[-1])
         self._levels_are_there(areas)
         for key in {*areas} & {key for keys in self.attributes_asked for key in keys}:
-            problem = f"'{key}' is a level of the hierarchy already"
+            problem = f"'{key}' is already a level of the hierarchy"
             everywhere = any(key in keys for keys in self.attributes_at(None))
             refuse("DP-DECL-003", problem=problem, key=ways[-1] if everywhere else "marginals_at")
         self._refuse_twice()
@@ -346,13 +346,13 @@ class ReleaseSpec(Model):
         if bool(self.records) is not local or bool(self.queries) is local:
             wanted = "`records` and no `queries`" if local else "`queries` and no `records`"
             wrong = "queries" if local else "records"
-            problem = f"a release of mode {self.mode} has {wanted}"
+            problem = f"a release with mode {self.mode} must have {wanted}"
             refuse("DP-DECL-003", problem=problem, key=wrong)
         if local and self.engine != DEFAULT_ENGINE:
-            problem = "only the engine duckdb reads single records"
+            problem = "single records need the engine duckdb"
             refuse("DP-DECL-003", problem=problem)
         if self.federated and (local or self.ledger or self.budget.epsilon is None):
-            problem = "a federated release has queries, a budget with an epsilon, and no ledger"
+            problem = "a federated release needs queries, a budget with an epsilon, and no ledger"
             refuse("DP-DECL-003", problem=problem)
         refuse_twins(self.records)
         if local or self.federated:

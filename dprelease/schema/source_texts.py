@@ -44,7 +44,7 @@ def to_encoding(value: object) -> str:
     if encoding not in ENCODINGS:
         refuse(
             "DP-DECL-003",
-            problem="an encoding such as utf-8, utf-16, latin-1, cp1252 or iso-8859-15 is needed",
+            problem="it must be an encoding such as utf-8, utf-16, latin-1, cp1252 or iso-8859-15",
         )
     return encoding
 
@@ -53,7 +53,7 @@ def to_mark(value: object) -> str:
     """Return the thousands separator; all kinds of spaces are equivalent."""
     text = to_text(value)
     if text not in MARKS:
-        refuse("DP-DECL-003", problem="one of . , ' _ or a space is needed between thousands")
+        refuse("DP-DECL-003", problem="the thousands separator must be . , ' _ or a space")
     return " " if text in SPACES else text
 
 
@@ -64,8 +64,8 @@ def to_zone(value: object) -> str:
         ZoneInfo(text)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         text = "localtime"
-    if text == "localtime":  # depends on the machine
-        refuse("DP-DECL-003", problem="a time zone such as Europe/Vienna is needed")
+    if text == "localtime":  # that of a machine
+        refuse("DP-DECL-003", problem="it must be a time zone such as Europe/Vienna")
     return text
 
 

@@ -84,18 +84,18 @@ _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _SECRET = re.compile(_URI.pattern + r"[^/@]*:[^/]*@")
 
 
-ONE_OF = "give a path, a frame, or, of Spark's catalogue, a table without a format"
+ONE_OF = "declare a path or a frame, or, for Spark's catalogue, a table without a format"
 NAME_IT = (
     "name it: source: {path: ..., format: parquet | csv | json_lines | duckdb | sqlite | excel | "
     "postgres}; a folder of Parquet files ends in /"
 )
 NAME_TABLE = "name it: source: {path: ..., table: ...}"
-NO_TABLE = "leave `table` out, or name the `format` if it is a file of DuckDB or SQLite"
+NO_TABLE = "remove `table`, or declare the `format` if it is a file of DuckDB or SQLite"
 PATHS = (
-    "give the path of a file, a URI of Parquet files for Spark, or postgresql://server/database "
+    "use the path of a file, a URI of Parquet files for Spark, or postgresql://server/database "
     "with a `table` and no other format"
 )
-NO_PASSWORD = "take it out: whoever reads the table has it from elsewhere"
+NO_PASSWORD = "remove it: whoever reads the table must get it from elsewhere"
 """Hints for wrongly declared sources."""
 
 
@@ -141,18 +141,18 @@ class Source(Model):
         self._check_uri()
         if self.kind == "catalogue":
             if not self.table or self.format is not None:
-                _odd("nothing says where its rows are", ONE_OF)
+                _odd("it does not say where the rows are", ONE_OF)
         elif self.path is not None and self.frame is not None:
-            _odd("it has a path and a frame", ONE_OF)
+            _odd("it has both a path and a frame", ONE_OF)
         elif self.path is not None and self.kind is None:
-            _odd("the ending of its path tells no format", NAME_IT)
+            _odd("the extension of its path is not that of a known format", NAME_IT)
         elif self.kind in _TABLES and self.table is None:
-            _odd("of a DuckDB or SQLite file or a server no table is named", NAME_TABLE)
+            _odd("it names no table of its DuckDB or SQLite file or server", NAME_TABLE)
         elif self.kind not in _TABLES and self.table is not None:
             _odd("it names a `table`, which only databases have", NO_TABLE)
         for key, mark in (("delimiter", self.delimiter), ("quote", self.quote)):
             if mark is not None and (len(mark.encode()) != 1 or mark in "\r\n"):
-                problem = "one ASCII character is needed, such as ;"
+                problem = "it must be one ASCII character, such as ;"
                 refuse("DP-DECL-003", problem=problem, key=key)
         self._check_texts()
         return self
@@ -161,17 +161,17 @@ class Source(Model):
         """Raise for a password in any URI, and for declarations that a URI does not support."""
         path = self.path or ""
         if is_server(path) != (self.kind == "postgres"):
-            _odd("tables of servers, and no others, are by postgresql://", PATHS)
+            _odd("a server needs an address with postgresql://, and nothing else has one", PATHS)
         if is_server(path):
             if has_secret(path):
                 refuse("DP-SCHEMA-020")
             if has_unknown_key(path):
                 refuse("DP-SCHEMA-021", known=", ".join(KEYS))
         elif self.is_uri and self.kind not in ("parquet", None):
-            _odd("by a URI only Parquet is read", PATHS)
+            _odd("only Parquet can be read from a URI", PATHS)
         elif _SECRET.match(path):
-            _odd("its URI holds a password, and schemas are published", NO_PASSWORD)
-        elif not self.is_uri and (fields := uri_fields(path)):  # as hdfs:/people, with one slash
+            _odd("its URI contains a password, and schemas are published", NO_PASSWORD)
+        elif not self.is_uri and (fields := uri_fields(path)):  # as hdfs:/people, of one slash
             refuse(URI_CODE, **fields, key="path")
 
     def _check_texts(self) -> None:
@@ -180,14 +180,18 @@ class Source(Model):
         for key in _FOREIGN.get(self.kind or "", every):
             if key in self.model_fields_set:
                 kind = (self.kind or "a frame").replace("_", " ")
-                reason = f"the values of {kind} are not written so"
+                reason = f"{kind} does not store values this way"
                 refuse("DP-SCHEMA-014", key=key, reason=reason)
         if not self.nulls:
-            refuse("DP-DECL-003", problem="a text is needed, such as [''] or [NA]", key="nulls")
+            refuse(
+                "DP-DECL-003",
+                problem="it must be a list of texts, such as [''] or [NA]",
+                key="nulls",
+            )
         if self.thousands == self.decimal:
-            refuse("DP-SCHEMA-014", key="thousands", reason="it is the decimal mark")
+            refuse("DP-SCHEMA-014", key="thousands", reason="it is also the decimal mark")
         if self.kind == "json_lines" and self.thousands == ".":
-            reason = "JSON's own numbers have a point before their decimals"
+            reason = "numbers in JSON always have a decimal point"
             refuse("DP-SCHEMA-014", key="thousands", reason=reason)
 
     @property

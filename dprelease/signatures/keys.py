@@ -93,7 +93,7 @@ class AgentKey:
             try:
                 answer, problem = _run_ssh_keygen(program, self._path, message, namespace)
             except (OSError, subprocess.TimeoutExpired):
-                problem = "ssh-keygen did not answer"
+                problem = "ssh-keygen did not respond"
         if not problem:
             try:
                 made = Signature.from_armor(answer)
@@ -103,7 +103,7 @@ class AgentKey:
                 known = made.public == self._public and made.namespace == namespace
                 if known and made.holds(message):
                     return made
-                problem = "ssh-keygen answered with the signature of something else"
+                problem = "ssh-keygen returned a signature of something else"
         raise SignatureError("DP-SIGN-006", name=self._path.name, problem=problem)
 
 
@@ -209,7 +209,9 @@ def _open_key(data: bytes, path: Path, passphrase: Passphrase | None) -> Ed25519
     key = _load_key(data, path, None)
     if key is None:
         if passphrase is None:
-            raise SignatureError("DP-SIGN-005", name=path.name, problem="none was given")
+            raise SignatureError(
+                "DP-SIGN-005", name=path.name, problem="no passphrase was provided"
+            )
         key = _load_key(data, path, passphrase(path.name))
     if not isinstance(key, Ed25519PrivateKey):
         kind = type(key).__name__.removesuffix("PrivateKey").lstrip("_")
@@ -232,4 +234,4 @@ def _load_key(data: bytes, path: Path, passphrase: bytes | None) -> object:
         pass  # of a corrupt file, and of a wrong passphrase
     except UnsupportedAlgorithm:
         code = "DP-SIGN-009"
-    raise SignatureError(code, name=path.name, problem="the one that was given is wrong")
+    raise SignatureError(code, name=path.name, problem="the passphrase is wrong")

@@ -55,7 +55,7 @@ class Signer:
     def refusal(self, namespace: str, at: datetime) -> str | None:
         """Return why the key did not count for a namespace at a time; None if it did."""
         if not _names_anyone(self.principals):
-            return f"the principals {self.principals} name nobody"
+            return f"the principals {self.principals} match nobody"
         if self.namespaces is not None and not _matches(namespace, self.namespaces):
             return f"it may not sign for the namespace {namespace}"
         if self.after is not None and at < self.after:
@@ -149,10 +149,10 @@ def _signer(line: str) -> Signer:
         options, rest = _cut_options(rest)
         public = _key(rest)
     if public is None:
-        raise ValueError("after principals and options a type of key and the key are needed")
+        raise ValueError("principals and options must be followed by a key type and the key")
     found = _options(options)
     if "cert-authority" in found:
-        raise ValueError("authorities of certificates are not followed: list the keys themselves")
+        raise ValueError("certificate authorities are not supported: list the keys themselves")
     after, before = (_time(found.get(name)) for name in ("valid-after", "valid-before"))
     if after is not None and before is not None and before <= after:
         raise ValueError("valid-before is not after valid-after")
@@ -164,7 +164,7 @@ def _signer(line: str) -> Signer:
 def _principals(line: str) -> tuple[str, str]:
     match = PRINCIPALS.match(line)
     if match is None:
-        raise ValueError("a line begins with principals, such as steward@office.example")
+        raise ValueError("a line must begin with principals, such as steward@office.example")
     return match[1] or match[3], match[2] or match[4] or ""
 
 
@@ -187,7 +187,7 @@ def _cut_options(text: str) -> tuple[str, str]:
     """Return the options at the beginning of a text, which spaces in quotes don't end, and more."""
     match = OPTIONS.match(text)
     if match is None:
-        raise ValueError("after principals and options a type of key and the key are needed")
+        raise ValueError("principals and options must be followed by a key type and the key")
     return match[1], match[3]
 
 
@@ -195,18 +195,18 @@ def _options(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     rest = text.lstrip(",")
     if text and not rest:
-        raise ValueError("an option is needed behind a comma")
+        raise ValueError("a comma must be followed by an option")
     while rest:
         match = OPTION.match(rest)
         name = match[1].lower() if match else ""
         valued = match is not None and match[2] is not None
         if match is None or name not in KNOWN or KNOWN[name] is not valued or name in found:
-            raise ValueError(f"'{rest[:40]}' is no option that is known, or stands there twice")
+            raise ValueError(f"'{rest[:40]}' is not a known option, or is listed twice")
         found[name] = (match[2] or "").replace('\\"', '"')
         behind = rest[match.end() :]
         rest = behind.lstrip(",")
         if behind and (behind[0] != "," or not rest):
-            raise ValueError(f"a comma is needed between options, not '{behind[:40]}'")
+            raise ValueError(f"options must be separated by a comma, not '{behind[:40]}'")
     return found
 
 

@@ -76,7 +76,7 @@ class Signature:
         head = BEGIN + b"\n"
         body, foot, _ = text.removeprefix(head).partition(b"\n" + END)
         if not text.startswith(head) or not foot:
-            raise ValueError("it is no SSH signature")
+            raise ValueError("it is not an SSH signature")
         try:
             blob = from_base64(body)
         except ValueError:
@@ -86,16 +86,14 @@ class Signature:
     @classmethod
     def _of(cls, blob: Reader) -> Self:
         if blob.take(len(MAGIC)) != MAGIC:
-            raise ValueError("it is no SSH signature")
+            raise ValueError("it is not an SSH signature")
         if blob.number() != VERSION:
             raise ValueError("it is of another version of SSH signatures")
         public, namespace, reserved = blob.string(), blob.string(), blob.string()
         algorithm, signature = blob.string(), Reader(blob.string())
         blob.end()
         if _kind(public) != ED25519 or signature.string() != ED25519:
-            raise ValueError(
-                "its key is not of the type ssh-ed25519, the only one that counts here"
-            )
+            raise ValueError("its key is not of the type ssh-ed25519, the only supported one")
         raw = signature.string()
         signature.end()
         if reserved or algorithm not in (b"sha256", b"sha512") or len(raw) != 64:

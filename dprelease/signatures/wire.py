@@ -35,7 +35,7 @@ class Reader:
     def end(self) -> None:
         """Raise ValueError if anything is left."""
         if self._rest:
-            raise ValueError("something follows its end")
+            raise ValueError("more data follows its end")
 
 
 def from_base64(text: bytes) -> bytes:

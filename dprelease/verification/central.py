@@ -169,7 +169,9 @@ def check_central(report: Report, record: dict[str, Any]) -> RebuiltRelease | No
     guarantee = priced_again(report, record, columns, declaration.spec.budget)
     if guarantee is None:
         return None
-    report.checked.append("the events cost what the guarantee says, within the budget")
+    report.checked.append(
+        "the privacy cost of the recorded noise is the stated guarantee, within the budget"
+    )
     for name in guarantee.invariants:
         report.notes.append(f"outside the guarantee, published exactly: {name}")
     plan = Plan(columns, guarantee, budget_of(declaration.spec.budget))
@@ -261,7 +263,7 @@ def _check_values(
         laws = {one.measurement.name: one.mechanism for one in columns if one.query == query}
         if not all(may_be_published(path, query, column, laws) for column in query.columns):
             report.add_finding("DP-VERIFY-006", name=path.name)
-    report.checked.append("no value is one that the declaration rules out")
+    report.checked.append("every value is possible under the declaration")
 
 
 def recorded_columns(
@@ -301,8 +303,12 @@ def ask_again(report: Report, events: Sequence[Event], claimed: Guarantee) -> No
         at_least = f"{opinion.at_least:.6g}"
         report.add_finding("DP-VERIFY-011", found=at_least, claimed=f"{opinion.claimed:.6g}")
     report.checked.append(
-        f"the integers alone cost at least {opinion.at_least:.6g} of the {opinion.claimed:.6g} "
+        f"the published integers cost at least {opinion.at_least:.6g} of the {opinion.claimed:.6g} "
         f"{opinion.counted} claimed"
     )
-    report.checked += [f"that lower bound, exactly: {ground}" for ground in opinion.exact]
-    report.checked += [f"that lower bound, in floats: {ground}" for ground in opinion.floating]
+    report.checked += [
+        f"computed exactly for this lower bound: {ground}" for ground in opinion.exact
+    ]
+    report.checked += [
+        f"computed in floats for this lower bound: {ground}" for ground in opinion.floating
+    ]

@@ -31,7 +31,7 @@ def check_formats(report: Report, declaration: Declaration, record: Mapping[str,
     told = [held["format"] for held in record.get(KEY, ())]
     wanted = [] if report.rehearsal else list(declaration.spec.formats_beside)
     if told != wanted or record.get(KEY) == []:
-        report.add_finding("DP-VERIFY-022", KEY, problem="it does not list the declared ones")
+        report.add_finding("DP-VERIFY-022", KEY, problem="it does not list the declared formats")
 
 
 def check_exports(report: Report, metadata: Metadata, record: Mapping[str, Any]) -> None:
@@ -98,7 +98,7 @@ def _check(report: Report, release: Any, held: dict[str, Any], key: str, folder:
         if getattr(problem, "errno", None) is not None:  # of the system, and not of a broken table
             raise
         reason = type(problem).__name__
-        report.add_finding("DP-VERIFY-022", key, problem=f"it can't be made again ({reason})")
+        report.add_finding("DP-VERIFY-022", key, problem=f"it can't be written again ({reason})")
 
 
 def _compare(

@@ -55,7 +55,7 @@ def federated_sum(folders: Sequence[str | Path], query: str | None = None) -> pd
     check_paths(folders)
     paths = [Path(folder) for folder in folders]
     if not paths:
-        _refuse("no folder is given")
+        _refuse("no folder is named")
     records = [_record(path) for path in paths]
     report = verify(paths[0])
     if not report.ok:
@@ -78,7 +78,7 @@ def _record(path: Path) -> dict[str, Any]:
         return read_sealed(path, FORMAT)
     except VerificationError as error:
         code = error.code
-    _refuse(f"{path.name} holds no messages, or others than were written ({code})")
+    _refuse(f"{path.name} contains no messages, or changed ones ({code})")
 
 
 def _common_manifest(record: dict[str, Any]) -> dict[str, Any]:
@@ -103,11 +103,11 @@ def _check_parties(records: Sequence[dict[str, Any]]) -> None:
             _refuse(f"party {party} stands there {'twice' if times > 1 else 'and is none'}")
     for party in wanted:
         if party not in given:
-            _refuse(f"party {party} is missing: {len(records)} are given of {len(wanted)}")
+            _refuse(f"party {party} is missing: {len(records)} were named of {len(wanted)}")
     sent = [tuple(file["sha256"] for file in record["files"]) for record in records]
     values = sum(f["rows"] for f in records[0]["files"]) * len(records[0]["measurements"])
     if values >= FEW and len(set(sent)) != len(sent):
-        _refuse("two parties have the very same messages")
+        _refuse("two parties have identical messages")
 
 
 def _sum_table(

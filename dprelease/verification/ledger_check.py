@@ -13,9 +13,7 @@ from dprelease.privacy.event import Event
 from dprelease.release.charging import ledger_of, renewals_of
 from dprelease.signatures.signers import Signers
 
-BOUND = (
-    "the ledger holds the reservation that paid for the release, for this noise and this manifest"
-)
+BOUND = "the ledger contains the charge for this release, with this noise and this manifest"
 UNBOUND = (
     "the ledger holds the reservation that paid for the release and for this noise, but no digest "
     "of its manifest: the run was cut off as it published, so that its tables may be others"
@@ -42,7 +40,7 @@ def _other_periods(path: Path, steps: list[Entry], held: dict[str, Any]) -> str 
     """Return whether the manifest tells of other periods than those that it was charged in."""
     told = renewals_of(Ledger(path).state().accounts, steps[0]).get("renewals", [])
     same = told == held.get("renewals", [])
-    return None if same else "it was charged in another period than its manifest tells"
+    return None if same else "it was charged in another period than its manifest states"
 
 
 UNSIGNED = (
@@ -75,7 +73,7 @@ def _other_noise(steps: list[Entry], record: dict[str, Any]) -> str | None:
     }
     recorded = {repr(Event.from_json(held)) for held in record["measurements"]}
     if recorded != charged:
-        return "its reservation was made for other noise"
+        return "its charge is for other noise"
     allowed = {
         name
         for entry in steps
@@ -84,7 +82,7 @@ def _other_noise(steps: list[Entry], record: dict[str, Any]) -> str | None:
         for name in charge.get("invariants") or ()
     }
     exactly = {*record["guarantee"].get("invariants", ())}
-    return None if exactly == allowed else "its reservation was made for other invariants"
+    return None if exactly == allowed else "its charge is for other invariants"
 
 
 def _manifests(steps: list[Entry]) -> list[str]:
@@ -96,9 +94,9 @@ def _other_manifest(steps: list[Entry], record: dict[str, Any]) -> str | None:
     known = _manifests(steps)
     if known:
         same = known == [record["digest"]]
-        return None if same else "the manifest that it paid for has another digest"
+        return None if same else "the charged manifest has another digest"
     if not _is_published(steps):  # which is written before anything becomes readable
-        return "the run that it paid for released nothing"
+        return "the charged run released nothing"
     return None
 
 

@@ -35,14 +35,14 @@ def check_local(report: Report, record: dict[str, Any]) -> LocalPlan | None:
 
     Its manifest is made again from the declaration and the recorded laws, which are declared ones;
     files have its columns and types, as many records as the manifest says, and only values that can
-    be published; the events cost what the guarantee says, within the budget. The plan comes back;
-    None, and a finding, where that can't be made again.
+    be published; the privacy cost of the recorded noise is the stated guarantee, within the budget.
+    The plan comes back; None, and a finding, where that can't be made again.
     """
     resolved = resolved_again(
         report,
         record,
         declares=lambda declaration: declaration.spec.mode == "local",
-        other="it declares no mode local",
+        other="it does not declare the mode local",
         resolve=resolve_records,
     )
     if resolved is None:
@@ -59,7 +59,9 @@ def check_local(report: Report, record: dict[str, Any]) -> LocalPlan | None:
     guarantee = priced_again(report, record, columns, budget)
     if guarantee is None:
         return None
-    report.checked.append("one record costs what the guarantee says, within the budget")
+    report.checked.append(
+        "the privacy cost of one record is the stated guarantee, within the budget"
+    )
     plan = LocalPlan(columns, guarantee, budget_of(budget), (), parts)
     paid = None if report.rehearsal else ledger_record(declaration, record)
     check_formats(report, declaration, record)

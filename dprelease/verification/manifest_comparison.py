@@ -111,7 +111,7 @@ def check_rebuilt(report: Report, record: Mapping[str, Any], wanted: Mapping[str
         for path in differences(record.get(name), rebuilt.get(name), name):
             if not any(path.startswith(key) for key in told if key):
                 _tell(report, record, rebuilt, path)
-    report.checked.append("all that it says follows from the declaration and the events")
+    report.checked.append("all its statements follow from the declaration and the recorded noise")
 
 
 def differences(held: object, wanted: object, path: str) -> Iterator[str]:

@@ -34,9 +34,9 @@ HELD = {
     manifest.FORMAT: "a release of tables",
     LOCAL: "a release of single records",
     FEDERATED: "one party's messages",
-    REHEARSAL: "a rehearsal, which is no release",
-    OF_RECORDS: "a rehearsal of single records, which is no release",
-    OF_PARTIES: "a rehearsal of several parties, which is no release",
+    REHEARSAL: "a rehearsal, not a release",
+    OF_RECORDS: "a rehearsal of single records, not a release",
+    OF_PARTIES: "a rehearsal of several parties, not a release",
 }
 """What a folder holds, in words, by the form of its manifest."""
 
@@ -60,7 +60,9 @@ def read_sealed(folder: Path, *forms: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise _manifest_error("DP-VERIFY-002", problem="it is not strict JSON") from None
     if not same:
-        raise _manifest_error("DP-VERIFY-002", problem="its bytes are not the canonical encoding")
+        raise _manifest_error(
+            "DP-VERIFY-002", problem="its bytes are not in the canonical encoding"
+        )
     if record.get("digest") != digest_of(record):
         raise _manifest_error("DP-VERIFY-002", problem="its digest does not match")
     format_, known = record.get("format"), forms or tuple(FORMS)

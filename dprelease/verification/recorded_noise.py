@@ -17,10 +17,10 @@ from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
 
 Law = TypeVar("Law", bound=Randomizer)
 
-CHOSEN_SHAPE = "declared; its shape: least expected error"
+CHOSEN_SHAPE = "declared; its parameters: least expected error"
 WORDS = frozenset(
-    {"auto", "beside", "it", "release", "gains", "over", "the", "least"}
-    | {"for", "rho", "epsilon", "that", "ledger", "counts"}
+    {"auto", "error", "errors", "of", "others", "the", "release", "smaller", "than", "with"}
+    | {"least", "for", "rho", "epsilon", "that", "ledger", "counts"}
 )
 """What `auto` says of its choice, beside numbers, errors and names of mechanisms."""
 

@@ -56,19 +56,21 @@ def check_truth(
         problems += errors()
     for problem in problems:
         report.add_finding("DP-VERIFY-021", "rehearsal", problem=problem)
-    report.checked.append("its errors are those of the published tables beside the true ones")
+    report.checked.append(
+        "its errors are the differences between the published and the true tables"
+    )
 
 
 def _stand_ins(told: Mapping[str, Any], declaration: Declaration) -> Iterator[str]:
     """Yield what is wrong with what stood in for the sources."""
     if told["words"] != WORDS:
-        yield "it has other words for what a rehearsal is"
+        yield "its description of a rehearsal was changed"
     if [one["table"] for one in told["stand_ins"]] != [*declaration.tables]:
-        yield "its stand-ins are not those of the declared tables"
+        yield "its replacement tables are not those of the declared tables"
     for one in told["stand_ins"]:
         given = {name for name in ("rows", "file", "sha256") if one.get(name) is not None}
         if given != ({"rows"} if one["by"] == "invention" else {"file", "sha256"}):
-            yield f"it does not tell what stood in for '{one['table']}'"
+            yield f"it does not state what replaced '{one['table']}'"
 
 
 def _files(told: Mapping[str, Any], names: Iterable[str]) -> Iterator[str]:
@@ -78,9 +80,9 @@ def _files(told: Mapping[str, Any], names: Iterable[str]) -> Iterator[str]:
     wanted = {*names} - public
     rows = {file["name"]: file["rows"] for file in told["truth"]}
     if [file["name"] for file in told["truth"]] != sorted(wanted):
-        yield "a file of true answers is missing, or is none"
+        yield "a file of true values is missing, or invalid"
     elif any(rows[people_of(name)] != number for name, number in invented.items()):
-        yield "there are not as many invented rows as it says"
+        yield "the number of invented rows differs from the stated one"
 
 
 def _errors(report: Report, rebuilt: RebuiltRelease) -> Iterator[str]:

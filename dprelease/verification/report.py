@@ -44,7 +44,7 @@ class Report:
     notes: list[str] = field(default_factory=list)
     """What was seen and not checked."""
     rehearsal: bool = False
-    """Whether it is about a rehearsal, which is no release."""
+    """Whether it is about a rehearsal, not a release."""
     sealed: dict[str, Any] = field(default_factory=dict, repr=False)
     """The manifest that was checked, as it was read; empty if it could not be."""
     name: str = manifest.NAME

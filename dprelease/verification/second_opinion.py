@@ -122,16 +122,18 @@ def second_opinion(events: Sequence[Event], guarantee: Guarantee) -> Opinion:
 
 
 def _grounds(guarantee: Guarantee, *, met: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    exact = ["every mass of the noise: ball arithmetic", "every sensitivity: whole numbers"]
+    exact = ["probabilities of the noise (in ball arithmetic)", "sensitivities (in whole numbers)"]
     floating = []
     if guarantee.accountant == "pure":
-        exact.append("the sum of all largest losses: exact, each rounded up")
+        exact.append("the sum of all largest losses (exact, each rounded up)")
     elif guarantee.accountant == "zcdp":
         floating.append("the sum of Rényi divergences, each rounded up; their largest ratio")
     if met and guarantee.accountant != "pure":
-        exact.append("what meets in one cell: largest losses, or Rényi divergences of L2 norms")
+        exact.append(
+            "contributions to the same cell (largest losses, or Rényi divergences of L2 norms)"
+        )
     if guarantee.delta:
-        exact.append("the composition of privacy-loss distributions: sums of positive floats")
+        exact.append("the composition of privacy-loss distributions (sums of positive floats)")
     return tuple(exact), tuple(floating)
 
 

@@ -63,7 +63,7 @@ def verify_audit(path: Path, signers: str | Path | None = None) -> Report:
     else:
         told = amount(len(audit.sensitivities), "measurement", "measurements")
         held = "all held" if audit.holds else "not all held"
-        whole = "" if audit.complete else ", and not all was tried"
+        whole = "" if audit.complete else ", and not everything was tested"
         report.checked.append(
             f"the outcome of an audit by dprelease {audit.version} is the canonical encoding with "
             f"its own digest: of {told} {held}{whole}"
@@ -75,8 +75,8 @@ def verify_audit(path: Path, signers: str | Path | None = None) -> Report:
 
 
 UNPAID = (
-    "no ledger was given: that one paid for the release, which entry of it that is, and how its "
-    "budget renews is what the manifest says"
+    "no ledger was checked: that the release was charged, in which entry, and how the budget "
+    "renews, are statements of the manifest"
 )
 """What is told of a release that says which ledger paid for it, where nobody asked the ledger."""
 

@@ -132,7 +132,7 @@ def test_what_draws_did_not_reach_is_told(made: Path, tmp_path: Path) -> None:
         path.write_bytes(changed(outcome(made), not_tried=[one], black_box=bounds))
         words = " ".join("\n".join(audit_words(parsed_audit(path.read_bytes()), wide=True)).split())
         assert "q.pay not tried 0 discrete_laplace" in words
-        assert "Nothing is said of what was not tried" in words
+        assert "says nothing about anything that was not tried" in words
         names = read_declaration(made / "release.yaml").tables["people"].table.columns
         rows = {"sex": ["f", "m"], "pay": [1.0, 2.0]}
         frame = pa.table({name: rows.get(name, [None, None]) for name in names})

@@ -69,7 +69,7 @@ def test_check_tells_what_lacks_a_label(tmp_path: Path) -> None:
     path.write_text(text.replace("{sum: pay,", "{sum: pay, label: Pay,"))
     code, out, _ = call("check", str(path))
     assert code == 0
-    assert "Without a label, unlike others: by_city.people, all.rows." in out
+    assert "Without a label, although others have one: by_city.people, all.rows." in out
 
 
 def test_exit_codes(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_plan_explains_what_is_read_together(tmp_path: Path) -> None:
     assert "reads" not in json.loads(call("plan", str(path), "--json")[1])
     (tmp_path / "people.yaml").write_text(SCHEMA)
     out = call("plan", str(path), "--explain")[1]
-    once = "  one scan    cities, kinds, pay: if memory holds the rows, they are read, and ids"
+    once = "  one scan    cities, kinds, pay: the rows are read, and ids numbered, only once if"
     assert once in out
     path.write_text(ROWS_ASKED + "engine: spark\n")
     assert "by itself" not in out
@@ -237,9 +237,12 @@ def test_plan_says_how_many_tables_share_a_reading(tmp_path: Path) -> None:
     queries = "".join(asked.format(i=i) for i in range(most))
     path.write_text(ROWS_ASKED.partition("queries:\n")[0] + f"queries:\n{queries}output: out\n")
     out = call("plan", str(path), "--explain")[1]
-    assert f"and ids numbered, once, for at most {MOST_TABLES} tables, then bounded" in out
+    assert f"if they fit in memory, for at most {MOST_TABLES} tables, then limited" in " ".join(
+        out.split()
+    )
     assert (
-        f"  by itself   q{most - 1}: {MOST_TABLES} other tables share a reading of its rows" in out
+        f"  by itself   q{most - 1}: {MOST_TABLES} other tables already share a scan of its rows"
+        in out
     )
 
 

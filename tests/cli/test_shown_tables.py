@@ -173,7 +173,7 @@ def test_answers_of_every_kind_are_told() -> None:
         answer_text(answer.iloc[:0]).split("\n")[0],
         answer_text(answer.iloc[:0]).split("\n")[-1],
     )
-    assert (heads.split(), none) == (list(answer.columns), "(no row of the answer is left)")
+    assert (heads.split(), none) == (list(answer.columns), "(the result has no rows)")
 
 
 NO_WIDE = (estimate, statement)

@@ -161,7 +161,7 @@ def test_an_interrupt_that_another_handler_answers(capsys: pytest.CaptureFixture
         (ImportError("No module named 'canary'"), "DP-INTERNAL-001", "ImportError"),
         (OSError(errno.EMFILE, "canary"), "DP-SYSTEM-001", "too many open files"),
         (OSError(errno.ENOSPC, "canary", "canary"), "DP-SYSTEM-001", "no space left"),
-        (RuntimeError(NO_THREAD), "DP-SYSTEM-001", "no more threads can be started"),
+        (RuntimeError(NO_THREAD), "DP-SYSTEM-001", "it can't start more threads"),
         (RuntimeError("canary"), "DP-INTERNAL-001", "RuntimeError"),
         (FileNotFoundError(errno.ENOENT, "canary"), "DP-INTERNAL-001", "FileNotFoundError"),
         (ValueError("canary"), "DP-INTERNAL-001", "ValueError"),
@@ -233,7 +233,7 @@ def test_a_folder_that_is_gone(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert "DP-SYSTEM-001" in done.stderr
-    assert "the folder that it was started in is gone" in done.stderr
+    assert "the folder that it was started in no longer exists" in done.stderr
     assert State.NOTHING.value in done.stderr
 
 

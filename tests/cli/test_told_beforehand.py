@@ -104,7 +104,7 @@ def test_check_names_cells_that_conditions_do_not_see(
     code, out = call("check", path, "--json")
     assert code == 0, out
     assert sorted(json.loads(out)["compared_cells"]) == told
-    assert ("sees what is stored" in " ".join(call("check", path)[1].split())) == bool(told)
+    assert ("compares stored values" in " ".join(call("check", path)[1].split())) == bool(told)
 
 
 @pytest.mark.parametrize(
@@ -156,12 +156,12 @@ def test_check_names_values_that_may_be_others_than_were_meant(
     assert json.loads(out)["listed_below_headings"] == listed
     assert json.loads(out)["with_spaces"] == spaces
     words = call("check", path)[1]
-    assert ("names the column" in " ".join(words.split())) == bool(listed)
+    assert ("is the column name" in " ".join(words.split())) == bool(listed)
     assert ("Spaces around" in words) == bool(spaces)
 
 
-BETWEEN = "band is named by whole numbers, and what lies between two is in the band"
-OUT = "that are declared, at"
+BETWEEN = "band is named by whole numbers; values between them are in the band"
+OUT = "leaves out declared values of"
 
 
 @pytest.mark.parametrize(
@@ -171,16 +171,16 @@ OUT = "that are declared, at"
         ("w", "[-1, 50, 100]", ", closed: right", [f"{BETWEEN} above"]),
         ("w", "[0, 50.5, 101]", "", []),
         ("w", "[0, 50, 101]", ", labels: [low, high]", []),
-        ("w", "[0, 50.5, 100]", "", [f"band leaves out values of w {OUT} the upper end"]),
+        ("w", "[0, 50.5, 100]", "", [f"band {OUT} w at the upper end"]),
         ("w", "[0, 50.5, 99]", ", others: '[0, 50.5)'", []),
         (
             "w",
             "[0, 50.5, 99]",
             ", closed: right",
-            [f"band leaves out values of w {OUT} the lower and the upper end"],
+            [f"band {OUT} w at the lower and the upper end"],
         ),
         ("age", "[0, 50, 101]", "", []),
-        ("age", "[1, 50, 101]", "", [f"band leaves out values of age {OUT} the lower end"]),
+        ("age", "[1, 50, 101]", "", [f"band {OUT} age at the lower end"]),
     ],
 )
 def test_check_tells_what_bands_do_not_say(
@@ -235,7 +235,7 @@ def test_a_ledger_of_another_unit_says_what_to_do(tmp_path: Path) -> None:
     assert code != 0
     told = " ".join(told.split())
     assert "DP-LEDGER-008" in told
-    assert "no `--unit` where each row is a unit" in told
+    assert "no `--unit` if each row is a privacy unit" in told
 
 
 def test_verify_says_that_no_ledger_was_asked(tmp_path: Path) -> None:
@@ -252,10 +252,10 @@ def test_verify_says_that_no_ledger_was_asked(tmp_path: Path) -> None:
             )
         made = dprelease.read_release(path).run()
         notes = dprelease.verify(made).notes
-        assert any("no ledger was given" in note for note in notes) == paid
+        assert any("no ledger was checked" in note for note in notes) == paid
         if paid:
             assert dprelease.verify(made, ledger=ledger).notes == []
-            assert "no ledger was given" in " ".join(call("verify", made)[1].split())
+            assert "no ledger was checked" in " ".join(call("verify", made)[1].split())
 
 
 def csv(folder: Path, names: list[str]) -> Path:
@@ -335,7 +335,7 @@ def test_a_source_that_the_engine_can_t_read_is_told_before_a_run(
         for command in ("check", "plan"):
             code, words = call(command, release)
             assert code == 0, words
-            found.append("unless it is given a frame" in words and code_of in words)
+            found.append("unless a frame is passed" in words and code_of in words)
             found.append(kind in words and kind != "")
             answer = json.loads(call(command, release, "--json")[1])
             found.append([told["code"] for told in answer["unread"]] == [code_of])

@@ -449,11 +449,11 @@ def cut_off(folder: Path) -> Path:
 
 WORKBOOKS = {
     several: "several sheets",
-    bomb: "unpacks to more",
+    bomb: "larger, when unpacked",
     entities: "damaged",
     encrypted: "password",
-    no_zip: "no .xlsx",
-    no_header: "no names in its header",
+    no_zip: "not an .xlsx",
+    no_header: "its header has no column names",
     twice: "name twice",
     cut_off: "damaged",
 }

@@ -295,7 +295,7 @@ def test_what_is_read_alone_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
     assert reasons == {
         "ids": ["distinct values don't add up"],
         "wide": [f"a row may add more than {scan_planning.MOST_ADDED} steps"],
-        "large": ["it has too many cells to be held with others"],
+        "large": ["it has too many cells to be computed together with others"],
         "other": ["no other table reads the same rows and columns"],
     }
 

@@ -324,8 +324,8 @@ def test_a_header_that_is_longer_than_its_rows_may_be_is_refused(tmp_path: Path)
 
 
 PARTS = {
-    "nothing": (b"", "DP-DATA-024", "'p2.parquet' can't be opened, or is not whole"),
-    "cut short": (None, "DP-DATA-024", "'p2.parquet' can't be opened, or is not whole"),
+    "nothing": (b"", "DP-DATA-024", "'p2.parquet' can't be opened, or is incomplete"),
+    "cut short": (None, "DP-DATA-024", "'p2.parquet' can't be opened, or is incomplete"),
     "other letters": ({"k": ["a"], "N": [1]}, "DP-DATA-024", "'p2.parquet' has the column 'n'"),
     "both": ({"k": ["a"], "n": [1], "N": [1]}, "DP-DATA-003", "several columns named 'n'"),
     "a column less": ({"k": ["a"]}, "DP-DATA-024", "'p2.parquet' lacks the column 'n'"),

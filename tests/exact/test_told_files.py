@@ -66,8 +66,8 @@ AT_FAULT: Mapping[str, tuple[dict[str, Any], str]] = {
     ),
     "twins but for their case": (
         {"N": [1, 2]},
-        f"{N}\nDP-DATA-003  The source of 'people' has several columns named 'n', or so but for "
-        "their case: so it is in 'part_07.parquet'.",
+        f"{N}\nDP-DATA-003  The source of 'people' has several columns named 'n', or names that "
+        "differ only by case: so it is in 'part_07.parquet'.",
     ),
 }
 
@@ -164,7 +164,7 @@ def test_a_folder_without_files_is_told_as_that(tmp_path: Path) -> None:
     (tmp_path / "people/_unfinished.parquet").touch()
     message = told(tmp_path, "people/")
     assert message.startswith("people.yaml:2  source\nDP-DATA-024")
-    assert message.endswith("can't be read as parquet: the folder holds no Parquet file.")
+    assert message.endswith("can't be read as parquet: the folder contains no Parquet file.")
 
 
 def test_a_folder_that_is_not_there_is_told_as_that(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_keys_in_names_of_folders_are_said_not_to_be_read(tmp_path: Path) -> Non
     pd.DataFrame({"id": ["a"]}).to_parquet(_made(tmp_path / "people/n=1/a.parquet"))
     told(tmp_path, "people/")
     with pytest.raises(
-        DataError, match=r"DP-DATA-002(?s:.*)folders, as in year=2024/, are not read"
+        DataError, match=r"DP-DATA-002(?s:.*)folder names, such as year=2024/, are not read"
     ):
         read_release(tmp_path / "release.yaml").run()
 

@@ -149,7 +149,7 @@ def test_the_guidance_for_statistics(tmp_path: Path) -> None:
     cover = [row[0] for row in book["Cover"].iter_rows(values_only=True)]
     assert cover[0] == "People: <cities> & sexes"
     assert any(line.startswith("Differential privacy with epsilon 3.999") for line in cover)
-    assert any("The unit is all rows with the same 'person'." in line for line in cover)
+    assert any("A privacy unit is all rows with the same 'person'." in line for line in cover)
     links = [row[0].hyperlink.location for row in book["Contents"].iter_rows(min_row=4)]
     assert links == [f"'{name}'!A1" for name in book.sheetnames[2:]]
     names = set()
@@ -275,7 +275,7 @@ def test_what_no_sheet_takes_is_refused(
     records = by_hand(
         tmp_path, [("t", table, [column("k", pa.string(), Role.LABEL, "n")])]
     ).metadata
-    assert [one.words for one in EXPORT.problems(records)] == ["no table has values to be read"]
+    assert [one.words for one in EXPORT.problems(records)] == ["no table has readable values"]
 
 
 def test_workbooks_that_say_the_same(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def test_what_has_no_numbers_is_no_cube(tmp_path: Path) -> None:
     told = [key("k", pa.string(), ["a"]), column("label", pa.string())]
     release = by_hand(tmp_path, [("t", pa.table({"k": ["a"], "label": ["x"]}), told)])
     assert [one.message for one in EXPORT.problems(release.metadata)] == [
-        "no table has numbers to be read"
+        "no table has readable numbers"
     ]
 
 

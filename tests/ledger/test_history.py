@@ -223,7 +223,7 @@ def test_a_reservation_is_held_by_a_lock(ledger: Ledger, kinds: tuple[str, ...],
         assert ledger.recover() == []
         assert ledger.state().reservations[name].is_open
         run.communicate(timeout=processes.PATIENCE)
-    told = "rows had been read; it stays charged" if last == "read" else "given back"
+    told = "rows had been read; the charge remains" if last == "read" else "charge returned"
     (words,) = ledger.recover()
     assert told in words
     assert (ledger.state().spent(TABLE) > 0) == (last == "read")
@@ -289,6 +289,6 @@ def test_a_ledger_that_is_mounted_without_its_folder(tmp_path: Path) -> None:
         check=False,
     )
     assert "DP-LEDGER-002" in done.stderr
-    assert "mounted alone" in done.stderr
+    assert "mounted by itself" in done.stderr
     assert done.returncode == 0  # by its folder
     assert "office/people" in done.stdout

@@ -263,7 +263,9 @@ def test_files_that_are_no_ledger(ledger: Ledger, tmp_path: Path) -> None:
 
 def test_a_newer_ledger(ledger: Ledger) -> None:
     raw(ledger, "PRAGMA user_version = 4")
-    with pytest.raises(LedgerError, match=r"DP-LEDGER-003.*\n?.*format 4, known 3"):
+    with pytest.raises(
+        LedgerError, match=r"DP-LEDGER-003.*\n?.*format 4, and this version knows 3"
+    ):
         ledger.state()
 
 
@@ -452,7 +454,7 @@ def test_recovery_tells_what_happened(ledger: Ledger) -> None:
     words = ledger.recover()
     # The second child found the first one dead when it reserved: its own is left to settle.
     assert [line.split(" ", 1)[1] for line in words] == [
-        "(published): may have been published; it stays charged"
+        "(published): may have been published; the charge remains"
     ]
     state = ledger.state()
     assert {
@@ -671,7 +673,9 @@ def test_budgets_with_invariants(tmp_path: Path) -> None:
     assert "DP-LEDGER-021" in refused.stderr
     assert not path.exists()
     made = CliRunner().invoke(cli.app, [*asked, "--neighbours", "replace"])
-    assert f"releases may publish exactly: {name}." in " ".join(made.stdout.split()), made.output
+    assert f"publish outside the budget, exactly: {name}." in " ".join(made.stdout.split()), (
+        made.output
+    )
     for command in ("show", "history"):
         told = CliRunner().invoke(cli.app, ["ledger", command, str(path)])
         assert "exactly" in told.stdout, command

@@ -112,7 +112,7 @@ def test_what_is_no_renewal(
 def test_each_period_has_the_budget_and_no_more(tmp_path: Path, clock: Clock) -> None:
     ledger = renewing(tmp_path, YEARLY)
     first = lifetime_of(ledger.state(), TABLE, clock.time)
-    assert "in the data in the first period may risk up to epsilon 1," in first.words
+    assert "in the data of the first period may reach epsilon 1," in first.words
     for year in (2026, 2027, 2031):
         clock.time = at(f"{year}-06-01T00:00:00")
         for _ in range(9):
@@ -125,7 +125,7 @@ def test_each_period_has_the_budget_and_no_more(tmp_path: Path, clock: Clock) ->
     lifetime = lifetime_of(state, TABLE, clock.time)
     assert float(lifetime.charged) == pytest.approx(2.7)
     assert lifetime.elapsed_periods == 6
-    assert "all 6 periods so far may risk up to epsilon 6" in lifetime.words
+    assert "all 6 periods so far may reach epsilon 6" in lifetime.words
     assert "epsilon 1 more with every further year" in lifetime.words
     check_prices(ledger.path)
     for asked in (state.spent, state.remaining_budget):  # nobody forgets which period is meant
@@ -194,7 +194,7 @@ def test_times_without_a_budget(tmp_path: Path, clock: Clock) -> None:
         assert row["left"] == 0
         assert "none now" in row["renewal"]["words"]
         assert len(ledger.history()) == 1
-    assert "epsilon 2 in all 2 that there will be" in row["renewal"]["words"]
+    assert "epsilon 2 in all 2 periods" in row["renewal"]["words"]
 
 
 def test_a_whole_period_may_be_taken_by_its_first_release(tmp_path: Path, clock: Clock) -> None:
@@ -211,7 +211,7 @@ def test_a_whole_period_may_be_taken_by_its_first_release(tmp_path: Path, clock:
         with pytest.raises(BudgetError, match="DP-BUDGET-091"):
             ledger.reserve([charge(event(scale="1000000.0"))], "anything more")
     words = lifetime_of(ledger.state(), TABLE, clock.time).words
-    assert "up to epsilon 2 at delta 0.000000002" in words
+    assert "may reach epsilon 2 at delta 0.000000002" in words
     check_prices(ledger.path)
 
 
@@ -276,17 +276,17 @@ def test_releases_tell_of_their_period(tmp_path: Path, clock: Clock) -> None:
     ledger = tmp_path / "ledger.sqlite"
     clock.time = at("2028-01-01T00:00:00")
     planned = CliRunner().invoke(cli.app, ["plan", str(path)])
-    assert "all 3 periods so far may risk up to epsilon 3" in " ".join(planned.stdout.split())
+    assert "all 3 periods so far may reach epsilon 3" in " ".join(planned.stdout.split())
     published = dprelease.read_release(path).run()
     record = json.loads((published / "manifest.json").read_text())
     (told,) = record["ledger"]["renewals"]
     assert (told["period"], told["from"], told["until"]) == (2, "2028-01-01", "2029-01-01")
-    assert "may risk up to epsilon 3" in told["words"]
+    assert "may reach epsilon 3" in told["words"]
     clock.time = at("2035-01-01T00:00:00")  # as of the charge, whenever it is checked
     assert dprelease.verify(published, ledger=ledger).ok
     assert dprelease.verify(published).ok
     shown = CliRunner().invoke(cli.app, ["ledger", "show", str(ledger)])
-    assert "all 10 periods so far may risk up to epsilon 10" in " ".join(shown.stdout.split())
+    assert "all 10 periods so far may reach epsilon 10" in " ".join(shown.stdout.split())
     history = CliRunner().invoke(cli.app, ["ledger", "history", str(ledger)])
     assert "in period 3" in " ".join(history.stdout.split())
     record["ledger"]["renewals"][0]["words"] = "It is given once."

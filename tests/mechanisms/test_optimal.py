@@ -190,7 +190,7 @@ def test_bad_parameters_are_refused() -> None:
     for delta in (0, 1e-21, 0.6, math.nan, -1e-9, "x"):
         with pytest.raises(BudgetError, match=r"1e-20 to 0\.5; with delta 0 the staircase"):
             Optimal.design(1.0, one_move(1), delta=delta)
-    with pytest.raises(BudgetError, match="at most 512 lattice steps"):
+    with pytest.raises(BudgetError, match="at most 512 steps"):
         Optimal.design(1000.0, one_move(LARGEST_SHIFT + 1))
     for scale in (0.049, 1e3):
         with pytest.raises(BudgetError, match=r"DP-MECH-001[\s\S]*0\.05 to 408"):

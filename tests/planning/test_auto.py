@@ -107,7 +107,7 @@ def test_allowed_lists() -> None:
     allowed = ["gaussian", "laplace"]
     plan = make_plan([query(30, {"name": "auto", "allowed": allowed})], BUDGETS["tight"])
     assert {column.mechanism.name for column in plan.columns} == {"gaussian"}
-    assert plan.columns[0].chosen_by.startswith("auto: least mae; beside it laplace +")
+    assert plan.columns[0].chosen_by.startswith("auto: least mae; error of others: laplace +")
 
 
 def test_kinds_may_differ() -> None:

@@ -121,7 +121,9 @@ def test_auto_takes_the_family_with_the_lower_error() -> None:
     names = {column.mechanism.name for column in plan.columns}
     assert len(names) == 1
     assert names <= {"generalized_gaussian", "discrete_offset_symmetric_gaussian"}
-    assert all(column.chosen_by.startswith("auto: least mae; beside it") for column in plan.columns)
+    assert all(
+        column.chosen_by.startswith("auto: least mae; error of others") for column in plan.columns
+    )
     pure = make_plan(many, BudgetSpec(epsilon=Fraction(1)))
     assert {column.mechanism.name for column in pure.columns} == {"discrete_laplace"}
 

@@ -25,7 +25,7 @@ BOTH = "{non_negative: true, publish: {records: true}}"
 REFUSED: dict[str, tuple[dict[str, str], str, str, str]] = {
     "a variance": (
         {"columns": '{n: {count: "*"}, v: {variance: pay}}'}, "DP-CONSIST-011", "columns.v",
-        "no count",
+        "not a count",
     ),
     "a rounded mean": (
         {"columns": '{n: {count: "*"}, m: {mean: pay, round_to: 5}}'}, "DP-CONSIST-011",
@@ -37,7 +37,7 @@ REFUSED: dict[str, tuple[dict[str, str], str, str, str]] = {
     ),
     "a mean alone, whole": (
         {"columns": "{m: {mean: pay}}", "consistent": WHOLE}, "DP-CONSIST-013",
-        "consistent.non_negative", "there is none",
+        "consistent.non_negative", "there are none",
     ),
     "a name beside a mean": (
         {"columns": "{m: {mean: pay}, m_se: {count: '*'}}"}, "DP-CONSIST-011", "columns.m",
@@ -77,11 +77,11 @@ REFUSED: dict[str, tuple[dict[str, str], str, str, str]] = {
     ),
     "a zero of no key": (
         {"consistent": "{non_negative: true, zeros: [{age: 3}]}"}, "DP-CONSIST-013",
-        "consistent.zeros[0].age", "no key",
+        "consistent.zeros[0].age", "not a key",
     ),
     "a zero of an area": (
         {"consistent": "{non_negative: true, zeros: [{sex: f}, {town: Bern}]}"}, "DP-CONSIST-013",
-        "consistent.zeros[1].town", "beside areas",
+        "consistent.zeros[1].town", "other than areas",
     ),
     "a zero of no value": (
         {"consistent": "{non_negative: true, zeros: [{sex: [f, x]}]}"}, "DP-CONSIST-013",
@@ -112,7 +112,7 @@ REFUSED: dict[str, tuple[dict[str, str], str, str, str]] = {
     ),
     "persons without keys": (
         {"asked": "group_by: []", "consistent": BOTH}, "DP-CONSIST-013",
-        "consistent.publish.records", "without any key",
+        "consistent.publish.records", "at least one key",
     ),
 }  # fmt: skip
 

@@ -71,7 +71,10 @@ def test_delta_is_a_falling_probability_at_every_epsilon(loss: PrivacyLoss) -> N
         if epsilon < 0:
             assert delta >= -math.expm1(max(float(max(epsilon, -2000)), -2000.0)) * (1 - 1e-15)
     assert (
-        deltas[-1] == loss.infinity_mass <= deltas[-2] <= max(loss.infinity_mass * (1 + 1e-9), LEAST_FLOAT)
+        deltas[-1]
+        == loss.infinity_mass
+        <= deltas[-2]
+        <= max(loss.infinity_mass * (1 + 1e-9), LEAST_FLOAT)
     )
     assert deltas[0] == deltas[1] == 1.0
     with pytest.raises(ValueError, match="not a number"):

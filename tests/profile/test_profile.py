@@ -211,7 +211,7 @@ def test_it_is_printed_for_a_terminal_alone(
     done = invoked(str(path), "--i-may-see-it")
     assert done.exit_code == 0
     assert done.output.startswith("CONFIDENTIAL.")
-    assert done.output.rstrip().endswith("nobody else.")
+    assert done.output.rstrip().endswith("may see the data.")
     assert "the guarantee of a release does not cover" in " ".join(done.output.split())
     monkeypatch.setattr("dprelease.cli.profile_command._is_terminal", lambda: True)
     assert invoked(str(path)).exit_code == 0

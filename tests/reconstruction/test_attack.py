@@ -214,7 +214,7 @@ def test_what_is_no_rehearsal_is_refused(tmp_path: Path) -> None:
         attack(tmp_path / "gone")
     assert caught.value.code == "DP-VERIFY-001"
     public.write_text(public.read_text() + "u,f,true,1\n")
-    for on, problem in ((None, "not given"), (public, "SHA-256"), ("gone.csv", "no such file")):
+    for on, problem in ((None, "not given"), (public, "SHA-256"), ("gone.csv", "does not exist")):
         with pytest.raises(DeclarationError) as told:
             attack(made, on=on)
         assert told.value.code == "DP-ATTACK-002"

@@ -330,14 +330,14 @@ def tampered(folder: Path, what: str, told: dict[str, Any]) -> None:
         ("records", "everybody", "is not what"),
         ("records", "estimates", "is not what"),
         ("records", "no truth", "has other columns"),
-        ("records", "words", "other words"),
-        ("records", "rows", "as many invented rows"),
+        ("records", "words", "description"),
+        ("records", "rows", "number of invented rows"),
         ("parties", "errors", "has other errors"),
         ("parties", "by_city", "is not what"),
         ("parties", "sum", "is not what"),
         ("parties", "message", "is not what"),
         ("parties", "no message", "lacks messages"),
-        ("parties", "stand-in", "what stood in"),
+        ("parties", "stand-in", "what replaced"),
     ],
 )
 def test_what_is_said_of_the_truth_is_checked(

@@ -257,10 +257,10 @@ def test_verify_ends_well_for_a_rehearsal_only_where_it_is_asked_for(tmp_path: P
     assert [f.code for f in dprelease.verify(folder).findings] == ["DP-VERIFY-019"]
     shown = CliRunner().invoke(app, ["verify", str(folder)])
     assert shown.exit_code == 4
-    assert "no release" in shown.output
+    assert "DP-VERIFY-019" in shown.output
     shown = CliRunner().invoke(app, ["verify", str(folder), "--rehearsal"])
     assert shown.exit_code == 0
-    assert shown.output.rstrip().endswith("This is a rehearsal, and no release.")
+    assert shown.output.rstrip().endswith("This is a rehearsal, not a release.")
     assert "The release is" not in shown.output
     with pytest.raises(VerificationError) as caught:
         dprelease.sign(folder, None)  # type: ignore[arg-type]
@@ -309,10 +309,10 @@ def test_the_mark_can_not_be_dropped_unnoticed(tmp_path: Path) -> None:
         ("errors", "has other errors"),
         ("beside", "is not beside"),
         ("no truth", "is not beside"),
-        ("words", "other words"),
-        ("fewer", "is missing, or is none"),
-        ("stand-in", "what stood in"),
-        ("rows", "as many invented rows"),
+        ("words", "description"),
+        ("fewer", "is missing, or invalid"),
+        ("stand-in", "what replaced"),
+        ("rows", "number of invented rows"),
     ],
 )
 def test_what_is_said_of_the_truth_is_checked(tmp_path: Path, what: str, problem: str) -> None:
@@ -401,8 +401,8 @@ def test_a_public_file_stands_in(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("on", "problem"),
     [
-        (["gone.csv"], "no such file"),
-        (["rows.txt"], "ending"),
+        (["gone.csv"], "does not exist"),
+        (["rows.txt"], "extension"),
         (["data.parquet=homes"], "declared source itself"),
         (["link.parquet"], "declared source itself"),
         (["a.csv", "a.csv=homes"], "already"),
@@ -479,7 +479,7 @@ def test_what_a_command_answers(tmp_path: Path) -> None:
     assert {row["column"] for row in answer["errors"]} == {"n"}
     shown = CliRunner().invoke(app, ["rehearse", str(path), "--rows", "60", "--overwrite"])
     assert shown.exit_code == 0
-    assert "A rehearsal, and no release" in shown.output
+    assert "A rehearsal, not a release" in shown.output
     assert "rooms.n" in shown.output
     assert "`dprelease report " in shown.output
     assert "Not written" not in shown.output

@@ -38,10 +38,10 @@ queries:
 output: out
 """
 WORDS = (
-    "of bounded rows: each 'person' counts with at most 4 rows in each of at most 3 groups. What a "
-    "unit has beyond is left out, and so are rows without 'person', which no margin of error "
-    "covers. There are 2 groups, so "
-    "`max_groups` cuts nothing: only rows beyond 4 in one are cut."
+    "computed after contribution limits: each 'person' counts with at most 4 rows in each of at "
+    "most 3 groups. Further rows, and rows without 'person', are left out; no margin of error "
+    "covers this. There are 2 groups, so `max_groups` leaves out nothing; only rows above 4 per "
+    "group are left out."
 )
 
 
@@ -63,7 +63,7 @@ def test_an_id_asks_for_both_bounds(given: dict[str, int], missing: str | None) 
     with pytest.raises(DpReleaseError, match="DP-SCHEMA-013") as caught:
         declare(COLUMNS, privacy_unit=unit)
     assert missing in str(caught.value)
-    assert "rows beyond are left out" in str(caught.value)
+    assert "further rows are left out" in str(caught.value)
     assert "no row was read" in str(caught.value)
 
 
@@ -86,7 +86,7 @@ def test_plan_and_manifest_say_which_rows_count(bounded: bool, tmp_path: Path) -
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     (unit,), (measured,) = manifest["privacy_unit"], manifest["measurements"]
     assert (WORDS in unit["words"]) == bounded
-    assert measured["aggregate"] == "count of rows" + ", of bounded rows" * bounded
+    assert measured["aggregate"] == "count of rows" + ", after contribution limits" * bounded
     assert verify(tmp_path / "out").ok
 
 
@@ -143,19 +143,31 @@ def test_every_answer_says_which_rows_count(
     (tmp_path / "visits.yaml").write_text(TABLE + (UNIT if bounded else ""))
     (tmp_path / "visits.csv").write_text("person,shop\n1,a\n1,a\n2,b\n")
     for place, words in told(tmp_path).items():
-        assert ("of bounded rows" in words) == bounded, place
+        assert ("after contribution limits" in words) == bounded, place
 
 
 DAYS = "{type: date, lower: 2024-01-01, upper: 2024-12-31}"
 GROUPS = {
-    "no key": ([], 1, "There is one group, so `max_groups` cuts nothing: only rows beyond 4"),
-    "few groups": (["shop"], 2, "There are 2 groups, so `max_groups` cuts nothing: only rows"),
-    "groups beyond the bound": (["shop"], 1, "in more than 1 of the 2 groups counts in 1 of"),
-    "days": (["day"], 3, "a group for each day of 'day', a unit with rows on more than 3 days"),
-    "one day": (["day"], 1, "on more than one day counts on 1 of them alone"),
-    "days beside others": (["shop", "day"], 31, "on more than 31 days counts on 31 of them"),
-    "all days": (["day"], 366, "There are 366 groups, so `max_groups` cuts nothing"),
-    "found keys": (["shop", "private"], 3, "in more than 3 of those that are found counts in 3"),
+    "no key": ([], 1, "There is one group, so `max_groups` leaves out nothing; only rows above 4"),
+    "few groups": (
+        ["shop"],
+        2,
+        "There are 2 groups, so `max_groups` leaves out nothing; only rows",
+    ),
+    "groups beyond the bound": (["shop"], 1, "in more than 1 of the 2 groups counts in only 1 of"),
+    "days": (
+        ["day"],
+        3,
+        "a group for each day of 'day', a privacy unit with rows on more than 3 days",
+    ),
+    "one day": (["day"], 1, "on more than one day counts on only 1 of them"),
+    "days beside others": (["shop", "day"], 31, "on more than 31 days counts on only 31 of them"),
+    "all days": (["day"], 366, "There are 366 groups, so `max_groups` leaves out nothing"),
+    "found keys": (
+        ["shop", "private"],
+        3,
+        "in more than 3 of the groups found in the data counts in only 3",
+    ),
 }
 
 

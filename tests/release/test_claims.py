@@ -374,7 +374,7 @@ def test_what_is_no_folder_is_told_as_that(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     (tmp_path / "nowhere").symlink_to(tmp_path / "gone")
     said = {
-        "People.csv": "'People.csv', which it would be in, is no folder",
+        "People.csv": "'People.csv', its parent, is not a folder",
         "loop": "too many levels of symbolic links",
         "nowhere": "no such file or directory",
     }

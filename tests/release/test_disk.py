@@ -380,4 +380,4 @@ def test_plans_tell_of_temporary_files(
     monkeypatch.setattr("dprelease.exact.sorted_families.MANY", 1)
     declaration = declared(tmp_path, unit=unit)
     words = disk_words(declaration, prepare(declaration)[1], 1)
-    assert ("Of the temporary folder at most" in words[0]) == bool(unit)
+    assert ("In the temporary folder it uses at most" in words[0]) == bool(unit)

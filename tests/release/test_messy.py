@@ -195,9 +195,9 @@ def test_which_is_the_day_is_asked(tmp_path: Path) -> None:
 def test_a_long_file_without_accents_so_far_is_said_to_be_one(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(b"a,b\n" + b"1,x\n" * 300_000 + "2,é\n".encode("latin-1"))
-    assert "say `encoding`" in sketch(path)
+    assert "declare `encoding`" in sketch(path)
     path.write_bytes(b"a,b\n1,x\n")
-    assert "say `encoding`" not in sketch(path)
+    assert "declare `encoding`" not in sketch(path)
 
 
 LINES: dict[str, tuple[str, str, dict[str, Any], dict[str, str]]] = {
@@ -274,7 +274,7 @@ def test_what_is_proposed_to_be_missing_is_marked(tmp_path: Path) -> None:
     text = sketch(tmp_path / "t.csv")
     (line,) = (line for line in text.splitlines() if "nulls:" in line)
     assert line.startswith(f'  nulls: ["", "NA"]  {CONFIRM}')
-    assert "among other texts as well, where they may be values. Columns:\n# country\n" in text
+    assert "occur among other texts, where they may be values. Columns:\n# country\n" in text
     assert "m: {type: text}" in text
     assert "most of its first cells are numbers" in text
     assert "Refused" not in text

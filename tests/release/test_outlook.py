@@ -210,7 +210,7 @@ def test_the_command_says_it(tmp_path: Path) -> None:
     told = json.loads(plan_words(tmp_path, "--json"))["ledger"]
     assert told["problem"] is None
     assert told["tables"][0]["fits"] == 0
-    assert "and be refused." in plan_words(tmp_path)
+    assert "and would be refused." in plan_words(tmp_path)
     release(tmp_path, "epsilon: 1, delta: 1e-9", "discrete_gaussian")
     words = plan_words(tmp_path)
     assert "this release can't be charged: its noise has no bound in epsilon" in words
@@ -221,7 +221,7 @@ def test_the_command_says_it(tmp_path: Path) -> None:
     whole = tmp_path / "whole"
     open_ledger(whole, epsilon="1.05", delta="1e-9")
     release(whole, "epsilon: 1, delta: 1e-9")
-    assert "would take all of it, as the first one may: no other fits." in plan_words(whole)
+    assert "would take all of it, and no other fits." in plan_words(whole)
     local = tmp_path / "local"
     open_ledger(local, "replace", epsilon="3")
     release(local, "epsilon: 1, neighbours: replace", asked=RECORDS)
@@ -243,7 +243,7 @@ def test_a_plan_needs_no_ledger(tmp_path: Path, opened: dict[str, str], code: st
         account = Account(epsilon=Fraction(1), delta=Fraction(0), rho=None, **named)
         Ledger(tmp_path / "l").open_account(account)
     found = release(tmp_path, "epsilon: 1")
-    assert f"a run would be refused by its ledger. {code}" in plan_words(tmp_path)
+    assert f"the ledger would refuse a run. {code}" in plan_words(tmp_path)
     assert json.loads(plan_words(tmp_path, "--json"))["ledger"]["problem"] == code
     with pytest.raises(LedgerError, match=code):
         found.outlook()

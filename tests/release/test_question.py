@@ -125,7 +125,7 @@ def test_an_answer_is_charged_published_and_explained(tmp_path: Path) -> None:
     assert "margins of error at 95 %: n " in done.stdout
     none = "SELECT city, COUNT(*) AS n FROM people GROUP BY city HAVING n > 1000000000"
     done = CliRunner().invoke(cli.app, [words[0], none, *words[2:4], "--epsilon", "0.25"])
-    assert "(no row of the answer is left)" in done.stdout
+    assert "(the result has no rows)" in done.stdout
     out = tmp_path / "published"
     done = CliRunner().invoke(cli.app, [*words, "--epsilon", "0.5", "--output", str(out), "--json"])
     assert done.exit_code == 0, done.output

@@ -161,7 +161,7 @@ REFUSED: dict[str, tuple[dict[str, str], str, str]] = {
     "a name of a query": (
         {**two(), "consistent": "true\n    family: other",
          "more": OTHER.format(asked=LEFT, rest="").replace("    family: all\n", "")},
-        "other.from", "does not name it",
+        "other.from", "does not belong to it",
     ),
     "nothing that agrees": (
         {"asked": "group_by: [sex]", "consistent": "false\n    family: all"}, "pop.family", "does not ask",

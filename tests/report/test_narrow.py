@@ -53,7 +53,7 @@ def test_names_break_where_their_parts_meet(cell: str, broken: str) -> None:
 @pytest.mark.parametrize(
     ("text", "set_"),
     [
-        ("`bias` is what is left", "<bdi><code>bias</code> is what is left</bdi>"),
+        ("`bias` is the rest", "<bdi><code>bias</code> is the rest</bdi>"),
         ("a `b` and `<c>`", "<bdi>a <code>b</code> and <code>&lt;c&gt;</code></bdi>"),
         ("`cut", "<bdi>`cut</bdi>"),
         ("plain", "<bdi>plain</bdi>"),

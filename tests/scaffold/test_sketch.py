@@ -64,7 +64,7 @@ def test_a_parquet_file(tmp_path: Path) -> None:
     path = parquet(tmp_path)
     target = tmp_path / "people.yaml"
     code, words = init(str(path), "--unit", "person id", "--output", str(target))
-    assert (code, "fill in" in words) == (0, True)
+    assert (code, "complete the marked lines" in words) == (0, True)
     text = target.read_text()
     for value in (CANARY, "314159", "42", "271828", "57721", "1907", "2001"):
         assert value not in text
@@ -331,7 +331,7 @@ def test_several_files_are_sketched_by_their_first(
         source = yaml.safe_load(text)["source"]
         assert path == (source if isinstance(source, str) else source["path"])
         status, text = init(asked, "--peek")
-        assert (status, "reads one file" in text) == (2, True)
+        assert (status, "reads only one file" in text) == (2, True)
         shutil.rmtree(target.parent)
     status, text = init("nothing_*.csv")
     assert (status, "DP-DATA-018" in text) == (2, True)

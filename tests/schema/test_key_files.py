@@ -83,12 +83,12 @@ def parquet(columns: dict[str, Any]) -> Callable[[Path], object]:
 
 
 REFUSED: dict[str, tuple[str, Callable[[Path], object], str]] = {
-    "no header": ("t.csv", csv(""), "names no column"),
+    "no header": ("t.csv", csv(""), "no column names"),
     "no value": ("t.csv", csv("town,state\n"), "lists no value"),
-    "a code for a header": ("t.csv", csv("01001,state\n01003,BE\n"), "has a number where"),
+    "a code for a header": ("t.csv", csv("01001,state\n01003,BE\n"), "has a number, not column names"),
     "another header": ("t.csv", csv("Town,State\nThun,BE\n"), "no column 'state', but 'State'"),
-    "a third column": ("t.csv", csv("town,state,n\nThun,BE,1\n"), "none is named"),
-    "twice": ("t.csv", csv("town,state,state\nThun,BE,BE\n"), "has the column 'state' twice"),
+    "a third column": ("t.csv", csv("town,state,n\nThun,BE,1\n"), "does not name one"),
+    "twice": ("t.csv", csv("town,state,state\nThun,BE,BE\n"), "has two columns 'state'"),
     "ragged": ("t.csv", csv("town,state\nThun,BE\nBern\n"), "its line 3 has 1 cell, and its first line 2"),
     "ragged after a long text": (
         "t.csv",

@@ -59,12 +59,12 @@ def test_examples_fit_their_json_schemas() -> None:
     [
         ({"path": "s3a://id:word@bucket/t.parquet"}, "password"),
         ({"path": "s3a://bucket/t.csv"}, "only Parquet"),
-        ({"path": "s3a://bucket/t"}, "ending"),
+        ({"path": "s3a://bucket/t"}, "extension"),
         ({"path": "t.parquet", "frame": "t"}, "a path and a frame"),
         ({"path": "t.parquet", "table": "t"}, "DuckDB"),
         ({"path": "t.duckdb"}, "DuckDB"),
-        ({"table": "db.t", "format": "csv"}, "nothing says where"),
-        ({}, "give a path"),
+        ({"table": "db.t", "format": "csv"}, "does not say where"),
+        ({}, "declare a path"),
     ],
 )
 def test_sources_that_say_too_little_or_too_much(source: dict[str, Any], reason: str) -> None:
@@ -189,7 +189,7 @@ def test_formats_that_say_no_year_are_refused(where: str, layout: str) -> None:
         source[where] = layout
     else:
         column = {"type": where, "format": layout}
-    with pytest.raises(DpReleaseError, match=r"%Y stands for the year"):
+    with pytest.raises(DpReleaseError, match=r"%Y is the year"):
         table({"a": column}, source=source)
 
 
@@ -228,20 +228,20 @@ def test_an_empty_place_in_a_list_is_told_as_one_and_at_its_area(tmp_path: Path)
     with pytest.raises(DpReleaseError) as raised:
         read_table(path)
     assert "columns.county.values.ME" in str(raised.value)
-    assert "a text is needed, and an empty place (null) is none" in str(raised.value)
+    assert "it must be a text, not an empty value (null)" in str(raised.value)
     age = "  age: {type: integer, lower: 0, upper: [9]}\n"
     cut = "  of: {cut: age, edges: [0, null, 9]}\n"
     path.write_text(f"table: t\ncolumns:\n{age}{cut}")
     with pytest.raises(DpReleaseError) as raised:
         read_table(path)
-    assert "number is needed, and an empty place (null) is none" in str(raised.value)
-    assert "number is needed, and a list is none" in str(raised.value)
+    assert "decimal number: it is an empty value (null)" in str(raised.value)
+    assert "decimal number: it is a list" in str(raised.value)
 
 
 @pytest.mark.parametrize(
     ("nulls", "problem"),
     [
-        ("[]", "a text is needed, such as"),
+        ("[]", "it must be a list of texts"),
         ("[NA, b]", "'b' is missing there, and a declared value of 'k'"),
         ("['', NA]", None),
         ("['']", None),

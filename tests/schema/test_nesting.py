@@ -163,14 +163,14 @@ def test_the_place_of_a_finding(tmp_path: Path) -> None:
 
 
 HEADERS = {
-    "": "its first line names no column",
+    "": "its first line has no column names",
     "county,state\n": "it lists no value",
-    "state\nBE\n": "it has no column of values beside 'state'",
+    "state\nBE\n": "it has no column of values besides 'state'",
     "county, state\nThun, BE\n": "it has no column 'state', but ' state'",
     "County,State\nThun,BE\n": "it has no column 'state', but 'State'",
     "county;state\nThun;BE\n": "its first line has a semicolon",
     "1042,51000\nThun,BE\n": "it has no column 'state'.",
-    "county,state,area\nThun,BE,3\n": "more than one column and none is named beside 'state'",
+    "county,state,area\nThun,BE,3\n": "does not name one besides 'state'",
 }
 
 

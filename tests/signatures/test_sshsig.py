@@ -57,12 +57,12 @@ def test_every_single_bit_counts() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        (b"", "no SSH signature"),
-        (b"\0" * 400, "no SSH signature"),
-        (SIGNED.replace(b"SSH SIGNATURE", b"PGP SIGNATURE"), "no SSH signature"),
-        (SIGNED[:-2], "no SSH signature"),
+        (b"", "not an SSH signature"),
+        (b"\0" * 400, "not an SSH signature"),
+        (SIGNED.replace(b"SSH SIGNATURE", b"PGP SIGNATURE"), "not an SSH signature"),
+        (SIGNED[:-2], "not an SSH signature"),
         (SIGNED.replace(b"U1NI", b"U1N!"), "Base64"),
-        (armored(b"SSHSIX" + blob_of(SIGNED)[6:]), "no SSH signature"),
+        (armored(b"SSHSIX" + blob_of(SIGNED)[6:]), "not an SSH signature"),
         (armored(b"SSHSIG\0\0\0\2" + blob_of(SIGNED)[10:]), "another version"),
         ((VECTORS / "message.txt.ecdsa.sig").read_bytes(), "ssh-ed25519"),
     ],

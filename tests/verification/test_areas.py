@@ -133,16 +133,16 @@ BAD: dict[str, tuple[str, str, str]] = {
     "broken quotes": ('leaf,area\n"Bern,A\n', "DP-AREA-001", "no CSV"),
     "no text": ("\x00\ud800", "DP-AREA-001", "UTF-8"),
     "an unknown leaf": ("leaf,area\nBern,A\nBerm,A\n", "DP-AREA-002", "did you mean 'Bern'"),
-    "a level above": ("leaf,area\nBE,A\n", "DP-AREA-002", "'BE' is no value of 'town'"),
-    "a leaf in two areas": ("leaf,area\nBern,A\nBern,B\n", "DP-AREA-003", "lies in another one"),
-    "a leaf twice": ("leaf,area\nBern,A\nBern,A\n", "DP-AREA-003", "stands there twice"),
+    "a level above": ("leaf,area\nBE,A\n", "DP-AREA-002", "'BE' is not a value of 'town'"),
+    "a leaf in two areas": ("leaf,area\nBern,A\nBern,B\n", "DP-AREA-003", "already belongs to another"),
+    "a leaf twice": ("leaf,area\nBern,A\nBern,A\n", "DP-AREA-003", "listed twice"),
     "too much of a leaf": (
         "leaf,area,share\nBern,A,0.7\nThun,A,1\nBern,B,0.31\n", "DP-AREA-003", "more than 1",
     ),
-    "a share of more": ("leaf,area,share\nBern,A,1.5\n", "DP-AREA-003", "no share"),
-    "a share of nothing": ("leaf,area,share\nBern,A,0\n", "DP-AREA-003", "no share"),
-    "a share of words": ("leaf,area,share\nBern,A,half\n", "DP-AREA-003", "no share"),
-    "a share that is none": ("leaf,area,share\nBern,A,nan\n", "DP-AREA-003", "no share"),
+    "a share of more": ("leaf,area,share\nBern,A,1.5\n", "DP-AREA-003", "not a share"),
+    "a share of nothing": ("leaf,area,share\nBern,A,0\n", "DP-AREA-003", "not a share"),
+    "a share of words": ("leaf,area,share\nBern,A,half\n", "DP-AREA-003", "not a share"),
+    "a share that is none": ("leaf,area,share\nBern,A,nan\n", "DP-AREA-003", "not a share"),
 }  # fmt: skip
 
 

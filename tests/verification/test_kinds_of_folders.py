@@ -25,11 +25,11 @@ from tests.replay import Keyed
 KINDS = ("tables", "rehearsal", "records", "messages", "rehearsed_records", "rehearsed_parties")
 WORDS = {
     "tables": "a release of tables",
-    "rehearsal": "a rehearsal, which is no release",
+    "rehearsal": "a rehearsal, not a release",
     "records": "a release of single records",
     "messages": "one party's messages",
-    "rehearsed_records": "a rehearsal of single records, which is no release",
-    "rehearsed_parties": "a rehearsal of several parties, which is no release",
+    "rehearsed_records": "a rehearsal of single records, not a release",
+    "rehearsed_parties": "a rehearsal of several parties, not a release",
 }
 COMMANDS: dict[str, tuple[list[str], set[str]]] = {
     # by name: its arguments, with {folder} and {new}, and the kinds that it can serve
@@ -90,7 +90,7 @@ def test_a_folder_of_another_kind_is_told_as_what_it_is(
     assert "formats are" not in told
     assert "with the version" not in told
     if code == "DP-VERIFY-025":
-        assert f"The folder holds {WORDS[kind]}" in told
+        assert f"The folder contains {WORDS[kind]}" in told
 
 
 def test_every_kind_has_words() -> None:

@@ -51,7 +51,7 @@ ENDS: dict[str, tuple[Callable[[Ledger, Reservation], None], str | None]] = {
     "cut off as it published": (cut_off, None),
     "settled afterwards": (settled, None),
     "failed before it published": (lambda ledger, made: ledger.fail(made), "released nothing"),
-    "given back": (lambda ledger, made: ledger.cancel(made), "given back"),
+    "given back": (lambda ledger, made: ledger.cancel(made), "charge was returned"),
     "killed as it read": (lambda ledger, made: ledger.read(made), "released nothing"),
     "another manifest": (another, "another digest"),
 }

@@ -81,7 +81,7 @@ def test_without_signers_it_says_what_it_did_not_check(audit: Path) -> None:
     broken = audit.with_name("other.json")
     leaks = {"columns": 1, "searched": 1, "failures": 0, "holds": False}
     broken.write_bytes(outcome(holds=False, complete=False, canaries=leaks))
-    assert "not all held, and not all was tried" in str(told(broken)[1]["checked"])
+    assert "not all held, and not everything was tested" in str(told(broken)[1]["checked"])
 
 
 def unsigned(audit: Path) -> None:

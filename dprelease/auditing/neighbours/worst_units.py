@@ -45,7 +45,7 @@ def worst_units(group: Group, query: Query, hits: Sequence[Hit]) -> Iterator[Sit
     if query.unit.id is None:
         rows = _rows(hits, crowd, replaced=replaced)
         yield from itertools.islice(rows, 1)
-        yield Situation("the least row, alone", _least(hits).rows)
+        yield Situation("only the least row", _least(hits).rows)
         yield from rows
         for hit in _by_size(hits)[:ALONE]:
             yield Situation("a row alone in its group", hit.rows)
@@ -55,14 +55,14 @@ def worst_units(group: Group, query: Query, hits: Sequence[Hit]) -> Iterator[Sit
     made = list(_extreme_units(query.unit, hits))
     (first, most), *rest = made
     yield Situation(first, most, NOBODY, crowd)
-    yield Situation("a unit with the least row, alone", _least(hits).rows)
+    yield Situation("a privacy unit with only the least row", _least(hits).rows)
     for words, unit in rest:
         yield Situation(words, unit, NOBODY, crowd)
     for words, unit in made[:ALONE]:
         yield Situation(f"{words}, alone in its groups", unit)
     words, unit = made[0]
     yield Situation(f"{words}, its id spelled in several ways", unit, NOBODY, crowd, SPELLED)
-    yield Situation("a unit without an id", _without_id(unit), NOBODY, crowd)
+    yield Situation("rows without an id", _without_id(unit), NOBODY, crowd)
     if replaced:
         for (words, one), (_, other) in itertools.permutations(made, 2):
             yield Situation(f"{words}, replaced by another such unit", one, other, crowd)

@@ -25,18 +25,21 @@ def audit(
     release: ReleaseFile,
     output: Annotated[
         Path | None,
-        typer.Option(help="Write audit.json, and what reproduces each finding, to this folder."),
+        typer.Option(
+            help="Write audit.json, and files that reproduce each finding, to this folder."
+        ),
     ] = None,
     query: Annotated[
-        list[str] | None, typer.Option("--query", help="Audit this query alone; repeat it.")
+        list[str] | None, typer.Option("--query", help="Audit only this query; can be repeated.")
     ] = None,
     time_limit: Annotated[
-        float, typer.Option(help="Seconds after which nothing more is begun.", min=1, max=86400)
+        float,
+        typer.Option(help="Start no further check after this many seconds.", min=1, max=86400),
     ] = 240,
     engine: Annotated[
         str | None,
         typer.Option(
-            help="What reads the invented rows, in place of the declared one.",
+            help="The engine that reads the invented rows, instead of the declared one.",
             metavar=f"[{'|'.join(ENGINES)}]",
             callback=_known_engine,
         ),
@@ -44,7 +47,7 @@ def audit(
     draws: Annotated[
         bool,
         typer.Option(
-            "--draws/--no-draws", help="Also draw answers by the million, as a black box."
+            "--draws/--no-draws", help="Also draw millions of results, as a black-box test."
         ),
     ] = True,
     variables: Set = None,
@@ -86,12 +89,12 @@ def audit_words(told: Audit, *, wide: bool) -> list[str]:
     for one in told.sensitivities:
         used = f"{100 * one.ratio:.4g} %"
         rows.append((f"{one.query}.{one.column}", one.claimed, f"{one.pairs:,}", used, one.worst))
-    words = ["The most that neighbours moved each measurement by, in parts of what is claimed:"]
+    words = ["The largest change of each measurement between neighbours, relative to the claim:"]
     words.append(table(rows, wide=wide, more=("by",)))
     if told.twins is not None:
         words.append(
-            f"Twin runs: {told.twins.runs} whole runs, {told.twins.silent} of them equal to the "
-            f"byte; {_verdict(told.twins.holds)}."
+            f"Twin runs: {told.twins.runs} whole runs, {told.twins.silent} of them byte for byte "
+            f"the same; {_verdict(told.twins.holds)}."
         )
         words += [f"Excepted: {one_line(what)}." for what in told.twins.excepted]
     if told.canaries is not None:
@@ -102,9 +105,9 @@ def audit_words(told: Audit, *, wide: bool) -> list[str]:
     if told.black_box or told.not_tried:
         words.append(_bounded_words(told, wide=wide))
     if told.not_tried:
-        words.append("Nothing is said of what was not tried.")
+        words.append("The audit says nothing about anything that was not tried.")
     if told.left_out:
-        words.append("Left out, as the time was up or the engine fails on it:")
+        words.append("Skipped, because the time was up or the engine fails on it:")
         words.append("\n".join(f"  {one_line(what)}" for what in told.left_out))
     if told.holds:
         words.append("All held.")
@@ -116,7 +119,7 @@ def _verdict(holds: bool) -> str:
 
 
 def _bounded_words(told: Audit, *, wide: bool) -> str:
-    rows: list[tuple[str, ...]] = [("column", "claimed", "at least", "delta", "draws", "told by")]
+    rows: list[tuple[str, ...]] = [("column", "claimed", "at least", "delta", "draws", "statistic")]
     for one in told.black_box or ():
         name = f"{one.query}.{one.column}" if one.query else "the release"
         figures = f"{one.claimed:.4g}", f"{one.bound:.4g}", f"{one.delta:.3g}", f"{one.draws:,}"
@@ -124,5 +127,5 @@ def _bounded_words(told: Audit, *, wide: bool) -> str:
     for left in told.not_tried:
         name = f"{left.query}.{left.column}" if left.query else "the release"
         rows.append((name, "", "not tried", "", "0", left.mechanism))
-    heading = "Epsilon as it is claimed, and what many draws show it to be at least:"
+    heading = "The claimed epsilon, and a lower bound of it from many draws:"
     return f"{heading}\n\n{table(rows, wide=wide, more=('told by',))}"

@@ -42,7 +42,7 @@ def agreement_words(told: Sequence[AgreedErrors], plan: Plan, *, wide: bool) -> 
 
 def _words(one: AgreedErrors, *, wide: bool) -> str:
     confidence = f"{100 * float(one.agreed.confidence):g} %"
-    rows: list[tuple[str, ...]] = [("tables that agree", "level", *NUMBERS)]
+    rows: list[tuple[str, ...]] = [("consistent tables", "level", *NUMBERS)]
     rows += [
         (
             f"{row['table']}.{row['column']}",
@@ -57,8 +57,8 @@ def _words(one: AgreedErrors, *, wide: bool) -> str:
     text = table(rows, wide=wide, more=("level", "cells"), right=NUMBERS)
     return (
         f"{text}\n"
-        "Standard errors of a cell: of its own noise, by the best single table of its level, of\n"
-        f"its estimate (median and largest over areas); margin at {confidence} of the largest."
+        "Standard errors of a cell: of its own noise, from the best single table of its level,\n"
+        f"of its estimate (median and largest of all areas); margin at {confidence} of the largest."
     )
 
 

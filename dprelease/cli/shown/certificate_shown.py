@@ -26,8 +26,8 @@ def certificate_words(certificate: Certificate) -> str:
     of = {part.theorem: None for part in certificate.parts}
     lines += [f"Theorem: {theorem}." for theorem in (*by, *of)]
     rests = {ground: None for claim in certificate.claims for ground in claim.rests_on}
-    lines += [f"Rests on: {ground}." for ground in rests]
-    lines += [f"Beside it, not looked at: {words}." for words in certificate.beside]
+    lines += [f"Assumption: {ground}." for ground in rests]
+    lines += [f"Not covered by the proof: {words}." for words in certificate.beside]
     return "\n".join(lines)
 
 

@@ -26,7 +26,7 @@ class ForecastTexts:
 
 def refused_words(refusal: DataError) -> str:
     """Return in words that a run would be refused for a table that its engine can't read."""
-    run = "a run would be refused, unless it is given a frame in the place of the table"
+    run = "a run would fail, unless a frame is passed instead of the table"
     return f"{run}. {refusal.code}  {refusal.cause} {refusal.fix[:1].upper()}{refusal.fix[1:]}"
 
 
@@ -43,7 +43,7 @@ def ledger_told(declaration: Declaration, queries: Sequence[Query], plan: Plan) 
     try:
         tables = outlooks(declaration, queries, plan) or ()
     except LedgerError as error:
-        problem = f"Warning: a run would be refused by its ledger. {error.code}  {error.cause}"
+        problem = f"Warning: the ledger would refuse a run. {error.code}  {error.cause}"
         return ForecastTexts(
             {"file": name, "problem": error.code, "tables": []}, (one_line(problem),)
         )

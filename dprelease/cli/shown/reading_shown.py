@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from dprelease.query.scans.scan_planning import Joint
     from dprelease.schema.release import ReleaseSpec
 
-BY_ITSELF = "this engine reads each table by itself"
-BOUNDED = "if memory holds the rows, they are read, and ids numbered, once"
+BY_ITSELF = "this engine reads each table separately"
+BOUNDED = "the rows are read, and ids numbered, only once if they fit in memory"
 MOST_NAMED = 4
 """Tables that a line names; of more it tells the number."""
-RECORD_BY_RECORD = "records are noised one by one"
+RECORD_BY_RECORD = "noise is added record by record"
 
 
 def reads(spec: ReleaseSpec, queries: Sequence[Query]) -> list[dict[str, Any]]:
@@ -44,7 +44,7 @@ def reads(spec: ReleaseSpec, queries: Sequence[Query]) -> list[dict[str, Any]]:
     for query in queries:
         is_like = query.unit.id is not None and query.private is None
         if query.name in reasons and is_like and any(group.admits(query) for group in full):
-            reasons[query.name] = [f"{MOST_TABLES} other tables share a reading of its rows"]
+            reasons[query.name] = [f"{MOST_TABLES} other tables already share a scan of its rows"]
     return objects + [_alone(name, why) for name, why in reasons.items()]
 
 
@@ -96,10 +96,10 @@ def reads_words(spec: ReleaseSpec, queries: Sequence[Query]) -> str:
             finest = one["finest_cells"]
             lines[-1] += (
                 f": sums of {finest['cells']:,} finest cells, by {_keys(finest['keys'])}"
-                f"{', where ids are bounded once' if finest['bounded'] else ''}"
+                f"{', with contribution limits applied once' if finest['bounded'] else ''}"
             )
         if "bounded" in one:
-            lines[-1] += f": {one['bounded']}, then bounded for each table"
+            lines[-1] += f": {one['bounded']}, then limited for each table"
         lines += [f"              {_joint_words(joint)}" for joint in one.get("joint_tables", ())]
     return "\n".join(lines)
 

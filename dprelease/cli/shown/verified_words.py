@@ -18,14 +18,14 @@ def verified_words(report: Report) -> str:
     guarantee = report.guarantee
     if guarantee is not None:
         delta = float(guarantee.delta)
-        what = "A release like it would be" if report.rehearsal else "The release is"
+        what = "A release like this one would be" if report.rehearsal else "The release is"
         lines.append(f"{what} ({guarantee.epsilon:.6g}, {delta:g})-private{_ground(report)}.")
         if guarantee.rho is not None and not report.rehearsal:
             lines.append(f"It is {guarantee.rho:.6g}-zero-concentrated private.")
         if guarantee.invariants:
-            lines.append(f"That holds beside its invariants. {HOLDS}")
+            lines.append(f"This does not cover its invariants. {HOLDS}")
     if report.rehearsal:
-        lines.append("This is a rehearsal, and no release.")
+        lines.append("This is a rehearsal, not a release.")
     lines += [f"Note: {one_line(note)}." for note in report.notes]
     if report.certificate is not None:
         lines += ["", certificate_words(report.certificate)]
@@ -35,7 +35,9 @@ def verified_words(report: Report) -> str:
 def _ground(report: Report) -> str:
     """Return how sure the guarantee is; a claim that can't be proved is a finding."""
     if report.certificate is None:
-        return ", as its noise was priced again; --certify proves it or fails"
+        return ", recomputed from its recorded noise; --certify also proves it, or fails"
     return (
-        ", which is proved" if report.certificate.is_proved else ", proved but for what it rests on"
+        ", which is proved"
+        if report.certificate.is_proved
+        else ", proved, except for the assumptions below"
     )

@@ -6,81 +6,83 @@ from dprelease.errors.template import Template
 
 TEMPLATES: dict[str, Template] = {
     "DP-MECH-001": Template(
-        cause=(
-            "The noise scale that '{mechanism}' would need is outside what can be certified: "
-            "{least} to {largest} lattice steps."
-        ),
-        fix="choose a coarser or finer `step` for the column, or another budget.",
+        cause="The noise scale that '{mechanism}' would need is outside the range that can be "
+        "certified: {least} to {largest} steps.",
+        fix="choose a larger or smaller `step` for the column, or another budget.",
     ),
     "DP-MECH-002": Template(
-        cause="The mechanism '{mechanism}' has no parameter '{name}' to declare.",
-        fix="it has: {known}; leave out what is not in this list.",
+        cause="The mechanism '{mechanism}' has no parameter '{name}'.",
+        fix="remove the parameter, or use one of: {known}.",
     ),
     "DP-MECH-003": Template(
         cause="A parameter of the mechanism '{mechanism}' is missing or not a decimal number.",
-        fix="give each of: {known}.",
+        fix="set each of these parameters to a decimal number: {known}.",
     ),
     "DP-MECH-004": Template(
         cause="There is no mechanism '{name}'{nearest}.",
         fix="use one of: {known}.",
     ),
     "DP-MECH-005": Template(
-        cause="'{name}' of the mechanism '{mechanism}' has to be {admissible}.",
-        fix="give a value in that range, or leave the shape to the plan.",
+        cause="The mechanism '{mechanism}' does not allow this value of '{name}'; allowed: "
+        "{admissible}.",
+        fix="use an allowed value, or leave it out, so that the plan chooses it.",
     ),
     "DP-BUDGET-001": Template(
-        cause="The budget's epsilon is {found}; it has to lie between {least} and {largest}.",
-        fix="give an epsilon in that range; common values lie between 0.1 and 10.",
+        cause="The epsilon of the budget is {found}; it must be between {least} and {largest}.",
+        fix="choose an epsilon in this range; common values are between 0.1 and 10.",
     ),
     "DP-BUDGET-002": Template(
-        cause="The budget's delta is {found}; it has to be 0, or between {least} and {largest}.",
-        fix="leave delta out for a pure guarantee, or give one far below 1 / (number of people).",
+        cause="The delta of the budget is {found}; it must be 0, or between {least} and {largest}.",
+        fix="leave delta out for a pure guarantee, or choose one far below 1 / (number of people).",
     ),
     "DP-BUDGET-003": Template(
         cause="'{column}' uses '{mechanism}', which has no pure guarantee, but delta is 0.",
-        fix="use a pure mechanism ({pure}), or give the budget a delta.",
+        fix="use a pure mechanism ({pure}), or add a delta to the budget.",
     ),
     "DP-BUDGET-004": Template(
         cause="No noise that can be certified fits the budget: {reason}.",
-        fix="give the release a larger budget, fewer columns, or coarser steps.",
+        fix="use a larger budget, fewer columns, or larger steps.",
     ),
     "DP-BUDGET-005": Template(
-        cause="The budget is an {kind}, but {name} declares {found}.",
-        fix="give all parts of a release in the budget's own terms, or as weights.",
+        cause="The budget is declared in {kind}, but {name} declares {found}.",
+        fix="declare the amounts of all parts in the same terms as the budget, or as weights.",
     ),
     "DP-BUDGET-006": Template(
-        cause="The budget has no epsilon and no rho, and '{column}' has no price and no accuracy.",
-        fix="give the budget an epsilon or a rho, or the column a moe, relative_moe or epsilon.",
+        cause="The budget has no epsilon and no rho, and '{column}' has no amount and no accuracy.",
+        fix="add an epsilon or a rho to the budget, or a moe, relative_moe or epsilon to the "
+        "column.",
     ),
     "DP-BUDGET-007": Template(
-        cause="What has a declared price or accuracy costs {price} of the {amount} that {name} "
-        "has: {columns}.",
-        fix="ask for less accuracy, declare a larger budget, or leave more to the other columns.",
+        cause="The columns with a declared amount or accuracy cost {price} of the {amount} that "
+        "{name} has: {columns}.",
+        fix="declare less accuracy or a larger budget, or leave more to the other columns.",
     ),
     "DP-BUDGET-008": Template(
-        cause="'{column}' can't have a margin of error of {moe}: no noise is that small here.",
-        fix="ask for a larger margin, a finer step, or another mechanism.",
+        cause="'{column}' can't have a margin of error of {moe}: no noise that can be used here "
+        "is that small.",
+        fix="declare a larger margin, a smaller step, or another mechanism.",
     ),
     "DP-BUDGET-009": Template(
-        cause="The budget's rho is {found}; it has to lie between {least} and {largest}.",
-        fix="give a rho in that range; common values lie between 0.01 and 3.",
+        cause="The rho of the budget is {found}; it must be between {least} and {largest}.",
+        fix="choose a rho in this range; common values are between 0.01 and 3.",
     ),
     "DP-BUDGET-010": Template(
         cause="'{column}' uses '{mechanism}', which has no zero-concentrated guarantee.",
-        fix="use another mechanism, or give the budget an epsilon and a delta.",
+        fix="use another mechanism, or declare the budget as an epsilon and a delta.",
     ),
     "DP-BUDGET-011": Template(
         cause="Keys that are not public can't be selected without a delta above 0.",
-        fix="give the budget a delta, or declare the keys in the table schema.",
+        fix="add a delta to the budget, or declare the keys in the table schema.",
     ),
     "DP-BUDGET-090": Template(
-        cause="The session can't pay for {what}: it costs {price}, and {left} is left.",
-        fix="ask for less, or publish what there is; a new budget for the same people adds up.",
+        cause="The session's budget is too small for {what}: it costs {price}, and {left} is left.",
+        fix="spend less on this query, or publish the results so far; a new budget for the same "
+        "people adds to the old one.",
     ),
     "DP-BUDGET-091": Template(
-        cause="The ledger's budget for '{table}' does not allow it: it costs {price}, and {left} "
-        "of {amount} {counted} is left.",
-        fix="ask for less accuracy, or publish what there is; a larger budget is a decision about "
-        "the people in the table.",
+        cause="The ledger's budget for '{table}' is too small: the release costs {price}, and "
+        "{left} of {amount} {counted} is left.",
+        fix="declare less accuracy, or use what is already published; a larger budget is a "
+        "decision about the people in the table.",
     ),
 }

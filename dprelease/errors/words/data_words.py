@@ -41,42 +41,45 @@ OF_ANY_TYPE = (
 
 GIVEN: dict[str, Template] = {
     "DP-DATA-017": Template(
-        cause="What was given for the table '{table}' is a {kind}, not a pandas or Arrow frame.",
-        fix="give a pandas DataFrame, a pyarrow Table or a DuckDB relation; a polars frame by "
-        ".to_arrow(), a lazy one by .collect().to_arrow(), a column by .to_frame().",
+        cause="The object for the table '{table}' is a {kind}, not a pandas or Arrow frame.",
+        fix="pass a pandas DataFrame, a pyarrow Table or a DuckDB relation; convert a polars "
+        "frame with .to_arrow(), a lazy one with .collect().to_arrow(), a Series with .to_frame().",
     ),
     "DP-DATA-020": Template(
-        cause="`frames` is a {kind}, and no mapping of names to frames.",
-        fix='name the table of each frame, as in frames={{"people": df}}; known are: {known}.',
+        cause="`frames` is a {kind}, not a mapping of names to frames.",
+        fix='name the table of each frame, as in frames={{"people": df}}; known names are: '
+        "{known}.",
     ),
 }
 """What a Python caller gave in place of frames."""
 
 TEMPLATES: dict[str, Template] = {
     "DP-DATA-001": Template(
-        cause="The source of the table '{table}'{named} is not there, is no file, or can't be "
-        "opened as {format}.",
-        fix="check `source`; paths are relative to the schema file.",
+        cause="The source of the table '{table}'{named} does not exist, is not a file, or can't "
+        "be opened as {format}.",
+        fix="check `source`; its path is relative to the schema file.",
     ),
     "DP-DATA-019": Template(
-        cause="The table '{table}' was opened by a process that this one was forked from.",
-        fix="ask there; or begin in this process, and open the table anew.",
+        cause="The table '{table}' was opened in the parent process, before this process was "
+        "forked.",
+        fix="query it in the parent process; or open the table again in this process and start "
+        "anew.",
     ),
     "DP-DATA-018": Template(
         cause="There is no file '{path}'.",
-        fix="give the path of a Parquet, CSV, JSON lines, DuckDB, SQLite or Excel file, or a "
-        "pattern of such in quotes, from the folder where you are.",
+        fix="write the path of a Parquet, CSV, JSON lines, DuckDB, SQLite or Excel file, relative "
+        "to the current folder, or a pattern for several such files, in quotes.",
     ),
     "DP-DATA-002": Template(
         cause="The source of '{table}' has no column '{column}'.",
-        fix="correct the name, letter by letter and case by case, or the declared source: of a CSV "
-        "file also its `delimiter` and header, of a frame the index, which reset_index() makes a "
-        "column; keys in the names of folders, as in year=2024/, are not read: store them in the "
-        "files.",
+        fix="correct the name (case matters), or the declared source: for a CSV file check also "
+        "its `delimiter` and header; for a frame, turn the index into a column with "
+        "reset_index(); keys in folder names, such as year=2024/, are not read, so store them in "
+        "the files.",
     ),
     "DP-DATA-003": Template(
-        cause="The source of '{table}' has several columns named '{column}', or so but for their "
-        "case.",
+        cause="The source of '{table}' has several columns named '{column}', or names that differ "
+        "only by case.",
         fix="rename one of them in the source; engines would mix them up.",
     ),
     "DP-DATA-004": Template(
@@ -85,49 +88,43 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-DATA-005": Template(
         cause="The id '{column}' is stored as a floating-point number.",
-        fix=(
-            "store it as an integer or text: above 2^53, or next to a missing id, two people would "
-            "become one."
-        ),
+        fix="store it as an integer or text: as floats, two people could get the same id if ids "
+        "are above 2^53 or if some are missing.",
     ),
     "DP-DATA-006": Template(
-        cause="The engine failed while it read the table '{table}'.",
-        fix=(
-            "check that the source is whole, and that memory (`memory_limit`), disk and open files "
-            "suffice; then run again."
-        ),
+        cause="The engine failed while reading the table '{table}'.",
+        fix="check that the source is complete, and that there is enough memory (`memory_limit`), "
+        "disk space and open files; then run again.",
     ),
     "DP-DATA-007": Template(
         cause="The source of '{table}' changed while it was read.",
-        fix="run again when nobody writes to it.",
+        fix="run again when no other program writes to it.",
     ),
     "DP-DATA-008": Template(
-        cause="The table '{table}' declares no source, or a frame that was not given.",
+        cause="The table '{table}' declares no source, or its frame was not passed.",
         fix="declare `source`, or use the table from pandas.",
     ),
     "DP-DATA-016": Template(
         cause="In `frames`, '{name}' {problem}.",
-        fix="give one frame a table, by the name of the table or of its declared "
-        "frame; known are: {known}.",
+        fix="pass one frame per table, by the name of the table or of its declared frame: {known}.",
     ),
     "DP-DATA-009": Template(
         cause="The header of the CSV source of '{table}'{named} can't be read.",
-        fix=(
-            "give a file with one header line, each of whose names is another and whose last is "
-            "not empty (as after a delimiter at its end), and in `source` its encoding, "
-            "compression, delimiter and quote; without them it is taken for plain UTF-8 with "
-            "commas."
-        ),
+        fix="use a file with one header line whose names all differ and whose last name is not "
+        "empty (as it is after a trailing delimiter), and declare its encoding, compression, "
+        "delimiter and quote in `source`; without these, the file is read as plain UTF-8 with "
+        "commas.",
     ),
     "DP-DATA-010": Template(
-        cause="'{path}' does not tell the names of its columns.",
-        fix="give a Parquet file, a CSV file whose first line holds the names, JSON lines "
-        "(.jsonl), a workbook (.xlsx) whose first row does, or a file of DuckDB (.duckdb) or "
-        "SQLite (.sqlite); of several sheets or tables, and of a server, name one by --table.",
+        cause="'{path}' has no column names.",
+        fix="use a Parquet file, a CSV file whose first line holds the names, JSON lines "
+        "(.jsonl), a workbook (.xlsx) whose first row holds them, or a file of DuckDB (.duckdb) "
+        "or SQLite (.sqlite); if there are several sheets or tables, or the source is a server, "
+        "name one with --table.",
     ),
     "DP-DATA-023": Template(
-        cause="'{path}' describes no table: {reason}.",
-        fix="give metadata of CSVW-EO, CSVW or SmartNoise SQL, or a JSON or YAML file that lists "
+        cause="'{path}' does not describe a table: {reason}.",
+        fix="use metadata in CSVW-EO, CSVW or SmartNoise SQL, or a JSON or YAML file that lists "
         "`columns` with their types and bounds.",
     ),
     "DP-DATA-024": Template(
@@ -140,35 +137,32 @@ TEMPLATES: dict[str, Template] = {
         fix="install the extra: pip install 'dprelease[{extra}]'.",
     ),
     "DP-DATA-011": Template(
-        cause="The file has no column '{column}' to name the privacy unit.",
-        fix="columns are: {known}.",
+        cause="The file has no column '{column}' to identify the privacy unit.",
+        fix="use one of its columns: {known}.",
     ),
     "DP-DATA-022": Template(
         cause="The CSV source of '{table}'{named} has more than {most} columns.",
-        fix="keep the columns that are declared, or store it as Parquet.",
+        fix="keep only the declared columns, or store it as Parquet.",
     ),
     "DP-DATA-026": Template(
-        cause="The source compares the {use} '{column}' by {comparison}: {equal} there, and "
-        "differ here.",
+        cause="The source compares the {use} '{column}' by {comparison}: {equal} in the source, "
+        "but differ in dprelease.",
         fix="{way}.",
     ),
     "DP-DATA-013": Template(
         cause="The values of the file can't be read.",
-        fix="check that the file is whole, or leave out --peek: names and types need no values.",
+        fix="check that the file is complete, or leave out --peek: names and types can be read "
+        "without values.",
     ),
     "DP-DATA-014": Template(
         cause="The source of the table '{table}' is a view, or computes a declared column.",
-        fix=(
-            "name a table that stores its values: what is computed may answer for one row by what "
-            "stands in others, or otherwise each time it is asked."
-        ),
+        fix="name a table that stores its values: a computed value for one row may depend on "
+        "other rows, or change each time it is read.",
     ),
     "DP-DATA-015": Template(
-        cause="The column '{column}' may have whole numbers beyond {most} and is stored as "
-        "{bits}-bit floats.",
-        fix=(
-            "declare bounds within {most}, or store it as an integer (in pandas Int64) or as text: "
-            "several whole numbers of that size are one and the same float."
-        ),
+        cause="The column '{column}' may have integers above {most} and is stored as {bits}-bit "
+        "floats.",
+        fix="declare bounds within {most}, or store it as an integer (in pandas Int64) or as "
+        "text: integers of that size are not all different as floats.",
     ),
 }

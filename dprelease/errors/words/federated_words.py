@@ -7,18 +7,20 @@ from dprelease.errors.template import Template
 TEMPLATES: dict[str, Template] = {
     "DP-FED-001": Template(
         cause="Noise of '{mechanism}' can't be divided among parties: {reason}.",
-        fix="use symmetric_alpha_stable, whose sums are priced with the rounding of every party.",
+        fix="use symmetric_alpha_stable, for which the privacy cost of the sum includes the "
+        "rounding of every party.",
     ),
     "DP-FED-002": Template(
-        cause="'{column}' declares {found}, which a party alone can't do.",
-        fix="leave it out; finish the sum of all parties instead.",
+        cause="'{column}' declares {found}, which a single party can't compute.",
+        fix="remove it, and process the sum of all parties instead.",
     ),
     "DP-FED-003": Template(
-        cause="The messages don't belong together: {problem}.",
-        fix="give one folder of each party, all of the same release.",
+        cause="The messages do not belong together: {problem}.",
+        fix="name one folder for each party, all of the same release.",
     ),
     "DP-FED-004": Template(
         cause="{problem}.",
-        fix="agree on a number for each party, from 1 on, and give each run its own: `--party 3`.",
+        fix="agree on a number for each party, starting at 1, and start each run with its own: "
+        "`--party 3`.",
     ),
 }

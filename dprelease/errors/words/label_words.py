@@ -6,9 +6,9 @@ from dprelease.errors.template import Template
 
 TEMPLATES: dict[str, Template] = {
     "DP-LABEL-001": Template(
-        cause="The text can't be shown everywhere: {problem}.",
-        fix="write one line of visible text: labels of at most 200 characters, descriptions, notes "
-        "and footnotes of at most 1000; `>` of YAML makes one line of several.",
+        cause="This text can't be displayed everywhere: {problem}.",
+        fix="write one line of visible text: at most 200 characters for labels, at most 1000 for "
+        "descriptions, notes and footnotes; in YAML, `>` joins several lines into one.",
     ),
     "DP-LABEL-002": Template(
         cause="{problem}; languages are: {known}.",
@@ -16,11 +16,11 @@ TEMPLATES: dict[str, Template] = {
         "release lists, or once, without a language, for all of them.",
     ),
     "DP-LABEL-003": Template(
-        cause="There is no '{value}' that could have a label: {known}.",
-        fix="give labels to declared values and published tables alone, spelt as they are.",
+        cause="There is no '{value}' to label: {known}.",
+        fix="label only declared values and published tables, with the same spelling.",
     ),
     "DP-LABEL-004": Template(
         cause="'{found}' {problem}.",
-        fix="write each language once by its tag, such as en, fr, pt-BR or zh-Hant.",
+        fix="write each language once, by its tag, such as en, fr, pt-BR or zh-Hant.",
     ),
 }

@@ -6,13 +6,13 @@ from dprelease.errors.template import Template
 
 TEMPLATES: dict[str, Template] = {
     "DP-PATH-001": Template(
-        cause="'{uri}' is a URI of the scheme {scheme}, and a path of this machine is needed.",
+        cause="'{uri}' is a URI with the scheme {scheme}, but a local path is needed.",
         fix="{way}.",
     ),
     "DP-PATH-002": Template(
-        cause="'{path}' starts with ~, which a shell replaces by a home folder and this program "
-        "does not.",
-        fix="write the whole path, as in /home/me/data, or use ~ without quotes in a shell.",
+        cause="'{path}' starts with ~, which a shell replaces by a home folder but dprelease does "
+        "not.",
+        fix="write the whole path, as in /home/me/data; or, in a shell, use ~ without quotes.",
     ),
     "DP-PATH-003": Template(
         cause="The name '{path}' is not valid UTF-8.",

@@ -16,21 +16,21 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-QUERY-003": Template(
         cause="The sum of '{column}' has no finite sensitivity: the column has no bounds.",
-        fix="declare `lower` and `upper` in the table's schema; larger values are then counted as "
-        "the bound.",
+        fix="declare `lower` and `upper` in the table's schema; values outside the bounds are "
+        "then replaced by the nearest bound.",
     ),
     "DP-QUERY-004": Template(
-        cause="'{column}' is no number, as this aggregate needs: it is of type {kind}.",
-        fix="ask it of an integer or a number column.",
+        cause="'{column}' has the type {kind}, but this aggregate needs a number.",
+        fix="name a column of type integer or number.",
     ),
     "DP-QUERY-005": Template(
-        cause="The answer can never change: every value of '{column}' counts as zero.",
-        fix="leave the column out, or declare bounds that are not both zero.",
+        cause="The result would always be zero: every value of '{column}' counts as zero.",
+        fix="remove the column, or declare bounds that are not both zero.",
     ),
     "DP-QUERY-006": Template(
-        cause="The values of '{column}' are not declared: they can be neither counted nor chosen "
-        "among.",
-        fix="ask it of a category, a boolean, a cut, or an integer or date with both bounds; the "
+        cause="The possible values of '{column}' are not declared, so they can't be counted or "
+        "selected.",
+        fix="use a category, a boolean, a cut, or an integer or date with both bounds; the "
         "distinct ids of the privacy unit can be counted, too.",
     ),
     "DP-QUERY-007": Template(
@@ -38,120 +38,123 @@ TEMPLATES: dict[str, Template] = {
         fix="group by fewer or coarser keys, or raise limits.max_cells.",
     ),
     "DP-QUERY-008": Template(
-        cause="The key '{column}' stands twice in one list of keys.",
-        fix="name it once.",
+        cause="The key '{column}' appears twice in one list of keys.",
+        fix="remove one of the two.",
     ),
     "DP-QUERY-009": Template(
         cause="The release has {columns} columns; the limit is {limit}.",
-        fix="ask for fewer columns, or raise limits.max_columns.",
+        fix="declare fewer columns, or raise limits.max_columns.",
     ),
     "DP-QUERY-010": Template(
-        cause="'{column}' can't be published so: {key} is no multiple of its step, {step}.",
-        fix="give a multiple of the step, such as 5 for counts.",
+        cause="The `{key}` of '{column}' is not a multiple of the column's step, {step}.",
+        fix="use a multiple of the step, such as 5 for counts.",
     ),
     "DP-QUERY-011": Template(
-        cause="The mechanism of '{column}' does not fit: noise is added to counts and sums, and "
-        "quantiles and most frequent values are chosen.",
-        fix="leave `mechanism` out, or name {known}.",
+        cause="The mechanism of '{column}' does not fit: noise is for counts and sums, selection "
+        "for quantiles and most frequent values.",
+        fix="remove `mechanism`, or use {known}.",
     ),
     "DP-QUERY-012": Template(
-        cause="{asked} values of '{column}' are asked for; {values} are declared.",
-        fix="ask for fewer.",
+        cause="The column requests the {asked} most frequent values of '{column}', which declares "
+        "only {values}.",
+        fix="request fewer values.",
     ),
     "DP-QUERY-013": Template(
         cause="The tables of '{query}' can't be published by '{step}': {problem}.",
-        fix="ask for counts and sums over public keys, or publish each table for itself.",
+        fix="use counts and sums over public keys, or publish each table separately.",
     ),
     "DP-QUERY-014": Template(
-        cause="'{column}' may have too large a total: in steps of {step}, values of at most {most} "
-        "units can be added up exactly, and '{table}' may have {units}.",
-        fix="declare a `step` of {coarser} (noise hides all that is finer in such a sum), bounds "
-        "closer to 0, or the table's `size`, if a smaller number of units is public.",
+        cause="The total of '{column}' may be too large: with a step of {step}, an exact total is "
+        "limited to {most} privacy units, and '{table}' may have {units}.",
+        fix="declare a `step` of {coarser} (in a total of that size the noise hides smaller "
+        "differences), bounds closer to 0, or the table's `size`, if a smaller number of privacy "
+        "units is public.",
     ),
     "DP-SQL-001": Template(
-        cause="The text can't be answered: {problem}.",
-        fix="write one SELECT over one declared table, such as "
-        "SELECT sex, COUNT(*) AS persons FROM people GROUP BY sex, and names that are words of "
-        'SQL, or no plain names, as "when" or "a b".',
+        cause="The statement can't be answered: {problem}.",
+        fix="write one SELECT over one declared table, such as SELECT sex, COUNT(*) AS persons "
+        "FROM people GROUP BY sex; put names that are SQL keywords or contain other characters in "
+        'double quotes, as "when" or "a b".',
     ),
     "DP-SQL-002": Template(
-        cause="The statement uses what has no bounded meaning here: {what}.",
-        fix="use SELECT, FROM one table, WHERE, GROUP BY, HAVING, ORDER BY and LIMIT; several "
-        "statements may be several queries of one release.",
+        cause="The statement uses {what}, which is not supported.",
+        fix="use SELECT, FROM one table, WHERE, GROUP BY, HAVING, ORDER BY and LIMIT; write "
+        "several statements as several queries of one release.",
     ),
     "DP-SQL-003": Template(
-        cause="The statement reads from {name}, which is no declared table.",
-        fix="read from one declared table; declared are: {known}.",
+        cause="The statement reads from {name}, which is not a declared table.",
+        fix="read from one declared table: {known}.",
     ),
     "DP-SQL-004": Template(
-        cause="'{what}' is no declared column in GROUP BY, no aggregate, and no arithmetic on "
-        "them.",
-        fix="group by declared columns; what is computed in each row is one, too, if the table's "
-        "schema declares it by an `expression` or a `cut`; conditions on rows belong into WHERE.",
+        cause="'{what}' is not a column in GROUP BY, an aggregate, or arithmetic on them.",
+        fix="group by declared columns, and put conditions on rows in WHERE; to use a value that "
+        "is computed in each row, declare it in the table's schema as a column with an "
+        "`expression` or a `cut`.",
     ),
     "DP-SQL-005": Template(
-        cause="The statement asks for no aggregate: rows themselves are never released.",
-        fix="ask for COUNT(*), COUNT(DISTINCT id), SUM(column) or AVG(column).",
+        cause="The statement has no aggregate, and rows are never released.",
+        fix="select COUNT(*), COUNT(DISTINCT id), SUM(column) or AVG(column).",
     ),
     "DP-SQL-006": Template(
-        cause="{name} has no bounded meaning here.",
+        cause="{name} is not supported.",
         fix="{nearest}.",
     ),
     "DP-SQL-007": Template(
-        cause="What is computed from the noised values can't be computed.",
-        fix="compare and add values of one kind; sums and counts are numbers, keys are texts.",
+        cause="An expression over the noised results can't be evaluated.",
+        fix="compare and add only values of the same type; sums and counts are numbers, keys are "
+        "texts.",
     ),
     "DP-WHERE-001": Template(
         cause="The text can't be parsed as one SQL expression{near}.",
-        fix="write one expression over declared columns, such as age >= 18 AND sex = 'F', and "
-        'names that are words of SQL, or no plain names, as "when" or "a b".',
+        fix="write one expression over declared columns, such as age >= 18 AND sex = 'F'; put "
+        'names that are SQL keywords or contain other characters in double quotes, as "when" or '
+        '"a b".',
     ),
     "DP-WHERE-002": Template(
-        cause="The expression holds a subquery.",
-        fix="use declared columns only; join a declared table if you need its columns.",
+        cause="The expression contains a subquery.",
+        fix="use only columns of the same row; to use columns of another declared table, join it.",
     ),
     "DP-WHERE-003": Template(
-        cause="The expression holds an aggregate or a window function.",
-        fix="an expression looks at one row alone; compare with a constant.",
+        cause="The expression contains an aggregate or a window function.",
+        fix="use only values of the same row and constants.",
     ),
     "DP-WHERE-004": Template(
         cause="The function '{function}' is not allowed here{nearest}.",
-        fix="allowed functions, which can't fail or reach outside the row: {known}.",
+        fix="use one of these functions, which can't fail or read anything outside the row: "
+        "{known}.",
     ),
     "DP-WHERE-005": Template(
         cause="The table '{table}' declares no column '{column}'{nearest}.",
-        fix="use a declared column; quote texts with single quotes.",
+        fix="use a declared column; write texts in single quotes.",
     ),
     "DP-WHERE-006": Template(
-        cause="'{what}' is not allowed in an expression over one row.",
-        fix=(
-            "use comparisons, AND, OR, NOT, IN (...), BETWEEN, IS NULL, LIKE, +, -, *, /, %, CASE "
-            "and the allowed functions; nothing whose failure could depend on a value."
-        ),
+        cause="'{what}' is not allowed in an expression.",
+        fix="use comparisons, AND, OR, NOT, IN (...), BETWEEN, IS NULL, LIKE, +, -, *, /, %, CASE "
+        "and the allowed functions; nothing that fails for some values is allowed.",
     ),
     "DP-WHERE-007": Template(
         cause="{left} is compared with {right}.",
-        fix="compare values of one kind; write texts and dates in single quotes, numbers and true "
-        "or false without.",
+        fix="compare values of the same type; write texts and dates in single quotes, numbers and "
+        "true or false without quotes.",
     ),
     "DP-WHERE-008": Template(
-        cause="The predicate is not a condition: its value is {kind}.",
+        cause="The expression is not a condition: its value is {kind}.",
         fix="write a condition such as age >= 18.",
     ),
     "DP-WHERE-010": Template(
-        cause="'{what}' needs {wanted}, and '{part}' is {found}.",
-        fix="name a column that is {wanted}, or declare this one {how}.",
+        cause="'{what}' needs {wanted}, but '{part}' is {found}.",
+        fix="use a column that is {wanted}, or declare this one {how}.",
     ),
     "DP-WHERE-011": Template(
-        cause="{values} {number} of '{column}', so the condition says nothing.",
+        cause="{values} {number} of '{column}', so the comparison is meaningless.",
         fix="compare with a declared value ({known}), or declare {others}.",
     ),
     "DP-WHERE-012": Template(
-        cause="'{what}' is never true: nothing is equal to NULL, or differs from it.",
+        cause="'{what}' is never true: a comparison with NULL by = or <> is never true.",
         fix="write IS NULL or IS NOT NULL.",
     ),
     "DP-WHERE-009": Template(
         cause="The expression is longer than {limit} characters or nested too deeply.",
-        fix="shorten it; long lists of values belong into a category's declared values.",
+        fix="shorten it; put long lists of values in the declared values of a category.",
     ),
 }

@@ -11,10 +11,8 @@ TEMPLATES: dict[str, Template] = {
         "files, or use the engine duckdb.",
     ),
     "DP-SPARK-002": Template(
-        cause=(
-            "The column '{column}' is stored as {physical}, which Spark does not know, or not as "
-            "others do: its values might be read differently."
-        ),
+        cause="Spark does not support columns stored as {physical}, or may read their values "
+        "differently from other engines: '{column}'.",
         fix="convert the column in the source, or use the engine duckdb.",
     ),
     "DP-SPARK-003": Template(
@@ -22,15 +20,15 @@ TEMPLATES: dict[str, Template] = {
         fix="{remedy}.",
     ),
     "DP-SPARK-004": Template(
-        cause="The executors of Spark can't work: {problem}.",
+        cause="The Spark executors can't run the release: {problem}.",
         fix="{remedy}.",
     ),
     "DP-SPARK-005": Template(
-        cause="Spark can't run what the release asks for: {problem}.",
+        cause="Spark can't compute this release: {problem}.",
         fix="use the engine duckdb.",
     ),
     "DP-SPARK-006": Template(
-        cause="Spark alone can read the source of the table '{table}': it is {format}.",
-        fix="set `engine: spark`, or name files of this machine.",
+        cause="Only Spark can read the source of the table '{table}': it is {format}.",
+        fix="set `engine: spark`, or use local files as the source.",
     ),
 }

@@ -57,10 +57,10 @@ BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 
 REFUSED_LOCKS = {
     "42501": (
-        "the role that asks may not read it",
+        "this role has no permission to read it",
         "grant it SELECT on the whole table: without, nothing keeps the table as it is meanwhile",
     ),
-    "55P03": ("another session holds it for itself", "run again when that has ended"),
+    "55P03": ("another session has locked it", "run again when that session has finished"),
 }
 """Meanings of the server's codes when a table can't be locked."""
 
@@ -119,7 +119,7 @@ class Link:
             way = "copy the table to a file, or to a server of version 13 or later"
             raise unreadable(declared, "the server is older than PostgreSQL 13", way)
         if encoding not in ENCODINGS:
-            reason = "its database has an encoding of which not every text is one in UTF-8"
+            reason = "its database has an encoding that can't always be converted to UTF-8"
             raise unreadable(declared, reason, "copy the table to a database in UTF8, or to a file")
 
     def _hold(self, declared: Declared) -> None:
@@ -190,7 +190,7 @@ class ServerError(OSError):
     """A statement failed; `state` is the server's code, the only part of its answer kept here."""
 
     def __init__(self, state: str) -> None:
-        super().__init__("the server refused or went away")
+        super().__init__("the server refused or closed the connection")
         self.state = state
 
 
@@ -249,8 +249,8 @@ def unreachable(declared: Declared) -> DataError:
     """Return the error of a server that can't be connected to."""
     return unreadable(
         declared,
-        "no connection to its server was made",
-        "try psql with this address; a service is found by PGSERVICEFILE, a password by PGPASSFILE",
+        "the connection to its server failed",
+        "try psql with this address; PGSERVICEFILE names the services, PGPASSFILE the passwords",
     )
 
 

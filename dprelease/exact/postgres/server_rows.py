@@ -168,7 +168,7 @@ def describe_table(link: Link, declared: Declared) -> CatalogueTable | None:
     if filtered:
         raise unreadable(
             declared,
-            "policies choose which of its rows the role that asks may see",
+            "policies limit which of its rows this role may see",
             "read it as a role to which row security does not apply",
         )
     return CatalogueTable(oid, [StoredColumn(*row) for row in link.ask(COLUMNS.format(oid=oid))])

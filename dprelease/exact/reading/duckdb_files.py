@@ -78,7 +78,7 @@ def _read_only_connection(file: Path) -> Iterator[duckdb.DuckDBPyConnection]:
             link.execute(f"ATTACH {path} AS {ATTACHED} (READ_ONLY, TYPE duckdb)")
             yield link
     except duckdb.Error:
-        raise OSError("no DuckDB file that can be opened") from None
+        raise OSError("not a DuckDB file, or can't be opened") from None
 
 
 def _table_identifier(table: str) -> str:

@@ -29,7 +29,7 @@ class Unreadable(Exception):
     """Why a workbook can't be read, and what to do: in our words, without content of the file."""
 
 
-DAMAGED = Unreadable("a part of it is damaged, or in a form of its own", "save it anew as .xlsx")
+DAMAGED = Unreadable("a part of it is damaged or not supported", "save it again as .xlsx")
 
 
 class _PartRoot(Exception):
@@ -45,11 +45,11 @@ def refuse_bombs(file: Path) -> None:
         begin = raw.read(4)
     if begin == PROTECTED:
         raise Unreadable(
-            "it is protected by a password, or of Excel before 2007",
+            "it is protected by a password, or in the format before Excel 2007",
             "save it as .xlsx without a password, in a place where it is safe",
         )
     if not zipfile.is_zipfile(file):
-        raise Unreadable("it is no .xlsx file", "save it as .xlsx, or declare its `format`")
+        raise Unreadable("it is not an .xlsx file", "save it as .xlsx, or declare its `format`")
     held = 0
     with zipfile.ZipFile(file) as package:
         for part in package.infolist():
@@ -59,7 +59,8 @@ def refuse_bombs(file: Path) -> None:
             held += 0 if is_sheet else part.file_size
             if held > MOST_HELD or part.file_size > MOST_UNPACKED:
                 raise Unreadable(
-                    "it unpacks to more than is read of a workbook", "store it as Parquet or CSV"
+                    "it is larger, when unpacked, than the limit for workbooks",
+                    "store it as Parquet or CSV",
                 )
             with package.open(part) as opened:
                 _refuse_entities(opened.read(PROLOG))

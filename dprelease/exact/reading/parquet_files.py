@@ -53,8 +53,8 @@ ARROW_ALONE = {
 BY_ARROW = IN_MILLISECONDS | frozenset(ARROW_ALONE)
 """Types of columns that the engine does not read unchanged."""
 
-WHOLE = "have it written anew, or take its name out of the path or the folder"
-LETTERS = "give all files the same columns, letter by letter and case by case"
+WHOLE = "write it again, or remove it from the path or the folder"
+LETTERS = "use the same column names in all files, including upper and lower case"
 
 NOTES = f"SELECT value FROM parquet_kv_metadata({{}}) WHERE key = '{SPARK_NOTE}'::BLOB"
 
@@ -141,7 +141,9 @@ def _types(given: Input, file: Path, ask: Ask) -> dict[str, str]:
             continue
         if len(same) == 1 and not is_one:
             told = told_file(file, given.files)
-            raise unreadable(declared, f"{told} has the column '{name}' in other letters", LETTERS)
+            raise unreadable(
+                declared, f"{told} has the column '{name}' with other upper or lower case", LETTERS
+            )
         code = "DP-DATA-003" if len(same) > 1 else "DP-DATA-002"
         fault = DataError(code, table=declared.table.name, column=name)
         if not is_one:
@@ -160,7 +162,7 @@ def _schema(given: Input, file: Path, ask: Ask) -> list[Any]:
         if len(given.files) == 1 or problem.code != "DP-DATA-001":
             raise
     told = told_file(file, given.files)
-    raise unreadable(given.declared, f"{told} can't be opened, or is not whole", WHOLE)
+    raise unreadable(given.declared, f"{told} can't be opened, or is incomplete", WHOLE)
 
 
 def _refuse_partial(given: Input, files: Mapping[Path, Types]) -> None:
@@ -171,8 +173,8 @@ def _refuse_partial(given: Input, files: Mapping[Path, Types]) -> None:
             more = len(lacking) - 1
             lack = f" and {more} other{'s' if more > 1 else ''} lack" if more else " lacks"
             told = told_file(lacking[0], given.files)
-            reason = f"{told}{lack} the column '{name}', which the rest has"
-            way = "give all files the same columns, or declare those that all have"
+            reason = f"{told}{lack} the column '{name}', which the other files have"
+            way = "use the same columns in all files, or declare only columns that all have"
             raise unreadable(given.declared, reason, way)
 
 

@@ -243,8 +243,8 @@ def _files(declared: Declared, source: Source) -> tuple[Path, ...]:
     # Resolved, so that a file with several links, such as the latest of a folder, counts once.
     files = tuple(dict.fromkeys(file.resolve() for file in found))
     if not files and source.is_folder and (declared.folder / (source.path or "")).is_dir():
-        way = "put the files into it, or give a pattern of those that are somewhere else"
-        raise unreadable(declared, "the folder holds no Parquet file", way)
+        way = "put the files into it, or write a pattern for files elsewhere"
+        raise unreadable(declared, "the folder contains no Parquet file", way)
     if not files:
         raise DataError("DP-DATA-001", **source_fields(declared), format=source.kind)
     return files
@@ -261,7 +261,7 @@ def _common_header(declared: Declared, source: Source, files: Sequence[Path]) ->
         if header != first:
             one, other = told_file(file, files), told_file(files[0], files)
             reason = f"the header of {one} is another than that of {other}"
-            way = "give all files the same columns, in the same order"
+            way = "use the same columns in the same order in all files"
             raise unreadable(declared, reason, way)
     return first
 

@@ -129,8 +129,8 @@ def _inspect_table(declared: Declared, file: Path, table: str) -> StoredTable:
     if _is_in_use(file):
         raise unreadable(
             declared,
-            "a journal beside it holds changes that are not in the file yet",
-            "close whatever writes to it, or copy it by VACUUM INTO",
+            "its journal file contains changes that are not in the database file yet",
+            "close the program that writes to it, or copy it with VACUUM INTO",
         )
     stored: StoredTable | None = None
     try:
@@ -186,7 +186,7 @@ def _reading(file: Path) -> Iterator[sqlite3.Connection]:
     except (sqlite3.Error, UnicodeError, OverflowError):
         failed = True
     if failed:
-        raise OSError("no SQLite file, or not a whole one")
+        raise OSError("not an SQLite file, or an incomplete one")
 
 
 def _connect(file: Path) -> sqlite3.Connection:

@@ -117,7 +117,7 @@ def workbook_rows(declared: Declared, files: Sequence[Path]) -> CellRows:
     names = [list(columns) for _, columns in sheets]
     wanted = wanted_columns(declared, names[0])
     if any(set(others) != set(names[0]) for others in names):
-        way = "give all of them the same columns"
+        way = "use the same columns in all of them"
         raise unreadable(declared, "the files have different headers", way)
     nulls = frozenset(source.nulls)
 
@@ -129,7 +129,7 @@ def workbook_rows(declared: Declared, files: Sequence[Path]) -> CellRows:
                     if number > source.header:
                         yield [_value(cells.get(place), nulls) for place in places] or [None]
         except Unreadable:
-            raise OSError("the workbook is not whole") from None
+            raise OSError("the workbook is incomplete") from None
 
     return cell_rows(declared, wanted, read, {})
 
@@ -181,13 +181,13 @@ def columns_in(file: Path, name: str | None, header: int) -> tuple[Sheet, dict[s
         raise Unreadable("it has several sheets", "name one: source: {path: ..., sheet: ...}")
     sheet = next(iter(sheets.values()), None) if name is None else sheets.get(name)
     if sheet is None:
-        raise Unreadable("it has no such sheet", "give the name of a sheet letter by letter")
+        raise Unreadable("it has no sheet of that name", "write the exact name of a sheet")
     number, cells = next((row for row in sheet.rows() if row[0] >= header), (0, {}))
     texts = zip(texts_of(cells.values()), cells, strict=True)
     named = [(text, place) for text, place in texts if text]
     if number != header or not named:
         raise Unreadable(
-            "there are no names in its header", "give the row that has them: {path: ..., header: 3}"
+            "its header has no column names", "name the row that has them: {path: ..., header: 3}"
         )
     if len(dict(named)) < len(named):
         raise Unreadable("its header has a name twice", "rename one of the columns")

@@ -116,7 +116,7 @@ def locate_rows(
     if source.kind == "parquet":
         if given.differs:
             table = given.declared.table.name
-            raise DataError("DP-SPARK-001", table=table, format="files whose column types differ")
+            raise DataError("DP-SPARK-001", table=table, format="files with different column types")
         lengths, whole = reader.lengths(place)
         if any(name in given.coarse for name in names):
             return _parquet(spark, given, physical, sum(lengths))

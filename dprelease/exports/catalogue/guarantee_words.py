@@ -26,7 +26,7 @@ def guarantee_words(record: Mapping[str, Any]) -> str:
             f"Differentially private ({VARIANTS[record['dp_variant']]}): {parameters(record)}.",
             *outside,
             *units,
-            f"Made with {tool['name']} {tool['version']}; the manifest tells all noise.",
+            f"Made with {tool['name']} {tool['version']}; the manifest lists all noise.",
         ]
     )
 

@@ -39,7 +39,7 @@ def cover_lines(release: PublishedRelease) -> Iterator[tuple[str, str]]:
     yield from ((TEXT, text) for text in _guarantee(record))
     yield HEAD, "What is not protected"
     yield from ((TEXT, text) for text in record["unprotected_quantities"])
-    yield HEAD, "What was done to the numbers"
+    yield HEAD, "Processing of the numbers"
     yield from ((TEXT, text) for text in record["post_processing"])
 
 
@@ -47,10 +47,10 @@ def _guarantee(record: Any) -> Iterator[str]:
     """Yield epsilon and delta, and what they mean to somebody who would find out about a person."""
     parameters, reading = record["privacy_parameters"], record["reading"]
     exact = record.get("guarantee", {}).get("invariants", [])
-    but = f", but for what is published exactly: {', '.join(exact)}" if exact else ""
+    but = f", except the values that are published exactly: {', '.join(exact)}" if exact else ""
     yield (
         f"Differential privacy with epsilon {float(parameters['epsilon']):.4g} and delta "
-        f"{float(parameters['delta']):.4g}: noise was added to every number of every table{but}."
+        f"{float(parameters['delta']):.4g}: noise was added to every number in every table{but}."
     )
     yield f"{reading['least_total_error_words']} It is {reading['least_total_error']:.3g}."
     beliefs = ", ".join(

@@ -28,8 +28,8 @@ TITLE, NAME = 180, 48
 
 LEFT_EMPTY, NO_VALUE = "[c]", "[x]"
 SHORTHAND = {
-    LEFT_EMPTY: "left empty: the noised value is below what the release declares",
-    NO_VALUE: "no value: there is none, as there is no mean where the noised count is below 1",
+    LEFT_EMPTY: "left empty: the noised value is below the declared threshold",
+    NO_VALUE: "no value: not defined, such as a mean if the noised count is below 1",
 }
 """What stands in cells without a number, by the words that the government's analysts agreed on."""
 
@@ -162,7 +162,7 @@ def _header_lines(titled: TitledTable, release: PublishedRelease) -> Iterator[st
     if text:
         yield text
     if laid.totals is not None and "/" not in laid.table.name:  # else a step made them agree
-        yield "Totals have noise of their own: the cells of a row need not add up to them."
+        yield "Totals have separate noise: the cells of a row need not add up to them."
     words = "; ".join(f"{mark} {meaning}" for mark, meaning in SHORTHAND.items())
     yield f"Shorthand: {words}."
 

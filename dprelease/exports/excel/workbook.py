@@ -135,16 +135,20 @@ class Excel:
         """See `Export.problems`."""
         tables = _tables(metadata)
         if not tables:
-            yield Problem("no table has values to be read")
+            yield Problem("no table has readable values")
         for laid in tables:
             name, rows = laid.table.name, most_rows(laid.table)
             if rows is None:
-                yield Problem("nobody knows its number of rows before it is drawn", name)
+                yield Problem("its number of rows is only known after the run", name)
             elif (rows if laid.turned is None else laid.rows or 0) > MOST_ROWS:
-                yield Problem(f"it has {rows:,} rows, and a sheet takes {MOST_ROWS:,}", name)
+                yield Problem(
+                    f"it has {rows:,} rows, but a sheet can have only {MOST_ROWS:,}", name
+                )
             if len(laid.columns) > MOST_COLUMNS:
                 found = f"{len(laid.columns):,}"
-                yield Problem(f"it has {found} columns, and a sheet takes {MOST_COLUMNS:,}", name)
+                yield Problem(
+                    f"it has {found} columns, but a sheet can have only {MOST_COLUMNS:,}", name
+                )
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
         """See `Export.write`: rows are written as they are read, and cells hold no formula."""
@@ -185,7 +189,7 @@ def _write_sheets(book: Book, release: PublishedRelease) -> None:
     cover.append([text_cell(cover, metadata.about.heading(metadata.language), "title")])
     for style, text in cover_lines(release):
         cover.append([text_cell(cover, text, style)])
-    contents = [("Notes", "What stands behind the numbers")]
+    contents = [("Notes", "Background of the numbers")]
     contents += [(titled.sheet, titled.title) for titled in tables]
     book.words_table("Contents", ("Worksheet", "Title"), contents, links=True)
     heads = ("Note", "Worksheets", "Column", "Text")

@@ -19,12 +19,12 @@ OBS_STATUS: Final = {
     ),
     SUPPRESSED: (
         "Missing value; suppressed",
-        "Left empty because the noised value is below what the release declares, or there is none; "
+        "Left empty because the noised value is below the declared threshold, or not defined; "
         "the true value decides nothing.",
     ),
     MISSING: (
         "Missing value",
-        "There is none, as there is no mean where the noised count is below 1.",
+        "Not defined, such as a mean if the noised count is below 1.",
     ),
 }
 """Name and meaning of each status of an observation."""

@@ -88,7 +88,7 @@ def noises_of(
     return noises, [search.how(i, noise) for i, noise in enumerate(noises)]
 
 
-DECLARED = "declared; its shape: least expected error"
+DECLARED = "declared; its parameters: least expected error"
 
 Chosen = tuple[Candidate, ...]
 """One candidate for each group."""
@@ -128,7 +128,7 @@ class _Search:
                 request, budget, cells, charged=self.pricing.charged, all_of_them=all_of_them
             )
             if not families:
-                reason = "no mechanism keeps what `auto` is asked to keep"
+                reason = "no mechanism meets the requirements of `auto`"
                 raise BudgetError("DP-BUDGET-004", place=request.place, reason=reason)
             self.groups.append(Group(columns, families, request))
         self.chosen = tuple(self._first(group) for group in self.groups)
@@ -161,7 +161,7 @@ class _Search:
             if self._settle():
                 return
         place = self.requests[self.groups[0].columns[0]].place
-        reason = "no candidate keeps what is asked"
+        reason = "no candidate meets the requirements"
         raise first or BudgetError("DP-BUDGET-004", place=place, reason=reason)
 
     def _choose(self) -> None:
@@ -227,7 +227,7 @@ class _Search:
         for i in autos:
             note = self._least(self.groups[i])
             if beside:
-                note += f"; beside it {', '.join(beside)}"
+                note += f"; error of others: {', '.join(beside)}"
             self._notes[i] = note
 
     def _least(self, group: Group) -> str:
@@ -338,7 +338,7 @@ class _Search:
         gain = 100 * (1 - self._error(best) / before)
         least = self._least(self.groups[place])
         over = chosen[place].family
-        self._notes[place] = f"{least}; the release gains {gain:.3g} % over {over}"
+        self._notes[place] = f"{least}; errors of the release {gain:.3g} % smaller than with {over}"
         return best
 
     def _error(self, chosen: Chosen) -> float:

@@ -81,13 +81,13 @@ def refuse_families(declaration: Declaration, columns: Sequence[PlannedColumn]) 
 def _problems(spec: ReleaseSpec, family: Family) -> Iterator[str]:
     """Yield why no step can process the tables: they are not whole vectors over public cells."""
     if spec.federated is not None:
-        yield "parties publish shares of integers"
+        yield "a federated release publishes shares of integers"
     for table in family.tables:
         query = table.query
         if query.private is not None:
             yield NOT_PUBLIC
         for measurement in query.measurements:
             if query.private is None and measurement not in table.vectors:
-                yield f"'{measurement.name}' is chosen, not a number with noise"
+                yield f"'{measurement.name}' is selected, not a number with noise"
         for name in {key.column for key in query.key_columns} & {*table.laws}:
             yield f"'{name}' is the name of a key and of a measurement"

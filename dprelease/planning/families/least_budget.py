@@ -86,8 +86,8 @@ def least(declaration: Declaration, plan: Plan, plan_at: PlanAt) -> Plan:
     found = _search_amount(try_amount, first)
     kind = "rho" if declaration.spec.budget.rho is not None else "epsilon"
     words = (
-        f"the {kind} {plain_text(found.amount)} is the least that reaches all targets, to 1 %; "
-        f"{plain_text(most)} may be spent"
+        f"the {kind} {plain_text(found.amount)} is the least that reaches all targets, within 1 %; "
+        f"the limit is {plain_text(most)}"
     )
     return replace(found.plan, shared=(words,))
 
@@ -143,13 +143,13 @@ def refuse_endless(declaration: Declaration, plan: Plan) -> None:
 
 def _reasons(spec: ReleaseSpec, has_targets: bool) -> Iterator[str]:
     if not has_targets:
-        yield "no target asks for a margin"
+        yield "no target declares a margin"
     if spec.budget.epsilon is None and spec.budget.rho is None:
-        yield "no `epsilon` or `rho` says what may be spent at most"
+        yield "no `epsilon` or `rho` limits what may be spent"
     shares = [*spec.budget.tables.values(), *(query.share for query in spec.queries.values())]
     own = any(share.epsilon is not None or share.rho is not None for share in shares)
     if own or any(is_settled(c) for query in spec.queries.values() for c in query.columns.values()):
-        yield "something has an amount or a margin of its own, which does not shrink with the rest"
+        yield "a column has its own epsilon, rho or margin, which can't be reduced with the rest"
 
 
 def _least_weights(columns: Sequence[SharedColumn]) -> Weights:

@@ -32,8 +32,8 @@ from dprelease.schema.field_types import DROP
 from dprelease.schema.load import Declared
 from dprelease.statements.layers import needed_columns, needed_joined
 
-HEADINGS = "Values of files: {}. The first line of each names the column, and is no value."
-SPACES = "Spaces around values: {}. A stored code without them is another one."
+HEADINGS = "Values of files: {}. The first line of each is the column name, not a value."
+SPACES = "Spaces around values: {}. A stored code without these spaces is a different code."
 """Text of the note."""
 
 
@@ -73,9 +73,9 @@ OF_TEXTS = ("csv", "sqlite", "excel")
 """Formats of sources that store booleans as texts, or may do so."""
 
 TRUTHS_FROM_TEXTS = (
-    "Read from texts: {}. Only true, t, 1, false, f and 0 are truth values there; any other text, "
-    "such as Yes, is missing, and becomes what `nulls` says. Declare a category for such texts; "
-    "`dprelease profile` counts them."
+    "Truth values read from texts: {}. Only true, t, 1, false, f and 0 are truth values; any other "
+    "text, such as Yes, counts as missing, and is replaced as `nulls` declares. For such texts, "
+    "declare a category; `dprelease profile` counts them."
 )
 """Text of the note."""
 
@@ -107,12 +107,12 @@ def _in_texts(declared: Declared, names: Sequence[str]) -> Iterator[str]:
 
 COMPARISONS = (exp.EQ, exp.NEQ, exp.In, exp.NullSafeEQ, exp.NullSafeNEQ)
 COMPARED_CELLS = (
-    "Compared in `where`: {}. A condition sees what is stored: rows whose code is another, or "
-    "missing, are in that cell and not met."
+    "Compared in `where`: {}. A condition compares stored values: rows that count in that cell "
+    "because their code is undeclared or missing do not match."
 )
 CODES_READ = (
-    "Codes read: {}. An expression sees the codes that a category declares; all others are one "
-    "text there, such as '?'. Declare those that it tells apart, or the column as `text`."
+    "Codes read: {}. An expression sees only the declared codes of a category; all others are the "
+    "same text, such as '?'. Declare the codes that it must distinguish, or the column as `text`."
 )
 """Text of the note."""
 
@@ -174,7 +174,7 @@ def _codes_in_comparisons(tree: exp.Expr, columns: Mapping[str, Column]) -> Iter
                 yield from (f"{name} with '{cell}'" for cell in cells if cell in texts)
 
 
-BANDS = "Bands: {}. `labels` names them otherwise, and `others` takes in what edges leave out."
+BANDS = "Bands: {}. Use `labels` to name them, and `others` to include values outside the edges."
 """Text of the note."""
 
 
@@ -199,7 +199,7 @@ def _band_notes(name: str, column: CutColumn, columns: Mapping[str, Column]) -> 
     whole = column.labels is None and all(edge.denominator == 1 for edge in column.edges)
     if isinstance(cut, NumberColumn) and whole:
         there = "below" if column.closed == "left" else "above"
-        yield f"{name} is named by whole numbers, and what lies between two is in the band {there}"
+        yield f"{name} is named by whole numbers; values between them are in the band {there}"
     if isinstance(cut, IntegerColumn | NumberColumn) and column.others == DROP:
         left = column.closed == "left"
         first, last = column.edges[0], column.edges[-1]
@@ -207,7 +207,7 @@ def _band_notes(name: str, column: CutColumn, columns: Mapping[str, Column]) -> 
         high = cut.upper is not None and (cut.upper > last or (cut.upper == last and left))
         ends = " and ".join(["the lower"] * low + ["the upper"] * high)
         if ends:
-            yield f"{name} leaves out values of {column.cut} that are declared, at {ends} end"
+            yield f"{name} leaves out declared values of {column.cut} at {ends} end"
 
 
 @dataclass(frozen=True, slots=True)

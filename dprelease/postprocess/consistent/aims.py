@@ -38,7 +38,7 @@ def wrong_targets(
         if aim is None:
             yield i, f"no table of the family is by these keys at level {target.level or WHOLE!r}"
         elif not {*meant} <= {*columns}:
-            yield i, f"'{target.column}' is no column, which are {', '.join(columns)}"
+            yield i, f"'{target.column}' is not one of the columns {', '.join(columns)}"
         else:
             before = {seen.setdefault((aim, column), i) for column in meant} - {i}
             if before:

@@ -45,7 +45,7 @@ def wrong_invariants(
     for agreed in columns:
         exact = exact_places(agreed)
         if exact and agreed.measurement.aggregate.lattice is not None:
-            reason = "an exact sum tells the value of whoever alone is not known; counts can be had"
+            reason = "an exact sum reveals the one value that is not yet known; use counts"
             yield (
                 ("invariants", _invariant_index(agreed.name, spec)),
                 f"'{agreed.name}' is a sum: {reason}",

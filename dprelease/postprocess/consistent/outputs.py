@@ -23,7 +23,9 @@ from dprelease.schema.release_parts.consistent import ConsistentSpec
 ESTIMATES, TABLES, RECORDS = "estimates", "tables", "records"
 """The folders of layer 1, of layer 2 and of invented persons, inside that of a release."""
 
-INVENTED = "Invented persons: no row is of a person. They count what the whole tables say."
+INVENTED = (
+    "Invented persons: no row is a real person. Their counts are those of the integer tables."
+)
 
 Columns = dict[str, Lattice | Real | Flag]
 
@@ -139,11 +141,11 @@ def whole_columns(column: FamilyColumn) -> Told:
     name, steps = column.name, Lattice(column.step)
     at = f"{float(column.confidence):g}"
     return {
-        name: (steps, "whole steps from 0 up near the estimates, made from the top down"),
+        name: (steps, "whole steps from 0 up, close to the estimates, computed from the top down"),
         f"{name}_lower": (steps, f"lower end of the interval around the truth at {at}"),
         f"{name}_upper": (steps, f"upper end of the interval around the truth at {at}"),
         f"{name}_moe": (steps, "the larger distance to an end of the interval, or 0"),
-        f"{name}_adjusted": (Flag(), "whether it lies outside of the interval"),
+        f"{name}_adjusted": (Flag(), "whether it is outside the interval"),
     }
 
 

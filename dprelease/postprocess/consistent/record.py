@@ -62,41 +62,41 @@ def family_record(
 def _words(family: str, columns: Sequence[FamilyColumn], spec: ConsistentSpec) -> list[str]:
     """Return what holds of the published values, in words."""
     words = [
-        "Estimates are unbiased, and least squares of all measurements of the family together; "
-        "they add up over levels and tables, exactly in multiples of a power of 2 of their step.",
+        "Estimates are unbiased: least squares of all measurements of the family. They add up "
+        "over levels and tables exactly, as multiples of a power of 2 of their step.",
         f"That power is 2^-{FINEST}, or a coarser one where sums of measurements would not fit in "
-        "64 bits. Measurements that fit none, sums beyond some 2^50 steps, are cut, and estimates "
-        "have no standard errors then.",
+        "64 bits. Measurements that fit none, sums above about 2^50 steps, are cut, and estimates "
+        "then have no standard errors.",
     ]
     if spec.invariants:
         words.append(
-            "Tables whose mechanism is 'invariant' are published as they are, outside the "
-            "guarantee. They, and what follows from them alone, have a standard error of 0."
+            "Tables whose mechanism is 'invariant' are published exactly, outside the "
+            "guarantee. They, and values that follow from them alone, have a standard error of 0."
         )
     if any(agreed.column.margin is None for agreed in columns) and spec.non_negative:
-        words.append("Intervals of columns that declare no margin are those at 0.95.")
+        words.append("Columns without a declared margin have intervals with a confidence of 0.95.")
     if spec.non_negative:
         words.append(
-            "Whole tables add up and are at least 0; they are biased where the truth is near 0. "
-            "Their intervals are those of the estimates, cut to whole numbers from 0 up: never a "
-            "margin around the whole number alone. In a table that lists only cells that are not "
+            "Integer tables add up and are at least 0; they are biased where the truth is near 0. "
+            "Their intervals are those of the estimates, cut to whole numbers from 0 up, never "
+            "just a margin around the integer. In a table that lists only cells that are not "
             "0, all others are 0."
         )
     if any(not agreed.is_shown for agreed in columns):
         words.append(
             "Means, ratios and sums that are computed from others are functions of their "
-            "estimates. A quotient is left out where the interval of its divisor is around 0; its "
-            "standard error is that of the first order. Whole tables have none of them."
+            "estimates. A quotient is left out if the interval of its divisor contains 0; its "
+            "standard error is of first order. Integer tables have none of them."
         )
     if spec.composition is not None:
         words.append(
-            "Totals of areas that are badly measured are made from the composition of the area "
-            "above, in whole tables alone: nearer on average, biased where an area is unlike it."
+            "Totals of areas with large noise are computed from the composition of the area above, "
+            "only in integer tables: more accurate on average, biased where an area differs."
         )
     if spec.publish.records:
         words.append(
-            f"The rows of {records_of(family)} are invented: no row is of a person. They count in "
-            f"every table what its whole numbers say; none are written above {MOST_RECORDS} rows."
+            f"The rows of {records_of(family)} are invented: no row is of a person. Their "
+            f"counts are those of all integer tables; above {MOST_RECORDS} rows none are written."
         )
     return words
 

@@ -43,7 +43,7 @@ LEAST_LARGEST = 1 << 29
 
 FINE = 4
 
-CHANGED = "what is rounded, coded or left out afterwards adds up to nothing"
+CHANGED = "rounded, coded or suppressed values do not add up; remove this key"
 
 
 def all_findings(
@@ -95,11 +95,11 @@ def _why_not(agreed: FamilyColumn, spec: ConsistentSpec) -> str | None:
     column, aggregate = agreed.column, agreed.measurement.aggregate
     sums_rows = aggregate.is_vector and aggregate.adds_up and not aggregate.is_distinct
     if column.form != MEASURED or not sums_rows:
-        return "it is no count or sum, and no mean or ratio of these"
+        return "it is not a count or sum, or a mean or ratio of these"
     if column.post != NOTHING:
         return CHANGED
     if spec.non_negative and agreed.is_shown and aggregate.least < 0:
-        return "values below 0 have sums below 0, and `non_negative` is asked"
+        return "values below 0 have sums below 0, but `non_negative` is declared"
     return None
 
 
@@ -121,25 +121,28 @@ def _asked_in_vain(
     down_to, areas = spec.publish.down_to, shape.levels[1:]
     if down_to is not None and down_to not in areas:
         known = f"levels are {', '.join(areas)}" if areas else "there is no hierarchy"
-        yield ("publish", "down_to"), f"'{down_to}' is no level of areas; {known}"
+        yield ("publish", "down_to"), f"'{down_to}' is not a level of areas; {known}"
     yield from _of_partition(shape, spec)
     yield from _of_targets(shape, columns, spec)
     wrong = list(wrong_zeros(shape, spec.zeros))
     for i, name, reason in wrong:
         yield ("zeros", i, name), reason
     if spec.composition is not None and not spec.non_negative:
-        yield ("composition",), "estimates stay unbiased; only whole tables are made by it"
+        yield (
+            ("composition",),
+            "estimates stay unbiased; it applies only to integer tables (`non_negative`)",
+        )
     if spec.zeros and not spec.non_negative:
-        yield ("zeros",), "estimates stay unbiased; only whole tables (`non_negative`) have zeros"
+        yield ("zeros",), "estimates stay unbiased; only integer tables (`non_negative`) have zeros"
     elif spec.zeros and not wrong and zeros_of(shape, spec.zeros).all():
         yield ("zeros",), "nothing is left that could be"
     if spec.non_negative and not any(one.is_shown for one in columns):
-        yield ("non_negative",), "whole tables are of counts and sums, of which there is none"
+        yield ("non_negative",), "integer tables need counts or sums, and there are none"
     elif spec.non_negative and not any(one.attributes == shape.everything for one in shape.placed):
         names = ", ".join(key.column for key in shape.attributes)
         yield (
             ("non_negative",),
-            f"whole tables are sums of one by all keys: no marginal is [{names}]",
+            f"integer tables need a marginal by all keys: [{names}]",
         )
     if not wrong:
         yield from wrong_invariants(shape, columns, spec, zeros_of(shape, spec.zeros))
@@ -156,7 +159,7 @@ def _of_partition(
         return
     if name not in above:
         known = f"levels above the last are {', '.join(above)}" if above else "no level is above it"
-        yield where, f"'{name}' is no level with another below it; {known}"
+        yield where, f"'{name}' is not a level with another one below it; {known}"
         return
     for reason in wrong_folders(shape.areas[above.index(name)]):
         yield where, reason
@@ -167,7 +170,7 @@ def _of_targets(
 ) -> Iterator[tuple[tuple[str | int, ...], str]]:
     for i, reason in wrong_targets(shape, spec.targets, [one.name for one in columns]):
         yield ("targets", i), reason
-    settled = "columns say themselves what they cost, and share nothing"
+    settled = "columns declare their own epsilon or rho, and share nothing"
     for i, target in enumerate(spec.targets):
         meant = [one for one in columns if target.column in (None, one.name)]
         if target.weight is not None and all(one.measurement.own for one in meant):
@@ -180,13 +183,13 @@ def _of_records(
     aggregates = [one.measurement.aggregate for one in columns]
     where = ("publish", "records")
     if not spec.non_negative:
-        yield where, "persons are those of whole tables, which `non_negative: true` asks for"
+        yield where, "`persons` needs integer tables: declare `non_negative: true`"
     if aggregates != [Count()]:
-        yield where, "persons are made of one column, the count of rows"
+        yield where, "`persons` needs exactly one column, the count of rows"
     if not shape.leaves.keys:
-        yield where, "without any key persons have nothing that could be written"
+        yield where, "`persons` needs at least one key"
     elif all(one.attributes != shape.everything for one in shape.at(len(shape.areas))):
-        yield where, "persons are the finest cells: the last level has no table by all keys"
+        yield where, "`persons` needs a table by all keys at the last level"
 
 
 def _of_names(
@@ -202,7 +205,9 @@ def _of_names(
         for column, names in published.items():
             for name in names:
                 if name.casefold() in taken:
-                    reason = f"'{name}' would be published beside it, which is another's name"
+                    reason = (
+                        f"'{name}' would be published with it, but another column has this name"
+                    )
                     where = place("columns", column)
                     fields: dict[str, Any] = {"column": column, "reason": reason}
                     yield QueryError("DP-CONSIST-011", place=where, **fields)

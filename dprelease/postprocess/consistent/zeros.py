@@ -30,7 +30,7 @@ def wrong_zeros(shape: Shape, zeros: Zeros) -> Iterator[tuple[int, str, str]]:
     for i, entry in enumerate(zeros):
         for name, values in entry.items():
             if name not in keys:
-                yield i, name, f"'{name}' is no key beside areas of these tables"
+                yield i, name, f"'{name}' is not a key of these tables other than areas"
                 continue
             known = key_texts(keys[name])
             some = ", ".join(known[:SHOWN]) + (", ..." if len(known) > SHOWN else "")

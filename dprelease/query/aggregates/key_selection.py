@@ -32,7 +32,7 @@ class Partitions(Aggregate):
     @property
     def words(self) -> str:
         """Return which keys are selected."""
-        return "keys that enough units have"
+        return "keys that enough privacy units have"
 
     def unit(self, columns: Mapping[str, Column]) -> str:
         """Return the name of the counted privacy units."""

@@ -104,12 +104,9 @@ class Quantile(Aggregate):
         among = f", among values {apart} apart, rounded down to these" if self.stride > 1 else ""
         if self.at in (0, 1):
             end = "largest" if self.at else "smallest"
-            return f"about the {end} value of '{self.column}', rather inside than beyond it{among}"
-        below, above = plain_text(self.at), plain_text(1 - self.at)
-        return (
-            f"a value of '{self.column}' with at most {below} of the values below it and at most "
-            f"{above} above it, up to the error in ranks{among}"
-        )
+            return f"about the {end} value of '{self.column}', rather inside than outside{among}"
+        which = "median" if self.at == Fraction(1, 2) else f"{plain_text(self.at)} quantile"
+        return f"the {which} of '{self.column}', up to the error in ranks{among}"
 
     @property
     def lattice(self) -> Lattice:

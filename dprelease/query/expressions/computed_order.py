@@ -71,7 +71,7 @@ def check_order(
             errors.append(QueryError("DP-DERIVE-002", place=place(name), column=name, path=words))
     if len(levels) > DEEPEST:
         name = levels[DEEPEST][0]
-        problem = f"it stands upon more than {DEEPEST} others, each computed from the one before"
+        problem = f"it is the last of a chain of more than {DEEPEST} computed columns"
         fields: dict[str, Any] = {"column": name, "problem": problem}
         errors.append(QueryError("DP-DERIVE-003", place=place(name), **fields))
 

@@ -188,7 +188,7 @@ class _Checker:
                 "DP-WHERE-007",
                 place=self.place,
                 left=kind.capitalize(),
-                right="a text that is none such as '2020-12-31'",
+                right="a text that is not a date such as '2020-12-31'",
             ) from None
         if isinstance(moment, datetime) and moment.tzinfo is not None:
             raise QueryError(
@@ -305,7 +305,7 @@ class _Checker:
             raise QueryError("DP-WHERE-002", place=self.place)
         parts = [node.this, *node.expressions]
         if len(parts) < 2 or not all(isinstance(p, exp.Literal | exp.Neg) for p in parts[1:]):
-            raise QueryError("DP-WHERE-006", place=self.place, what="in without constants")
+            raise QueryError("DP-WHERE-006", place=self.place, what="IN without constants")
         value, *items = self._same_kind([self.term(part, depth + 1) for part in parts])
         check_declared(self.table, node.this, node.expressions, self.place)
         return Term(f"({value.sql} IN ({', '.join(i.sql for i in items)}))", Kind.BOOLEAN)
@@ -313,7 +313,7 @@ class _Checker:
     def _like(self, node: exp.Expression, depth: int) -> Term:
         self._known_args(node, "this", "expression", "negate")
         if not (isinstance(node.expression, exp.Literal) and node.expression.is_string):
-            raise QueryError("DP-WHERE-006", place=self.place, what="like without a constant")
+            raise QueryError("DP-WHERE-006", place=self.place, what="LIKE without a constant")
         value = self._of_kind(node.this, Kind.TEXT, depth)
         word = "LIKE" if isinstance(node, exp.Like) else "ILIKE"
         word = f"NOT {word}" if node.args.get("negate") else word
@@ -367,14 +367,14 @@ class _Checker:
         for place in places:
             whole = isinstance(place, exp.Literal) and place.is_int and place.name.isdecimal()
             if not whole or not 0 < int(place.name[:9]) <= LONGEST_PART:
-                raise QueryError("DP-WHERE-006", place=self.place, what="part of no constant place")
+                raise QueryError("DP-WHERE-006", place=self.place, what="substring at no constant")
         return Term(f"substring({', '.join([value, *(p.name for p in places)])})", Kind.TEXT)
 
     def _days_between(self, node: exp.DateDiff, depth: int) -> Term:
         """Allow date_diff('day', from, to): days between any two dates fit into 64 bits."""
         self._known_args(node, "this", "expression", "unit", "date_part_boundary")
         if node.args.get("unit") is None or node.args["unit"].name.upper() != "DAY":
-            raise QueryError("DP-WHERE-006", place=self.place, what="date_diff but of days")
+            raise QueryError("DP-WHERE-006", place=self.place, what="date_diff other than in days")
         last, first = (strip_date_cast(side) for side in (node.this, node.expression))
         days = [self._day(side, depth) for side in (first, last)]
         return Term(f"date_diff('day', {', '.join(days)})", Kind.NUMBER)

@@ -33,7 +33,7 @@ MOST_ADDED = 2**30
 """Maximum steps that a row adds: fewer than 2^32 rows never reach 2^62, where sums are clamped."""
 
 
-FINEST_CELLS = "the finest cells of its family are added up once, and all its tables from these"
+FINEST_CELLS = "the finest cells of its family are computed once, and all its tables from these"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def parts_of(query: Query) -> list[Part]:
     if query.finest is not None:
         return [Part(query, FINEST_CELLS)]
     if query.unit.id is not None:
-        return [Part(query, "rows are bounded for each id by the cells of this table")]
+        return [Part(query, "its contribution limits depend on the cells of this table")]
     vectors = tuple(m for m in query.measurements if m.is_vector)
     parts = [Part(replace(query, measurements=vectors), _alone(vectors))] if vectors else []
     choices: dict[object, list[Measurement]] = {}
@@ -270,7 +270,7 @@ def scans(queries: Iterable[Query]) -> tuple[list[Scan], dict[str, list[str]]]:
             reasons.setdefault(query.name, []).append(part.reason)
         elif part.numbers > (MOST_PLACES if part.candidates else MOST_NUMBERS // 4):
             reasons.setdefault(query.name, []).append(
-                "it has too many cells to be held with others"
+                "it has too many cells to be computed together with others"
             )
         elif not any(scan.take(part) for scan in planned):
             planned.append(Scan())

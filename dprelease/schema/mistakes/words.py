@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-A_LIST = "a list is needed, such as [a, b]"
-A_MAPPING = "keys with values are needed"
-A_TEXT = "a text is needed"
+A_LIST = "it must be a list, such as [a, b]"
+A_MAPPING = "it must be a mapping of keys to values"
+A_TEXT = "it must be a text"
 
 WORDS = {
     "tuple_type": A_LIST,
@@ -18,12 +18,12 @@ WORDS = {
     "model_attributes_type": A_MAPPING,
     "is_instance_of": A_MAPPING,
     "string_type": A_TEXT,
-    "literal_error": "it is one of {expected}",
-    "enum": "it is one of {expected}",
-    "too_short": "it needs at least {min_length}, and has {actual_length}",
-    "too_long": "it takes at most {max_length}, and has {actual_length}",
-    "greater_than_equal": "it is at least {ge}",
-    "less_than_equal": "it is at most {le}",
+    "literal_error": "it must be {expected}",
+    "enum": "it must be {expected}",
+    "too_short": "it needs at least {min_length}, but has {actual_length}",
+    "too_long": "it can have at most {max_length}, but has {actual_length}",
+    "greater_than_equal": "it must be at least {ge}",
+    "less_than_equal": "it must be at most {le}",
 }
 """Descriptions by pydantic error type; fields come from its context."""
 

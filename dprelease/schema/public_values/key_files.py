@@ -170,11 +170,11 @@ def _columns_to_read(header: Sequence[str], spec: ValuesFrom, within: str | None
     """Return the columns to read: values, areas if any, and labels."""
     named, labels = spec.column, spec.columns_of_labels
     if not header:
-        _refuse("its first line names no column")
+        _refuse("its first line has no column names")
     if len(header) == 1 and header[0] != named:
         sign = next((sign for sign in OTHER_SIGNS if sign in header[0]), None)
-        if sign is not None:  # otherwise a single column of whole lines would be declared silently
-            _refuse(f"its first line has {OTHER_SIGNS[sign]} where a comma parts columns")
+        if sign is not None:  # else one column of whole lines would be declared, in silence
+            _refuse(f"its first line has {OTHER_SIGNS[sign]} where a comma must separate columns")
     if within is not None and within not in header:
         _refuse(_lacks(header, within))
     for name in labels:  # other columns' names are not quoted
@@ -187,7 +187,7 @@ def _columns_to_read(header: Sequence[str], spec: ValuesFrom, within: str | None
         if name not in header:
             _refuse(_lacks(header, name))
         if header.count(name) > 1:
-            _refuse(f"it has the column '{shorten(name)}' twice")
+            _refuse(f"it has two columns '{shorten(name)}'")
     return wanted
 
 
@@ -204,12 +204,12 @@ def _lacks(header: Sequence[str], name: str) -> str:
 def _only(others: Sequence[str], within: str | None) -> str:
     """Return the only possible column if none is named."""
     if len(others) != 1:
-        reason = "it has more than one column and none is named"
+        reason = "it has more than one column, and the schema does not name one"
         if not others:
             reason = "it has no column of values"
-        _refuse(reason if within is None else f"{reason} beside '{within}'")
-    if others[0].strip().isdecimal():  # not quoted: without a header it is the first value
-        _refuse("its first line has a number where columns are named: put their names above it")
+        _refuse(reason if within is None else f"{reason} besides '{within}'")
+    if others[0].strip().isdecimal():  # it is not shown: without a header it is the first value
+        _refuse("its first line has a number, not column names: add a line of names above it")
     return others[0]
 
 
@@ -224,7 +224,7 @@ def _check_values(found: Columns) -> Columns:
     empty = [i for i, value in enumerate(found[0]) if not value.strip()] if len(found) > 1 else []
     if any(not any(column[i].strip() for column in found[1:]) for i in empty):
         # It would silently declare the empty text as a value.
-        _refuse("it has a line of empty cells, as spreadsheets leave them: remove it")
+        _refuse("it has a line of empty cells, which spreadsheets often leave: remove it")
     return found
 
 
@@ -243,7 +243,7 @@ def _large(content: bytes, is_parquet: bool, spec: ValuesFrom, within: str | Non
         for columns in read(content, spec, within):
             size += sum(column.nbytes for column in columns)
             if size > LARGEST:
-                _refuse(f"its values are longer than {exact_size(LARGEST)} together")
+                _refuse(f"its values are together longer than {exact_size(LARGEST)}")
             found = found or [[] for _ in columns]
             for i, column in enumerate(columns):
                 texts = _texts(column)
@@ -265,12 +265,14 @@ def _texts(column: pa.Array) -> list[str]:
     if pa.types.is_integer(kind) or pa.types.is_large_string(kind):
         column = column.cast(pa.string())
     elif not pa.types.is_string(kind):
-        _refuse("a column of it holds neither texts nor whole numbers")
+        _refuse("one of its columns contains neither texts nor whole numbers")
     if column.null_count:
-        _refuse("a value of it is missing")
+        _refuse("one of its values is missing")
     texts: list[str] = column.to_pylist()
     if not are_usable(texts):
-        _refuse(f"a value of it has more than {LONGEST_TEXT} characters, or one that no text has")
+        _refuse(
+            f"one of its values has more than {LONGEST_TEXT} characters, or an invalid character"
+        )
     return texts
 
 

@@ -60,7 +60,7 @@ class LargeFile:
         form = "parquet" if self.is_parquet else "csv"
         file = KeptFile(digest, len(content), form)
         if self.known.setdefault(self.name, (file, self.path))[0] != file:  # two columns name it
-            raise OSError(errno.EAGAIN, "it changes while it is read")
+            raise OSError(errno.EAGAIN, "it changed while it was read")
         return content
 
 

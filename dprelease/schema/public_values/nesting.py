@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ColumnT = TypeVar("ColumnT")
 
-OF_ONE_QUERY = "columns of one query alone are no level of areas"
+OF_ONE_QUERY = "a column of a single query can't be a level of the hierarchy"
 
 
 def cannot_lie(column: str, above: str, reason: str) -> NoReturn:
@@ -34,12 +34,14 @@ def parts_of_areas(values: object, within: str) -> tuple[list[str], list[str]]:
     A mapping from values to labels counts as a list, too.
     """
     if not isinstance(values, Mapping):
-        cannot_lie("this column", within, "nothing says where each of its values lies")
+        cannot_lie("this column", within, "its values are not assigned to areas")
     found: list[str] = []
     lies: list[str] = []
     for area, parts in values.items():
         if not isinstance(parts, list | tuple | Mapping):
-            refuse("DP-DECL-003", problem="a list of values is needed for each area", key="values")
+            refuse(
+                "DP-DECL-003", problem="it must have a list of values for each area", key="values"
+            )
         found += [_part(part, str(area), i) for i, part in enumerate(parts)]
         lies += [to_text(area)] * len(parts)
     return found, lies
@@ -88,7 +90,7 @@ def nested_columns(columns: Mapping[str, ColumnT]) -> Iterator[tuple[str, Catego
                 above = inner[level].within or ""
                 higher = done.get(above, columns[above])
                 if not isinstance(higher, CategoryColumn):
-                    cannot_lie(level, above, "that is no category")
+                    cannot_lie(level, above, "that is not a category")
                 done[level] = _in_order(level, inner[level], above, higher.values or ())
     yield from done.items()
 
@@ -100,7 +102,7 @@ def _upwards(
     path = [name]
     while (above := inner[path[-1]].within or "") in inner:
         if above in path:
-            cannot_lie(name, inner[name].within or "", "they would lie within themselves")
+            cannot_lie(name, inner[name].within or "", "they would be nested within themselves")
         path.append(above)
     if above not in columns:
         cannot_lie(path[-1], above, "there is no such column")
@@ -115,7 +117,9 @@ def _in_order(
     values, lies = column.values or (), column.above
     for value, area in zip(values, lies, strict=True):
         if area not in position:
-            told = f"in '{shorten(area)}', which is no value of '{above}'" if area else "nowhere"
+            told = (
+                f"to '{shorten(area)}', which is not a value of '{above}'" if area else "to no area"
+            )
             refuse("DP-SCHEMA-018", column=name, value=shorten(value), told=told)
     empty = position.keys() - set(lies)
     if empty:

@@ -32,7 +32,7 @@ def to_period(text: str) -> str:
     except ValueError:
         days = []
     if len(days) != len(parts) or len(days) > 2 or days[0][0] > days[-1][1]:
-        problem = "a period such as 2024, 2024-03, 2024-03-31 or 2023-07/2024-06 is needed"
+        problem = "it must be a period such as 2024, 2024-03, 2024-03-31 or 2023-07/2024-06"
         refuse("DP-DECL-003", problem=problem)
     first, last = days[0][0], days[-1][1]
     return f"{first}" if first == last else f"{first}/{last}"
@@ -51,7 +51,7 @@ def _days(year: str, month: str | None, day: str | None) -> tuple[date, date]:
 def to_link(text: str) -> str:
     """Return a link that is safe in a web page: http or https, without characters that end it."""
     if _LINK.fullmatch(text) is None or any(mark in text for mark in "\"'<>`"):
-        refuse("DP-DECL-003", problem="a link such as https://example.org/methods is needed")
+        refuse("DP-DECL-003", problem="it must be a link such as https://example.org/methods")
     return text
 
 
@@ -94,6 +94,6 @@ class AboutSpec(Model):
     def _once(self) -> Self:
         for i, tag in enumerate(self.languages):
             if tag in self.languages[:i]:
-                problem = "stands there twice"
+                problem = "is listed twice"
                 refuse("DP-LABEL-004", spot=("languages", i), found=tag, problem=problem)
         return self

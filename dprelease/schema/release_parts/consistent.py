@@ -67,12 +67,12 @@ class TargetSpec(Model):
 
 def _zero(value: object) -> dict[str, tuple[str, ...]]:
     if not isinstance(value, Mapping) or not value:
-        refuse("DP-DECL-003", problem="keys with values are needed, such as {sex: m, pregnant: y}")
+        refuse("DP-DECL-003", problem="it must be a mapping, such as {sex: m, pregnant: y}")
     found = {}
     for key, values in value.items():
         several = values if isinstance(values, list | tuple) else [values]
         if not several:
-            refuse("DP-DECL-003", problem="a value is needed, or a list of some")
+            refuse("DP-DECL-003", problem="it must be a value or a list of values")
         found[to_text(key)] = tuple(to_text(one) for one in several)
     return found
 
@@ -115,7 +115,7 @@ def _short(value: object) -> object:
     if isinstance(value, bool) or value in ("true", "false"):
         return {} if to_bool(value) else None
     if isinstance(value, str):
-        refuse("DP-DECL-003", problem="true or false is needed, or keys with values")
+        refuse("DP-DECL-003", problem="it must be true, false or a mapping of keys to values")
     return value
 
 

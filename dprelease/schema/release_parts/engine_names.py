@@ -21,4 +21,4 @@ Stored as a string: names are checked, and releases verified, without any engine
 def not_an_engine() -> str:
     """Return, in words, the valid names of engines."""
     *names, last = map(repr, ENGINES)
-    return f"it is one of {', '.join(names)} or {last}"
+    return f"it must be {', '.join(names)} or {last}"

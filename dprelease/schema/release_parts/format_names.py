@@ -47,7 +47,7 @@ def refuse_formats(names: Sequence[str], wide: Sequence[str], known: Sequence[st
     # imported here: --help lists formats without it
     from dprelease.schema.field_types import refuse
 
-    what = "The records of single units" if known else "The messages of one party"
+    what = "The records of a local release" if known else "The messages of a party"
     others = [name for name in names if name not in known]
     if others or wide:
         asked = f"the format {others[0]}" if others else "a wide layout"

@@ -28,7 +28,7 @@ class JoinSpec(Model):
         if bool(self.on) == self.on_unit:
             refuse("DP-JOIN-001", problem="give either `on` or `on_unit: true`")
         if self.on and (self.max_groups or self.max_rows_per_group):
-            refuse("DP-JOIN-001", problem="a public table changes no contribution bounds")
+            refuse("DP-JOIN-001", problem="a public table does not change the contribution limits")
         if len(set(self.on.values())) < len(self.on):
-            refuse("DP-JOIN-001", problem="a public column stands in `on` twice")
+            refuse("DP-JOIN-001", problem="a public column is listed twice in `on`")
         return self

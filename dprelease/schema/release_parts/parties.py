@@ -23,7 +23,7 @@ class FederatedSpec(Model):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.least > self.parties:
-            refuse("DP-DECL-003", problem="there are no more honest parties than parties")
+            refuse("DP-DECL-003", problem="there are more honest parties than parties")
         return self
 
     @property

@@ -32,7 +32,7 @@ class RecordColumnSpec(Documented):
 def _columns_from_list(value: object) -> object:
     if isinstance(value, list):
         if len({str(name) for name in value}) < len(value):
-            refuse("DP-DECL-003", problem="the same column stands there twice")
+            refuse("DP-DECL-003", problem="the same column is listed twice")
         return {to_text(name): {} for name in value}
     return value
 

@@ -22,7 +22,7 @@ from dprelease.schema.yaml_text.reader import Document, KeyPath, Plain
 
 Kind = Literal["integer", "number", "date", "text"]
 KINDS: tuple[str, ...] = get_args(Kind)
-_NEEDED = f"names with types are needed, such as {{year: integer}}; types are {', '.join(KINDS)}"
+_NEEDED = f"it must map names to types, such as {{year: integer}}; types are {', '.join(KINDS)}"
 NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 MARK = re.compile(rf"(\$?)\$\{{({NAME})\}}")
 """A variable, or literal text after a second dollar sign."""
@@ -155,7 +155,7 @@ def _problem_of(value: str, kind: str) -> str | None:
     """Return why a value does not have a type; None if it does, or the type is unknown."""
     if kind in FORMS:
         fits = re.fullmatch(FORMS[kind], value, re.ASCII) is not None
-        return None if fits else f"{'an integer' if kind == 'integer' else 'a number'} is needed"
+        return None if fits else f"it must be {'an integer' if kind == 'integer' else 'a number'}"
     if kind == "date":
         try:
             return None if date.fromisoformat(value).isoformat() == value else _DAY
@@ -163,11 +163,11 @@ def _problem_of(value: str, kind: str) -> str | None:
             return _DAY
     hidden = any(unicodedata.category(mark).startswith("C") for mark in value)
     if not value.strip() or len(value) > LONGEST or hidden:
-        return f"a text of 1 to {LONGEST} characters is needed, none of which is invisible"
+        return f"it must be a text of 1 to {LONGEST} visible characters"
     return None
 
 
-_DAY = "a day is needed, written YYYY-MM-DD"
+_DAY = "it must be a date in the form YYYY-MM-DD"
 
 
 def fill_variables(
@@ -216,7 +216,7 @@ def _fill_text(
             return text, DeclarationError("DP-VAR-005", place=place, name=name, nearest=close)
         variables.used.add(name)
         if kind is None:
-            problem = "it is neither a path, nor a title or the like, nor a condition"
+            problem = "it is not a path, a text for readers, or a condition"
             return text, DeclarationError("DP-VAR-006", place=place, name=name, problem=problem)
         value = variables.values[name]
         if kind == PATH and not _is_part_of_a_name(value):
@@ -224,7 +224,7 @@ def _fill_text(
             return text, DeclarationError("DP-VAR-007", place=place, name=name, found=found)
     made, spots = _put_in(text, variables, as_literals=kind == SQL)
     if names and kind == SQL and not _are_whole(made, spots):
-        problem = "in a condition it is a literal, which can't be in quotes or a part of a word"
+        problem = "in a condition a variable is a literal; it can't be in quotes or part of a word"
         return text, DeclarationError("DP-VAR-006", place=place, name=names[0], problem=problem)
     return made, None
 
@@ -316,7 +316,7 @@ def assignments(words: Mapping[str, object] | list[str] | None) -> dict[str, str
     found: dict[str, str] = {}
     for word in words:
         name, equals, value = word.partition("=")
-        problem = "" if equals and re.fullmatch(NAME, name) else "a name, = and a value are needed"
+        problem = "" if equals and re.fullmatch(NAME, name) else "it must be a name, = and a value"
         problem = problem or ("it is set twice" if name in found else "")
         if problem:
             raise DeclarationError("DP-VAR-008", found=shorten(word), problem=problem)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import yaml
 
-MEND = "mend the syntax at this line"
+MEND = "correct the syntax at this line"
 NO_KEY, A_KEY = "the line has no key", "write key: value, or join it to the value above"
 OPENS = {"[": ("bracket", "]"), "{": ("brace", "}")}
 STARTS = "*&!%@`>|,"
@@ -71,7 +71,7 @@ def flaw_of(problem: yaml.YAMLError, text: str) -> Flaw:
     if mark is None:
         control = _CONTROL.search(text)
         line = None if control is None else text.count("\n", 0, control.start()) + 1
-        return Flaw(line, "a control character stands in it", "remove it, or type the line anew")
+        return Flaw(line, "it contains a control character", "remove it, or type the line again")
     began = getattr(problem, "context_mark", None) or mark
     stop = _Stop(
         re.split(r"\r\n|\r|\n", text),
@@ -91,9 +91,17 @@ def _odd_space(stop: _Stop) -> Flaw | None:
         text = stop.text(line)
         indent = text[: len(text) - len(text.lstrip())]
         if "\t" in indent:
-            return Flaw(line, "a tab stands where YAML takes spaces alone", "indent by spaces")
+            return Flaw(
+                line,
+                "the line is indented with a tab, but YAML allows only spaces",
+                "indent with spaces",
+            )
         if indent.strip(" "):
-            return Flaw(line, "a space of another kind stands before it", "indent by plain spaces")
+            return Flaw(
+                line,
+                "the line is indented with a special space character",
+                "indent with plain spaces",
+            )
     return None
 
 
@@ -101,8 +109,10 @@ def _open_quote(stop: _Stop) -> Flaw | None:
     if "quoted scalar" not in stop.context:
         return None
     if "escape" in stop.problem:
-        words = "a backslash stands between double quotes"
-        return Flaw(stop.line, words, "write single quotes, between which it is itself")
+        words = "a text in double quotes contains a backslash"
+        return Flaw(
+            stop.line, words, "use single quotes, in which a backslash has no special meaning"
+        )
     return Flaw(stop.start, "the quote that opens here is not closed", "close it on this line")
 
 
@@ -110,31 +120,31 @@ def _after_quote(stop: _Stop) -> Flaw | None:
     quoted = _QUOTED.match(stop.here)
     if quoted is None or quoted[1] not in quoted[2].rstrip()[:-1]:
         return None
-    words = "a value that starts with a quote ends with it, and more follows here"
-    return Flaw(stop.line, words, "put the whole value between quotes of the other kind")
+    words = "more text follows after the closing quote of a value"
+    return Flaw(stop.line, words, "put the whole value in quotes of the other kind")
 
 
 def _bare_variable(stop: _Stop) -> Flaw | None:
     if "',' or" not in stop.problem or "${" not in stop.here:
         return None
-    words = "a text with ${...} stands in brackets or braces without quotes"
-    return Flaw(stop.line, words, "put it between quotes")
+    words = "a text with ${...} in brackets or braces is not quoted"
+    return Flaw(stop.line, words, "put it in quotes")
 
 
 def _open_bracket(stop: _Stop) -> Flaw | None:
     if "',' or" not in stop.problem:
         return None
     if stop.start == stop.line:
-        return Flaw(stop.line, "a comma is missing between two values", "write it")
+        return Flaw(stop.line, "a comma is missing between two values", "add it")
     mark = "[" if "sequence" in stop.context else "{"
     name, end = OPENS[mark]
-    return Flaw(stop.start, f"the {name} that opens here is not closed", f"close it by {end}")
+    return Flaw(stop.start, f"the {name} that opens here is not closed", f"close it with {end}")
 
 
 def _dash(stop: _Stop) -> Flaw | None:
     if not re.match(r"- ", stop.here[stop.column :]) or not stop.here[: stop.column].strip():
         return None
-    words = "a dash and a space start an item of a list"
+    words = "a dash followed by a space starts a list item"
     return Flaw(stop.line, words, "write a negative number without the space, such as -5")
 
 
@@ -146,16 +156,16 @@ def _start(stop: _Stop) -> Flaw | None:
         if not mark or mark not in STARTS or not before.endswith((":", "-", "[", "{", ",")):
             continue
         if mark == "," and not before.endswith((":", "-")):
-            return Flaw(stop.line, "a comma stands there with no value before it", "remove it")
+            return Flaw(stop.line, "a comma has no value before it", "remove it")
         words = f"a value can't start with {mark} unless it is quoted"
-        return Flaw(stop.line, words, "put the whole value between quotes, as in count: '*'")
+        return Flaw(stop.line, words, "put the whole value in quotes, as in count: '*'")
     return None
 
 
 def _no_space(stop: _Stop) -> Flaw | None:
     for line in reversed(stop.around):
         if _STICKS.match(stop.text(line)):
-            return Flaw(line, "a space is missing after the colon", "write one, as in key: value")
+            return Flaw(line, "a space is missing after the colon", "add one, as in key: value")
     return None
 
 
@@ -163,13 +173,13 @@ def _second_colon(stop: _Stop) -> Flaw | None:
     if "mapping values" not in stop.problem:
         return None
     if _TWICE.match(stop.here):
-        words = "a colon and a space stand inside of a value"
-        return Flaw(stop.line, words, "put the whole value between quotes")
+        words = "a value contains a colon followed by a space"
+        return Flaw(stop.line, words, "put the whole value in quotes")
     before = stop.around[-1]
     if ":" not in stop.text(before):  # the parser takes both for one value, up to the first colon
         return Flaw(before, NO_KEY, A_KEY)
-    words = "the line is indented deeper than those that it belongs to"
-    return Flaw(stop.line, words, "indent keys of one mapping alike")
+    words = "the line is indented deeper than the lines that it belongs to"
+    return Flaw(stop.line, words, "indent all keys of a mapping by the same amount")
 
 
 def _no_key(stop: _Stop) -> Flaw | None:
@@ -183,17 +193,17 @@ def _no_key(stop: _Stop) -> Flaw | None:
 def _indentation_flaw(stop: _Stop) -> Flaw | None:
     text = stop.here
     if "'-' indicator" in stop.problem:
-        words = "a key stands among the items of a list, which start with a dash"
-        return Flaw(stop.line, words, "write either a list or keys with values")
+        words = "a key is among list items, which start with a dash"
+        return Flaw(stop.line, words, "write either a list or a mapping")
     if "expected key" not in stop.problem:
         return None
     if text.lstrip().startswith("- "):
-        words = "an item of a list stands among keys"
-        return Flaw(stop.line, words, "write either a list or keys with values")
+        words = "a list item is among keys"
+        return Flaw(stop.line, words, "write either a list or a mapping")
     if stop.column > len(text) - len(text.lstrip()):
-        return Flaw(stop.line, "something is left over after the value ends")
-    words = "the line is indented otherwise than those that it belongs to"
-    return Flaw(stop.line, words, "indent keys of one mapping alike")
+        return Flaw(stop.line, "there is more text after the end of the value")
+    words = "the line is not indented like the lines that it belongs to"
+    return Flaw(stop.line, words, "indent all keys of a mapping by the same amount")
 
 
 RULES: tuple[Callable[[_Stop], Flaw | None], ...] = (

@@ -43,7 +43,7 @@ class Rule:
 CASE = "'X1' and 'x1' are equal"
 BLANKS = "'X1' and 'X1 ' are equal"
 ACCENTS = "'é' and 'e' are equal"
-FORMS = "'é' in its two Unicode forms is equal"
+FORMS = "the two Unicode forms of 'é' are equal"
 ANY = "texts that differ may be equal"
 
 OF_DUCKDB = {

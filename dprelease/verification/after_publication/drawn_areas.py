@@ -75,10 +75,14 @@ def drawn_areas(given: object, key: Key) -> list[DrawnArea]:
         share = _share(row, where)
         parts = found.setdefault(row.area, {})
         if leaf in parts:
-            _refuse(row, where, "it stands there twice")
+            _refuse(row, where, "it is listed twice")
         left[leaf] = left.get(leaf, Fraction(1)) - share
         if left[leaf] < 0:
-            shared = "its shares sum to more than 1" if row.share else "it lies in another one"
+            shared = (
+                "its shares sum to more than 1"
+                if row.share
+                else "it already belongs to another area"
+            )
             _refuse(row, where, shared)
         parts[leaf] = share
     if not found:
@@ -104,7 +108,7 @@ def _share(row: _Row, where: Place) -> Fraction:
     except ValueError:
         share = Fraction(0)
     if not 0 < share <= 1:
-        _refuse(row, where, f"'{row.share}' is no share above 0 and at most 1")
+        _refuse(row, where, f"'{row.share}' is not a share above 0 and at most 1")
     return share
 
 
@@ -112,7 +116,7 @@ def _file(path: Path, name: str, key: Key) -> Iterator[_Row]:
     try:
         text = read_file(path, MOST_BYTES).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError, TooLarge) as problem:
-        reason = getattr(problem, "strerror", None) or "it is no text of UTF-8 of at most 1 GiB"
+        reason = getattr(problem, "strerror", None) or "it is not a UTF-8 text of at most 1 GiB"
         raise QueryError("DP-AREA-001", place=Place(name), reason=reason) from None
     rows = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
@@ -155,10 +159,10 @@ def _frame(given: Any, key: Key) -> Iterator[_Row]:
         places = _columns(header, "areas", key)
         columns = [list(map(_text, given[header[place]])) for place in places]
     except (TypeError, KeyError):
-        reason = "what was given is no file, no frame and no mapping of columns"
+        reason = "it is not a file, a frame or a mapping of columns"
         raise QueryError("DP-AREA-001", place=Place("areas"), reason=reason) from None
     if len({*map(len, columns)}) > 1:
-        reason = "the columns are not equally long"
+        reason = "the columns have different lengths"
         raise QueryError("DP-AREA-001", place=Place("areas"), reason=reason)
     for row in zip(*columns, strict=True):
         yield _area_row(None, "areas", row)

@@ -111,7 +111,7 @@ def _no_blocks(_shift: int, _cutting: Cutting) -> list[list[Block]]:
     return [[Block(arb(1), arb(0))]]
 
 
-NOTHING = ProvenLosses(_no_blocks, "nothing is proved of this law here", tight=False)
+NOTHING = ProvenLosses(_no_blocks, "nothing is proved about this mechanism", tight=False)
 
 
 def bit(top: Fraction, chance: Fraction = Fraction(0)) -> list[Block]:

@@ -15,7 +15,7 @@ class Verdict(StrEnum):
     """What became of a claim."""
 
     PROVED = "proved"
-    RESTS = "proved, but for what it rests on"
+    RESTS = "proved under assumptions"
     OPEN = "not proved"
     REFUSED = "refused"
 

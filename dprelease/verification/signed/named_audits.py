@@ -42,9 +42,9 @@ def audit_problem(record: Mapping[str, Any], folder: Path) -> str:
     except ValueError as problem:
         return str(problem)
     if audit.declaration != digest_of_declared(record["declaration"]):
-        return "it is of another declaration"
+        return "it is about another declaration"
     if not (audit.holds and audit.whole and audit.complete):
-        return "it was not whole, or found what does not hold"
+        return "it was incomplete, or found a claim that does not hold"
     return ""
 
 

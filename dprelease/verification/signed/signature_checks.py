@@ -15,7 +15,7 @@ from dprelease.signatures.sshsig import MANIFESTS, MOST_BYTES, Signature, finger
 from dprelease.system.files import read_file, reason_of
 from dprelease.verification.report import Report
 
-UNCHECKED = "{name} is there and was not checked: name who may sign with --signers"
+UNCHECKED = "{name} exists and was not checked: name the list of signers with --signers"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,54 +7,55 @@ from dprelease.errors.template import Template
 DECLARED: dict[str, Template] = {
     "DP-EXPORT-001": Template(
         cause="There is no format '{name}'{nearest}.",
-        fix="formats are: {known}.",
+        fix="use one of: {known}.",
     ),
     "DP-EXPORT-002": Template(
-        cause="The format {format} can't be had of this release: {problem}.",
-        fix="leave it out of `formats`, or do as is said; what others need can be written after "
-        "the run, from the release alone, by `dprelease export`.",
+        cause="This release can't be published in the format {format}: {problem}.",
+        fix="remove it from `formats`, or correct the cause; `dprelease export` can write further "
+        "formats after the run, from the release alone.",
     ),
     "DP-EXPORT-003": Template(
         cause="The format {format} needs a package that is not installed: {packages}.",
         fix="install the extra: pip install 'dprelease[{extra}]'.",
     ),
     "DP-EXPORT-004": Template(
-        cause="{what} are not published in {format}.",
-        fix="leave it out; there is {known}.",
+        cause="{what} are not available in {format}.",
+        fix="remove it; available are: {known}.",
     ),
     "DP-EXPORT-005": Template(
-        cause="No table can be laid out wide by '{key}': {problem}.",
-        fix="name a key of a table with declared keys, which has another key beside it.",
+        cause="No table can be published wide by '{key}': {problem}.",
+        fix="name a key with declared values in a table that has another key as well.",
     ),
     "DP-EXPORT-008": Template(
-        cause="The format {format} failed when it was tried on blank tables: {problem}.",
-        fix="mend what it names, such as a label, or leave the format out of `formats`: the same "
-        "release can be written in it afterwards, by `dprelease export`. If nothing is wrong with "
-        "what is declared, please report it together with the release file.",
+        cause="The format {format} failed in a test on empty tables: {problem}.",
+        fix="correct what the message names, such as a label; or remove the format from "
+        "`formats`, and write the release in it after the run with `dprelease export`. If the "
+        "declaration is correct, please report this with the release file.",
     ),
 }
 
 FOUND: dict[str, Template] = {
     "DP-EXPORT-010": Template(
-        cause="A rehearsal has no other formats: a file such as a CSV could not say of itself that "
-        "its numbers are not about the declared people.",
-        fix="look at its Parquet tables, or at the page that `dprelease report` makes of it, and "
-        "export the release once it has been run.",
+        cause="A rehearsal can't be exported: a file such as a CSV could not state that its "
+        "numbers are not about the declared people.",
+        fix="use its Parquet tables, or the page that `dprelease report` makes of it; export the "
+        "release after it has been run.",
     ),
 }
 
 WRITTEN: dict[str, Template] = {
     "DP-EXPORT-006": Template(
-        cause="The output '{name}' is already there, and nothing in it is replaced.",
-        fix="name a folder that is not there yet with --output, or remove that one first.",
+        cause="The output '{name}' already exists, and nothing in it is replaced.",
+        fix="name a new folder with --output, or remove this one first.",
     ),
     "DP-EXPORT-007": Template(
-        cause="The output '{name}' lies inside of the release, which stays as it was published.",
-        fix="name a folder outside of it with --output.",
+        cause="The output '{name}' is inside the release, which must stay as it was published.",
+        fix="name a folder outside the release with --output.",
     ),
     "DP-EXPORT-009": Template(
         cause="The format {format} failed on the tables of this release: {problem}.",
-        fix="leave the format out; a run without it charges again what the state says is spent. "
-        "Please report it together with the release file; no value of the data is needed.",
+        fix="remove the format and run again; if the state below says that the budget counts as "
+        "spent, the new run is charged in addition. Please report this with the release file; no "
+        "value of the data is needed.",
     ),
 }

@@ -6,77 +6,85 @@ from dprelease.errors.template import Template
 
 TEMPLATES: dict[str, Template] = {
     "DP-OUTPUT-001": Template(
-        cause="The output '{name}' is already there.",
-        fix="choose another folder, or say --overwrite to replace the release in it.",
+        cause="The output '{name}' already exists.",
+        fix="choose another folder, or use --overwrite to replace the release in it.",
     ),
     "DP-OUTPUT-014": Template(
-        cause="The file '{name}' is already there, and is not replaced.",
+        cause="The file '{name}' already exists and is not replaced.",
         fix="choose another name, or remove the file first.",
     ),
     "DP-OUTPUT-002": Template(
         cause="'{name}' can't be written: {reason}.",
-        fix="check that the folder can be written to and that the disk has room; then try again.",
+        fix="check that you may write to the folder and that the disk has room; then try again.",
     ),
     "DP-OUTPUT-003": Template(
-        cause="The output '{name}' is there, but it is not a release: no manifest tells its files.",
-        fix="choose another folder; --overwrite replaces releases only.",
+        cause="The output '{name}' exists, but is not a release: it has no manifest that lists "
+        "its files.",
+        fix="choose another folder; --overwrite replaces only releases.",
     ),
     "DP-OUTPUT-011": Template(
         cause="There is no folder '{path}'; nothing was verified.",
-        fix="name the folder of a release, from the folder where you are.",
+        fix="name the folder of a release; the path is relative to the current folder.",
     ),
     "DP-OUTPUT-004": Template(
         cause="The chart '{name}' needs matplotlib, which is not installed.",
         fix="install the extra: pip install 'dprelease[plot]'.",
     ),
     "DP-OUTPUT-005": Template(
-        cause="The chart '{name}' is none of the kinds of image that can be drawn.",
+        cause="The chart '{name}' has an image format that is not supported.",
         fix="end its name with one of {formats}.",
     ),
     "DP-OUTPUT-006": Template(
-        cause="Another run is at work on the output '{name}'.",
-        fix="wait until it has ended, or choose another folder; nothing has to be removed by hand.",
+        cause="Another run is writing to the output '{name}'.",
+        fix="wait until it has finished, or choose another folder; do not remove anything.",
     ),
     "DP-OUTPUT-007": Template(
-        cause="The answer can't be printed: {reason}.",
-        fix="give the command an output that takes it; what the state says is done stays done.",
+        cause="The result can't be printed: {reason}.",
+        fix="send the output of the command to a file or terminal that can take it; whatever the "
+        "state below reports stays done.",
     ),
     "DP-OUTPUT-008": Template(
-        cause="The release is in '{name}', but the disk did not confirm that it stays: {reason}.",
-        fix="don't run it again, which would be charged again; put the disk in order and check the "
-        "release with `dprelease verify`.",
+        cause="The release is in '{name}', but the disk did not confirm that it is stored: "
+        "{reason}.",
+        fix="do not run it again, because that would be charged again; repair the disk, and check "
+        "the release with `dprelease verify`.",
     ),
     "DP-OUTPUT-009": Template(
-        cause="The output '{name}' holds '{other}', which is not part of the release in it.",
-        fix="choose another folder, or take it out of there: --overwrite would remove it.",
+        cause="The output '{name}' contains '{other}', which is not part of the release in it.",
+        fix="choose another folder, or move it elsewhere: --overwrite would delete it.",
     ),
     "DP-OUTPUT-012": Template(
-        cause="The output '{name}' and the source of the table '{table}' stand one in the other: "
-        "a later run would read what this one publishes, or take the place of what it reads.",
-        fix="publish into a folder that the source's path or pattern don't reach, by links either.",
+        cause="The output '{name}' contains the source of the table '{table}', or is inside it: a "
+        "later run would read what this one publishes, or overwrite what it reads.",
+        fix="publish into a folder that the path or pattern of the source does not reach, not "
+        "even through links.",
     ),
     "DP-OUTPUT-013": Template(
-        cause="This process was forked from a run that publishes '{name}', and can't go on.",
-        fix="let the parent end its run, which nothing here has touched; begin one of your own.",
+        cause="This process was forked from a run that publishes '{name}', and can't continue "
+        "that run.",
+        fix="let the parent process finish its run, which is not affected; start a separate run "
+        "here.",
     ),
     "DP-OUTPUT-015": Template(
-        cause="The release may write up to {needed}, and the disk of '{name}' has {free} left.",
-        fix="make room there, publish on another disk, or name another temporary folder by "
-        "`duckdb: {{temp_directory: ...}}`; publish less, or declare the `size` of the table, by "
-        "which much less is known to suffice.",
+        cause="The release may write up to {needed}, but the disk of '{name}' has only {free} "
+        "left.",
+        fix="make room there, publish to another disk, or name another temporary folder with "
+        "`duckdb: {{temp_directory: ...}}`; or publish less, or declare the `size` of the table, "
+        "which can lower this estimate a lot.",
     ),
     "DP-OUTPUT-016": Template(
-        cause="The formats of the release can't be made again in the temporary folder: {reason}.",
-        fix="make room there, or name another folder by TMPDIR, and verify again: nothing is known "
-        "of these formats yet, for good or ill.",
+        cause="The formats of the release can't be written again in the temporary folder to "
+        "compare them: {reason}.",
+        fix="make room there, or name another folder with TMPDIR, and verify again: these formats "
+        "have not been checked yet.",
     ),
     "DP-OUTPUT-017": Template(
         cause="'{file}' {what} the private folder of '{name}' while the run filled it.",
-        fix="find out which other program works there, such as one that removes old files, and "
-        "keep it from folders named `.*.dprelease-*`; then run again.",
+        fix="find out which other program works in that folder, such as one that removes old "
+        "files, and exclude folders named `.*.dprelease-*` from it; then run again.",
     ),
     "DP-OUTPUT-010": Template(
-        cause="The output '{name}' is a mount of its own, and can't be replaced in one step.",
-        fix="publish into a folder inside it, or mount the folder that it is in.",
+        cause="The output '{name}' is a mount point, and can't be replaced in one step.",
+        fix="publish into a folder inside it, or mount its parent folder instead.",
     ),
 }

@@ -61,7 +61,9 @@ def redact_failures(work: Callable[[], Iterator[pa.RecordBatch]]) -> Iterator[pa
     except Exception:  # noqa: BLE001 - whatever it is, its words stay here
         failed = True
     if failed:
-        raise TaskFailure("a task of dprelease failed; why is not told, as it may quote a cell")
+        raise TaskFailure(
+            "a task of dprelease failed; its message is not shown, because it may contain data"
+        )
 
 
 @dataclass(frozen=True)

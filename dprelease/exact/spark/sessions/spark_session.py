@@ -228,7 +228,7 @@ def is_classic(spark: SparkSession) -> bool:
 
 
 def _not_started() -> DataError:
-    problem = "Spark refused, or is not there"
+    problem = "Spark refused to start, or is not available"
     remedy = (
         "check `spark: {master: ..., config: ...}` and the configuration of Spark, and Java; Spark "
         "Connect needs dprelease[spark-connect]"

@@ -119,7 +119,7 @@ SENTENCES: dict[str, str] = {
     ),
     "label.outside": "What is not protected",
     "label.cut": "How much one unit can count",
-    "label.cut.all": "No limit of a unit leaves out rows.",
+    "label.cut.all": "No contribution limit leaves out rows.",
     # Pictures of the label
     "belief.title": "How far a belief can rise",
     "belief.caption": (
