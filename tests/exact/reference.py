@@ -86,7 +86,7 @@ def cut_cell(query: Query, name: str, row: Row) -> int | None:
     if value is None:
         return cells.get(column.nulls)
     for i, (low, high) in enumerate(zip(column.edges, column.edges[1:], strict=False)):
-        inside = low <= value < high if column.encrypt_block == "left" else low < value <= high
+        inside = low <= value < high if column.closed == "left" else low < value <= high
         if inside:
             return i
     return cells.get(column.others)

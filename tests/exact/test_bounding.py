@@ -208,7 +208,7 @@ def test_no_error_of_a_library_quotes_data(
     def fails(*_: object) -> None:
         raise error("4711")
 
-    monkeypatch.setattr(bounding, "numbered", fails)
+    monkeypatch.setattr(bounding, "number_ids", fails)
     query = build("text", (2, 1), "with values")
     fields = [("id", pa.string()), ("shop", pa.int16()), ("n", pa.int64()), ("m", pa.int32())]
     rows = [{"id": "a", "shop": 1, "n": 1, "m": 1}]

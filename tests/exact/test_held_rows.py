@@ -119,7 +119,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     seen = {"read": 0, "numbered": 0}
     for what, place, name in (
         ("read", bounding, "read_all"),
-        ("numbered", bounding, "numbered"),
+        ("numbered", bounding, "number_ids"),
         ("numbered", shared_rows, "number_ids"),
     ):
         real = getattr(place, name)

@@ -22,6 +22,7 @@ from dprelease.schema.columns import DateColumn, TimestampColumn
 from dprelease.schema.load import Declared
 from dprelease.statements.meanings import loses
 from dprelease.statements.values.physical import OBJECTS, OF_OBJECTS
+from dprelease.statements.values.spelling import says_numbers
 from dprelease.system.signal_propagation import reraise_handler_errors
 
 if TYPE_CHECKING:
@@ -261,8 +262,11 @@ def read_as_declared(
     coded = pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind)
     is_odd = is_odd_decimal(kind.value_type if coded else kind)
     declared_column = declared.table.columns[name]
-    is_time = isinstance(declared_column, DateColumn | TimestampColumn)
-    if is_odd and (is_time or loses(declared_column, "DECIMAL")):
+    is_refused = loses(declared_column, "DECIMAL") or (
+        isinstance(declared_column, DateColumn | TimestampColumn)
+        and not says_numbers(declared_column.format)
+    )
+    if is_odd and is_refused:
         return pa.nulls(len(given), pa.decimal128(38, 0))  # refused, as other decimals are
     column = readable(given)
     if column is None:
