@@ -20,7 +20,7 @@ from dprelease.release import execute
 from dprelease.release.charging import charges_of
 from dprelease.release.ledger_forecast import left_for
 from dprelease.release.question import attributes, check_view
-from dprelease.schema.model import Files, read_beside, validate
+from dprelease.schema.model import Files, relative_reader, validate
 from dprelease.schema.release import Limits, QuerySpec
 from dprelease.schema.yaml_text.reader import Document, Plain
 
@@ -140,7 +140,7 @@ def _query_of_columns(
         "private_keys": "true" if terms.get("private_keys") else "false",
     }
     document = Document(Path("question"), "", values, {})
-    asked = validate(QuerySpec, document, Files(read_beside(Path())))
+    asked = validate(QuerySpec, document, Files(relative_reader(Path())))
     return resolve_one(session.declared, COLUMN, asked, session.neighbours, Limits())
 
 

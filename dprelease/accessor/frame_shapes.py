@@ -62,7 +62,9 @@ def names_of_answers(wanted: Sequence[str], keys: Iterable[str]) -> list[str]:
     return [free_name(name, taken, ("", MARGIN)) for name in wanted]
 
 
-def shown_as(answer: pd.DataFrame, keys: Collection[str], names: Sequence[str]) -> pd.DataFrame:
+def with_named_columns(
+    answer: pd.DataFrame, keys: Collection[str], names: Sequence[str]
+) -> pd.DataFrame:
     """Rename the columns after the keys, in order, and return the answer.
 
     If a key already has a name, `_` is appended until the name is free. The frame is changed in
@@ -80,7 +82,7 @@ def value_counts(answer: pd.DataFrame, keys: list[str], *, sort: bool) -> pd.Dat
 
     Within each group, the counts descend.
     """
-    shown = shown_as(answer, keys, COUNTS).set_index(keys if len(keys) > 1 else keys[0])
+    shown = with_named_columns(answer, keys, COUNTS).set_index(keys if len(keys) > 1 else keys[0])
     counts = shown.iloc[:, 0].to_numpy()
     if not sort:
         return shown
@@ -120,7 +122,7 @@ def histogram(
     held = intervals.take([places[label] for label in answer[bands]])
     names = [*keys, bands if column in keys else column]
     levels = [*(answer[key] for key in keys), held]
-    shown = shown_as(answer, [*keys, bands], [free_name(name, names) for name in COUNTS])
+    shown = with_named_columns(answer, [*keys, bands], [free_name(name, names) for name in COUNTS])
     shown = shown.iloc[:, len(names) :]
     index = pd.MultiIndex.from_arrays(levels, names=names) if keys else held.rename(names[0])
     return shown.set_axis(index, axis=0)

@@ -48,7 +48,7 @@ class RowSelection:
         keys = keys_of(terms)
         (name,) = frame_shapes.names_of_answers(["answer"], keys)
         frame = self.ask({name: spec}, terms, next(iter(spec)))
-        return frame if self.dry else frame_shapes.shown_as(frame, keys, ("value", "moe"))
+        return frame if self.dry else frame_shapes.with_named_columns(frame, keys, ("value", "moe"))
 
     def counts(self, keys: Sequence[str], terms: Price, what: str) -> pd.DataFrame:
         """Return counts of rows by keys, with any margins; or only their plan if `dry`."""
@@ -97,5 +97,5 @@ class Asking(ABC):
     def _asking(self) -> Iterator[RowSelection]:
         """Yield the rows for one query; an exception from the block reports its state."""
         state = RunState()
-        with state.told_by_failures():
+        with state.add_state_to_errors():
             yield replace(self._selection(), state=state)

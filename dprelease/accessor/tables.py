@@ -31,7 +31,7 @@ from dprelease.query.resolve import resolve
 from dprelease.release import execute
 from dprelease.release.answer_labels import labels_of
 from dprelease.schema.load import Declaration
-from dprelease.schema.model import Files, read_beside, validate
+from dprelease.schema.model import Files, relative_reader, validate
 from dprelease.schema.release import ReleaseSpec
 from dprelease.schema.yaml_text.reader import Document, Plain
 
@@ -212,7 +212,7 @@ def _declaration_of_tables(session: Session, asked: System, terms: Terms) -> Dec
         "output": NAME,
     }
     document = Document(Path(NAME), "", values, {})
-    spec = validate(ReleaseSpec, document, Files(read_beside(Path())))
+    spec = validate(ReleaseSpec, document, Files(relative_reader(Path())))
     return Declaration(spec, document, {session.table.name: session.declared})
 
 

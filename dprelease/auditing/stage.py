@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 from dprelease.auditing.pairs import Tables
 from dprelease.errors import DpReleaseError, RunState
 from dprelease.exact.engine_api import Answering
-from dprelease.exact.engines import engine_kept, open_engine, open_engines
+from dprelease.exact.engines import keep_engine_alive, open_engine, open_engines
 from dprelease.numerics.entropy import BitSource
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
@@ -92,7 +92,7 @@ class Stage:
 
     def keep_engine(self) -> AbstractContextManager[None]:
         """Keep what all engines of an audit share, for the block; raises as `engine_kept`."""
-        return engine_kept(self.declaration.spec)
+        return keep_engine_alive(self.declaration.spec)
 
     @contextmanager
     def engines(self, queries: Sequence[Query], tables: Tables) -> Iterator[dict[str, Answering]]:

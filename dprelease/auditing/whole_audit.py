@@ -284,7 +284,7 @@ def _refuse_unknown(stage: Stage, names: Sequence[str]) -> None:
 def _asked_by(stage: Stage) -> Mapping[str, str]:
     if stage.records:
         return {part.name: part.name for part in stage.records}
-    return stage.declaration.spec.asked_by
+    return stage.declaration.spec.query_of_table
 
 
 def _every(stage: Stage) -> set[str]:

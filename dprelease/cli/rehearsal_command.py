@@ -52,7 +52,7 @@ def rehearse(
 
         declaration = load_declaration(release, assignments(variables))
         files, sizes = files_asked(declaration, on), rows_asked(declaration, rows)
-        with progress_bar(len(declaration.spec.tables_asked) + 2) as progress:
+        with progress_bar(len(declaration.spec.published_tables) + 2) as progress:
             folder = run(
                 declaration,
                 output=output,
@@ -63,7 +63,7 @@ def rehearse(
                 state=state,
             )
         errors = json.loads((folder / ERRORS).read_bytes())
-        unwritten = list(declaration.spec.formats_beside)
+        unwritten = list(declaration.spec.extra_formats)
         answer = {"output": str(folder), "rehearsal": True, "errors": errors}
         words = [WORDS, error_words(errors, wide=wide), _output_summary(folder, unwritten)]
         respond(as_json, {**answer, "formats_not_written": unwritten}, "\n\n".join(words))

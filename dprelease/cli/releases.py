@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dprelease.cli.reporting import AsJson, Wide, fail, progress_bar, reporting, respond, say
-from dprelease.cli.shown.agreement_shown import agreement_told, agreement_words, draw_agreement
+from dprelease.cli.shown.agreement_shown import agreement_words, draw_agreement, family_errors
 from dprelease.cli.shown.disk_shown import disk_words, is_open, tables_at_most
 from dprelease.cli.shown.files_shown import file_list
-from dprelease.cli.shown.outlook_shown import ledger_told, refused_words
+from dprelease.cli.shown.outlook_shown import ledger_forecast_texts, refused_words
 from dprelease.cli.shown.shown_tables import table
 from dprelease.cli.signing_keys import Key, PassphraseFile, key_of
 from dprelease.errors import Findings, QueryError
@@ -36,7 +36,7 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
     """Check a release file and its table schemas, and report all errors; opens no data."""
     with reporting(as_json, prints_only=True):
         from dprelease.planning.declaration_findings import load_declaration
-        from dprelease.planning.invariant_plans import told_invariants
+        from dprelease.planning.invariant_plans import invariant_warnings
         from dprelease.planning.notes.notes import notes
         from dprelease.query.unread import unread
         from dprelease.release.engine_choice import left_open
@@ -64,7 +64,7 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         asked = amount(len(queries), "query", "queries")
         numbers = amount(columns, "column", "columns")
         words = f"{one_line(release.name)} is in order: {asked}, {numbers}."
-        told = told_invariants(made.guarantee.invariants)
+        told = invariant_warnings(made.guarantee.invariants)
         lines = [words, *(f"Not checked until Spark runs: {one_line(what)}." for what in opened)]
         lines += [
             f"Warning: {one_line(warning)}" for warning in [*map(refused_words, refused), *told]
@@ -106,14 +106,14 @@ def plan(
         if plot is not None and declaration.spec.mode == "local":
             raise QueryError("DP-LOCAL-007")
         queries, planned = prepare_release(declaration)
-        charged = ledger_told(declaration, queries, planned)
+        charged = ledger_forecast_texts(declaration, queries, planned)
         refused = unread(declaration, queries)
         if plot is not None:
             from dprelease.planning.plan_charts import draw_plan
 
             draw_plan(declaration, planned, plot)
             draw_agreement(declaration, planned, plot)
-        agreement = agreement_told(declaration, planned)
+        agreement = family_errors(declaration, planned)
         most = tables_at_most(declaration, planned)
         from dprelease.cli.shown.reading_shown import reads, reads_words
 
@@ -210,7 +210,7 @@ def run(
             declaration = audited_by(declaration, audit)
         declaration = signed_by(declaration, key_of(key, passphrase_file))
         spec = declaration.spec
-        steps = len(spec.tables_asked) + len(spec.records) + len(spec.formats_beside) + 1
+        steps = len(spec.published_tables) + len(spec.records) + len(spec.extra_formats) + 1
         with progress_bar(steps) as progress:
             target = publish(
                 declaration, output=output, overwrite=overwrite, progress=progress, state=state

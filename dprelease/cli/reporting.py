@@ -79,12 +79,12 @@ class ShownGroup(TyperGroup):
 
     def make_context(self, *args: Any, **named: Any) -> Any:
         """Read the words."""
-        with _shown_usage():
+        with _usage_text():
             return super().make_context(*args, **named)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that they name."""
-        with _shown_usage():
+        with _usage_text():
             return super().invoke(ctx)
 
 
@@ -118,7 +118,7 @@ def _with_local_paths(function: Command) -> Command:
 
 
 @contextmanager
-def _shown_usage() -> Iterator[None]:
+def _usage_text() -> Iterator[None]:
     try:
         yield
     except USAGE_ERROR as complaint:

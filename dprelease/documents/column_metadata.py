@@ -72,7 +72,7 @@ WORDS: dict[str, dict[str, str]] = {
 """By the ending of the column's name, then by language."""
 
 
-def label_beside(label: Mapping[str, str], ending: str) -> dict[str, str]:
+def companion_label(label: Mapping[str, str], ending: str) -> dict[str, str]:
     """Return the label of what stands beside a column, by that column's; empty if it has none.
 
     In a language without words for it, it is told by the ending of its name.
@@ -118,7 +118,7 @@ class ColumnRequest:
         return plain_text(self.published.margin or DEFAULT_CONFIDENCE)
 
 
-def asked_columns(query: Query, spec: QuerySpec) -> dict[str, ColumnRequest]:
+def column_requests(query: Query, spec: QuerySpec) -> dict[str, ColumnRequest]:
     """Return the published columns of a query by name, with what was asked."""
     published = {column.name: column for column in query.columns}
     found: dict[str, ColumnRequest] = {}
@@ -164,7 +164,7 @@ class Teller:
 
     def columns_of_table(self, query: Query, spec: QuerySpec) -> Iterator[ColumnMetadata]:
         """Yield the columns of a table that is published as it was noised, without its keys."""
-        asked = asked_columns(query, spec)
+        asked = column_requests(query, spec)
         for published in query.columns:
             for name, kind in published_types(query, published):
                 if name == published.name:
@@ -177,14 +177,14 @@ class Teller:
         self, query: Query, spec: QuerySpec, margins: Mapping[str, str]
     ) -> Iterator[ColumnMetadata]:
         """Yield the sums of all parties' messages, each before its margin of that name."""
-        for name, asked in asked_columns(query, spec).items():
+        for name, asked in column_requests(query, spec).items():
             yield self._value(asked, name, "double")
             margin = self._companion(asked, f"{name}_moe", "double", Role.MARGIN)
             yield replace(margin, name=margins[name])
 
     def of_step(self, output: Output, query: Query, spec: QuerySpec) -> Iterator[ColumnMetadata]:
         """Yield the columns that a step publishes, without the keys: values, and as it says."""
-        asked = asked_columns(query, spec)
+        asked = column_requests(query, spec)
         for name, kind in schema_of_output(output)[len(output.keys.keys) :]:
             is_flag = isinstance(output.columns[name], Flag)
             role, of = output.roles.get(name, (Role.FLAG if is_flag else Role.VALUE, name))
@@ -241,7 +241,7 @@ class Teller:
             of=of,
             unit=asked.published.unit if is_number else "",
             decimals=asked.decimals if is_number else None,
-            label=label_beside(self.texts(asked.spec.label), name.removeprefix(f"{of}_")),
+            label=companion_label(self.texts(asked.spec.label), name.removeprefix(f"{of}_")),
             confidence=asked.confidence if role in AT_CONFIDENCE else "",
         )
 

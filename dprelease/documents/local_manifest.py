@@ -62,7 +62,7 @@ def build(
     metadata = metadata_of_records(declaration, plan.records, sizes)
     record = {
         **manifest.opening(FORMAT, declaration, metadata),
-        **manifest.priced_at(guarantee),
+        **manifest.guarantee_record(guarantee),
         "ledger": ledger,
         "composition": manifest.composition(guarantee),
         "reading": local_reading(guarantee),

@@ -108,7 +108,7 @@ def draft(
     metadata = metadata_of(declaration, queries, families)
     return {
         **opening(FORMAT, declaration, metadata),
-        **priced_at(plan.guarantee),
+        **guarantee_record(plan.guarantee),
         "ledger": ledger,
         "composition": composition(plan.guarantee),
         "reading": reading(plan.guarantee),
@@ -173,14 +173,14 @@ def opening(form: str, declaration: Declaration, metadata: Metadata) -> dict[str
             "texts": texts,
             "sha256": {name: sha256(text.encode()) for name, text in texts.items()},
             **({"variables": declaration.variables} if declaration.variables else {}),
-            **kept_records(declaration),
+            **declaration_file_records(declaration),
             **named_record(declaration),
         },
         "dp_variant": budget_of(declaration.spec.budget).variant.value,
     }
 
 
-def kept_records(declaration: Declaration) -> dict[str, dict[str, dict[str, Any]]]:
+def declaration_file_records(declaration: Declaration) -> dict[str, dict[str, dict[str, Any]]]:
     """Return what the manifest tells of files that are no texts; nothing without any."""
     kept = {
         name: {"form": file.form, "sha256": file.sha256, "size": file.size}
@@ -189,7 +189,7 @@ def kept_records(declaration: Declaration) -> dict[str, dict[str, dict[str, Any]
     return {"files": kept} if kept else {}
 
 
-def kept_files(record: Mapping[str, Any]) -> dict[str, KeptFile]:
+def declaration_files(record: Mapping[str, Any]) -> dict[str, KeptFile]:
     """Return the files of a manifest's declaration that are no texts, by name."""
     return {
         name: KeptFile(held["sha256"], held["size"], held["form"])
@@ -197,7 +197,7 @@ def kept_files(record: Mapping[str, Any]) -> dict[str, KeptFile]:
     }
 
 
-def priced_at(guarantee: Guarantee) -> dict[str, Any]:
+def guarantee_record(guarantee: Guarantee) -> dict[str, Any]:
     """Return the guarantee, and its parameters by themselves."""
     return {
         "privacy_parameters": {

@@ -96,7 +96,7 @@ class TableMetadata:
         """Return the columns that are read, in order."""
         return self.of_role(Role.VALUE)
 
-    def beside(self, value: str, role: Role) -> ColumnMetadata | None:
+    def companion_of(self, value: str, role: Role) -> ColumnMetadata | None:
         """Return what of some role stands beside a value, if anything does."""
         return next((c for c in self.columns if c.of == value and c.role == role), None)
 

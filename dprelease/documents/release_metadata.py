@@ -88,7 +88,7 @@ class ReleaseMetadata:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "teller", Teller(languages_of(self.spec)))
-        object.__setattr__(self, "asked_by", self.spec.asked_by)
+        object.__setattr__(self, "asked_by", self.spec.query_of_table)
 
     def together(self, tables: Sequence[TableMetadata]) -> Metadata:
         """Return what is said of the release, with these tables."""

@@ -86,7 +86,7 @@ class RunState:
         return unread[self.charge]
 
     @contextmanager
-    def told_by_failures(self) -> Iterator[None]:
+    def add_state_to_errors(self) -> Iterator[None]:
         """Let whatever the block raises say what the run had done when it gave up.
 
         Where a signal ended it, that is what is raised, whatever a library made of it.

@@ -29,7 +29,7 @@ from dprelease.exact.key_tables import KeyTables
 from dprelease.exact.nan_safety import FloatColumns
 from dprelease.exact.postgres.server_link import Servers, servers_of
 from dprelease.exact.reading.duckdb_files import database_relation
-from dprelease.exact.reading.error_locations import told_at
+from dprelease.exact.reading.error_locations import locate_errors
 from dprelease.exact.reading.parquet_files import parquet_relation
 from dprelease.exact.reading.sources import OpenedSource, source_fields, stored_columns
 from dprelease.exact.results.partitions import Partitions
@@ -41,7 +41,11 @@ from dprelease.exact.table_reader import TableReader
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
-from dprelease.statements.compiled_queries import compile_kept, compile_partitions, compile_query
+from dprelease.statements.compiled_queries import (
+    compile_partitions,
+    compile_query,
+    compile_rows_within_limits,
+)
 from dprelease.statements.compiled_statements import Compiled, KeyTable
 from dprelease.statements.compiler import KEPT
 from dprelease.system.forks import Maker
@@ -146,7 +150,7 @@ class Engine(Recording):
             refuse_unstored(self._inputs, query)
             if query.join is not None:
                 refuse_duplicates(query, self._inputs[1], self._unique, self._ask)
-            with told_at(self._inputs):
+            with locate_errors(self._inputs):
                 self._compiled = query, compile_query(query, self.physical, self.joined_types)
         return self._compiled[1]
 
@@ -190,7 +194,7 @@ class Engine(Recording):
         added = {m.name: most_added(m) for m in query.measurements}
         profiles = self._reader.profiles(compiled, size)  # first: vectors may arrive in pieces
         table = ExactTable(query.name, size, self._reader.vectors(compiled, added, size), profiles)
-        if bounded is not None and table.is_held:
+        if bounded is not None and table.is_in_memory:
             self._forget()
         self.refuse_change()
         return table
@@ -213,7 +217,7 @@ class Engine(Recording):
 
     def _limit_in_memory(self, query: Query) -> Compiled | None:
         """Return statements over rows that were bounded in memory; None if they can't be."""
-        sql, compiled = compile_kept(query, self.physical, self.joined_types)
+        sql, compiled = compile_rows_within_limits(query, self.physical, self.joined_types)
         unit, cells = query.unit, query.keys.size
         if not sql:  # no row is needed: the keys were selected already
             return compiled
@@ -284,7 +288,7 @@ class Engine(Recording):
         from dprelease.statements.record_statements import compile_records, stored_columns_of
 
         refuse_lacking(self._inputs[0], stored_columns_of(records))
-        with told_at(self._inputs):
+        with locate_errors(self._inputs):
             return compile_records(records, self.physical)
 
     def records(self, records: Records) -> ExactRecords:
@@ -345,7 +349,7 @@ class Engine(Recording):
             self._ask(statement, self._inputs[0])
         refuse_little(self._connection, self._inputs)
         for given in self._inputs:
-            with told_at([given]):
+            with locate_errors([given]):
                 self._introduce(given)
         self._floats = FloatColumns.of([given.physical for given in self._inputs], queries)
         locks = locking([file for given in self._inputs for file in given.accessible_paths])

@@ -80,7 +80,7 @@ def kind_of_engine(name: str) -> EngineKind:
     return kind
 
 
-def engine_kept(spec: ReleaseSpec) -> AbstractContextManager[None]:
+def keep_engine_alive(spec: ReleaseSpec) -> AbstractContextManager[None]:
     """Keep what the engines of a release share, for all that are opened in the block.
 
     Raises

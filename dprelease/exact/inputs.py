@@ -12,7 +12,7 @@ import duckdb
 from dprelease.errors import DataError
 from dprelease.exact.connection import FEW_FILES, WITHOUT_METADATA_CACHE
 from dprelease.exact.nan_safety import columns_to_read
-from dprelease.exact.reading.error_locations import place_of, told_at
+from dprelease.exact.reading.error_locations import locate_errors, place_of
 from dprelease.exact.reading.frames import object_columns, to_arrow
 from dprelease.exact.reading.relations import batches_of, is_relation
 from dprelease.exact.reading.sources import OpenedSource, open_files, stamp
@@ -159,7 +159,7 @@ def find_inputs(tables: Sequence[tuple[Declared, object | None]], servers: Serve
     inputs: list[Input] = []
     for name, (declared, frame) in zip(NAMES, tables, strict=False):
         before = inputs[0] if inputs else None
-        with told_at([Input(declared, name)], is_read=frame is None):
+        with locate_errors([Input(declared, name)], is_read=frame is None):
             inputs.append(find_input(declared, name, frame, before, servers))
     return inputs
 

@@ -49,7 +49,7 @@ def perturb_in_batches(
         for column in columns
         if column.measurement.is_vector and isinstance(column.mechanism, Mechanism)
     }
-    chunks = _noised_chunks(exact, laws, bits)
+    chunks = _noisy_chunks(exact, laws, bits)
     left: dict[str, Integers] = {name: np.empty(0, dtype=np.int64) for name in laws}
     for first in range(0, max(exact.size, 1), most):
         size = min(most, exact.size - first)
@@ -98,7 +98,7 @@ def _take_cells(
     return vectors, left
 
 
-def _noised_chunks(
+def _noisy_chunks(
     exact: ExactTable, laws: Mapping[str, Mechanism], bits: BitSource
 ) -> Iterator[dict[str, Integers]]:
     for first in range(0, exact.size, CHUNK):

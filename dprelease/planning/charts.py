@@ -60,8 +60,10 @@ def draw_comparison(rows: Sequence[MechanismComparison], path: Path) -> None:
             if is_drawn(error):
                 look = {"marker": marker, "mfc": face, "mec": "0.1" if marker == "|" else "C0"}
                 axes.plot([error], [at], linestyle="", markersize=6, zorder=2, **look)  # type: ignore[arg-type]
-        beside(axes, at, row.mechanism.name)
-        beside(axes, at, f"{errors[0]:.3g}" if is_drawn(errors[0]) else "no mean", right=True)
+        write_row_label(axes, at, row.mechanism.name)
+        write_row_label(
+            axes, at, f"{errors[0]:.3g}" if is_drawn(errors[0]) else "no mean", right=True
+        )
         if not named and len(drawn) == len(MARKS):
             _name_marks(axes, at, errors)
             named = True
@@ -89,7 +91,7 @@ def is_drawn(error: float) -> bool:
     return 0.0 < error < math.inf
 
 
-def beside(
+def write_row_label(
     axes: Axes, at: float, words: str, *, right: bool = False, weight: str = "normal"
 ) -> None:
     """Write text next to a row; plain text, not a tick label, so that no formula is parsed."""

@@ -51,7 +51,7 @@ def load_declaration(path: Path, variables: Mapping[str, str] | None = None) -> 
         errors += several(error)
     if len(errors) < MANY:
         left = what_is_left(path, variables)
-        errors = _beside(errors, [*left.findings, *_of_what_is_left(left)])
+        errors = _with_unplaced(errors, [*left.findings, *_of_what_is_left(left)])
     files = list(dict.fromkeys(error.place.file for error in errors))
     errors.sort(key=lambda error: (files.index(error.place.file), error.place.line or 0))
     raise_all(errors)
@@ -119,10 +119,12 @@ def _resolve_without_faults(
     queries, errors = resolve_with_findings(declaration)
     faulty = {name: faulty_columns(held, errors) for name, held in declaration.tables.items()}
     left = without(declaration, faulty) if any(faulty.values()) else None
-    return queries, errors if left is None else _beside(errors, resolve_with_findings(left)[1])
+    return queries, errors if left is None else _with_unplaced(
+        errors, resolve_with_findings(left)[1]
+    )
 
 
-def _beside(
+def _with_unplaced(
     errors: Iterable[DpReleaseError], more: Iterable[DpReleaseError]
 ) -> list[DpReleaseError]:
     """Return errors, and those of others whose place has no error yet."""
@@ -177,7 +179,7 @@ def _check_noise_requests(
 ) -> Iterator[DpReleaseError]:
     """Yield errors of declared noise that do not depend on its scale."""
     spec = declaration.spec
-    budget, asked_by = budget_of(spec.budget), spec.asked_by
+    budget, asked_by = budget_of(spec.budget), spec.query_of_table
     for query in queries:
         yield from too_large_totals(query, _columns_of(declaration, asked_by[query.name]))
         for measurement in query.measurements:

@@ -161,7 +161,7 @@ def resolve_federated(declaration: Declaration) -> tuple[Query, ...]:
     for query in resolve(declaration):
         measurements = []
         for measurement in query.measurements:
-            asked_by = declaration.spec.asked_by[query.name]
+            asked_by = declaration.spec.query_of_table[query.name]
             place = declaration.place("queries", asked_by, "columns", measurement.asked_by)
             errors += _findings(measurement, query, place)
             spec = measurement.mechanism
@@ -210,7 +210,7 @@ def prepare_federated(declaration: Declaration) -> FederatedPlan:
     queries = resolve_federated(declaration)
 
     def place(query: str, column: str) -> Place:
-        asked_by = declaration.spec.asked_by
+        asked_by = declaration.spec.query_of_table
         keys = ("queries", asked_by[query], "columns", column) if query else ("budget",)
         return declaration.place(*keys)
 

@@ -137,7 +137,7 @@ def invariants_of(columns: Iterable[PlannedColumn]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def told_invariants(names: Sequence[str]) -> Iterator[str]:
+def invariant_warnings(names: Sequence[str]) -> Iterator[str]:
     """Yield warnings of a plan: each invariant by its name."""
     for name in names:
         yield (

@@ -14,7 +14,7 @@ from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import finite, plain_text
-from dprelease.planning.auto.ledger_cost import LedgerCost, beside
+from dprelease.planning.auto.ledger_cost import LedgerCost, extra_ledger_cost
 from dprelease.planning.auto.mechanism_choice import noises_of
 from dprelease.planning.bounded_words import bounded_words, counted_rows
 from dprelease.planning.budget_shares import Share, flat, spend
@@ -30,8 +30,8 @@ from dprelease.planning.guarantees import (
 from dprelease.planning.invariant_plans import (
     AS_IT_IS,
     CHOSEN_BY,
+    invariant_warnings,
     invariants_of,
-    told_invariants,
     without_invariants,
 )
 from dprelease.planning.largest_totals import too_large_totals
@@ -309,7 +309,7 @@ def make_plan(
         share,
         limit,
         unlimited=is_open,
-        charged=beside(charged, limit),
+        charged=extra_ledger_cost(charged, limit),
         known=known,
     )
     mechanisms = spend(share, noises, limit, unlimited=is_open, known=known)
@@ -319,9 +319,9 @@ def make_plan(
         reason = f"all columns together cost epsilon {guarantee.epsilon:.4g}"
         raise BudgetError("DP-BUDGET-004", place=where("", ""), reason=reason)
     warnings = (
-        *told_invariants(guarantee.invariants),
+        *invariant_warnings(guarantee.invariants),
         *_warnings(queries, guarantee),
-        *_told_truths(without_invariants(columns)),
+        *_columns_without_noise(without_invariants(columns)),
     )
     return Plan(columns, guarantee, limit, warnings)
 
@@ -351,7 +351,7 @@ def _place(query: str, column: str) -> Place:
     return Place(key=f"queries.{query}.columns.{column}" if query else "budget")
 
 
-def _told_truths(columns: Sequence[PlannedColumn]) -> Iterator[str]:
+def _columns_without_noise(columns: Sequence[PlannedColumn]) -> Iterator[str]:
     """Yield the columns whose noise is nearly always 0."""
     for column in columns:
         law = column.mechanism

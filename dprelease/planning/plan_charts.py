@@ -137,7 +137,7 @@ def _draw_errors(axes: Axes, chart: Chart, counted: str, amounts: Sequence[float
     axes.set_xticks([], minor=True)
     _plain_numbers(axes)
     axes.spines[["right", "top"]].set_visible(False)
-    _name_lines_beside(axes, chart, amounts)
+    _label_lines(axes, chart, amounts)
 
 
 def _plain_numbers(axes: Axes) -> None:
@@ -151,7 +151,7 @@ def _plain_numbers(axes: Axes) -> None:
     axes.yaxis.set_minor_locator(NullLocator())
 
 
-def _name_lines_beside(axes: Axes, chart: Chart, amounts: Sequence[float]) -> None:
+def _label_lines(axes: Axes, chart: Chart, amounts: Sequence[float]) -> None:
     """Write each label next to the end of its line, connected by a fine line if it had to move."""
     low, high = (math.log(end) for end in axes.get_ylim())
     lines = []

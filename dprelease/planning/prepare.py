@@ -59,7 +59,7 @@ def _resolve_and_plan(
         return resolve_federated(declaration), prepare_federated(declaration)
     queries, errors = queries_and_findings(declaration)
     raise_all(errors)
-    asked_by, tables = declaration.spec.asked_by, declaration.spec.tables_asked
+    asked_by, tables = declaration.spec.query_of_table, declaration.spec.published_tables
 
     def place(query: str, column: str) -> Place:
         if not query:

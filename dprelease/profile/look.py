@@ -68,7 +68,7 @@ def profile(
     state = RunState() if state is None else state
     _refuse_others(declaration)
     queries, _ = prepare(declaration)
-    with state.told_by_failures(), ExitStack() as stack:
+    with state.add_state_to_errors(), ExitStack() as stack:
         engines: dict[str, TallyingEngine] = {}
         opened: dict[tuple[str, str | None], TallyingEngine] = {}
         for query in queries:

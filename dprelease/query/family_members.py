@@ -69,7 +69,7 @@ class FamilyQueries:
         return None
 
     def _keys(self, query: str) -> set[str]:
-        return {key for keys in self.spec.queries[query].attributes_asked for key in keys}
+        return {key for keys in self.spec.queries[query].attribute_sets for key in keys}
 
     def problems(self, place: Placer) -> Iterator[DpReleaseError]:
         """Yield why the queries can't be one family; `place` gives places of the release file."""

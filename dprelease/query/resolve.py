@@ -97,13 +97,13 @@ def resolve_with_findings(
     errors: list[DpReleaseError] = []
     queries = []
     views = Views(declaration.tables, errors)
-    asked_by = spec.asked_by
+    asked_by = spec.query_of_table
     families: dict[str, FamilyKeys] = {}
     together = {name: FamilyQueries(spec, name, queries) for name, queries in spec.families.items()}
     for one in together.values():
         errors += one.problems(declaration.place)
     family_of = {query: name for name, one in together.items() for query in one.queries}
-    for name, asked in spec.tables_asked.items():
+    for name, asked in spec.published_tables.items():
         place = _placer(declaration, asked_by[name], asked)
         before = len(errors)
         view = views.of(declaration.tables[asked.source], asked, place)

@@ -249,7 +249,7 @@ class _Splitter:
             names = [f"{name}{part}" for name in self.found.columns for part in WITH_MARGIN]
             taken = {same_name(name) for name in (*names, *self.found.group_by, PRIVATE_KEYS)}
             made = f"{kind}_{'rows' if column == '*' else column}"
-            name = wanted if _can_be_held(wanted, taken) else _free(made, taken)
+            name = wanted if _is_valid_column_name(wanted, taken) else _free(made, taken)
             self.found.columns[name] = {kind: spec}
             self.names[text] = name
         return self.names[text]
@@ -374,7 +374,7 @@ def _suggest_functions(name: str) -> str:
     return f"did you mean {meant}: {OTHERS}" if meant else OTHERS
 
 
-def _can_be_held(name: str, taken: Collection[str]) -> bool:
+def _is_valid_column_name(name: str, taken: Collection[str]) -> bool:
     """Return whether a file's column may have this name; an answer's may have any."""
     is_name = bool(re.fullmatch(NAME, name)) and name.casefold() not in RESERVED
     return is_name and _is_free(name, taken)

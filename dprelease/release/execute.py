@@ -170,7 +170,7 @@ def publishing(
     refuse_no_ledger(declaration, queries)
     target = output or declaration.folder / declaration.spec.output
     copies = sum(file.size for file, _ in declaration.kept.values())
-    with state.told_by_failures(), claim_target(target, overwrite, state) as claim:
+    with state.add_state_to_errors(), claim_target(target, overwrite, state) as claim:
         place, needed = declaration.place("output"), tables + written + copies + ROOM
         refuse_full(claim.folder, claim.target.name, needed, place, temporary(declaration, queries))
         trial(claim.folder)

@@ -89,7 +89,7 @@ def exports_of(declaration: Declaration, queries: Sequence[Query], plan: Plan) -
     DeclarationError, Findings
         DP-EXPORT-002, 003 or 005 if the declaration can't be exported in a format.
     """
-    names, wide = declaration.spec.formats_beside, declaration.spec.wide
+    names, wide = declaration.spec.extra_formats, declaration.spec.wide
     if not (names or wide):
         return None
     from dprelease.exports.export_metadata import told_metadata, told_records

@@ -105,7 +105,7 @@ def sql(
     """
     check_paths(schema, ledger, key, output)
     state = RunState() if state is None else state
-    with state.told_by_failures():
+    with state.add_state_to_errors():
         declaration, selected = declare(
             statement, schema, epsilon=epsilon, delta=delta, neighbours=neighbours,
             mechanism=mechanism, ledger=ledger,

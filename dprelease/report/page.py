@@ -116,14 +116,14 @@ def _cells(release: ReleaseFiles, facts: Facts) -> Iterator[_Cell]:
 
 def _order(one: ColumnQuality) -> tuple[bool, bool]:
     """Return what makes a column a good example: published margins, and keys that name a cell."""
-    return one.table.beside(one.column.name, Role.MARGIN) is None, not one.table.keys
+    return one.table.companion_of(one.column.name, Role.MARGIN) is None, not one.table.keys
 
 
 def _middle(release: ReleaseFiles, one: ColumnQuality) -> Iterator[_Cell]:
     """Yield the middle one of the first cells of a column that have a margin, if any has."""
     table, name = one.table, one.column.name
     keys = [key.name for key in table.keys]
-    ends = [table.beside(name, role) for role in (Role.LOWER, Role.UPPER)]
+    ends = [table.companion_of(name, role) for role in (Role.LOWER, Role.UPPER)]
     beside = [end.name for end in ends if end is not None]
     batch = next(iter(release.batches(table, [*keys, *one.source_columns, *beside])), None)
     if batch is None:
@@ -149,7 +149,7 @@ def _confidence(facts: Facts, one: ColumnQuality) -> float:
     asked = facts.query_column(one.table, one.column)
     if facts.is_agreed(one.table) and one.expected is not None:
         return one.expected.confidence
-    published: ColumnMetadata | None = one.table.beside(one.column.name, Role.MARGIN)
+    published: ColumnMetadata | None = one.table.companion_of(one.column.name, Role.MARGIN)
     if asked is None or asked.margin is None or published is None:
         return float(DEFAULT_CONFIDENCE)
     return float(asked.margin)

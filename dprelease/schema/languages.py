@@ -34,7 +34,7 @@ def findings_of_texts(
     languages = languages_of(spec)
     for model, held in ((spec, document), *tables):
         told = 0
-        for keys, said in said_in(model):
+        for keys, said in texts_in(model):
             problem = _problem(said, languages)
             if problem is not None and told < MOST_TOLD:
                 told += 1
@@ -71,7 +71,7 @@ def _unknown_tables(name: str, query: QuerySpec, document: Document) -> Iterator
             )
 
 
-def said_in(model: Model, keys: KeyPath = ()) -> Iterator[tuple[KeyPath, LocalizedText]]:
+def texts_in(model: Model, keys: KeyPath = ()) -> Iterator[tuple[KeyPath, LocalizedText]]:
     """Yield every localized text of a declared model, with its key path."""
     for name, field in type(model).model_fields.items():
         value = getattr(model, name)
@@ -88,7 +88,7 @@ def _localized_texts(value: Any, keys: KeyPath) -> Iterator[tuple[KeyPath, Local
     if isinstance(value, LocalizedText):
         yield keys, value
     elif isinstance(value, Model):
-        yield from said_in(value, keys)
+        yield from texts_in(value, keys)
     elif isinstance(value, Mapping):
         for name, part in value.items():
             yield from _localized_texts(part, (*keys, name))

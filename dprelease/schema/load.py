@@ -13,8 +13,8 @@ from dprelease.errors import DeclarationError, DpReleaseError, Findings, Place, 
 from dprelease.errors.local_paths import uri_fields
 from dprelease.schema.languages import findings_of_texts
 from dprelease.schema.mistakes.suggestions import nearest
-from dprelease.schema.model import Files, not_read, read_beside, shorten, validate
-from dprelease.schema.public_values.large_files import Find, KeptFile, find_beside, find_copies
+from dprelease.schema.model import Files, not_read, relative_reader, shorten, validate
+from dprelease.schema.public_values.large_files import Find, KeptFile, find_copies, relative_finder
 from dprelease.schema.release import ReleaseSpec
 from dprelease.schema.release_parts.defaults import with_defaults
 from dprelease.schema.release_parts.variables import (
@@ -97,7 +97,7 @@ class Declaration:
 def read_table(path: Path) -> Declared:
     """Return the declared table of a schema file; raise all errors together."""
     _refuse_data(path.name, Place(path.name), "a table schema", _SKETCHED)
-    files = Files(read_beside(path.parent), find_beside(path.parent))
+    files = Files(relative_reader(path.parent), relative_finder(path.parent))
     document = fill_variables(read_document(path), Variables(), TABLES)
     _refuse_release(document)
     _find_peeked(document)
@@ -108,7 +108,7 @@ def table_from_mapping(values: Mapping[str, object], folder: Path) -> Declared:
     """Return the declared table of a Python mapping in the form of a schema file."""
     text = yaml.safe_dump(_yaml_ready(values), sort_keys=False, allow_unicode=True)
     document = parse(text, folder / "schema")
-    files = Files(read_beside(folder), find_beside(folder))
+    files = Files(relative_reader(folder), relative_finder(folder))
     return Declared(validate(Table, document, files), document, folder)
 
 
@@ -133,15 +133,15 @@ def read_declaration(path: Path, variables: Mapping[str, str] | None = None) -> 
         All errors of the release file and of its tables, together.
     """
     _refuse_data(path.name, Place(path.name), "a release file", _ASKS)
-    read = read_beside(path.parent)
+    read = relative_reader(path.parent)
     document = read_document(path)
-    find = find_beside(path.parent)
+    find = relative_finder(path.parent)
     return _declaration(document, read, find, document.path.name, variables or {})
 
 
 def declaration_of(text: str, path: Path) -> Declaration:
     """Return the release that a text declares, as if it were the file at `path`."""
-    read, find = read_beside(path.parent), find_beside(path.parent)
+    read, find = relative_reader(path.parent), relative_finder(path.parent)
     return _declaration(parse(text, path), read, find, path.name, None)
 
 

@@ -103,7 +103,7 @@ def to_line(value: object, most: int = LONGEST_TEXT) -> str:
     return text
 
 
-def to_said(value: object, most: int = LONGEST_TEXT) -> LocalizedText:
+def to_localized_text(value: object, most: int = LONGEST_TEXT) -> LocalizedText:
     """Return a text for all languages, or one per language."""
     if isinstance(value, LocalizedText):
         return value
@@ -128,7 +128,7 @@ def _at(key: str, made: Callable[[object], str], value: object) -> str:
         refuse(problem.type, **{**(problem.context or {}), "key": key})
 
 
-to_label = partial(to_said, most=LONGEST_LABEL)
+to_label = partial(to_localized_text, most=LONGEST_LABEL)
 
 
 def labels_of_values(
@@ -153,7 +153,7 @@ _SAID = WithJsonSchema({"anyOf": [TEXT_SCHEMA, _BY_LANGUAGE]})
 Line = Annotated[str, BeforeValidator(to_line), WithJsonSchema({"type": ["string", "integer"]})]
 Language = Annotated[str, BeforeValidator(to_language), WithJsonSchema(TEXT_SCHEMA)]
 Label = Annotated[LocalizedText, BeforeValidator(to_label), _SAID]
-Prose = Annotated[LocalizedText, BeforeValidator(to_said), _SAID]
+Prose = Annotated[LocalizedText, BeforeValidator(to_localized_text), _SAID]
 Texts = Annotated[
     tuple[Prose, ...],
     BeforeValidator(_one_or_many),

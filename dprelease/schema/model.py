@@ -70,7 +70,7 @@ LONGEST_QUOTE = 100
 """Maximum characters of a text that a message quotes."""
 
 
-def read_beside(folder: Path) -> Callable[[str], str]:
+def relative_reader(folder: Path) -> Callable[[str], str]:
     """Return a reader of UTF-8 files relative to `folder`; it raises as `read_file`."""
     return lambda name: read_file(folder / name, LARGEST_TEXT).decode("utf-8-sig")
 

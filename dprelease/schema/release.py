@@ -151,7 +151,7 @@ class QuerySpec(Documented):
         return ColumnSpec.model_validate(asked)
 
     @property
-    def margins_asked(self) -> tuple[tuple[str, ...], ...]:
+    def table_keys(self) -> tuple[tuple[str, ...], ...]:
         """Return the keys of every table that the query declares, coarsest first.
 
         `cube`: all subsets of its keys. `rollup`: all prefixes of its keys. `hierarchy`: each key
@@ -170,10 +170,10 @@ class QuerySpec(Documented):
     def keys_of_tables(self) -> tuple[tuple[str, ...], ...]:
         """Return the keys of every table that the query declares, bands of a histogram included."""
         bands = () if self.histogram is None else (self.histogram.key,)
-        return tuple((*keys, *bands) for keys in self.margins_asked)
+        return tuple((*keys, *bands) for keys in self.table_keys)
 
     @property
-    def attributes_asked(self) -> tuple[tuple[str, ...], ...]:
+    def attribute_sets(self) -> tuple[tuple[str, ...], ...]:
         """Return the keys of the tables of all levels, without areas; each set once."""
         asked = [keys for level in (None, *self.hierarchy) for keys in self.attributes_at(level)]
         return tuple(dict.fromkeys(asked))
@@ -210,7 +210,7 @@ class QuerySpec(Documented):
 
     def tables(self, name: str) -> dict[str, QuerySpec]:
         """Return one query for each published table, by name."""
-        asked = self.margins_asked
+        asked = self.table_keys
         if not self.is_several:
             return {name: self._with_bands(self.group_by)}
         ways = dict.fromkeys(("marginals", "cube", "rollup", "hierarchy"), ())
@@ -244,7 +244,7 @@ class QuerySpec(Documented):
     def _refuse_twice(self) -> None:
         """Refuse a marginal that is declared, and charged, twice: in any order of its keys."""
         seen: set[frozenset[str]] = set()
-        for keys in self.margins_asked:
+        for keys in self.table_keys:
             if frozenset(keys) in seen:
                 which = f"of {', '.join(keys)}" if keys else "without keys"
                 problem = f"the marginal {which} is listed twice, in any order of its keys"
@@ -272,12 +272,12 @@ class QuerySpec(Documented):
                 found += ", which can be used together only with `consistent: true`"
             refuse("DP-RELEASE-008", found=found, key=ways[-1])
         self._levels_are_there(areas)
-        for key in {*areas} & {key for keys in self.attributes_asked for key in keys}:
+        for key in {*areas} & {key for keys in self.attribute_sets for key in keys}:
             problem = f"'{key}' is already a level of the hierarchy"
             everywhere = any(key in keys for keys in self.attributes_at(None))
             refuse("DP-DECL-003", problem=problem, key=ways[-1] if everywhere else "marginals_at")
         self._refuse_twice()
-        keys = dict.fromkeys(key for keys in self.margins_asked for key in keys)
+        keys = dict.fromkeys(key for keys in self.table_keys for key in keys)
         if self.histogram is not None:
             if self.histogram.key in (*keys, *self.derive):
                 refuse("DP-RELEASE-007", name=self.histogram.key)
@@ -356,17 +356,17 @@ class ReleaseSpec(Model):
             refuse("DP-DECL-003", problem=problem)
         refuse_twins(self.records)
         if local or self.federated:
-            refuse_formats(self.formats_beside, self.wide, OF_RECORDS if local else ())
+            refuse_formats(self.extra_formats, self.wide, OF_RECORDS if local else ())
         refuse_twins([name for name, query in self.queries.items() for name in query.tables(name)])
         return self
 
     @property
-    def formats_beside(self) -> tuple[str, ...]:
+    def extra_formats(self) -> tuple[str, ...]:
         """Return the formats that are written along with the Parquet tables, in fixed order."""
         return in_order(self.formats)
 
     @property
-    def tables_asked(self) -> dict[str, QuerySpec]:
+    def published_tables(self) -> dict[str, QuerySpec]:
         """Return every published table, by name, with marginals listed one by one."""
         return {
             name: table
@@ -383,7 +383,7 @@ class ReleaseSpec(Model):
         return found
 
     @property
-    def asked_by(self) -> dict[str, str]:
+    def query_of_table(self) -> dict[str, str]:
         """Return the name of the query that declares each published table, by the table's name."""
         return {
             table: query for query, spec in self.queries.items() for table in spec.tables(query)

@@ -56,7 +56,7 @@ def hash_sql(parts: Sequence[str]) -> str:
     return sql
 
 
-def kept_rows(
+def rows_within_limits(
     unit: PrivacyUnit, values: Sequence[str], cells: int, *, text: bool
 ) -> list[tuple[str, str]]:
     """Return common table expressions from `coded` to `kept`: rows (id, cell, values...).
@@ -80,7 +80,7 @@ def kept_rows(
     return [("chosen", chosen), ("numbered", numbered.format(rows="chosen")), ("kept", kept)]
 
 
-def kept_counts(
+def counts_within_limits(
     unit: PrivacyUnit, cells: int, *, text: bool, text_cells: bool = False
 ) -> list[tuple[str, str]]:
     """Return common table expressions from `coded` to `kept`: one row (id, cell, n) per cell.
@@ -107,8 +107,8 @@ def windows(rows: str, unit: PrivacyUnit, values: Sequence[str], cells: int, *, 
 
     With values it returns these rows, otherwise (id, cell, n), as the expressions above.
     """
-    steps = kept_counts(unit, cells, text=text)
+    steps = counts_within_limits(unit, cells, text=text)
     if values:
-        steps = kept_rows(unit, values, cells, text=text)
+        steps = rows_within_limits(unit, values, cells, text=text)
     named = ", ".join(f"{name} AS ({sql})" for name, sql in [("coded", rows), *steps])
     return f"WITH {named} SELECT * FROM kept"

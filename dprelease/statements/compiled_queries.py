@@ -35,7 +35,7 @@ def compile_without_data(query: Query) -> Compiled:
     return compile_query(query, assumed_types(query), assumed_joined(query))
 
 
-def compile_kept(
+def compile_rows_within_limits(
     query: Query, physical: Mapping[str, str], joined: Mapping[str, str] | None = None
 ) -> tuple[str, Compiled]:
     """Return the SELECT of all rows with id units, and statements over the kept ones in `dp_kept`.

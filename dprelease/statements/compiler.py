@@ -20,7 +20,7 @@ from dprelease.query.grouping.private_keys import UNKNOWN
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import CutColumn, IntegerColumn, NumberColumn
-from dprelease.statements.bounding import kept_counts, kept_rows
+from dprelease.statements.bounding import counts_within_limits, rows_within_limits
 from dprelease.statements.coarser import FINEST, coarser
 from dprelease.statements.compiled_statements import Compiled, KeyTable, ProfileSql
 from dprelease.statements.layers import (
@@ -357,7 +357,7 @@ class Compiler:
         coded = f"SELECT * FROM ({rows}) WHERE cell IS NOT NULL{known}"
         bounded = [("kept", "SELECT * FROM coded")]
         if unit.id is not None:
-            bounded = kept_counts(unit, UNKNOWN, text=self._text_ids(), text_cells=True)
+            bounded = counts_within_limits(unit, UNKNOWN, text=self._text_ids(), text_cells=True)
         last = "SELECT cell, count(*) AS n\nFROM kept GROUP BY cell"
         return self._statement([("coded", coded), *bounded, ("", last)])
 
@@ -377,9 +377,9 @@ class Compiler:
             bounded = [("kept", "SELECT * FROM coded")]
         elif read:
             names = [f"v{j}" for j in read]
-            bounded = kept_rows(unit, names, self.space.size, text=self._text_ids())
+            bounded = rows_within_limits(unit, names, self.space.size, text=self._text_ids())
         else:
-            bounded = kept_counts(unit, self.space.size, text=self._text_ids())
+            bounded = counts_within_limits(unit, self.space.size, text=self._text_ids())
         return [("coded", coded), *bounded]
 
     def _text_ids(self) -> bool:

@@ -29,7 +29,7 @@ def check_formats(report: Report, declaration: Declaration, record: Mapping[str,
     A rehearsal has none: nothing in them would tell that they are not about the declared people.
     """
     told = [held["format"] for held in record.get(KEY, ())]
-    wanted = [] if report.rehearsal else list(declaration.spec.formats_beside)
+    wanted = [] if report.rehearsal else list(declaration.spec.extra_formats)
     if told != wanted or record.get(KEY) == []:
         report.add_finding("DP-VERIFY-022", KEY, problem="it does not list the declared formats")
 

@@ -118,7 +118,7 @@ def declared_again(record: Mapping[str, Any], folder: Path) -> Declaration:
         If it can't be declared so.
     """
     held = record["declaration"]
-    kept = manifest.kept_files(record)
+    kept = manifest.declaration_files(record)
     declared = declaration_from_texts(
         held["texts"], held["release"], held.get("variables"), kept, folder
     )

@@ -239,7 +239,7 @@ def test_a_folder_that_is_gone(tmp_path: Path) -> None:
 
 def test_an_interrupt_in_python_tells_what_had_happened() -> None:
     state = RunState(rows=True)
-    with pytest.raises(KeyboardInterrupt) as caught, state.told_by_failures():
+    with pytest.raises(KeyboardInterrupt) as caught, state.add_state_to_errors():
         raise KeyboardInterrupt
     assert caught.value.__notes__ == [f"State  {State.READ.value}."]
 

@@ -19,7 +19,7 @@ from dprelease.query.aggregates.quantile import Quantile
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query, resolve_one
 from dprelease.schema.load import Declared, table_from_mapping
-from dprelease.schema.model import Files, read_beside, validate
+from dprelease.schema.model import Files, relative_reader, validate
 from dprelease.schema.release import Limits, QuerySpec
 from dprelease.schema.yaml_text.reader import Document
 
@@ -42,7 +42,7 @@ def ask(
     values: dict[str, Any] = {"from": "t", "group_by": by or [], "columns": columns, **more}
     if where is not None:
         values["where"] = where
-    spec = validate(QuerySpec, Document(Path("q"), "", values, {}), Files(read_beside(Path())))
+    spec = validate(QuerySpec, Document(Path("q"), "", values, {}), Files(relative_reader(Path())))
     tables = {table.table.name: table for table in (declared, other) if table is not None}
     return resolve_one(declared, "q", spec, neighbours, Limits(), tables)
 

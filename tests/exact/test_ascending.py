@@ -109,8 +109,8 @@ def test_beside_whatever_else_is_asked(
         monkeypatch.setattr(table_reader, "HELD", 0)
         for query in queries:
             table = engine.run(query)
-            assert whole.is_held
-            assert not table.is_held
+            assert whole.is_in_memory
+            assert not table.is_in_memory
             counted, expected = table.profile("middle"), whole.profile("middle")
             assert isinstance(counted, DenseProfile)
             assert isinstance(expected, DenseProfile)

@@ -172,7 +172,7 @@ def test_data_ten_times_the_memory_limit(tmp_path: Path) -> None:
 )
 def test_rows_are_bounded_within_the_memory_limit(limit: str | None, most: int) -> None:
     with duckdb.connect(config={"memory_limit": limit} if limit else {}) as link:
-        assert bounding.most_held(link) == pytest.approx(most, rel=2e-3)
+        assert bounding.most_rows_in_memory(link) == pytest.approx(most, rel=2e-3)
 
 
 @pytest.mark.parametrize(

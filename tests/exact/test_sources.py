@@ -29,7 +29,7 @@ from dprelease.exact.table_reader import TableReader
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.resolve import Query, resolve_one
 from dprelease.schema.load import table_from_mapping
-from dprelease.schema.model import Files, read_beside, validate
+from dprelease.schema.model import Files, relative_reader, validate
 from dprelease.schema.release import Limits, QuerySpec
 from dprelease.schema.yaml_text.reader import Document
 from dprelease.statements.compiled_statements import Compiled
@@ -68,7 +68,7 @@ def query_of(
     declared = table_from_mapping(values, folder)
     spec = {"from": "t", "group_by": ["k"], "columns": MEASURES, **asked}
     document = Document(folder / "q", "", spec, {})
-    parsed = validate(QuerySpec, document, Files(read_beside(folder)))
+    parsed = validate(QuerySpec, document, Files(relative_reader(folder)))
     return resolve_one(declared, "q", parsed, Neighbours.ADD_REMOVE, Limits())
 
 
@@ -446,7 +446,7 @@ def test_float_ids_are_refused_and_large_ids_stay_apart(tmp_path: Path) -> None:
     document = Document(
         tmp_path / "q", "", {"from": "t", "columns": {"people": {"count_distinct": "id"}}}, {}
     )
-    spec = validate(QuerySpec, document, Files(read_beside(tmp_path)))
+    spec = validate(QuerySpec, document, Files(relative_reader(tmp_path)))
     query = resolve_one(declared, "q", spec, Neighbours.ADD_REMOVE, Limits())
     ids = [2**53, 2**53 + 1, None]
     fails("DP-DATA-005", query, pd.DataFrame({"id": pd.Series(ids, dtype="float64")}))

@@ -352,14 +352,14 @@ def test_every_format_of_records_and_messages_is_had_or_refused(
     path, text = tmp_path / "other.yaml", LOCAL if kind == "records" else PARTIES
     path.write_text(text.replace("formats: [csv]", asked))
     if kind == "records" and name in OF_RECORDS:
-        assert read_declaration(path).spec.formats_beside == (name,)
+        assert read_declaration(path).spec.extra_formats == (name,)
         return
     with pytest.raises(DpReleaseError, match="DP-EXPORT-004") as caught:
         read_declaration(path)
     assert ("a wide layout" if name == "wide" else f"the format {name}") in str(caught.value)
     assert re.search(r"other\.yaml:\d+", str(caught.value))
     path.write_text(text.replace("[csv]", "parquet"))
-    assert read_declaration(path).spec.formats_beside == ()
+    assert read_declaration(path).spec.extra_formats == ()
 
 
 def test_single_records_have_formats(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from dprelease.exact.results.true_table import ExactTable
 from dprelease.mechanisms.base import Mechanism
-from dprelease.noise.noised_vectors import _noised_chunks, perturb_in_batches
+from dprelease.noise.noised_vectors import _noisy_chunks, perturb_in_batches
 from dprelease.numerics import lattice
 from dprelease.numerics.lattice import sample
 from dprelease.planning.plan import make_plan
@@ -46,7 +46,7 @@ def test_every_column_of_a_query_has_noise_of_its_own() -> None:
     laws = {name: law_of("discrete_laplace", 30.0) for name in ("rows", "pay", "again")}
     size = 2**14 + 1000  # two chunks
     exact = ExactTable("all", size, {name: np.zeros(size, dtype=np.int64) for name in laws})
-    chunks = list(_noised_chunks(exact, laws, Keyed("columns")))
+    chunks = list(_noisy_chunks(exact, laws, Keyed("columns")))
     noise = {name: np.concatenate([chunk[name] for chunk in chunks]) for name in laws}
     stream = Keyed("columns")
     for first, last in ((0, 2**14), (2**14, size)):

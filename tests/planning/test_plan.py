@@ -178,7 +178,7 @@ def test_thousands_of_queries_are_looked_at_a_few_times(
 ) -> None:
     """What goes through all queries is asked for as often for many as for few of them."""
     asked: dict[str, int] = {}
-    for name in ("families", "asked_by", "tables_asked"):
+    for name in ("families", "query_of_table", "published_tables"):
         made = getattr(ReleaseSpec, name).fget
 
         def counted(spec: ReleaseSpec, made: Any = made, name: str = name) -> Any:

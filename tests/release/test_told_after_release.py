@@ -37,7 +37,7 @@ def test_every_error_says_what_remains_to_do(state: State) -> None:
         return [full, EndedError(15, State.NOTHING), Findings([full, full])]
 
     for error in errors():
-        with pytest.raises(DpReleaseError) as caught, THEN[state].told_by_failures():
+        with pytest.raises(DpReleaseError) as caught, THEN[state].add_state_to_errors():
             raise error
         assert caught.value.state is state
         assert caught.value.fix == THERE[state]
@@ -47,7 +47,7 @@ def test_every_error_says_what_remains_to_do(state: State) -> None:
 
 @pytest.mark.parametrize("state", THEN)
 def test_what_is_no_error_of_ours_is_told_beside_it(state: State) -> None:
-    with pytest.raises(KeyboardInterrupt) as caught, THEN[state].told_by_failures():
+    with pytest.raises(KeyboardInterrupt) as caught, THEN[state].add_state_to_errors():
         raise KeyboardInterrupt
     assert caught.value.__notes__ == [f"Fix    {THERE[state]}", f"State  {state.value}."]
 

@@ -92,7 +92,7 @@ def _check_counts(folder: Path, one: ColumnQuality) -> None:
     if one.limit is not None:
         limit = float(one.limit)
         above = sum(m > limit * (1.0 if one.absolute else abs(v)) for v, m in both)
-        flags = one.table.beside(column, Role.FLAG)
+        flags = one.table.companion_of(column, Role.FLAG)
         if flags is not None and not one.absolute:
             above = sum(row[flags.name] for row in rows)
         assert one.above_limit == above / len(rows)

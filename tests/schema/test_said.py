@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from dprelease.errors import DpReleaseError, Findings
-from dprelease.schema.languages import said_in
+from dprelease.schema.languages import texts_in
 from dprelease.schema.load import Declaration, read_declaration
 from dprelease.schema.localized_text import ANY_OF_THEM, NO_TEXT, problem_of
 
@@ -145,8 +145,8 @@ def test_every_place_of_a_text_is_known(tmp_path: Path) -> None:
     """What the tables below go through is all that there is: a place more is tried too."""
     declaration = declared(tmp_path)
     table = declaration.tables["people"].table
-    found = {key_of(keys) for keys, _ in said_in(declaration.spec)}
-    found |= {key_of(keys) for keys, _ in said_in(table)}
+    found = {key_of(keys) for keys, _ in texts_in(declaration.spec)}
+    found |= {key_of(keys) for keys, _ in texts_in(table)}
     beyond = {"about.notes[0]", "columns.sex.values.F", "columns.part.values.BE.b1"}
     beyond |= {"columns.adult.labels.false", "columns.band.labels.young"}
     beyond |= {"columns.town.values_from.labels", "queries.q.footnotes[1]"}
@@ -346,4 +346,4 @@ def test_a_bad_label_hides_no_other_mistake(tmp_path: Path) -> None:
     table = changed(TABLE, ("columns", "sex", "label"), "One\ntwo")
     left = what_is_left(written(tmp_path, RELEASE, table)).declaration
     assert left is not None
-    assert left.spec.queries["q"].margins_asked == (("sex",), ("canton", "sex"))
+    assert left.spec.queries["q"].table_keys == (("sex",), ("canton", "sex"))

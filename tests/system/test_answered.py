@@ -183,6 +183,6 @@ def test_a_run_that_a_handler_ends_tells_its_state() -> None:
         except OSError:
             raise RuntimeError("Query interrupted") from None
 
-    with pytest.raises(OutOfTimeError) as caught, state.told_by_failures():
+    with pytest.raises(OutOfTimeError) as caught, state.add_state_to_errors():
         work()
     assert caught.value.__notes__ == [f"State  {State.CHARGED.value}."]

@@ -259,7 +259,7 @@ def test_a_foreign_measurement_whose_price_is_in_the_guarantee(copy: Path) -> No
             vectors = [make_accounting_input(registry.law_of(e), e.sensitivity) for e in events]
             guarantee = guarantee_of(vectors, budget)
             assert within(guarantee, budget)
-            forged |= manifest.priced_at(guarantee)
+            forged |= manifest.guarantee_record(guarantee)
             (copy / manifest.NAME).write_bytes(manifest.canonical(manifest.with_digest(forged)))
             report = verify(copy)
             assert "DP-VERIFY-007" in codes(report)

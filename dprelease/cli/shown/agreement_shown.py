@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 NUMBERS = ("areas", "cells", "measured", "one table", "estimate", "largest", "margin")
 
 
-def agreement_told(declaration: Declaration, plan: Plan) -> list[AgreedErrors]:
+def family_errors(declaration: Declaration, plan: Plan) -> list[AgreedErrors]:
     """Return the expected errors of tables that agree; nothing where there are none."""
     if not any(query.consistent for query in declaration.spec.queries.values()):
         return []

@@ -30,7 +30,9 @@ def refused_words(refusal: DataError) -> str:
     return f"{run}. {refusal.code}  {refusal.cause} {refusal.fix[:1].upper()}{refusal.fix[1:]}"
 
 
-def ledger_told(declaration: Declaration, queries: Sequence[Query], plan: Plan) -> ForecastTexts:
+def ledger_forecast_texts(
+    declaration: Declaration, queries: Sequence[Query], plan: Plan
+) -> ForecastTexts:
     """Return what a release's ledger has left for a plan.
 
     A plan needs no ledger: one that is elsewhere, or that would refuse a run, is told as a problem.

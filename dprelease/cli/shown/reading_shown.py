@@ -53,7 +53,7 @@ def _joint(spec: ReleaseSpec, joint: Joint) -> dict[str, Any]:
     tables = list(dict.fromkeys(part.query.name for part in joint.parts))
     keys = [key.column for key in joint.space.keys]
     shown: dict[str, Any] = {"keys": keys, "cells": joint.space.size, "tables": tables}
-    where, candidates = spec.tables_asked[tables[0]].where, joint.parts[0].candidates
+    where, candidates = spec.published_tables[tables[0]].where, joint.parts[0].candidates
     if where is not None:
         shown["where"] = where
     if candidates:

@@ -73,7 +73,7 @@ def limit_contributions(
     duckdb.Error
         If the engine fails.
     """
-    room = most_held(link)
+    room = most_rows_in_memory(link)
     narrow = narrow_ids(link, sql)
     if narrow is None or room < 1:
         return False
@@ -138,7 +138,9 @@ def _append(link: duckdb.DuckDBPyConnection, kept: pa.Table, before: int, *, alo
     link.unregister(PART)
 
 
-def most_held(link: duckdb.DuckDBPyConnection, row: int = ROW_BYTES, taken: int = 0) -> int:
+def most_rows_in_memory(
+    link: duckdb.DuckDBPyConnection, row: int = ROW_BYTES, taken: int = 0
+) -> int:
     """Return how many rows of so many bytes fit into the engine's memory limit.
 
     `taken`: bytes of other data that is held at the same time.

@@ -46,7 +46,7 @@ class HeldRows:
             If the engine fails.
         """
         row = bounding.ROW_BYTES + COLUMN_BYTES * max(0, compiled.wide - FEW_COLUMNS)
-        room = bounding.most_held(link, row, taken)
+        room = bounding.most_rows_in_memory(link, row, taken)
         narrow = bounding.narrow_ids(link, compiled.sql)
         if narrow is None or room < 1:
             return None

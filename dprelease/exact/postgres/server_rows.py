@@ -93,13 +93,13 @@ class ServerRows:
                 yield pa.RecordBatch.from_arrays([pa.nulls(len(batch))], schema=self.schema)
                 continue
             arrays = [
-                _as_asked(array, field)
+                _cast_to_declared(array, field)
                 for array, field in zip(batch.columns, self.schema, strict=True)
             ]
             yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
 
-def _as_asked(array: pa.Array, field: pa.Field) -> pa.Array:
+def _cast_to_declared(array: pa.Array, field: pa.Field) -> pa.Array:
     """Return a column in the declared type: a change of width, or of the allowed text length."""
     import pyarrow as pa
 

@@ -22,7 +22,7 @@ class EngineTable(Protocol):
 
 
 @contextmanager
-def told_at(asked: Sequence[EngineTable], *, is_read: bool = True) -> Iterator[None]:
+def locate_errors(asked: Sequence[EngineTable], *, is_read: bool = True) -> Iterator[None]:
     """Give an error about a column of one of these tables, which has no place, its place.
 
     `is_read`: whether their sources are read, rather than frames in their place.

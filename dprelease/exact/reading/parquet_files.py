@@ -12,11 +12,11 @@ from dprelease.errors.words.data_words import CONVERT
 from dprelease.exact.inputs import Input
 from dprelease.exact.reading.frames import read_as_declared
 from dprelease.exact.reading.sources import (
+    file_label,
     parquet,
     pattern,
     pattern_list,
     stored_columns,
-    told_file,
     unreadable,
 )
 from dprelease.exact.reading.stored_types import (
@@ -27,7 +27,7 @@ from dprelease.exact.reading.stored_types import (
     WIDE_DECIMAL,
     Ask,
     Types,
-    are_told,
+    are_exact_types,
     by_types,
     column_types,
     union,
@@ -97,12 +97,12 @@ def parquet_relation(given: Input, relation: str, ask: Ask, *, by_arrow: bool) -
         fault = DataError("DP-DATA-004", column=name, physical=found, declared=kind, way=CONVERT)
         faulty = [file for file, types in files.items() if types.get(name) in ARROW_ALONE]
         if len(faulty) < len(files):
-            fault.found_in(told_file(faulty[0], given.files))
+            fault.found_in(file_label(faulty[0], given.files))
         raise fault
     if not runs and not ((given.coarse or alone) and by_arrow):
         (first, *others) = files.values()
         told = {name: first[name] for name in names if name in first}
-        if not others and are_told(told.values()):
+        if not others and are_exact_types(told.values()):
             given.physical = told
         return relation
     parts = []
@@ -113,7 +113,7 @@ def parquet_relation(given: Input, relation: str, ask: Ask, *, by_arrow: bool) -
             kinds = _arrow_types(kinds, given.declared)
         else:
             name = parquet(run)
-        parts.append((name, kinds, told_file(run[0], given.files)))
+        parts.append((name, kinds, file_label(run[0], given.files)))
     return union(parts, given.declared) if runs else parts[0][0]
 
 
@@ -140,14 +140,14 @@ def _types(given: Input, file: Path, ask: Ask) -> dict[str, str]:
         if same in ([], [name]):
             continue
         if len(same) == 1 and not is_one:
-            told = told_file(file, given.files)
+            told = file_label(file, given.files)
             raise unreadable(
                 declared, f"{told} has the column '{name}' with other upper or lower case", LETTERS
             )
         code = "DP-DATA-003" if len(same) > 1 else "DP-DATA-002"
         fault = DataError(code, table=declared.table.name, column=name)
         if not is_one:
-            fault.found_in(told_file(file, given.files))
+            fault.found_in(file_label(file, given.files))
         raise fault
     if declared.table.time_zone == UTC:  # where both are the same
         types = {name: LOCAL.get(kind, kind) for name, kind in types.items()}
@@ -161,7 +161,7 @@ def _schema(given: Input, file: Path, ask: Ask) -> list[Any]:
     except DataError as problem:
         if len(given.files) == 1 or problem.code != "DP-DATA-001":
             raise
-    told = told_file(file, given.files)
+    told = file_label(file, given.files)
     raise unreadable(given.declared, f"{told} can't be opened, or is incomplete", WHOLE)
 
 
@@ -172,7 +172,7 @@ def _refuse_partial(given: Input, files: Mapping[Path, Types]) -> None:
         if 0 < len(lacking) < len(files):
             more = len(lacking) - 1
             lack = f" and {more} other{'s' if more > 1 else ''} lack" if more else " lacks"
-            told = told_file(lacking[0], given.files)
+            told = file_label(lacking[0], given.files)
             reason = f"{told}{lack} the column '{name}', which the other files have"
             way = "use the same columns in all files, or declare only columns that all have"
             raise unreadable(given.declared, reason, way)

@@ -115,7 +115,7 @@ def source_fields(
         and source is not None
         and file.name != Path(source.path or "").name
     ):
-        told = f"{told_file(file, files)} of {told}"
+        told = f"{file_label(file, files)} of {told}"
     return {
         "place": declared.document.place("source") if told else None,
         "table": declared.table.name,
@@ -138,7 +138,7 @@ def unreadable(declared: Declared, reason: str, way: str) -> DataError:
     return DataError("DP-DATA-024", **fields, reason=reason, way=way)
 
 
-def told_file(file: Path, files: Sequence[Path]) -> str:
+def file_label(file: Path, files: Sequence[Path]) -> str:
     """Return the name of one of several files in messages, without folders that may hold values.
 
     Names of folders above it may hold values, as in `state=NY/part-0.parquet`: they are left out.
@@ -259,7 +259,7 @@ def _common_header(declared: Declared, source: Source, files: Sequence[Path]) ->
     first, *others = (tuple(_header(declared, source, file, files)) for file in files)
     for file, header in zip(files[1:], others, strict=True):
         if header != first:
-            one, other = told_file(file, files), told_file(files[0], files)
+            one, other = file_label(file, files), file_label(files[0], files)
             reason = f"the header of {one} is another than that of {other}"
             way = "use the same columns in the same order in all files"
             raise unreadable(declared, reason, way)
@@ -352,7 +352,7 @@ def _header(declared: Declared, source: Source, file: Path, files: Sequence[Path
         if folded.count(name.casefold()) > 1:
             fault = DataError("DP-DATA-003", table=declared.table.name, column=name)
             if len(files) > 1:
-                fault.found_in(told_file(file, files))
+                fault.found_in(file_label(file, files))
             raise fault
     if len(set(folded)) < len(folded):
         raise DataError("DP-DATA-009", **source_fields(declared, file=file, files=files))

@@ -117,7 +117,7 @@ def by_types(files: Mapping[Path, Types], declared: Declared) -> list[tuple[list
     return runs if len(runs) > 1 else []
 
 
-def are_told(kinds: Iterable[str]) -> bool:
+def are_exact_types(kinds: Iterable[str]) -> bool:
     """Return whether the engine reads columns in exactly the types of a Parquet file's schema."""
     return all(base_type(kind) in TOLD for kind in kinds)
 

@@ -121,7 +121,7 @@ class ExactTable:
         return self._profiles[measurement]
 
     @property
-    def is_held(self) -> bool:
+    def is_in_memory(self) -> bool:
         """Return whether all of it is in memory, so that nothing more is read for it."""
         return all(isinstance(vector, np.ndarray) for vector in self._vectors.values())
 

@@ -53,7 +53,7 @@ class Cube:
         found: dict[str, dict[str, ColumnMetadata]] = {}
         for attribute, role in BESIDE.items():
             for value in self.values:
-                column = self.table.beside(value.name, role)
+                column = self.table.companion_of(value.name, role)
                 if column is not None:
                     found.setdefault(attribute, {})[value.name] = column
         for flag in self._flags(unreliable=False):

@@ -33,7 +33,7 @@ class LedgerCost(StrEnum):
         return math.inf if pure is None else float(pure)
 
 
-def beside(charged: LedgerCost | None, budget: Budget) -> LedgerCost | None:
+def extra_ledger_cost(charged: LedgerCost | None, budget: Budget) -> LedgerCost | None:
     """Return the ledger's measure, unless the budget itself has that measure."""
     same = {Variant.PURE: LedgerCost.EPSILON, Variant.ZERO_CONCENTRATED: LedgerCost.RHO}
     return None if charged is same.get(budget.variant) else charged

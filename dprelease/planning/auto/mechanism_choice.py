@@ -281,7 +281,7 @@ class _Search:
         """Move all groups by one step of their lists, while that gains: along a ridge of shapes."""
         for step in (1, -1):
             while True:
-                moved = {place: self._beside(chosen, place, step) for place in places}
+                moved = {place: self._alternatives(chosen, place, step) for place in places}
                 tried = _with(
                     chosen, {i: beside for i, beside in moved.items() if beside is not None}
                 )
@@ -290,7 +290,7 @@ class _Search:
                 chosen = tried
         return chosen
 
-    def _beside(self, chosen: Chosen, place: int, step: int) -> Candidate | None:
+    def _alternatives(self, chosen: Chosen, place: int, step: int) -> Candidate | None:
         row, present = self._row(chosen, place), chosen[place]
         at = row.index(present) + step if present in row else -1
         return row[at] if 0 <= at < len(row) else None

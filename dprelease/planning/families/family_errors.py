@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from dprelease.consistency.algebra import Table
 from dprelease.consistency.expected import ErrorRange, ExpectedError, expected_errors
 from dprelease.numerics.rounding import finite
-from dprelease.planning.charts import beside, finish_log_axis, is_drawn, save
+from dprelease.planning.charts import finish_log_axis, is_drawn, save, write_row_label
 from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.plan import Plan
 from dprelease.postprocess.consistent.family_columns import FamilyColumn, agreed_columns
@@ -88,11 +88,11 @@ def draw_family_errors(
     for level, rows in groups:
         number = rows[0].areas
         of = f"{levels[level]} ({number:,} area{'s' if number > 1 else ''})"
-        beside(axes, at, of, weight="bold")
+        write_row_label(axes, at, of, weight="bold")
         for row in rows:
             at += 1.0
             _draw_row(axes, at, row, step)
-            beside(axes, at, tables[row.table])
+            write_row_label(axes, at, tables[row.table])
             if not labelled and _alone(row) and is_drawn(row.standard_error.median):
                 labelled = _name_marks(axes, at, row, step)
         at += 1.5
@@ -116,7 +116,7 @@ def _draw_row(axes: Axes, at: float, row: ExpectedError, step: float) -> None:
         axes.plot([alone], [at], marker="o", linestyle="", mfc="white", mec=ALONE, markersize=5)
     if is_drawn(error.median):
         axes.plot([error.median], [at], marker="o", linestyle="", color=TOGETHER, markersize=4)
-    beside(axes, at, GONE.get(error.median, f"{error.median:.3g}"), right=True)
+    write_row_label(axes, at, GONE.get(error.median, f"{error.median:.3g}"), right=True)
 
 
 def _make_room(axes: Axes, places: Sequence[float]) -> None:

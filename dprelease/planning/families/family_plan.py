@@ -16,7 +16,7 @@ from dprelease.schema.release import ReleaseSpec
 
 def families_of(spec: ReleaseSpec, columns: Sequence[PlannedColumn]) -> tuple[Family, ...]:
     """Return the families of all planned columns of a release, in declared order."""
-    asked_by = spec.asked_by
+    asked_by = spec.query_of_table
     families = spec.families
     family_of = {query: name for name, queries in families.items() for query in queries}
     by_family: dict[str, dict[str, FamilyTable]] = {}

@@ -178,7 +178,7 @@ BANDS = "Bands: {}. Use `labels` to name them, and `others` to include values ou
 """Text of the note."""
 
 
-def told_bands(queries: Sequence[Query]) -> list[str]:
+def band_descriptions(queries: Sequence[Query]) -> list[str]:
     """Return the description of the bands that queries group by, each once.
 
     From the declaration alone. Integer edges without labels name bands by the integers in them, and
@@ -230,7 +230,7 @@ def notes(queries: Sequence[Query]) -> list[Note]:
         Note("truths_from_texts", TRUTHS_FROM_TEXTS, truths_from_texts(queries)),
         Note("compared_cells", COMPARED_CELLS, compared_cells(queries)),
         Note("codes_read", CODES_READ, codes_read(queries)),
-        Note("bands", BANDS, told_bands(queries)),
+        Note("bands", BANDS, band_descriptions(queries)),
         Note("listed_below_headings", HEADINGS, listed_below_headings(queries)),
         Note("with_spaces", SPACES, with_spaces(queries)),
     ]

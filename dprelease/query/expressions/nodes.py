@@ -111,7 +111,7 @@ def column_sql(node: exp.Column, column: Column) -> str:
     The spelling of an undeclared code depends on the stored type of its column, so all such codes
     are made equal. In comparisons with constants, which are declared, this makes no difference.
     """
-    if not isinstance(column, CategoryColumn) or _is_beside_constants(node):
+    if not isinstance(column, CategoryColumn) or _is_compared_with_constants(node):
         return quoting.identifier(node.name)
     return f"({declared_codes(node.name, column)})"
 
@@ -126,7 +126,7 @@ def declared_codes(name: str, column: CategoryColumn) -> str:
     return f"CASE WHEN {name} IN ({known}) THEN {name} {undeclared} END"
 
 
-def _is_beside_constants(node: exp.Column) -> bool:
+def _is_compared_with_constants(node: exp.Column) -> bool:
     """Return whether a column is only compared with declared texts, or tested for NULL."""
     around = node.parent
     if isinstance(around, exp.Is | exp.In):

@@ -45,11 +45,11 @@ def _ratio(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | 
     ]
     if len(sums) < 2:
         return None
-    pairs = [_beside(columns, sums[0], under), _beside(columns, sums[1], over)]
+    pairs = [_where_present(columns, sums[0], under), _where_present(columns, sums[1], over)]
     return ColumnParts(RATIO, [("over", pairs[0]), ("under", pairs[1])])
 
 
-def _beside(columns: DeclaredColumns, total: Sum, other: str) -> Sum:
+def _where_present(columns: DeclaredColumns, total: Sum, other: str) -> Sum:
     """Return a sum over rows with `other`; unchanged if that can't be missing."""
     dropped = columns.drops(other) and other != total.column
     return replace(total, beside=other) if dropped else total

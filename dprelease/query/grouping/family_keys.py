@@ -51,7 +51,7 @@ def family_keys(asked: QuerySpec, table: Table, refuse: Refuse) -> FamilyKeys:
     can't be keys, are refused later, when the keys of each table are made.
     """
     levels = _levels(asked, table.columns, refuse)
-    attributes = dict.fromkeys(key for keys in asked.attributes_asked for key in keys)
+    attributes = dict.fromkeys(key for keys in asked.attribute_sets for key in keys)
     columns = dict(table.columns)
     if asked.histogram is not None:
         attributes[asked.histogram.key] = None

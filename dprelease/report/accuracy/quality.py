@@ -156,15 +156,15 @@ class ColumnQuality:
 
     @property
     def _flag(self) -> ColumnMetadata | None:
-        return self.table.beside(self.column.name, Role.FLAG)
+        return self.table.companion_of(self.column.name, Role.FLAG)
 
     @property
     def _margin(self) -> ColumnMetadata | None:
-        return self.table.beside(self.column.name, Role.MARGIN)
+        return self.table.companion_of(self.column.name, Role.MARGIN)
 
     @property
     def _error(self) -> ColumnMetadata | None:
-        return self.table.beside(self.column.name, Role.STANDARD_ERROR)
+        return self.table.companion_of(self.column.name, Role.STANDARD_ERROR)
 
     @property
     def source_columns(self) -> list[str]:

@@ -26,8 +26,8 @@ from dprelease.schema.load import (
 )
 from dprelease.schema.mistakes.suggestions import nearest
 from dprelease.schema.mistakes.validation_passes import dropped_from, in_rounds
-from dprelease.schema.model import Files, read_beside
-from dprelease.schema.public_values.large_files import find_beside
+from dprelease.schema.model import Files, relative_reader
+from dprelease.schema.public_values.large_files import relative_finder
 from dprelease.schema.release import BudgetSpec, QuerySpec, ReleaseSpec
 from dprelease.schema.release_parts.variables import TABLES, Variables, fill_variables
 from dprelease.schema.table import Table
@@ -66,7 +66,7 @@ def what_is_left(path: Path, variables: Mapping[str, str] | None = None) -> Vali
 
     Raises nothing: the caller has already reported the other errors.
     """
-    read = read_beside(path.parent)
+    read = relative_reader(path.parent)
     try:
         document, known = prepare_document(read_document(path), read, {}, variables or {})
     except (DeclarationError, Findings):
@@ -82,7 +82,9 @@ def what_is_left(path: Path, variables: Mapping[str, str] | None = None) -> Vali
         findings += unknown_tables(document, tables)
     values = _values(document)
     budget = _budget(values)  # the declared one: a placeholder comes later
-    spec, dropped = _release(document, values, tables, lost, Files(read, find_beside(path.parent)))
+    spec, dropped = _release(
+        document, values, tables, lost, Files(read, relative_finder(path.parent))
+    )
     left = ValidParts(None, findings, document, budget)
     if spec is None:
         return left
@@ -103,7 +105,7 @@ def without(declaration: Declaration, lost: Mapping[str, set[str]]) -> Declarati
         columns = _leaning(declared.document, lost.get(name, set()))
         gone |= columns
         tables[name] = replace(declared, table=_as_texts(declared.table, columns))
-    files = Files(read_beside(declaration.folder), find_beside(declaration.folder))
+    files = Files(relative_reader(declaration.folder), relative_finder(declaration.folder))
     document = declaration.document
     spec, _ = _release(document, _values(document), tables, gone, files)
     return None if spec is None else replace(declaration, spec=spec, tables=tables)
@@ -143,12 +145,12 @@ def _values(document: Document) -> dict[str, Plain]:
     """Return the values, without those that the reader itself refuses."""
     values = copy.deepcopy(document.values)
     for keys in document.findings:
-        for path in _beside(document, keys):
+        for path in _with_same_line(document, keys):
             dropped_from(values, path)
     return values
 
 
-def _beside(document: Document, keys: KeyPath) -> Iterator[KeyPath]:
+def _with_same_line(document: Document, keys: KeyPath) -> Iterator[KeyPath]:
     """Yield a path, and others on its line: a stray comma may have split a value in two."""
     line = document.lines.get(keys)
     for path, other in document.lines.items():
@@ -165,9 +167,9 @@ def _table(
     `findings`.
     """
     beside = folder / Path(name).parent
-    files = Files(read_beside(beside), find_beside(beside))
+    files = Files(relative_reader(beside), relative_finder(beside))
     try:
-        text = read_beside(folder)(name)
+        text = relative_reader(folder)(name)
         document = fill_variables(parse(text, folder / name), known, TABLES)
     except (OSError, ValueError, DeclarationError):
         return None

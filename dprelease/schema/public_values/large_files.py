@@ -70,7 +70,7 @@ Find = Callable[[str], tuple[Path, bool] | None]
 Raises NoFile for a file that may hold stale rows."""
 
 
-def find_beside(folder: Path) -> Find:
+def relative_finder(folder: Path) -> Find:
     """Return a function that finds a folder's files: Parquet, and those too large to be texts."""
 
     def find(name: str) -> tuple[Path, bool] | None:

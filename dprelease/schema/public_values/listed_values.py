@@ -10,7 +10,7 @@ from dprelease.schema.localized_text import LocalizedText
 from dprelease.schema.model import Files
 from dprelease.schema.public_values.key_files import Columns, ValuesFrom, short_file, values_of
 from dprelease.schema.public_values.nesting import once, parts_of_areas
-from dprelease.schema.public_values.value_labels import labels_beside, labels_of_rows
+from dprelease.schema.public_values.value_labels import labels_of_rows, labels_of_values_file
 
 
 def listed_values(
@@ -25,7 +25,7 @@ def listed_values(
     PydanticCustomError
         As `values_of`, `labels_of_rows`, `labels_beside`, `parts_of_areas` and `once`.
     """
-    labels = labels_beside(given.get("values"), within)
+    labels = labels_of_values_file(given.get("values"), within)
     listed: Columns = [(), ()]
     if "values_from" in given and isinstance(files, Files):
         try:

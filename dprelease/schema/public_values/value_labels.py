@@ -62,7 +62,7 @@ def are_apart(values: Sequence[str]) -> bool:
     return not bool((hashes[1:] == hashes[:-1]).any())
 
 
-def labels_beside(values: object, within: str | None) -> dict[str, LocalizedText]:
+def labels_of_values_file(values: object, within: str | None) -> dict[str, LocalizedText]:
     """Return the labels declared with the values of a category; none for plain lists.
 
     Raises
