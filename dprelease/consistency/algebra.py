@@ -1,4 +1,4 @@
-"""The algebra of marginal tables: what a table determines, and tables made again from it.
+"""The algebra of marginal tables: contrasts of a table, and tables computed from contrasts.
 
 A family of tables counts the same rows by the values of k attributes with n_1, ..., n_k values.
 The cells are a vector x of N = n_1 ... n_k numbers; the table S (a set of attributes) is A_S x
@@ -6,12 +6,11 @@ with A_S = (x)_i (identity if i in S, else a row of ones). A_S' A_S = (x)_i (I o
 these matrices commute, and their common eigenspaces are the residual spaces T, one for each set of
 attributes, with projections P_T = (x)_i (I - J/n_i if i in T, else J/n_i).
 
-**Contrasts.** Any coordinates of a residual space will do, so whole ones are taken: along an
+**Contrasts.** Any coordinates of a residual space work, so integer ones are used: along an
 attribute of T the n_i - 1 differences x_j - x_last, along every other the sum over its values. The
 contrasts D_T of a table of whole numbers are whole numbers; D_T depends on x through P_T x alone,
-since a difference doesn't see what is constant and a sum doesn't see what sums to 0. They are
-linear and one to one: a table S is made of the contrasts of all T within S, one attribute after
-another, by
+since a difference ignores constants and a sum ignores what sums to 0. They are linear and one to
+one: a table S is computed from the contrasts of all T within S, one attribute after another, by
     n x_last = s - sum_j D_j,        n x_j = n D_j + n x_last        (s the sum over the attribute).
 What `table_from_contrasts` returns is |S| x_S in whole numbers, |S| the number of cells:
 no division, nothing rounded.
@@ -51,12 +50,12 @@ def subtables(table: Table) -> list[Table]:
 
 
 def spaces_of(sizes: tuple[int, ...], table: Table) -> list[Table]:
-    """Return the residual spaces of a table: an attribute of a single value has no share."""
+    """Return the residual spaces of a table: an attribute with a single value has none."""
     return subtables(tuple(i for i in table if sizes[i] > 1))
 
 
 def residual_spaces(sizes: tuple[int, ...], tables: Iterable[Table]) -> list[Table]:
-    """Return the residual spaces of which `tables` are made, smallest first."""
+    """Return the residual spaces of `tables`, smallest first."""
     spaces = {space for table in tables for space in spaces_of(sizes, table)}
     return sorted(spaces, key=lambda space: (len(space), space))
 
@@ -69,7 +68,7 @@ def cells(sizes: tuple[int, ...], table: Iterable[int]) -> int:
 def own_weights(
     sizes: tuple[int, ...], space: Table, variances: Mapping[Table, Fraction]
 ) -> tuple[Fraction | None, dict[Table, Fraction]]:
-    """Return the variance with which a node's own tables measure a space, and their weights.
+    """Return the variance of a space measured by the tables of a node, and the table weights.
 
     Parameters
     ----------
@@ -84,7 +83,7 @@ def own_weights(
     Returns
     -------
     tuple
-        None and no weights where no table measures it; else the variance and weights that sum to
+        None and no weights if no table measures it; else the variance and weights that sum to
         1. One exact table, the first, has the whole weight.
     """
     noise = {
@@ -130,9 +129,9 @@ def contrasts(sizes: tuple[int, ...], table: Table, values: Whole) -> Contrasts:
 def table_from_contrasts(sizes: tuple[int, ...], table: Table, of: Mapping[Table, Whole]) -> Whole:
     """Return `cells(table)` times the table whose contrasts are given: (nodes, n_i for i in table).
 
-    Contract: restored(contrasts(x)) == cells * x; linear; summed over an attribute i it is n_i
-    times the table without i. Exact where the result is within 64 bits, whatever passed these on
-    the way: whole numbers modulo 2**64 add up whatever the order.
+    Contract: table_from_contrasts(contrasts(x)) == cells * x; linear; summed over an attribute i it
+    is n_i times the table without i. Exact if the result is within 64 bits, even if intermediate
+    sums overflow: sums modulo 2**64 don't depend on the order.
     """
     parts = {space: of[space] for space in spaces_of(sizes, table)}
     nodes = len(parts[()])

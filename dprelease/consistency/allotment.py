@@ -3,14 +3,14 @@
     minimise sum_c (x_c - z_c)^2    over whole x_c, 0 <= x_c <= cap_c, sum_c x_c = H.
 
 Without whole x the optimum is y_c = z_c - theta cut to [0, cap_c], where theta makes the sum H
-(water filling; Held, Wolfe, Crowder 1974 for the simplex). With whole x: the m-th unit in c costs
-2 (m - z_c) - 1, which rises in m, so the optimum is the H cheapest units. Those with m <= y_c cost
-at most -2 theta - 1, and every (floor(y_c) + 1)-th one more than that and, where 0 < y_c < cap_c,
-less than 1 - 2 theta: so x_c is floor(y_c) or one more, and the missing D = H - sum floor(y_c) go
-to the largest z_c - floor(y_c) among those below their cap. Theta may be taken a little larger
-(rounded up to a unit of z): floors only fall, and the missing units are given back in the same
-order of cost. Ties go to the first. Hence the result is an exact integer optimum, the first of
-them, whatever is solved beside it.
+(water filling; Held, Wolfe, Crowder 1974 for the simplex). With whole x: the m-th unit in c costs 2
+(m - z_c) - 1, which rises in m, so the optimum is the H cheapest units. Those with m <= y_c cost at
+most -2 theta - 1, and every (floor(y_c) + 1)-th one more than that and, where 0 < y_c < cap_c, less
+than 1 - 2 theta: so x_c is floor(y_c) or one more, and the missing D = H - sum floor(y_c) go to the
+largest z_c - floor(y_c) among those below their cap. Theta may be taken a little larger (rounded up
+to a unit of z): floors only fall, and the missing units are given back in the same order of cost.
+Ties go to the first. Hence the result is an exact integer optimum, the first of them, independent
+of other problems in the batch.
 
 Problems are rows of padded matrices; each is a function of its own row alone.
 """
@@ -36,7 +36,7 @@ def nearest_integers(
     z
         (problems, n) estimates in units of 2**-bits.
     valid
-        Which entries there are; the others get 0.
+        Which entries exist; the others get 0.
     total
         (problems,) the sums, at least 0; 0 where a row has no valid entry.
     bits
@@ -60,7 +60,7 @@ def nearest_integers(
     if not z.size:
         return shares
     if cap is None:
-        lengths = _lengths(total) + _lengths(valid.sum(axis=1))  # its own entries, not its padding
+        lengths = _lengths(total) + _lengths(valid.sum(axis=1))  # without padding
     else:
         cap = np.where(valid, np.minimum(cap, total[:, None]), 0)
         lengths = _lengths(cap.sum(axis=1))
@@ -112,9 +112,9 @@ def _nearest_integers(z: Whole, valid: Mask, total: Whole, bits: int, cap: Whole
 
 
 def _simplex_level(z: Whole, valid: Mask, aim: Whole) -> tuple[Whole, Whole]:
-    """Return theta, rounded up, for rows without caps; and z cut where it can't matter."""
+    """Return theta, rounded up, for rows without caps; and z, cut where it has no effect."""
     top = np.where(valid, z, _NEVER).max(axis=1)
-    floor = top - aim  # theta is at least that: what lies below gets nothing
+    floor = top - aim  # a lower bound of theta: entries below it get nothing
     z = np.where(valid, np.maximum(z, floor[:, None]), floor[:, None])
     falling = top[:, None] - z
     falling.sort(axis=1)  # rising distances from the top
@@ -130,7 +130,7 @@ def _capped_level(z: Whole, valid: Mask, aim: Whole, cap: Whole) -> Whole:
     """Return theta, rounded up, for rows with caps: breakpoints from the highest down."""
     top = np.where(valid, z, _NEVER).max(axis=1)
     full = np.where(valid, cap, 0)
-    first = np.where(valid, top[:, None] - z, 0)  # where an entry begins to get mass
+    first = np.where(valid, top[:, None] - z, 0)  # where an entry becomes positive
     marks = np.concatenate((first << 1, ((first + full) << 1) | 1), axis=1)
     marks.sort(axis=1)
     slopes = np.cumsum(1 - 2 * (marks & 1), axis=1)

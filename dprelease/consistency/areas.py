@@ -1,9 +1,9 @@
-"""Any area made of leaves: its exact standard errors, from the declaration alone.
+"""Exact standard errors of any area made of leaves, computed from the declaration only.
 
-An area gives each leaf a weight (1 within, 0 without, or a share). For one residual space, going
-up the tree with `variances`' V and g, let A be the weighted sum over the leaves below a node, and
-alpha_c its slope in a child's x_c. Given the sum x_p of children of which one says u_c with
-variance V_c, x_c has covariance diag(V) - V V' / U, so
+An area gives each leaf a weight (1 within, 0 without, or a share). For one residual space, going up
+the tree with `variances`' V and g, let A be the weighted sum over the leaves below a node, and
+alpha_c its slope in a child's x_c. Given the sum x_p of children, of which c has the estimate u_c
+with variance V_c, x_c has covariance diag(V) - V V' / U, so
     alpha_p = sum g_c alpha_c,
     Var(A given x_p) grows by sum alpha_c^2 V_c - (sum alpha_c V_c)^2 / U_p
                             = sum V_c (alpha_c - alpha_p)^2,
@@ -40,7 +40,7 @@ class Area:
     Parameters
     ----------
     leaves
-        By level, the areas' indices, rising; each an area or leaf whose table is counted in.
+        By level, the rising indices of the areas or leaves whose tables are added up.
     shares
         By level, the weight of each, from 0 to 1.
     """
@@ -106,7 +106,7 @@ def _variance(one: SpaceVariances, area: Area) -> float:
 def _above(
     one: SpaceVariances, level: int, nodes: Whole, slopes: Floats, terms: _Terms
 ) -> tuple[Whole, Floats]:
-    """Return the parents of some nodes with their slopes; add what the parents' sums leave open."""
+    """Return the parents of some nodes with their slopes; add their variances to `terms`."""
     parents, starts = np.unique(one.tree.parents[level][nodes], return_index=True)
     sizes = np.diff(np.append(starts, len(nodes)))
     upward = _upward(one, level + 1, nodes)
@@ -114,14 +114,14 @@ def _above(
     total = one.summed[level][parents]
     moved = np.add.reduceat(whole(known.astype(np.float64) * slopes), starts)
     above = moved.astype(np.float64) / np.maximum(total, 1).astype(np.float64)
-    for at in np.flatnonzero(total == UNKNOWN):  # parents with a child that nothing measures
+    for at in np.flatnonzero(total == UNKNOWN):  # parents with an unmeasured child
         here = slice(starts[at], starts[at] + sizes[at])
         above[at], total[at] = _free(
             one, level, int(parents[at]), upward[here], slopes[here], terms
         )
     scale = math.ldexp(1.0, -one.bits[level + 1])
     terms.add(slopes - np.repeat(above, sizes), scale * known.astype(np.float64))
-    rest = total - np.add.reduceat(known, starts)  # the children that the area doesn't touch
+    rest = total - np.add.reduceat(known, starts)  # the children outside the area
     terms.add(above, scale * rest.astype(np.float64))
     return parents, above
 
@@ -135,7 +135,7 @@ def _free(
     free = slopes[upward == UNKNOWN]
     different = set(free.tolist())
     if len(free) < int((children == UNKNOWN).sum()):
-        different.add(0.0)  # one that the area doesn't touch
+        different.add(0.0)  # one outside the area
     if len(different) > 1:
         terms.terms.append(math.inf)
     return different.pop(), int(np.maximum(children, 0).sum())

@@ -1,17 +1,17 @@
-"""Tables of cells from contrasts, in units of values, that add up exactly along tree and tables.
+"""Compute cells of tables from contrasts, exactly additive along tree and tables.
 
-`restored` gives N x_S, N the cells of S, as whole numbers that add up along both. Dividing each by
-N would break that; so running sums are divided. Let K(v, j) be the sum of N x_S over the nodes
-before and including v (children in order, after all that comes before their parent) and over the
-cells up to j, on every axis. The published cell is the difference, along every axis and the nodes,
-of floor(K / N). Differences of running sums telescope: a table's cells sum to its margins', which
-are floor(K / N) with another attribute at its end (where N x_S sums to n_i N x_(S - i), so that
-the quotient is the same number), and children's cells sum to their parent's, whatever is published
-of either.
+`algebra.table_from_contrasts` returns N x_S in units of values, N the cells of S, as whole numbers
+that add up along both. Dividing each by N would break that; so running sums are divided. Let K(v,
+j) be the sum of N x_S over the nodes before and including v (children in order, after all that
+comes before their parent) and over the cells up to j, on every axis. The published cell is the
+difference, along every axis and the nodes, of floor(K / N). Differences of running sums telescope:
+a table's cells sum to its margins', which are floor(K / N) with another attribute at its end (where
+N x_S sums to n_i N x_(S - i), so that the quotient is the same number), and children's cells sum to
+their parent's, whichever tables of either are published.
 
 Each of 2**(c + 1) floors (c attributes) is wrong by less than 1, half of them upwards: a published
-cell is within 2**c units of the quotient. Where N divides what is summed, as for exact whole
-numbers, it is exact.
+cell is within 2**c units of the quotient. If N divides the sums, as for exact whole numbers, the
+cell is exact.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from dprelease.consistency.algebra import Contrasts, Table, cells, spaces_of, ta
 from dprelease.consistency.fixed_point import FixedPointRangeError, Whole, running_sums
 from dprelease.consistency.structure import Structure
 
-ROOM = 62  # bits that N times a cell may have
-_SHORT = 4  # an axis as short is summed by adding slices
-_LEFT = 14  # bits that the check of large numbers leaves out
-_AT_ONCE = 1 << 16  # cells of families made together: their arrays stay in a processor's cache
+ROOM = 62  # largest number of bits of N times a cell
+_SHORT = 4  # axes up to this length are summed by adding slices
+_LEFT = 14  # bits that the check of large numbers ignores
+_AT_ONCE = 1 << 16  # cells per batch of families: their arrays stay in the cache of a processor
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class CellsOfAreas:
     values
         (nodes, n_i for i in the table) in units of values.
     before
-        What was summed, modulo nothing, before each node's first child: carried to its children.
+        The exact running sums before each node's first child, which its children need.
     """
 
     values: Whole
@@ -63,12 +63,12 @@ def carried_cells(
     families
         (parents + 1,) where each parent's children start.
     before
-        Of each parent, as `Carried.before` has it; zeros above roots.
+        For each parent, as `CellsOfAreas.before`; zeros above roots.
 
     Raises
     ------
     FixedPointRangeError
-        If cells exceed what the declared largest number allows for.
+        If cells are too large for the declared largest number.
     """
     each = cells(structure.sizes, table)
     spaces = spaces_of(structure.sizes, table)
@@ -86,7 +86,7 @@ def carried_cells(
 
 
 def _cuts(families: Whole, most: int) -> list[int]:
-    """Return where sets of parents start and end that have so many children, or that are one."""
+    """Return cuts between sets of parents with at most so many children, or with one parent."""
     cuts = [0]
     while (first := cuts[-1]) < len(families) - 1:
         last = int(np.searchsorted(families, families[first] + most, side="right")) - 1
@@ -97,7 +97,7 @@ def _cuts(families: Whole, most: int) -> list[int]:
 def _carry_at_once(
     structure: Structure, table: Table, final: Contrasts, families: Whole, before: Whole
 ) -> CellsOfAreas:
-    """Return what `carried_cells` does, all at once."""
+    """Return `carried_cells` for one batch."""
     number = cells(structure.sizes, table)
     scaled = _table_without_overflow(structure, table, final)
     quotient = scaled // number
@@ -106,7 +106,7 @@ def _carry_at_once(
     running -= rest
     running += np.repeat(before, np.diff(families), axis=0)
     low = _running_quotients(running.copy(), number)
-    high = np.empty_like(low)  # after each node: what is before the next sibling
+    high = np.empty_like(low)  # running sums after each node
     high[:-1] = low[1:]
     last = families[1:][np.diff(families) > 0] - 1
     high[last] = _running_quotients(running[last] + rest[last], number)
@@ -139,7 +139,7 @@ def _neighbours(axis: int, axes: int) -> tuple[tuple[slice, ...], tuple[slice, .
 
 
 def _table_without_overflow(structure: Structure, table: Table, final: Contrasts) -> Whole:
-    """Return `restored`, after a proof that it did not wrap."""
+    """Return `table_from_contrasts`, after a proof that it did not wrap."""
     bound = sum(
         cells(structure.sizes, space) * max(int(part.max()), -int(part.min())) << len(space)
         for space in spaces_of(structure.sizes, table)

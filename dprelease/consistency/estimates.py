@@ -1,4 +1,4 @@
-"""Layer 1 whole: estimates of every table at every area, piece by piece in bounded memory."""
+"""Layer 1: estimates of every table at every area, piece by piece in bounded memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dprelease.consistency.tree import Ranges
 from dprelease.consistency.variances import Variances
 from dprelease.system.prefetch import Spread
 
-CELLS_AT_MOST = 1 << 21  # of one level of a piece: a few arrays of 16 MB, and seldom small ones
+CELLS_AT_MOST = 1 << 21  # per level of a piece: a few arrays of 16 MB
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,12 @@ class Piece:
     Parameters
     ----------
     level
-        Of the highest areas. Their own numbers stand in the piece above (the top of the tree).
+        Of the highest areas. The piece above (the top of the tree) has the estimates of these.
     ranges
         The areas, from `level` down: their start and stop on each level.
     tables
-        For each of these levels, cells of each published table in units of values. Of the highest
-        level too, so that what refines them finds their parents.
+        For each of these levels, cells of each published table in units of values. Includes the
+        highest level, so that layer 2 finds the parents.
     top
         Whether it is the top of the tree, whose highest areas are the roots.
     """
@@ -45,7 +45,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class FirstPass:
-    """What every area's own subtree says, of those that are kept between two passes.
+    """Results of the upward pass that are held between the two passes.
 
     Parameters
     ----------
@@ -71,9 +71,9 @@ def first_pass(
     *,
     spread: Spread = map,
 ) -> FirstPass:
-    """Return what `pieces` begins with; parameters and errors as there.
+    """Return the first pass of `pieces`; parameters and errors as there.
 
-    `spread`: has what subtrees say told by others, where it is not `map`.
+    `spread`: a replacement of `map` that computes the summaries of subtrees in parallel.
     """
     structure, tree = variances.structure, variances.structure.tree
     level, cuts = tree.subtrees(
@@ -84,7 +84,7 @@ def first_pass(
         spans = [(0, tree.counts[0])]
     estimates, sums = [0] * tree.levels, [0] * tree.levels
     roots, is_within_range = [], True
-    # All are heard, for whoever still works on some would read on beside the next pass.
+    # Wait for all subtrees: a task that still runs would read during the next pass.
     for told in spread(subtree_summary, (subtree(variances, read, level, span) for span in spans)):
         _enlarge(estimates, told.estimates, level)
         _enlarge(sums, told.sums, level)
@@ -105,10 +105,10 @@ def _enlarge(largest: list[int], found: Sequence[int], level: int) -> None:
 
 
 def is_within(variances: Variances, first: FirstPass) -> bool:
-    """Return whether all estimates are certain to fit 64 bits; else nobody knows.
+    """Return whether all estimates certainly fit 64 bits; False means that it is unknown.
 
-    A final contrast is that of its own subtree and a part of its parent's difference, which is at
-    most the whole of it and a unit: |x_c| <= |u_c| + |x_p| + |s_p| + 1.
+    A final contrast is that of its own subtree plus a part of its parent's difference, which is at
+    most the difference and a unit: |x_c| <= |u_c| + |x_p| + |s_p| + 1.
     """
     structure = variances.structure
     spread = sum(cells(structure.sizes, space) << len(space) for space in structure.spaces)
@@ -139,22 +139,22 @@ def pieces(
     variances
         Of the structure.
     read
-        `read(level, table, start, stop)` gives the measured whole numbers of some areas; each is
-        asked for twice.
+        `read(level, table, start, stop)` returns the measured whole numbers of some areas; it is
+        called twice for each.
     published
-        For each level, the tables wanted; all of their residual spaces must be estimable there.
-        What a level publishes every level above it has to publish too, as sums are carried
-        downwards.
+        For each level, the required tables; all of their residual spaces must be estimable there. A
+        table published at a level must be published at every level above it, because running sums
+        are carried downwards.
     cells_at_most
         Of one level of a piece; more only where a single area's children have more. No bit of the
         results depends on it.
     first
-        What `first_pass` found, if that was asked already.
+        The result of `first_pass`, if it is available.
 
     Raises
     ------
     FixedPointRangeError
-        If measured numbers exceed what the declared largest one allows for.
+        If measured numbers are too large for the declared largest number.
     """
     first = first or first_pass(variances, read, cells_at_most)
     top = top_of(variances, first, published)
@@ -165,7 +165,7 @@ def pieces(
 
 @dataclass(frozen=True)
 class Top:
-    """The top of the tree, and what its lowest areas carry to all that lies below them."""
+    """The top of the tree, and the running sums of its lowest areas for the subtrees below."""
 
     piece: Piece
     final: Contrasts
@@ -176,7 +176,7 @@ class Top:
     ) -> Iterator[PlacedSubtree]:
         """Yield the subtrees below that have areas, in order.
 
-        `whole`: the whole tables of the lowest areas of the top, where there are any.
+        `whole`: the integer tables of the lowest areas of the top, if computed.
         """
         for start, stop in first.spans:
             below = variances.structure.tree.below(first.level, start, stop)
@@ -206,7 +206,7 @@ def top_of(variances: Variances, first: FirstPass, published: Sequence[Sequence[
 
 
 def below_of(placed: PlacedSubtree, published: Sequence[Sequence[Table]]) -> Piece:
-    """Return the estimates of a subtree, from what was measured there and what stands above.
+    """Return the estimates of a subtree, from its measurements and the results above it.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def _tables(
     published: Sequence[Sequence[Table]],
     given: dict[Table, CellsOfAreas] | None,
 ) -> tuple[list[dict[Table, Whole]], dict[Table, CellsOfAreas]]:
-    """Return the cells of each level of a piece, and what its lowest level carries."""
+    """Return the cells of each level of a piece, and the running sums of its lowest level."""
     structure = variances.structure
     levels: list[dict[Table, Whole]] = []
     carried: dict[Table, CellsOfAreas] = {}

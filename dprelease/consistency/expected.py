@@ -1,4 +1,4 @@
-"""What errors tables will have, before any data is read: as measured, and after least squares."""
+"""Expected errors of tables before data is read: as measured, and after least squares."""
 
 from __future__ import annotations
 
@@ -42,23 +42,23 @@ class ExpectedError:
     Parameters
     ----------
     level, table
-        Which one.
+        Level and attributes.
     areas
         Of the level.
     cells
         Of the table, over all of these areas.
     measured
-        The variance with which a cell is measured; None where the table isn't.
+        The variance of a measured cell; None if the table is not measured.
     summed
-        The least variance that adding up a single measured table of this level gives a cell: of
-        itself, or of a finer one. That is what there is without consistency; None if there is
-        none.
+        The least variance of a cell as a sum of cells of one measured table of this level: the
+        table itself or a finer one. This is the result without consistency; None if there is no
+        such table.
     variance
         Of the least-squares estimate of a cell; infinite where it can't be estimated.
     standard_error
-        Its root, rounded upwards.
+        The square root of `variance`, rounded up.
     margin
-        `quantile` standard errors, and what fixed point adds.
+        `quantile` standard errors, plus the fixed-point error.
     """
 
     level: int
@@ -84,7 +84,7 @@ def expected_errors(
     published
         For each level, its tables.
     quantile
-        How many standard errors a margin is, as in `standard_errors.half_widths`.
+        Number of standard errors of a margin, as in `standard_errors.half_widths`.
     """
     sizes, known = variances.structure.sizes, set(variances.of)
     added = {
@@ -118,7 +118,7 @@ def _row(
 
 
 def _without(structure: Structure, level: int, table: Table) -> tuple[float | None, float | None]:
-    """Return the variance of a cell as measured, and as a sum of one measured table's."""
+    """Return the variance of a cell as measured, and as a sum of cells of one measured table."""
     laws = structure.laws[level]
     sums = [
         float(law.variance) * cells(structure.sizes, set(other) - set(table))
@@ -131,9 +131,9 @@ def _without(structure: Structure, level: int, table: Table) -> tuple[float | No
 def _final(
     variances: Variances, level: int, tables: Collection[Table]
 ) -> tuple[dict[Table, Floats], Whole]:
-    """Return F of the residual spaces of some tables, and of how many areas each number is.
+    """Return F of the residual spaces of some tables, and the number of areas for each value.
 
-    Leaves of the last level under one parent have one.
+    Leaves of the last level under one parent share one value.
     """
     tree = variances.structure.tree
     areas, picked = np.ones(tree.counts[level], np.int64), np.arange(tree.counts[level])
@@ -150,7 +150,7 @@ def _final(
 
 
 def _variances_of_areas(one: SpaceVariances, level: int, picked: Whole) -> Floats:
-    """Return F of some areas of a level, rising; in pieces, for it is computed for all."""
+    """Return F of some areas of a level, rising; computed in pieces."""
     count = one.tree.counts[level]
     parts = []
     for start in range(0, count, _AT_ONCE):

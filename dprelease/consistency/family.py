@@ -1,4 +1,4 @@
-"""Both layers, piece by piece: what a release calls."""
+"""Compute both layers piece by piece: the entry point for releases."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from dprelease.system.prefetch import in_threads
 
 @dataclass(frozen=True)
 class Refinement:
-    """How layer 2 is made: decided without data, and told in the manifest.
+    """How layer 2 is computed: decided without data, and recorded in the manifest.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Refinement:
     chains
         For each level, its nested tables, the finest last.
     exact
-        For each level, those of its chain that are known exactly.
+        For each level, the tables of its chain that are known exactly.
     zeros
         (n_i of the finest table) the cells that are 0 everywhere.
     """
@@ -51,7 +51,7 @@ class Refinement:
     exact: list[set[Table]]
     zeros: NDArray[np.bool_]
     composed: tuple[bool, ...] = ()
-    """For each level, whether totals are made from the parents' composition; none by default."""
+    """For each level, whether totals come from the parents' composition; none by default."""
 
 
 def refinement(
@@ -62,16 +62,17 @@ def refinement(
     *,
     composition: bool = False,
 ) -> Refinement:
-    """Return how layer 2 is made, from the declaration alone.
+    """Return how layer 2 is computed, from the declaration only.
 
     Parameters
     ----------
     zeros
         Cells of the finest table that are 0 everywhere; none by default.
     chains
-        In the place of what the variances say, for each level.
+        Chains for each level; by default they follow from the variances.
     composition
-        Whether totals that would not be made first are, from their parents' composition.
+        Whether totals that are not the first step become it, estimated from the parents'
+        composition.
 
     Raises
     ------
@@ -102,7 +103,7 @@ def refinement(
 
 @dataclass(frozen=True)
 class WholePiece:
-    """A piece's estimates, and the whole finest tables of its levels (the highest one's too)."""
+    """The estimates of a piece, and the finest integer tables of its levels (with the highest)."""
 
     estimates: Piece
     whole: list[Whole]
@@ -122,7 +123,7 @@ def whole_pieces(
     Parameters
     ----------
     published
-        For each level, tables of layer 1 wanted beside the finest one.
+        For each level, required tables of layer 1 in addition to the finest one.
     first
         As of `estimates.pieces`.
 
@@ -142,7 +143,7 @@ def whole_pieces(
 
 
 def with_finest(how: Refinement, published: Sequence[Sequence[Table]]) -> list[list[Table]]:
-    """Return the tables of layer 1 wanted at each level, the finest one too."""
+    """Return the required tables of layer 1 at each level, including the finest."""
     return [sorted({*tables, how.finest}, key=lambda t: (len(t), t)) for tables in published]
 
 
@@ -157,12 +158,12 @@ def whole_top(structure: Structure, how: Refinement, top: Piece) -> WholePiece:
 def whole_below(
     placed: PlacedSubtree, how: Refinement, published: Sequence[Sequence[Table]]
 ) -> WholePiece:
-    """Return both layers of a subtree, from its measurements and what stands above.
+    """Return both layers of a subtree, from its measurements and the results above it.
 
     Parameters
     ----------
     placed
-        With the whole tables of its highest areas.
+        With the integer tables of its highest areas.
     how, published
         As of `whole_pieces`, of the whole tree; the finest table is among the published.
 

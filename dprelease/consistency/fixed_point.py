@@ -1,19 +1,19 @@
-"""Arithmetic that gives the same bits whatever the order, the chunks, the threads and the NumPy.
+"""Arithmetic with the same bits for any order, chunks, number of threads and NumPy version.
 
-Every sum runs over 64-bit whole numbers; every product or quotient is one correctly rounded
-float64 operation between conversions that are exact or correctly rounded, then rint. IEEE 754
-fixes the result of each, so nothing is left to a BLAS, to fused multiply-adds or to the order of a
+Every sum runs over 64-bit whole numbers; every product or quotient is one correctly rounded float64
+operation between conversions that are exact or correctly rounded, then rint. IEEE 754 fixes the
+result of each, so the result doesn't depend on a BLAS, on fused multiply-adds or on the order of a
 sum.
 
 - **Values** are whole multiples of 2**-bits (`bits` is 20 unless values are large, see
   `value_bits`).
-- **Variances** of level l and residual space T are whole multiples of 2**-h, h chosen from the
-  tree and the laws so that sums over siblings stay below 2**62 (`variance_bits`). One unit for all
-  levels would overflow: 7.7 million leaves under one node, variance 10 each, are 2**66 units of
+- **Variances** of level l and residual space T are whole multiples of 2**-h, with h selected from
+  the tree and the noise so that sums over siblings stay below 2**62 (`variance_bits`). One unit for
+  all levels would overflow: 7.7 million leaves under one node, variance 10 each, are 2**66 units of
   2**-40.
-- **Guard**: a contrast of c attributes stays below 2**c times the declared largest number, which
-  is below 2**53 units: every conversion to a float is exact. What exceeds it is refused, never
-  wrapped.
+- **Guard**: a contrast of c attributes stays below 2**c times the declared largest number, which is
+  below 2**53 units: every conversion to a float is exact. Larger numbers raise an error, they never
+  wrap.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from numpy.typing import NDArray
 Whole = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-_HIGH = 20  # bits that the check of a long sum leaves out
+_HIGH = 20  # bits that the check of a long sum ignores
 
 
 class FixedPointRangeError(ValueError):
-    """Measured numbers are larger than the declared largest one allows for."""
+    """Measured numbers are too large for the declared largest number."""
 
     def __init__(self) -> None:
         super().__init__("a measured number is out of the range that the declared largest one sets")
@@ -44,7 +44,7 @@ def value_bits(sizes: tuple[int, ...], largest: int) -> int:
     sizes
         Numbers of values of the attributes of the largest table.
     largest
-        A public bound of what any cell or total may be, noise included; generous.
+        A public, conservative bound of any cell or total, noise included.
 
     Notes
     -----
@@ -82,21 +82,21 @@ def sibling_sums(x: Whole, starts: Whole) -> Whole:
     Parameters
     ----------
     x
-        (children, ...), siblings side by side.
+        (children, ...), siblings consecutive.
     starts
         (parents + 1,) where each parent's children start in `x`.
 
     Raises
     ------
     FixedPointRangeError
-        If a sum, each child's last 20 bits left out, reaches 2**61: no sum wraps unseen.
+        If a sum, without the last 20 bits of each child, reaches 2**61: no sum wraps silently.
     """
     out = np.zeros((len(starts) - 1, *x.shape[1:]), np.int64)
     filled = np.flatnonzero(np.diff(starts))
     if not len(filled) or not x.size:
         return out
     most = int(np.diff(starts).max())
-    if max(int(x.max()), -int(x.min())) * most >= 1 << 61:  # else no sum can get there
+    if max(int(x.max()), -int(x.min())) * most >= 1 << 61:  # otherwise no sum is so large
         high = np.add.reduceat(x >> _HIGH, starts[filled], axis=0)
         if (np.abs(high) >= 1 << (61 - _HIGH)).any():
             raise FixedPointRangeError
@@ -113,7 +113,7 @@ def running_sums(x: Whole, starts: Whole) -> Whole:
 
 
 def differences(x: Whole, starts: Whole) -> Whole:
-    """Return each child's number less that of the sibling before it; the first child's own."""
+    """Return each child's number minus the previous sibling's; the first is unchanged."""
     out = x.copy()
     out[1:] -= x[:-1]
     first = starts[:-1][np.diff(starts) > 0]

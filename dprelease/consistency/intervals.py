@@ -1,13 +1,13 @@
 """Intervals around the truth, from layer 1; never a margin around layer 2 alone.
 
-With x_1 a cell of layer 1 and w its margin (rounding errors within,
-`standard_errors.half_widths`), the truth lies in [x_1 - w, x_1 + w] as often as promised. It is
-whole, and at least 0 where counts are: cutting to
+With x_1 a cell of layer 1 and w its margin (rounding errors within, `standard_errors.half_widths`),
+the truth lies in [x_1 - w, x_1 + w] with the declared confidence. It is an integer, and counts are
+at least 0, so cutting to
     lower = ceil(max(0, x_1 - w)),    upper = floor(x_1 + w)
-loses none of it. Where nothing is left (upper < lower), the truth is certainly outside the margin;
-the interval is then the nearest whole number at least 0, and `adjusted` says so. `moe` is the
-larger distance of the published x_2 to the ends, so that x_2 +- moe covers wherever the interval
-does.
+preserves the coverage. If the interval is empty (upper < lower), the truth is certainly outside the
+margin; the interval is then the nearest whole number at least 0, and `adjusted` is true. `moe` is
+the larger distance of the published x_2 to the ends, so that x_2 +- moe covers wherever the
+interval does.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dprelease.consistency.fixed_point import Whole
 
 @dataclass(frozen=True)
 class Intervals:
-    """Whole intervals of a table's cells, with what to publish beside layer 2."""
+    """Integer intervals of the cells of a table, with the columns to publish next to layer 2."""
 
     lower: Whole
     upper: Whole

@@ -1,15 +1,14 @@
-"""Layer 1 on measured numbers: up the tree, and down again, for every residual space by itself.
+"""Layer 1 on measured numbers: up the tree and down again, for each residual space separately.
 
-A piece is a set of side-by-side areas with all that lies below them (`Tree.below`), or the top of
-the tree above the pieces' roots. Sums are whole numbers and a node's share of its family's
-difference follows from running sums in the order of the children, so that no cut into pieces
-changes a bit.
+A piece is a set of consecutive areas with all areas below them (`Tree.below`), or the top of the
+tree above the pieces' roots. Sums are whole numbers and a node's share of its family's difference
+follows from running sums in the order of the children, so that cuts into pieces don't change a bit.
 
 **Additive to the last unit.** Of d = x_p - s_p, children get r_1, r_2 - r_1, ..., r_n - r_(n-1)
 with r_c the rounded d times (W_1 + ... + W_c) / W: r_n = d, as the last quotient is 1.
 
 **Error.** Each product is wrong by at most half a unit and by eta times its factor, which the
-declared largest number bounds (`variances.eta`: the gains are least-squares gains but for that).
+declared largest number bounds (`variances.eta`: apart from this the gains are least-squares gains).
 Hence `rounding`, the bound of |published - exact least squares|, one number for each level, by the
 same recursion:
     up:    e_u = (1 - a) n e_u' + a e_m + e,        n the children
@@ -37,7 +36,7 @@ Read = Callable[
 
 @dataclass
 class Upward:
-    """What a piece's subtrees say: for each level, estimates u and children's sums s."""
+    """Results of the upward pass of a piece: for each level, estimates u and children's sums s."""
 
     best: list[Contrasts]
     sums: list[Contrasts]
@@ -46,8 +45,8 @@ class Upward:
 def own_contrasts(variances: Variances, read: Read, level: int, start: int, stop: int) -> Contrasts:
     """Return m, the weighted contrasts of a level's own tables, for the spaces that these measure.
 
-    The first table of a space counts whole, others as weighted differences from it: with one
-    table, or with exact ones, nothing is rounded.
+    The first table of a space has weight 1, others enter as weighted differences from it: with one
+    table, or with exact ones, there is no rounding.
     """
     structure = variances.structure
     own: Contrasts = {}
@@ -79,7 +78,7 @@ def upward(
     variances
         Of the whole structure.
     read
-        Gives the measured whole numbers of some areas of a level.
+        Returns the measured whole numbers of some areas of a level.
     level
         Of the piece's highest areas.
     ranges
@@ -90,7 +89,7 @@ def upward(
     Raises
     ------
     FixedPointRangeError
-        If numbers exceed what the declared largest one allows for.
+        If numbers are too large for the declared largest number.
     """
     structure, tree = variances.structure, variances.structure.tree
     best: list[Contrasts] = []
@@ -147,7 +146,7 @@ def downward(
     Parameters
     ----------
     up
-        What `upward` returned for the piece.
+        The result of `upward` for the piece.
     top
         x of the piece's highest areas; for roots it is their u.
     """
@@ -215,7 +214,7 @@ def _rounding(variances: Variances, space: Table) -> list[float]:
 def _inherited_error(
     one: SpaceVariances, level: int, nodes: tuple[int, int], above: float, own: float
 ) -> float:
-    """Return the largest error that nodes of whole families take over from their parents."""
+    """Return the largest error that nodes of whole families inherit from their parents."""
     parents = one.tree.parents[level - 1][slice(*nodes)]
     weights, _running, total = one.shares(level, *nodes)
     gain = np.divide(weights, total, out=np.zeros(len(total)), where=total > 0)
@@ -224,7 +223,7 @@ def _inherited_error(
 
 
 def _mean_error(variances: Variances, level: int, space: Table) -> float:
-    """Return a half where a mean that is not whole in units of values is taken off, else 0."""
+    """Return 1/2 if a noise mean that is not whole in units of values is subtracted, else 0."""
     structure = variances.structure
     used = variances.weights[level][space]
     means = [structure.laws[level][t].mean * cells(structure.sizes, t) for t in used if not space]

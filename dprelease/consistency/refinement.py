@@ -1,15 +1,15 @@
-"""Which tables layer 2 fixes first at each level: decided from the declaration alone.
+"""Decide from the declaration which tables layer 2 fixes first at each level.
 
-Below a parent whose whole table is known, the children's tables are made by steps along a chain of
-nested tables S_1 < S_2 < ... < F, F the finest: first the children's S_1, then each refined into
-the next. A table gets a step of its own where layer 1 knows it better than its parts say on their
-own: where its variance is at most a quarter of the sum of its parts' variances. (The parts of a
+Below a parent whose integer table is known, the children's tables are computed by steps along a
+chain of nested tables S_1 < S_2 < ... < F, F the finest: first the children's S_1, then each
+refined into the next. A table gets a separate step if layer 1 knows it better than the sum of its
+parts: if its variance is at most a quarter of the sum of its parts' variances. (The parts of a
 table known by them alone have the whole sum; with one step more their own estimates would be bent,
 by x >= 0, towards a worse number. Under the Bureau's allotment of 2020 the total of a block has
 0.31 of that sum, and taking it first made block totals 2.7 times worse: design sketch, section 3.
 Tables of block groups have 0.002.)
 
-Exact tables are always steps: nothing else would keep them.
+Exact tables are always steps, because otherwise they would change.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from dprelease.consistency.algebra import Table, cells, spaces_of, subtables
 from dprelease.consistency.standard_errors import at, cell_coefficients, variance_above
 from dprelease.consistency.variances import Variances
 
-_WORTH = 4.0  # how many times smaller the variance of a table with a step of its own is
+_WORTH = 4.0  # a separate step needs a variance smaller by this factor
 _AT_ONCE = 1 << 18
 
 
 def exact_tables(variances: Variances, level: int) -> list[Table]:
-    """Return the largest tables that every area of a level knows exactly, from itself and below.
+    """Return the largest tables known exactly at every area of a level, from itself and below.
 
     Raises
     ------
     ValueError
-        If some areas of the level know a table exactly and others don't: children's exact tables
-        then have no exact sum at their parents.
+        If a table is known exactly at some areas of the level and not at others: exact tables of
+        children then have no exact sum at their parents.
     """
     structure = variances.structure
     known: set[Table] = set()
@@ -48,7 +48,7 @@ def exact_tables(variances: Variances, level: int) -> list[Table]:
 
 
 def refinement_steps(variances: Variances, finest: Table) -> list[list[Table]]:
-    """Return for each level the chain of tables that layer 2 makes there, the finest last.
+    """Return for each level the chain of tables that layer 2 computes, the finest last.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Exact standard errors of layer 1, and what its fixed point adds to a margin.
+"""Exact standard errors of layer 1, and the contribution of fixed point to margins.
 
 For a product of weights q = (x)_i a_i (a cell, any union of an attribute's values, a whole table's
 cell with ones for the attributes that it leaves out) at an area with variances F_T (see
@@ -35,14 +35,14 @@ Final = Callable[[Table], Floats]  # of a residual space, F of some areas
 def product_coefficients(
     sizes: tuple[int, ...], weights: Sequence[Sequence[Fraction]]
 ) -> dict[Table, Fraction]:
-    """Return the coefficient of each F_T in the variance of a product of weights; zeros left out.
+    """Return the coefficient of each F_T in the variance of a product of weights; without zeros.
 
     Parameters
     ----------
     sizes
         Numbers of values of all attributes.
     weights
-        For each attribute, the weight of each of its values; all ones for one that is summed up.
+        For each attribute, the weight of each of its values; all ones to sum over the attribute.
     """
     inside, outside = [], []
     for n, a in zip(sizes, weights, strict=True):
@@ -56,7 +56,7 @@ def product_coefficients(
     return {space: Fraction(c) for space, c in coefficients.items() if c}
 
 
-@lru_cache(maxsize=256)  # asked for some areas after the other
+@lru_cache(maxsize=256)  # called repeatedly, for one batch of areas after another
 def cell_coefficients(sizes: tuple[int, ...], table: Table) -> Mapping[Table, Fraction]:
     """Return the coefficients for one cell of a table: the same for each of its cells."""
     one, none = Fraction(1), Fraction(0)
@@ -82,7 +82,7 @@ def variance_above(
     Parameters
     ----------
     coefficients
-        Of each residual space that the query sees.
+        Of each residual space of the query.
     final
         F of a residual space at these areas, such as `at(variances, level, start, stop)`.
     """
@@ -96,7 +96,7 @@ def variance_above(
 
 
 def at(variances: Variances, level: int, start: int, stop: int) -> Final:
-    """Return what gives F of each residual space at some areas of a level."""
+    """Return a function from residual spaces to F at some areas of a level."""
     return lambda space: variances.of[space].variances(level, start, stop)
 
 
@@ -114,8 +114,8 @@ def standard_errors(
 def rounding_error(variances: Variances, table: Table) -> list[int]:
     """Return, by level, how far a cell may be from exact least squares, in units of values.
 
-    Each contrast D_T within `passes.rounding`, and x_S is made of them with row sums below 2 for
-    each attribute of T and 1 / n_i for each other: sum_T 2**|T| e_T / N_(S - T), and 2**|S| for
+    Each contrast D_T within `passes.rounding`, and x_S is computed from them with row sums below 2
+    for each attribute of T and 1 / n_i for each other: sum_T 2**|T| e_T / N_(S - T), and 2**|S| for
     `cells`.
     """
     sizes, levels = variances.structure.sizes, variances.structure.tree.levels
@@ -141,9 +141,9 @@ def half_widths(
     Parameters
     ----------
     quantile
-        How many standard errors the margin is. Of normal or discrete Gaussian noise the normal
-        quantile; sqrt(2 ln(2 / alpha)) is a guarantee for sub-Gaussian laws. The caller answers
-        for it.
+        Number of standard errors of the margin. For normal or discrete Gaussian noise use the
+        normal quantile; sqrt(2 ln(2 / alpha)) is a guarantee for sub-Gaussian noise. The caller is
+        responsible for it.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What is declared: attributes, a public tree, and which tables are measured at which level."""
+"""The declaration: attributes, a public tree, and the tables measured at each level."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Law:
     Parameters
     ----------
     variance
-        Exact, or a bound from above: the margins hold for every smaller one. 0 says that true
+        Exact, or a bound from above: the margins hold for every smaller one. 0 means that true
         values are published (an invariant).
     mean
         Of the noise; it is subtracted.
@@ -30,7 +30,7 @@ class Law:
 
 
 class Structure:
-    """A family of tables: everything that is known before any data is.
+    """A family of tables: everything known before data is read.
 
     Parameters
     ----------
@@ -38,18 +38,18 @@ class Structure:
         The number of values of each attribute.
     tree
         The areas.
-    laws
+    distributions
         For each level of the tree, the measured tables (attributes in rising order) with their
-        laws.
+        noise.
     largest
-        A public, generous bound of every count or sum, noise included; it sets the lattice of
+        A public, conservative bound of every count or sum, noise included; it sets the lattice of
         values.
 
     Raises
     ------
     ValueError
-        If there is not one set of laws for each level, a table is not a rising set of attributes,
-        or a variance is negative.
+        If there is not one set of distributions for each level, a table is not a rising set of
+        attributes, or a variance is negative.
     """
 
     def __init__(
@@ -76,11 +76,11 @@ class Structure:
             raise ValueError("the declared largest number leaves no room for 64-bit arithmetic")
 
     def limit(self, space: Table) -> int:
-        """Return what a contrast of a residual space stays below, in units of values."""
+        """Return an upper bound of the contrasts of a residual space, in units of values."""
         return self.largest << (self.bits + len(space))
 
     def part(self, level: int, ranges: Ranges) -> Structure:
-        """Return what is declared of some areas of a level and all below them (`Tree.part`)."""
+        """Return the declaration of some areas and all areas below them (`Tree.part`)."""
         found = copy(self)
         found.tree = self.tree.part(level, ranges)
         found.laws = self.laws[level:]

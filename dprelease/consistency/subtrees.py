@@ -1,10 +1,11 @@
-"""Areas with all that lies below them, apart from the rest of the tree: what one task works on.
+"""Subtrees of areas as units of parallel work.
 
-Layer 1 asks the rest of the tree for little: upwards nothing, so that the estimates of the highest
-areas are all that goes on from there; downwards the final contrasts of these, and what of running
-sums comes before each of them (`cells`). Layer 2 asks for their whole tables. So a subtree can be
-worked on anywhere, in any order, by whoever has its measurements; of what is the same for the whole
-tree (units, weights, bounds of rounding) it takes its levels along. Nothing depends on the cuts.
+Layer 1 needs little from the rest of the tree. The upward pass needs nothing, and passes on only
+the estimates of the highest areas. The downward pass needs the final contrasts of these areas, and
+the running sums before each of them (`cells`). Layer 2 needs their integer tables. So any task that
+has the measurements of a subtree can process it, in any order. A subtree includes the properties of
+the whole tree (units, weights, bounds of rounding) for its levels. Results don't depend on the
+cuts.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _NARROW = (np.int8, np.int16, np.int32)
 
 @dataclass(frozen=True)
 class Subtree:
-    """Some areas and all below them, with what was measured there.
+    """Some areas and all areas below them, with their measurements.
 
     Parameters
     ----------
@@ -46,32 +47,32 @@ class Subtree:
     measured: Mapping[tuple[int, Table], Whole]
 
     def read(self, level: int, table: Table, start: int, stop: int) -> Whole:
-        """Return what was measured at some of its areas; see `passes.Read`."""
+        """Return the measurements of some of its areas; see `passes.Read`."""
         return self.measured[level, table][start:stop].astype(np.int64, copy=False)
 
     @property
     def own(self) -> Ranges:
-        """Return the areas of each level as numbers of its own tree."""
+        """Return the areas of each level, numbered within the subtree."""
         return [(0, count) for count in self.variances.structure.tree.counts]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is sent: measurements as narrow as they are."""
+        """Return the pickled state, with measurements in their narrowest type."""
         narrow = {key: _to_narrowest_type(values) for key, values in self.measured.items()}
         return {**self.__dict__, "measured": narrow}
 
 
 @dataclass(frozen=True)
 class PlacedSubtree:
-    """A subtree, and what the tree above says of its highest areas.
+    """A subtree, and the results of the tree above for its highest areas.
 
     Parameters
     ----------
     final
         Their final contrasts.
     before
-        What each of them carries, by published table; see `cells.Carried`.
+        The running sums before each of them, by published table; see `cells.CellsOfAreas`.
     whole
-        (areas, n_i ...) their whole finest tables, where layer 2 is made.
+        (areas, n_i ...) their finest integer tables, if layer 2 is computed.
     """
 
     subtree: Subtree
@@ -82,12 +83,12 @@ class PlacedSubtree:
 
 @dataclass(frozen=True)
 class SubtreeMessage:
-    """What a subtree says upwards.
+    """The result of a subtree that the tree above needs.
 
     Parameters
     ----------
     best
-        Estimates of its highest areas from all that lies below them.
+        Estimates of its highest areas from all areas below them.
     estimates, sums
         For each of its levels, the largest size of an area's contrasts, and of its children's sums.
     """
@@ -96,14 +97,14 @@ class SubtreeMessage:
     estimates: list[int]
     sums: list[int]
     is_within: bool = True
-    """Whether no number exceeds what the declared largest one allows for; else nothing is said."""
+    """Whether all numbers fit the declared largest number; otherwise the other fields are empty."""
 
 
 def subtree(variances: Variances, read: Read, level: int, span: tuple[int, int]) -> Subtree:
-    """Return some areas of a level, side by side, with all that lies below them."""
+    """Return some consecutive areas of a level with all areas below them."""
     structure = variances.structure
     for space in structure.spaces:
-        rounding(variances, space)  # of the whole tree, which a part of it knows nothing about
+        rounding(variances, space)  # computed on the whole tree, because a part can't compute it
     ranges = structure.tree.below(level, *span)
     measured = {
         (at, table): read(level + at, table, *here)
@@ -114,7 +115,7 @@ def subtree(variances: Variances, read: Read, level: int, span: tuple[int, int])
 
 
 def subtree_summary(subtree: Subtree) -> SubtreeMessage:
-    """Return what a subtree says upwards; numbers out of range are told, for whoever asked."""
+    """Return the summary of a subtree; numbers out of range are reported in it, not raised."""
     try:
         up = upward(subtree.variances, subtree.read, 0, subtree.own)
     except FixedPointRangeError:
@@ -131,7 +132,7 @@ def sizes(levels: Sequence[Contrasts]) -> list[int]:
 
 
 def _to_narrowest_type(values: Whole) -> NDArray[np.signedinteger[Any]]:
-    """Return whole numbers in the narrowest type that has room for them."""
+    """Return whole numbers in the narrowest integer type that fits them."""
     if values.size:
         low, high = int(values.min()), int(values.max())
         for kind in _NARROW:

@@ -1,12 +1,12 @@
-"""Whole tables with given margins, nearest to estimates: children in rows, cells in columns.
+"""Integer tables with given margins, nearest to estimates: children in rows, cells in columns.
 
     minimise sum (x_cj - z_cj)^2    over x >= 0, sum_j x_cj = t_c, sum_c x_cj = H_j.
 
 1. **Projection.** The optimum without whole x is max(0, z_cj + a_c + b_j); a and b by alternating
    Newton steps on the rows' and the columns' equations, which are piecewise linear, in whole units
-   of 2**-bits. At most _ROUNDS rounds: what has not converged by then is less near, never
+   of 2**-bits. At most _ROUNDS rounds: without convergence the result is less near, but never
    infeasible.
-2. **Repair.** What a row or column has too much is cut off, what is then missing is filled from the
+2. **Repair.** The excess of a row or column is cut off, then missing amounts are filled from the
    first row and column on (the north-west corner): a table of multiples of 2**-_FINE with exact
    margins, in which what was 0 because its row or column is 0 stays 0.
 3. **Controlled rounding** (`round_table`): bit by bit, from the last. Rows and columns hold an even
@@ -14,14 +14,14 @@
    columns they form cycles of even length; going round, entries lose and gain the bit in turn,
    which leaves every sum as it is. After the last bit all entries are whole, and each has moved by
    less than 2**-_FINE (1 + 2 + 4 + ...) < 1: |x - y| < 1 for every entry of what step 2 gives, and
-   what was whole in y is kept.
+   integer entries of y are preserved.
 
-**Bound.** Let y be the optimum without whole x. Its multipliers of x >= 0 are at least 0 and
-vanish where y > 0, so |x - z|^2 = |y - z|^2 + |x - y|^2 + 2 sum(multiplier * x) for every feasible
-x; for one that is 0 wherever y is, the last term is 0. So the result of step 3 on an exact y is
-within the number of its fractional entries of |y - z|^2, and of every whole table's distance. (Of
-the two ways round a cycle, the one that is nearer to z is taken.) Steps 1 and 2 move y; the tests
-measure by how much.
+**Bound.** Let y be the optimum without whole x. Its multipliers of x >= 0 are at least 0 and vanish
+where y > 0, so |x - z|^2 = |y - z|^2 + |x - y|^2 + 2 sum(multiplier * x) for every feasible x; for
+one that is 0 wherever y is, the last term is 0. So the result of step 3 on an exact y is within the
+number of its fractional entries of |y - z|^2, and of every integer table's distance. (Of the two
+directions around a cycle, the one with the result nearer to z is used.) Steps 1 and 2 move y; the
+tests measure by how much.
 
 Sources: Bacharach, "Matrix rounding problems" (1966), and Cox, "A constructive procedure for
 unbiased controlled rounding" (1987), for cycles; the bitwise form, which needs no search, is
@@ -35,22 +35,22 @@ import numpy as np
 from dprelease.consistency.allotment import Mask
 from dprelease.consistency.fixed_point import Whole
 
-_FINE = 10  # bits of a fraction that the rounding sees
+_FINE = 10  # bits of a fraction used in rounding
 _ROUNDS = 200
 
 
 def fit_to_margins(z: Whole, live: Mask, rows: Whole, columns: Whole, bits: int) -> Whole:
-    """Return whole tables of given margins, near to estimates: (problems, n, k).
+    """Return integer tables with given margins, near to estimates: (problems, n, k).
 
     Parameters
     ----------
     z
         (problems, n, k) estimates in units of 2**-bits.
     live
-        (problems, n) which rows there are.
+        (problems, n) which rows exist.
     rows, columns
         (problems, n) and (problems, k) whole margins, at least 0, of equal sums; 0 for rows that
-        are not there.
+        don't exist.
     bits
         Of the unit of `z`.
 
@@ -74,9 +74,9 @@ def _project_to_margins(z: Whole, rows: Whole, columns: Whole, bits: int) -> Who
     open_ = (rows > 0)[:, :, None] & (columns > 0)[:, None, :]
     never = -(1 << 60)
     moved = np.where(open_, z, never)
-    entries = (rows > 0).sum(axis=1) + (columns > 0).sum(axis=1)  # a problem's own, not its padding
+    entries = (rows > 0).sum(axis=1) + (columns > 0).sum(axis=1)  # without padding
     enough = np.maximum(1 << max(0, bits - _FINE - 2), entries)
-    left = np.arange(len(z))  # problems go on by themselves: what stops one is its own margins
+    left = np.arange(len(z))  # each problem stops independently, by its own margins
     for _ in range(_ROUNDS):
         y, shut = moved[left], ~open_[left]
         for axis, aim in ((2, rows[left] << bits), (1, columns[left] << bits)):
@@ -91,7 +91,7 @@ def _project_to_margins(z: Whole, rows: Whole, columns: Whole, bits: int) -> Who
 
 
 def _newton(y: Whole, axis: int, aim: Whole) -> Whole:
-    """Return what moves the sums of positive parts to their aims, by two Newton steps."""
+    """Return the shifts that move the sums of positive parts to their aims; two Newton steps."""
     step = np.zeros(aim.shape, np.int64)
     for _ in range(2):
         moved = y + np.expand_dims(step, axis)
@@ -108,7 +108,7 @@ def _newton(y: Whole, axis: int, aim: Whole) -> Whole:
 
 
 def repair_margins(y: Whole, rows: Whole, columns: Whole) -> Whole:
-    """Return a table of exactly these margins: `y`, cut and filled."""
+    """Return `y`, cut and filled to have exactly these margins."""
     for axis, aim in ((1, columns), (2, rows)):
         running = np.minimum(np.cumsum(y, axis=axis), np.expand_dims(aim, axis))
         y = np.diff(running, axis=axis, prepend=0)
@@ -124,17 +124,17 @@ def repair_margins(y: Whole, rows: Whole, columns: Whole) -> Whole:
 
 
 def round_table(y: Whole, z: Whole, bits: int) -> Whole:
-    """Return whole tables with the margins of `y`, every entry less than 1 from it.
+    """Return integer tables with the margins of `y`, every entry less than 1 from it.
 
     Parameters
     ----------
     y
         (problems, n, k) at least 0, in units of 2**-bits, all margins whole.
     z
-        What to be near to, in the same units.
+        The estimates to approximate, in the same units.
     """
     flat = y.ravel()
-    places = np.flatnonzero(flat & ((1 << bits) - 1))  # whole entries stay as they are
+    places = np.flatnonzero(flat & ((1 << bits) - 1))  # integer entries don't change
     entries = flat[places]
     apart = entries - z.ravel()[places]
     by_column = _by_column(places, y.shape)
@@ -156,7 +156,7 @@ def round_table(y: Whole, z: Whole, bits: int) -> Whole:
 
 
 def _by_column(places: Whole, shape: tuple[int, ...]) -> Whole:
-    """Return the order of entries, given in that of rows, along the columns of each problem."""
+    """Return the permutation of entries from row order to column order within each problem."""
     _problems, n, k = shape
     above, column = np.divmod(places, k)
     problem, row = np.divmod(above, n)

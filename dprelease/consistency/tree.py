@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 AT_ONCE = 1 << 20
-"""Areas of one level that are looked at together."""
+"""Number of areas of one level in a batch."""
 
 Ranges = list[tuple[int, int]]  # of each level from the first on, the nodes start <= v < stop
 
@@ -21,15 +21,15 @@ class Tree:
     Parameters
     ----------
     roots
-        The number of areas of level 0; usually one, the whole.
+        The number of areas of level 0; usually one, the total.
     parents
         For every level from 1 on, the parent of each of its areas: its index in the level above.
-        Rising, so that the children of an area stand side by side and in its order.
+        Rising, so that the children of an area are consecutive and in the order of their parents.
 
     Raises
     ------
     ValueError
-        If a level is empty, names a parent that is not there, or is not in its parents' order.
+        If a level is empty, names a parent that does not exist, or is not in its parents' order.
     """
 
     def __init__(self, roots: int, parents: Sequence[NDArray[np.int64]] = ()) -> None:
@@ -65,7 +65,7 @@ class Tree:
         return 1 if level < 0 else max(1, int(self.fan(level).max()))
 
     def below(self, level: int, start: int, stop: int) -> Ranges:
-        """Return the areas from start to stop of a level and all that lies below them, by level."""
+        """Return the areas from start to stop of a level and all areas below them, by level."""
         ranges = [(start, stop)]
         for starts in self.starts[level:]:
             start, stop = int(starts[start]), int(starts[stop])
@@ -73,7 +73,7 @@ class Tree:
         return ranges
 
     def part(self, level: int, ranges: Ranges) -> Tree:
-        """Return the areas of `below` as a tree of their own, which may end before the last level.
+        """Return the areas of `below` as a separate tree, which may end before the last level.
 
         It has all levels from `level` on: those without an area of it are empty.
         """
@@ -109,8 +109,8 @@ class Tree:
         Returns
         -------
         tuple
-            A level whose areas are pieces, with all that lies below: that of the least memory for
-            the widest piece and the top of the tree together. Cuts c_0 = 0 < c_1 < ... < c_m: a
+            A level whose areas are pieces, with all areas below: the level with the least memory
+            for the widest piece and the top of the tree together. Cuts c_0 = 0 < c_1 < ... < c_m: a
             piece is the areas from c_i to c_(i+1).
         """
         limit = max(1, cells_at_most // cells)

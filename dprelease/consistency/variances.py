@@ -1,4 +1,4 @@
-"""Layer 1 without data: variances, gains, and what can't be estimated, from declarations.
+"""Layer 1 without data: variances, gains and estimability, computed from the declaration.
 
 For each residual space T (see `algebra`) the tree is one scalar problem: every contrast of T at
 node p is the sum of its children's, and is measured at p with variance v_p (infinite where no
@@ -7,11 +7,11 @@ s = sum u_c and U = sum V_c, the best estimate from a node's own subtree is
     u = s + a (m - s),    a = U / (U + v),    V = a v
 (inverse-variance average of two independent estimates). Going down, x_root = u, F_root = V and
     x_c = u_c + g_c (x_p - s_p),    g_c = V_c / U_p,    F_c = V_c (U_p - V_c) / U_p + g_c^2 F_p :
-given the children's sum, what the children say about a single one is u_c + g_c (sum - s), with
-variance V_c - V_c^2 / U_p, and x_p is the best estimate of the sum from everything. This is
+conditional on the children's sum, the estimate of a single child is u_c + g_c (sum - s), with
+variance V_c - V_c^2 / U_p, and x_p is the best estimate of the sum from all measurements. This is
 generalised least squares on the whole tree with its exact variances. Hay et al. (VLDB 2010) is the
 case of equal variances; the general one is Gaussian belief propagation on a tree, derived here and
-held against dense solves in the tests.
+compared with dense solves in the tests.
 
 **Not measured below.** Where exactly one child has V = infinity it takes all of the difference (g
 = 1, its siblings 0): x_c = x_p - sum of the others' u, with F_c = F_p + the others' sum of V, the
@@ -20,15 +20,15 @@ each of them is not estimable; they share the difference equally, so that sums s
 infinite. (The design sketch calls every node below an infinite V unestimable; that refuses single
 children.)
 
-**Rounding of variances.** V is kept in whole multiples of 2**-h, U is their exact sum, so that
-order can't matter. `slack` bounds what that changes: the gains used are those of a least-squares
-problem whose variances differ from the declared ones by factors within 1 +- eta, eta = the sum
-over levels of (half a unit over the level's least positive V, and 8 roundings of a float). For
-such gains the true variance of the estimate is at most (1 + eta) / (1 - eta) times the variance of
-the changed problem (a sum of c_j^2 v_j with v_j <= v'_j / (1 - eta), and the changed problem's
-estimate has c_j of least variance there), and the computed F differs from the latter by the
-roundings of its own formula, where nothing cancels: V_c (U - V_c) is a difference of whole
-numbers. So (1 + slack) F >= the variance of what is published, with slack = 16 (levels + 1) eta.
+**Rounding of variances.** V is stored in whole multiples of 2**-h and U is their exact sum, so the
+order of summation has no effect. `slack` bounds the effect of rounding: the gains used are those of
+a least-squares problem whose variances differ from the declared ones by factors within 1 +- eta,
+eta = the sum over levels of (half a unit over the level's least positive V, and 8 roundings of a
+float). For such gains the true variance of the estimate is at most (1 + eta) / (1 - eta) times the
+variance of the changed problem (a sum of c_j^2 v_j with v_j <= v'_j / (1 - eta), and the changed
+problem's estimate has c_j of least variance there), and the computed F differs from the latter by
+the roundings of its own formula, where nothing cancels: V_c (U - V_c) is a difference of whole
+numbers. So (1 + slack) F >= the variance of the published value, with slack = 16 (levels + 1) eta.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class SpaceVariances:
     tree
         The areas.
     own
-        Of each level, the variance v with which its nodes' tables measure T; None where they don't.
+        For each level, the variance v with which its tables measure T; None if they don't.
     """
 
     def __init__(self, tree: Tree, own: list[float | None]) -> None:
@@ -117,9 +117,9 @@ class SpaceVariances:
         return np.where(units == UNKNOWN, np.inf, np.ldexp(units.astype(np.float64), -bits))
 
     def part(self, tree: Tree, level: int, ranges: Ranges) -> SpaceVariances:
-        """Return the same numbers of some areas of a level and all below them, which are `tree`.
+        """Return the same variances for `tree`: some areas of a level and all areas below them.
 
-        F of the highest of them is what the whole tree knows of it. `level` is not the last one.
+        F of the highest areas is that of the whole tree. `level` is not the last one.
         """
         slices = [slice(*here) for here in ranges]
         slices[-1] = slice(None)  # one number for all areas
@@ -148,7 +148,7 @@ class SpaceVariances:
         return self.mixes[level][start:stop]
 
     def shares(self, level: int, start: int, stop: int) -> tuple[Whole, Whole, Whole]:
-        """Return what divides the differences of whole families, the children start <= c < stop.
+        """Return the weights that divide differences among the children start <= c < stop.
 
         Returns
         -------
@@ -223,17 +223,17 @@ def _combine_variances(summed: Floats, own: float) -> tuple[Floats, Floats]:
 
 
 class Variances:
-    """All residual spaces of a structure, and what can be published of it.
+    """Variances of all residual spaces of a structure, and the tables that can be published.
 
     Parameters
     ----------
     structure
-        What is declared.
+        The declaration.
     """
 
     def __init__(self, structure: Structure) -> None:
         self.structure = structure
-        self.rounded: dict[Table, list[float]] = {}  # what `passes.rounding` has found
+        self.rounded: dict[Table, list[float]] = {}  # results of `passes.rounding`
         self.weights: list[dict[Table, dict[Table, float]]] = []  # by level and space
         own: dict[Table, list[float | None]] = {space: [] for space in structure.spaces}
         for laws in structure.laws:
@@ -261,9 +261,9 @@ class Variances:
         return found
 
     def part(self, level: int, ranges: Ranges) -> Variances:
-        """Return what is known of some areas of a level and all below them.
+        """Return the variances of some areas of a level and all areas below them.
 
-        What was `rounded` so far goes with it, for such bounds are those of the whole tree.
+        It includes `rounded`, because these bounds are those of the whole tree.
         """
         found = copy(self)
         found.structure = self.structure.part(level, ranges)
@@ -289,7 +289,7 @@ class Variances:
     def publishable(self, tables: Iterable[Table]) -> list[list[Table]]:
         """Return for each level which of `tables` can be estimated at all of its areas and above.
 
-        A function of the declaration alone: `check` tells it before any data is read.
+        This depends only on the declaration: `check` reports it before any data is read.
         """
         sizes = self.structure.sizes
         wanted = list(tables)

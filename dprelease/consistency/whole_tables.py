@@ -1,31 +1,31 @@
-"""Layer 2: whole, non-negative tables from the top down, in which all totals add up.
+"""Layer 2: non-negative integer tables from the top down, in which all totals add up.
 
-The parent's table is whole already. Its children's are made along a chain of nested tables
-(`refinement`), each step one kind of small problem, every one of them always solvable:
+The parent's table is already an integer table. The tables of its children are computed along a
+chain of nested tables (`refinement`). Each step is one kind of small problem, which always has a
+solution:
 
-- the first table of a chain, each cell by itself: nearest whole numbers that sum to the parent's
+- the first table of a chain, each cell separately: nearest whole numbers that sum to the parent's
   cell (`allotment`, exact optimum);
 - a table refined into two parts: the first part between 0 and the whole, summing to the parent's
-  (`allotment` with caps around the mean of what both parts say, exact optimum);
+  (`allotment` with caps around the mean of both parts' estimates, exact optimum);
 - into more parts: children in rows, parts in columns, both margins known (`transport`).
 
-Cells of which the parent has none are 0 below it: structural zeros are set once, at the roots.
-Margins of the finest table of children sum to their parent's in every cell, so all tables do.
+Cells that are 0 at the parent are 0 below it: structural zeros are set once, at the roots. Margins
+of the finest table of children sum to their parent's in every cell, so all tables do.
 
-Problems are solved in batches of similar size; each result depends on its own problem alone.
+Problems are solved in batches of similar size; each result depends only on its own problem.
 
-Totals of areas that are badly measured, estimated from what their parent is made of.
-
-A child's cells z_j say its total t in two ways: their sum, and each z_j over the share p_j that the
-cell has in the parent. Where children are made as their parent is, z_j is p_j t and noise; least
-squares then gives
+**Totals from composition.** Totals of badly measured areas can be estimated from the composition of
+their parent. A child's cells z_j estimate its total t in two ways: their sum, and each z_j over the
+share p_j that the cell has in the parent. If children have the composition of their parent, z_j is
+p_j t and noise; least squares then gives
     t = sum_j p_j z_j / sum_j p_j^2,
 whose error is far less than that of the sum, for most cells of the parent are empty or nearly so.
-Where children are made otherwise it is biased: large, untypical areas lose by it. So it is a choice
-of the declaration, for whole tables alone: estimates stay what they are.
+If children have another composition the estimate is biased: large, untypical areas get worse. So it
+is an option of the declaration, and only for integer tables: estimates don't change.
 
-In whole numbers, as all else: shares are multiples of 2**-20, each product one correctly rounded
-float.
+The arithmetic uses whole numbers: shares are multiples of 2**-20, each product one correctly
+rounded float.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SHARE_BITS = 20
 
 
 def composed_totals(estimates: Whole, parents: Whole, families: Whole) -> Whole:
-    """Return the totals of children as their parents' composition says them: (children,).
+    """Return the totals of children estimated from their parents' composition: (children,).
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def composed_totals(estimates: Whole, parents: Whole, families: Whole) -> Whole:
     shares = whole(scaled / total[:, None])
     squares = np.maximum((shares * shares).sum(axis=1), 1).astype(np.float64)
     weights = np.ldexp(shares.astype(np.float64), SHARE_BITS) / squares[:, None]
-    most = float(1 << 60) / max(1, count)  # sums of so many stay below 2**60
+    most = float(1 << 60) / max(1, count)  # sums of `count` numbers stay below 2**60
     own = np.repeat(weights, np.diff(families), axis=0)
     terms = np.clip(own * estimates.astype(np.float64), -most, most)
     totals: Whole = whole(terms).sum(axis=1)
@@ -70,11 +70,11 @@ def composed_totals(estimates: Whole, parents: Whole, families: Whole) -> Whole:
 
 
 _BATCH = 1 << 18  # entries of one batch
-_CLASSES = 1.6  # sizes of one batch differ by that factor at most
+_CLASSES = 1.6  # largest ratio of sizes within one batch
 
 
 class Level:
-    """Children of some areas and their parents' whole tables, all of the finest table's attributes.
+    """Estimates of the children of some areas, and the parents' integer tables; finest attributes.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class Level:
         )
 
     def restore(self, x: Whole, table: Table, coarser: Table) -> Whole:
-        """Return what `margin` gave with its axes in the table's order: (areas, cells)."""
+        """Invert `margin`: return cells with axes in the table's order, (areas, cells)."""
         order = [*coarser, *(a for a in table if a not in coarser)]
         wide = x.reshape(len(x), *(self.sizes[a] for a in order))
         moved = wide.transpose(0, *(1 + order.index(a) for a in table))
@@ -123,18 +123,19 @@ class Level:
 def children(
     level: Level, chain: list[Table], exact: set[Table], *, composed: bool = False
 ) -> Whole:
-    """Return the whole finest tables of all children: (children, n_i ...).
+    """Return the finest integer tables of all children: (children, n_i ...).
 
     Parameters
     ----------
     level
-        The children, with what is known of them and of their parents.
+        The children with their estimates and parents.
     chain
         Nested tables, the finest last.
     exact
-        Those of the chain that are known exactly.
+        The tables of the chain that are known exactly.
     composed
-        Whether the totals, the chain's first table, are made from the parents' composition.
+        Whether the totals, the first table of the chain, are estimated from the parents'
+        composition.
 
     Raises
     ------
@@ -182,7 +183,7 @@ def _batches(problems: NDArray[np.int64], entries: int) -> Iterator[NDArray[np.i
 
 
 def _members(level: Level, parent: Whole) -> tuple[Whole, NDArray[np.bool_]]:
-    """Return the children of some parents, padded, and which of these there are."""
+    """Return the children of some parents, padded, and a mask of existing ones."""
     width = int(level.fan[parent].max())
     there = np.arange(width) < level.fan[parent][:, None]
     rows = level.families[parent][:, None] + np.where(there, np.arange(width), 0)
@@ -190,7 +191,7 @@ def _members(level: Level, parent: Whole) -> tuple[Whole, NDArray[np.bool_]]:
 
 
 def _each_cell(level: Level, table: Table, *, composed: bool) -> Whole:
-    """Return a table's cells, each by itself, summing to the parent's cell."""
+    """Return the cells of a table, each solved separately, summing to the parent's cell."""
     z = level.margin(level.estimates, table)[:, 0]
     if composed:
         each = cells(level.sizes, level.finest)
@@ -224,7 +225,7 @@ def _refine_cells(level: Level, table: Table, before: Table, made: Whole) -> Who
         width = int(filled[some].max())
         for batch in _batches(some, width * parts):
             rows, there = _members(level, parent[batch])
-            there &= made[rows, cell[batch][:, None]] > 0  # the others have nothing to refine
+            there &= made[rows, cell[batch][:, None]] > 0  # cells with 0 need no refinement
             first = np.argsort(~there, axis=1, kind="stable")[:, :width]
             rows = np.take_along_axis(rows, first, axis=1)
             there = np.take_along_axis(there, first, axis=1)
@@ -240,7 +241,7 @@ def _refine_cells(level: Level, table: Table, before: Table, made: Whole) -> Who
 
 
 def _split_in_two(level: Level, z: Whole, first: Whole, made: Whole) -> Whole:
-    """Return two parts of each made number, both as near to their estimates as can be.
+    """Return two parts of each number, as near to both estimates as possible.
 
     (x - z_0)^2 + (t - x - z_1)^2 is twice (x - (z_0 - z_1 + t) / 2)^2 and a constant: units are
     halved.
@@ -261,7 +262,7 @@ def _split_in_two(level: Level, z: Whole, first: Whole, made: Whole) -> Whole:
 
 
 def roots(level: Level, chain: list[Table], exact: set[Table], zeros: NDArray[np.bool_]) -> Whole:
-    """Return the roots' whole finest tables; `level.parents` is not looked at.
+    """Return the finest integer tables of the roots; ignores `level.parents`.
 
     Parameters
     ----------
@@ -271,7 +272,7 @@ def roots(level: Level, chain: list[Table], exact: set[Table], zeros: NDArray[np
     Raises
     ------
     ValueError
-        If exact numbers can't be met where the zeros are.
+        If exact numbers contradict the structural zeros.
     """
     possible = np.broadcast_to(~zeros, level.estimates.shape).astype(np.int64)
     made: Whole | None = None

@@ -1,4 +1,4 @@
-"""One file per mechanism, found by walking this folder; classes by name, loaded at first use."""
+"""Noise mechanisms, one per file; a class is loaded at first use of its name."""
 
 from __future__ import annotations
 

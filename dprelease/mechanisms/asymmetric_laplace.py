@@ -6,7 +6,7 @@ Guarantee  With lambda = 1 / (scale max(k, 1/k)), one cell that moves by at most
            privacy loss of at most D / scale; rounding and centring are post-processing.
 Source     Mugunthan, Xiao and Kagal, "Utility-preserving privacy mechanisms for counting queries"
            (asymmetric Laplace). Its noise has the mean (1 - k^2) / (lambda k), which is not zero:
-           `design` takes the nearest lattice point away unless it is told not to.
+           `design` subtracts the nearest lattice point unless `debias` is "false".
 Units      q, Y, scale and center in lattice steps.
 """
 
@@ -70,7 +70,7 @@ class AsymmetricLaplace(RealQuantile):
         debias: str | float = "true",
         **shape: str | float,
     ) -> Self:
-        """Return the law of a scale and a `k`, centred unless `debias` is "false"."""
+        """Return the noise of a scale and a `k`, centred unless `debias` is "false"."""
         law = cls.of(place, scale=scale, **shape)
         return law if debias == "false" else cls(law.scale, law.k, float(round(law.mean)))
 
@@ -86,7 +86,7 @@ class AsymmetricLaplace(RealQuantile):
 
     @property
     def symmetric(self) -> bool:
-        """Return whether both sides are alike."""
+        """Return whether both sides are equal."""
         return self.k == 1.0 and self.center == 0.0
 
     @property
@@ -96,11 +96,11 @@ class AsymmetricLaplace(RealQuantile):
 
     @property
     def mode(self) -> int:
-        """Return the cell around zero, as the centre moves it."""
+        """Return the cell around zero, after subtraction of the centre."""
         return -int(self.center)
 
     def unevenness(self, first: Floats, size: float) -> Floats:
-        """Return what the slope of a block's side makes of it, or the steeper one beside zero."""
+        """Return the unevenness of a block, from the log slope of its side."""
         left, right = float(self.left), float(self.right)
         near = first + self.center
         scales = np.where(near > size, right, np.where(near < -2 * size, left, min(left, right)))
@@ -132,24 +132,24 @@ class AsymmetricLaplace(RealQuantile):
         return 1 - ball(far / (near + far)) * ball(out / far).exp()
 
     def losses(self, shift: int) -> tuple[ExponentialLoss, ...]:
-        """Return the losses of moves up and down; those of the continuous law bound the rounded."""
+        """Return the losses of moves up and down, which bound those of the rounded noise."""
         up = ExponentialLoss(self.left, self.right, shift)
         return (up,) if self.k == 1.0 else (up, ExponentialLoss(self.right, self.left, shift))
 
     @property
     def mean(self) -> float:
-        """Return the sum over j >= 1 of P(N >= j) - P(N <= -j), less the centre."""
+        """Return the sum over j >= 1 of P(N >= j) - P(N <= -j), minus the centre."""
         weight, left, right = self._sides
         return (1 - weight) * _first(right) - weight * _first(left) - self.center
 
     @property
     def mean_absolute_error(self) -> float:
-        """Return E |N - center|, N the rounded noise: its mean and twice the mass on one side."""
+        """Return E |N - center|, N the rounded noise: from its mean and one of its tails."""
         weight, left, right = self._sides
         near, far = (right, left) if self.center >= 0 else (left, right)
         share = 1 - weight if self.center >= 0 else weight
         c = abs(self.center)
-        # E (c - N)+ = sum over j < c of P(N <= j), seen from the side where the centre lies.
+        # E (c - N)+ = sum over j < c of P(N <= j), computed on the side of the centre.
         short = c - share * _first(near) * -math.expm1(-c / near) + (1 - share) * _first(far)
         mean = share * _first(near) - (1 - share) * _first(far)
         return mean - c + 2 * short

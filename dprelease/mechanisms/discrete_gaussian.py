@@ -34,7 +34,7 @@ class DiscreteGaussian(OffsetLattice):
 
     @property
     def moments_above(self) -> tuple[Fraction, Fraction]:
-        """Return scale^2, which is the variance's bound (Corollary 9 of the source), and 0.
+        """Return scale^2, a bound of the variance (Corollary 9 of the source), and the mean 0.
 
         From a scale of 1 on it is within 2^-22 of the variance; below, chords are nearer.
         """

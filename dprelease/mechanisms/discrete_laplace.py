@@ -40,7 +40,7 @@ class DiscreteLaplace(SymmetricQuantile):
         return self.scale * QUANTILE_ERROR
 
     def unevenness(self, first: Floats, size: float) -> float:
-        """Return what 1 / scale a step makes of a block."""
+        """Return the unevenness of a block for a log slope of 1 / scale per step."""
         return size / self.scale
 
     def upper_position(self, u: Floats) -> tuple[Floats, float]:
@@ -48,7 +48,7 @@ class DiscreteLaplace(SymmetricQuantile):
         position = np.log(u)
         position += math.log1p(math.exp(-1.0 / self.scale))
         position *= -self.scale
-        # Away from whole numbers, the only place where it counts, ceil(x) - 1 is floor(x).
+        # Only results away from whole numbers are used; there ceil(x) - 1 is floor(x).
         return position, self.position_error
 
     def upper_tail(self, k: int) -> arb:
@@ -114,7 +114,7 @@ class DiscreteLaplaceLoss(MonotoneLoss):
         return min(1.0, least_above(value))
 
     def renyi(self, order: float) -> float:
-        """Return the divergence of an order above 1, rounded up: two atoms and a geometric sum."""
+        """Return the divergence of an order above 1, rounded up: two ends and a geometric sum."""
         a = Fraction(order) - 1
         ratio = self.shift / Fraction(self.scale)
         fall = (2 * a + 1) / Fraction(self.scale)
@@ -130,7 +130,7 @@ class DiscreteLaplaceLoss(MonotoneLoss):
         return least_above(value, 256)
 
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
-        """Return masses of loss intervals; the loss is (shift - 2k) / scale at k in 0..shift."""
+        """Return loss interval probabilities; the loss is (shift - 2k) / scale at k in 0..shift."""
         t, d = self.scale, float(self.shift)
         q = math.exp(-1.0 / t)
         ratio = self.pure_epsilon

@@ -4,7 +4,7 @@ Release    q + K, P(K = k) proportional to exp(-k^2 / (2 scale^2) - ratio |k| / 
            independently for every cell.
 Guarantee  The curve delta(epsilon) of the integers themselves.
 Source     Named as future work by Sadeghi and Korki, "Offset-symmetric Gaussians for differential
-           privacy"; the loss at an integer is theirs, the masses are sums over integers.
+           privacy"; the loss at an integer is theirs, the probabilities are sums over integers.
 Limits     ratio 0 is discrete Gaussian noise; as ratio grows, discrete Laplace of scale / ratio.
 Units      q, K and scale in lattice steps; ratio has none.
 """

@@ -32,7 +32,7 @@ from dprelease.privacy.losses.normal import normal_delta
 
 SURE = 8.0
 FAR = 13.5
-"""Standard deviations beyond which a normal variable lies with a probability below 1e-40."""
+"""Number of standard deviations that a normal variable exceeds with probability below 1e-40."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Gaussian(SymmetricQuantile):
         return self.scale * QUANTILE_ERROR
 
     def unevenness(self, first: Floats, size: float) -> Floats:
-        """Return what the slope of the log density at the far end makes of a block."""
+        """Return the unevenness of a block, from the slope of the log density at its far end."""
         return normal_unevenness(self.scale, 0.0, first, size)
 
     def upper_position(self, u: Floats) -> tuple[Floats, float]:
@@ -68,11 +68,11 @@ class Gaussian(SymmetricQuantile):
         return (arb(2 * k - 1) / (2 * arb(self.scale) * arb(2).sqrt())).erfc() / 2
 
     def losses(self, shift: int) -> tuple[GaussianLoss, ...]:
-        """Return the loss of the continuous law, which bounds that of the rounded one."""
+        """Return the loss of the continuous noise, which bounds that of the rounded noise."""
         return (GaussianLoss(round_up(Fraction(shift) / Fraction(self.scale))),)
 
     def federated(self, parties: int) -> Self:
-        """Return the law that each of `parties` adds: scale / sqrt(parties), rounded up.
+        """Return the noise that each of `parties` adds: scale / sqrt(parties), rounded up.
 
         Exact for noise that is not rounded.
 
@@ -107,7 +107,7 @@ class Gaussian(SymmetricQuantile):
 
     @property
     def moments_above(self) -> tuple[Fraction, Fraction]:
-        """Return scale^2 + 1/12 and a trace, or a sum of chords; and 0.
+        """Return scale^2 + 1/12 plus a tiny margin, or a sum of chords; and the mean 0.
 
         By Poisson's formula the variance is scale^2 + 1/12 and the sum over n >= 1 of (-1)^n
         (4 scale^2 + 1 / (pi n)^2) exp(-2 (pi n scale)^2): below 2^-1000 from a scale of 8 on.
@@ -173,7 +173,7 @@ class GaussianLoss(MonotoneLoss):
         return round_up(Fraction(order) * Fraction(self.mu) ** 2 / 2)
 
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
-        """Return masses of N(mu^2/2, mu^2), the loss under P, and N(-mu^2/2, mu^2), under Q."""
+        """Return probabilities of the loss: N(mu^2/2, mu^2) under P, N(-mu^2/2, mu^2) under Q."""
         ends = np.concatenate(([-np.inf], edges, [np.inf]))
         middle = ends / self.mu
         p = normal_mass(middle[:-1] - self.mu / 2, middle[1:] - self.mu / 2)

@@ -2,12 +2,12 @@
 
 Release    q + round(Y), the density of Y proportional to exp(-(|y| / scale)^p), 1 <= p <= 8.
 Guarantee  The curve delta(epsilon) of the continuous mechanism; rounding is post-processing. p = 1
-           is Laplace noise and pure; every p > 1 has an unbounded loss, so the mechanism as such
-           counts as not pure. The larger p, the thinner the tails and the steeper the loss.
+           is Laplace noise and pure; every p > 1 has an unbounded loss, so the mechanism is not
+           listed as pure. The larger p, the thinner the tails and the steeper the loss.
 Source     Liu 2019, arXiv 1602.06028v6, Definitions 4 and 5; delta by the crossing of the loss.
 Units      q, Y and scale in lattice steps; scale is sqrt(2) standard deviations at p = 2.
 
-The law is log-concave and symmetric: the curve of a shift covers all smaller ones.
+The distribution is log-concave and symmetric: the curve of a shift covers all smaller ones.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from dprelease.privacy.losses.two_sided_exponential import ExponentialLoss
 
 TABLE_BELOW = 1024.0
 TABLE_ERROR = 2.0**-36
-"""Bound on the relative error of a tabulated tail, with the width of one word's interval."""
+"""Bound on the relative error of a tabulated tail, including the interval width of a word."""
 
 UNSEEN = 800.0
 """|y|^p from which a tail is below the least float."""
 
 NO_TRACE = 1e-40
-"""Tails below leave no trace in a mean or a variance."""
+"""Smaller tails don't change a mean or a variance."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,11 @@ class GeneralizedGaussian(SymmetricQuantile):
 
     @cached_property
     def _steepest(self) -> float:
-        """Return the slope of the log density, in scales, where a tail is surely below 2**-21."""
+        """Return the slope of the log density, in scales, at a tail certainly below 2**-21."""
         return float(self.p * power_tail.reach(self.p, power_tail.LEAST_TAIL / 2) ** (self.p - 1))
 
     def unevenness(self, first: Floats, size: float) -> float:
-        """Return what the steepest slope of the log density makes of a block."""
+        """Return the unevenness of a block, from the steepest slope of the log density."""
         return self._steepest * (size / self.scale)
 
     def upper_position(self, u: Floats) -> tuple[Floats, Floats]:
@@ -96,7 +96,7 @@ class GeneralizedGaussian(SymmetricQuantile):
         return power_tail.tail_ball(self.p, arb(2 * k - 1) / (2 * arb(self.scale)))
 
     def losses(self, shift: int) -> tuple[PowerLoss | ExponentialLoss, ...]:
-        """Return the loss of the continuous law, which bounds that of the rounded one."""
+        """Return the loss of the continuous noise, which bounds that of the rounded noise."""
         if self.p == 1.0:
             exact_scale = Fraction(self.scale)
             return (ExponentialLoss(exact_scale, exact_scale, shift),)
@@ -154,7 +154,7 @@ class PowerLoss(PrivacyLoss):
 
     @cached_property
     def span(self) -> float:
-        """Return the loss where P has a tail below 1e-40, or less than the largest that counts."""
+        """Return the loss where P has a tail below 1e-40, up to the largest finite loss."""
         return float(self._at(np.array([-power_tail.reach(self.p, 1e-40)]))[0])
 
     def _at(self, y: Floats) -> Floats:
@@ -185,7 +185,7 @@ class PowerLoss(PrivacyLoss):
         return power_tail.tail_ball(self.p, -y) - lost
 
     def _crossing(self, size: Fraction) -> float | None:
-        """Return about the y <= t/2 whose loss is `size` >= 0; None where no float has its tail.
+        """Return about the y <= t/2 whose loss is `size` >= 0; None if its tail underflows.
 
         The tail is below exp(-|y|^p).
         """
@@ -199,14 +199,14 @@ class PowerLoss(PrivacyLoss):
         return (low + high) / 2
 
     def _loss(self, y: float) -> float:
-        """Return the loss at y <= t/2, by what grows where powers would cancel."""
+        """Return the loss at y <= t/2, without subtraction of nearly equal powers."""
         move = float(self._move)
         if -y > move:
             return float((-y) ** self.p * math.expm1(self.p * math.log1p(move / -y)))
         return float((move - y) ** self.p - abs(y) ** self.p)
 
     def _refine_root(self, start: float, epsilon: Fraction) -> arb:
-        """Return a ball that surely holds the crossing: Newton steps, then signs on either side."""
+        """Return a ball that contains the crossing: Newton steps, then signs on either side."""
         move, power = ball(self._move), arb(self.p)
         aim = ball(epsilon)
 
@@ -240,10 +240,11 @@ class PowerLoss(PrivacyLoss):
         return Pieces(p, q, ends[1:], ends[:-1])
 
     def _between(self, ends: Floats) -> Floats:
-        """Return the masses below, between and above ascending ends, from where little is lost."""
+        """Return probabilities below, between and above ascending ends, from the accurate side."""
         away = np.abs(ends)
         far = (ends[:-1] * ends[1:] > 0) & (np.minimum(away[:-1], away[1:]) > 0.5)
-        # Incomplete gamma functions take long: each where an interval needs it, and at both ends.
+        # Incomplete gamma functions are slow: each tail is computed only where an interval needs
+        # it, and at both ends.
         outer = np.concatenate(([True], far)) | np.concatenate((far, [True]))
         inner = np.concatenate(([False], ~far)) | np.concatenate((~far, [False]))
         beyond, middle = np.zeros_like(ends), np.zeros_like(ends)
@@ -269,8 +270,8 @@ class PowerLoss(PrivacyLoss):
         """Return an upper bound of the divergence of an order > 1; infinity where none is found.
 
         The mean of (P/Q)^(order - 1) under P, a convex function of P/Q, is bounded by chords over
-        narrow cells (`_split`), and by an exponential beyond them, where the tilted density falls
-        ever faster. Above the true value by about 1e-5 of it and 4e-9 / (order - 1).
+        narrow cells (`_split`), and by an exponential outside them, where the tilted density falls
+        ever faster. The bound exceeds the true value by about 1e-5 of it and 4e-9 / (order - 1).
         """
         move = float(self._move)
         far = self._tail_start(order, move)
@@ -289,7 +290,7 @@ class PowerLoss(PrivacyLoss):
         return math.log((inside + beyond + above) * (1 + 2.0**-29)) / (order - 1)
 
     def _tail_start(self, order: float, move: float) -> float:
-        """Return a y beyond which the tilted density falls ever faster, and is below 1e-40."""
+        """Return a y from which on the tilted density falls ever faster and is below 1e-40."""
         far = power_tail.reach(self.p, 1e-40)
         while True:
             ratio = (1 + move / far) ** max(self.p - 2, 0.0) * (order - 1) / order
@@ -301,7 +302,7 @@ class PowerLoss(PrivacyLoss):
 
 
 def _split(p: Floats, q: Floats, low: Floats, high: Floats) -> Floats:
-    """Return the share of each cell's P mass that goes to its `high` loss so that Q's is kept."""
+    """Return the share of the P probability of a cell for `high` that preserves Q's."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         share = (1.0 - np.exp(low) * q / p) / -np.expm1(low - high)
     return np.clip(np.nan_to_num(share, nan=1.0), 0.0, 1.0)

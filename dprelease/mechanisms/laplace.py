@@ -42,7 +42,7 @@ class Laplace(SymmetricQuantile):
         return self.scale * QUANTILE_ERROR
 
     def unevenness(self, first: Floats, size: float) -> float:
-        """Return what 1 / scale a step makes of a block."""
+        """Return the unevenness of a block for a log slope of 1 / scale per step."""
         return size / self.scale
 
     def upper_position(self, u: Floats) -> tuple[Floats, float]:
@@ -58,7 +58,7 @@ class Laplace(SymmetricQuantile):
         return (-(arb(2 * k - 1) / 2) / arb(self.scale)).exp() / 2
 
     def losses(self, shift: int) -> tuple[ExponentialLoss, ...]:
-        """Return the loss of the continuous law, which bounds that of the rounded one."""
+        """Return the loss of the continuous noise, which bounds that of the rounded noise."""
         scale = Fraction(self.scale)
         return (ExponentialLoss(scale, scale, shift),)
 
@@ -75,7 +75,7 @@ class Laplace(SymmetricQuantile):
 
     @property
     def moments_above(self) -> tuple[Fraction, Fraction]:
-        """Return the same variance, rounded up, and 0."""
+        """Return the variance of the rounded noise, rounded up, and the mean 0."""
         with ctx.workprec(PRECISION):
             moments = geometric_moments(Fraction(self.scale), rounded=True)
             return rounded_up(moments[1]), Fraction(0)

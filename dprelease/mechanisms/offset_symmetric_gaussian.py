@@ -39,14 +39,14 @@ LEAST_RATIO, LARGEST_RATIO = 2.0**-10, 32.0
 RATIO = Shape("ratio", "m / sigma: near 0 Gaussian, large Laplace", "2^-10 to 32")
 RATIOS = (1.0, 0.5, 2.0, 0.25, 4.0, 8.0, 0.1, 16.0, 32.0)
 SMALL = 64.0
-"""Typical sizes |Y| below which moments are summed step by step."""
+"""Typical |Y| below which moments are summed step by step."""
 
 MOST_EXPONENT = 40.0
 
 
 @dataclass(frozen=True)
 class OffsetSymmetricGaussian(SymmetricQuantile):
-    """A normal variable beyond its offset, on either side; rounded to the nearest step."""
+    """The tails of a normal variable above an offset, on both sides; rounded to steps."""
 
     name: ClassVar[str] = "offset_symmetric_gaussian"
     summary: ClassVar[str] = "Gaussian tails with a Laplace-like peak, rounded; approximate"
@@ -67,7 +67,7 @@ class OffsetSymmetricGaussian(SymmetricQuantile):
         return self.scale * (1.0 + self.ratio) * QUANTILE_ERROR
 
     def unevenness(self, first: Floats, size: float) -> Floats:
-        """Return what the slope of the log density at the far end makes of a block."""
+        """Return the unevenness of a block, from the slope of the log density at its far end."""
         return normal_unevenness(self.scale, self.ratio, first, size)
 
     def upper_position(self, u: Floats) -> tuple[Floats, float]:
@@ -83,12 +83,12 @@ class OffsetSymmetricGaussian(SymmetricQuantile):
         return upper_ball(ball(Fraction(2 * k - 1, 2) / Fraction(self.scale)), ball(self.ratio))
 
     def losses(self, shift: int) -> tuple[OffsetGaussianLoss, ...]:
-        """Return the loss of the continuous law, which bounds that of the rounded one."""
+        """Return the loss of the continuous noise, which bounds that of the rounded noise."""
         return (OffsetGaussianLoss(Fraction(shift) / Fraction(self.scale), Fraction(self.ratio)),)
 
     @property
     def mean_absolute_error(self) -> float:
-        """Return twice the sum over k >= 1 of P(Y >= k - 1/2), by Euler-Maclaurin where long."""
+        """Return twice the sum over k >= 1 of P(Y >= k - 1/2), by Euler-Maclaurin if long."""
         typical = self.scale * moments(self.ratio)[0]
         if typical >= SMALL:
             return typical - peak(self.ratio) / (12 * self.scale)
@@ -99,7 +99,7 @@ class OffsetSymmetricGaussian(SymmetricQuantile):
         """Return the square root of the sum over k >= 1 of (2k - 1) 2 P(Y >= k - 1/2)."""
         first, second = moments(self.ratio)
         if self.scale * first >= SMALL:
-            # Sheppard's 1/12, and what the kink of the density at zero adds.
+            # Sheppard's correction 1/12, and one for the kink of the density at zero.
             kink = 7 / 480 * self.ratio * peak(self.ratio) / self.scale**2
             return math.sqrt(self.scale**2 * second + 1 / 12 + kink)
         tails = self._tails()
@@ -111,7 +111,7 @@ class OffsetSymmetricGaussian(SymmetricQuantile):
         return log_concave_moments(self)
 
     def _tails(self) -> Floats:
-        """Return P(|Y| >= k - 1/2) for k >= 1, as far as it counts."""
+        """Return P(|Y| >= k - 1/2) for k >= 1, up to negligible values."""
         far = math.sqrt(self.ratio**2 + 2 * MOST_EXPONENT) - self.ratio
         steps = np.arange(1, math.ceil(far * self.scale) + 2, dtype=np.float64)
         return np.exp(ln_upper((steps - 0.5) / self.scale, self.ratio))

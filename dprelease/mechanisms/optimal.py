@@ -1,16 +1,17 @@
 """Optimal lattice noise: the least error for one cell, found by linear programming.
 
 Release    q + K, K on finitely many integers, P(K = k) = masses[|k|] over their sum.
-Guarantee  By design (epsilon, delta) for one cell that moves by at most D steps, epsilon = D /
-           scale: proved in rational arithmetic before a law comes out. It is priced from its masses
-           alone, whatever scale stands beside them.
+Guarantee  By design (epsilon, delta) for one cell that moves by at most D steps,
+           epsilon = D / scale: proved in rational arithmetic before a mechanism is returned. The
+           accountant uses only the masses, and ignores the recorded scale.
 Source     `numerics.least_noise`. Geng and Viswanath 2013, arXiv 1305.1330v3, bound the program's
            value; with delta 0 the staircase (arXiv 1212.1186v3) is the optimum.
 Units      q, K and scale in lattice steps; masses are whole numbers without a unit.
 
 A solver's last digits depend on the machine. So the masses themselves are the parameter: an event
-holds them, and nobody solves the program again. They never rise with |k|; for such laws
-delta(epsilon) grows with the shift (see `least_noise`): the curve of a shift covers smaller ones.
+records them, and the program is not solved again. They never rise with |k|; for such distributions
+delta(epsilon) grows with the shift (see `least_noise`), so the curve of a shift covers smaller
+ones.
 """
 
 from __future__ import annotations
@@ -47,12 +48,12 @@ BEYOND_DIGITS = Fraction(3 * whole_masses.MOST_DIGITS)
 """Above ln 16 for each digit of a mass: finite losses are smaller."""
 
 TABLE_ERROR = 2.0**-40
-"""Bound on the relative error of a tabulated tail, with the width of one word's interval."""
+"""Bound on the relative error of a tabulated tail, including the interval width of a word."""
 
 
 @dataclass(frozen=True)
 class Optimal(Symmetric):
-    """Noise with whole-number masses, none above the one before."""
+    """Noise with integer weights that never rise with |k|."""
 
     name: ClassVar[str] = "optimal"
     summary: ClassVar[str] = "least error at epsilon and delta, by linear program; bounded"
@@ -83,7 +84,7 @@ class Optimal(Symmetric):
 
     @classmethod
     def of(cls, place: Place | None = None, /, **parameters: str | float) -> Self:
-        """Return the law of a scale and of masses written as `parameters` does; raises as base."""
+        """Return the noise of a scale and of masses as in `parameters`; raises as the base."""
         known = "masses, scale"
         for name in parameters.keys() - {"scale", "masses"}:
             raise BudgetError(
@@ -111,14 +112,14 @@ class Optimal(Symmetric):
         /,
         **shape: str | float,
     ) -> Self:
-        """Return the law of least error at epsilon = largest shift / scale and the shape's delta.
+        """Return the noise of least error at epsilon = largest shift / scale and `delta`.
 
         Raises
         ------
         BudgetError
-            DP-MECH-001 for a scale whose law would be too long, or whose epsilon is above 20;
-            DP-MECH-005 for a delta out of range, a shift above 512, another measure, or a scale at
-            which the linear program has no certified solution.
+            DP-MECH-001 for a scale whose distribution would be too long, or whose epsilon is above
+            20; DP-MECH-005 for a delta out of range, a shift above 512, another measure, or a scale
+            at which the linear program has no certified solution.
         """
         scale, delta, power = cls._check_arguments(scale, sensitivity, place, **shape)
         try:
@@ -130,7 +131,7 @@ class Optimal(Symmetric):
     def admits(
         cls, scale: float, sensitivity: Sensitivity = ONE_STEP, /, **shape: str | float
     ) -> bool:
-        """Return whether scale, shift and shape are in range; solves nothing."""
+        """Return whether scale, shift and shape are in range; does not solve the program."""
         try:
             cls._check_arguments(scale, sensitivity, None, **shape)
         except BudgetError:
@@ -204,7 +205,7 @@ class Optimal(Symmetric):
 
     @cached_property
     def _from(self) -> tuple[int, ...]:
-        """Return the sum of the masses from k on, for k from 0 to one beyond the last."""
+        """Return the sum of the masses from k on, for k from 0 to one past the last."""
         sums = [0]
         for mass in reversed(self.masses):
             sums.append(sums[-1] + mass)
@@ -249,12 +250,12 @@ class Optimal(Symmetric):
 
 @lru_cache(maxsize=256)
 def _solve_probabilities(scale: float, delta: float, shift: int, power: int) -> tuple[int, ...]:
-    """Return whole masses that are proved to be (shift / scale, delta)-private for the shift.
+    """Return integer masses that are proved to be (shift / scale, delta)-private for the shift.
 
-    What the solver's tolerance and the rounding lose is taken from delta beforehand, by the least
-    of a few shares that suffices.
+    A part of delta is reserved for the tolerance of the solver and for rounding: the least of a few
+    parts that suffices.
     """
-    # Two floats below: a price at any decimal that reads to shift / scale is covered as well.
+    # Two floats below, so that any decimal that reads to shift / scale is covered as well.
     ratio = math.nextafter(round_down(Fraction(shift) / Fraction(scale)), 0.0)
     epsilon = Fraction(math.nextafter(ratio, 0.0))
     factor = 1 / whole_masses.rational_exp(-epsilon)  # <= exp(epsilon): the excess only grows
@@ -269,12 +270,12 @@ def _solve_probabilities(scale: float, delta: float, shift: int, power: int) -> 
 
 
 def least_error(epsilon: float, delta: float, shift: int, measure: str = "mae") -> float:
-    """Return the least error of one cell, lattice steps: what others are measured against.
+    """Return the least error of one cell, lattice steps: a lower bound for other mechanisms.
 
-    "mae": the mean absolute error; "mse": the root of the mean square error. The least of all
-    symmetric laws on the integers that never rise away from 0 and are (epsilon, delta)-private for
-    moves by up to `shift`; to about 1e-8, relative. Shifts above 256 are scaled: a finer lattice
-    changes less than 1e-5 of the error.
+    "mae": the mean absolute error; "mse": the root of the mean square error. The minimum is over
+    all symmetric distributions on the integers that never rise away from 0 and are (epsilon,
+    delta)-private for moves by up to `shift`; relative accuracy about 1e-8. Shifts above 256 are
+    scaled: a finer lattice changes less than 1e-5 of the error.
     """
     if measure not in MEASURES:
         raise ValueError("the measure is mae or mse")
@@ -289,7 +290,7 @@ def least_error(epsilon: float, delta: float, shift: int, measure: str = "mae") 
 
 @dataclass(frozen=True)
 class OptimalLoss(PrivacyLoss):
-    """The loss of a law of whole-number masses against itself moved by `shift` steps."""
+    """The loss of noise with integer masses against itself moved by `shift` steps."""
 
     law: Optimal
     shift: int
@@ -302,12 +303,12 @@ class OptimalLoss(PrivacyLoss):
 
     @property
     def infinity_mass(self) -> float:
-        """Return the probability of outputs that the other answer can't have, rounded up."""
+        """Return the probability of outputs that are impossible for the neighbour, rounded up."""
         return self.delta(BEYOND_DIGITS)
 
     @cached_property
     def _masses_by_loss(self) -> tuple[list[tuple[int, int]], list[int], list[int]]:
-        """Return (P, Q) masses of losses above 0, largest loss first, and sums before each."""
+        """Return (P, Q) masses of losses above 0, largest loss first, and their cumulative sums."""
         masses = self.law.masses + (0,) * self.shift
         ks = range(-((self.shift - 1) // 2), len(self.law.masses))
         pairs = [(masses[abs(k)], masses[k + self.shift]) for k in ks]
@@ -332,7 +333,8 @@ class OptimalLoss(PrivacyLoss):
             while low < high:
                 middle = (low + high) // 2
                 own, other = pairs[middle]
-                # Where balls can't tell, own = factor other nearly: it adds nothing to their sum.
+                # If balls can't decide, own is almost factor * other, which adds nothing to the
+                # sum.
                 low, high = (middle + 1, high) if own > factor * other else (low, middle)
             gain = (arb(p[low]) - factor * q[low]) / self.law._total
             return gain if edge >= 0 else -ball(edge).expm1() + ball(edge).exp() * gain
@@ -352,7 +354,7 @@ class OptimalLoss(PrivacyLoss):
         return Pieces(p, q, loss, loss)
 
     def pieces(self, width: float) -> Pieces:
-        """Return the atoms."""
+        """Return one piece per output."""
         return self._atoms
 
     def renyi(self, order: float) -> float:

@@ -1,8 +1,8 @@
 """Optimal selection of keys that are not public.
 
-Release    whether a key is selected, with a probability that depends on how many units have it: the
-           largest for every number of units at once that (epsilon, delta) allows.
-Guarantee  (epsilon, delta) for each key that a unit may have, with epsilon = 1 / scale.
+Release    whether a key is selected, with a probability that depends on the number of units with
+           it: the largest that (epsilon, delta) allows, for every number of units at once.
+Guarantee  (epsilon, delta) for each key that a privacy unit may have, with epsilon = 1 / scale.
 Source     Desfontaines, Voss, Gipson and Mandayam 2020, "Differentially private partition
            selection", arXiv 2006.03684v2, Theorem 1 and section 3.2.
 """
@@ -29,16 +29,16 @@ from dprelease.privacy.losses.pure import ApproximateLoss
 from dprelease.privacy.unit import Sensitivity
 
 FLOAT_ERROR = 2.0**-30
-"""Generous bound on the relative error of a float probability."""
+"""Conservative bound on the relative error of a float probability."""
 
 
 @dataclass(frozen=True)
 class PartitionSelection(Randomizer):
-    """Whether each key is selected, by the number of units that have it.
+    """Randomized selection of keys, by the number of privacy units with each key.
 
     With e = exp(epsilon): p(n) = delta (e^n - 1) / (e - 1) up to n = `turn`, then 1 - p(n) falls by
-    the factor 1 / e and delta at each further unit, until p is 1. p(0) is 0: what nobody has is
-    never selected. Errors are in units: numbers of them at which keys are selected.
+    the factor 1 / e and delta at each further unit, until p is 1. p(0) is 0: a key without a
+    privacy unit is never selected. Errors are numbers of privacy units at which keys are selected.
     """
 
     name: ClassVar[str] = "partition_selection"
@@ -83,7 +83,7 @@ class PartitionSelection(Randomizer):
     def probability(self, n: int) -> arb:
         """Return a ball around p(n), at the precision of the flint context.
 
-        The smaller one of both branches: they cross at `turn`, which a float may miss by one.
+        It is the smaller of the two branches: they cross at `turn`, which a float may miss by one.
         """
         if n <= 0:
             return arb(0)
@@ -95,7 +95,7 @@ class PartitionSelection(Randomizer):
         return least.min(arb(1))
 
     def _branch(self, n: int, turn: int) -> arb:
-        """Return p(n) if growth turns at `turn`."""
+        """Return p(n) for a change of branch at `turn`."""
         epsilon, delta = ball(self.epsilon), ball(self.delta)
         grow = epsilon.expm1()
         if n <= turn:
@@ -105,7 +105,7 @@ class PartitionSelection(Randomizer):
         return (1 - fall) * (1 + delta / grow) + fall * last
 
     def select(self, units: Integers, bits: BitSource) -> Flags:
-        """Return (n,) whether each key is selected, exactly with its probability; a word a key."""
+        """Return (n,) whether each key is selected; one word per key."""
         words = bits.words(len(units))
         counts, places = np.unique(units, return_inverse=True)
         p = np.array([float(self.probability(n).mid()) for n in counts.tolist()])[places]
@@ -138,12 +138,12 @@ class PartitionSelection(Randomizer):
 
     @property
     def mean_absolute_error(self) -> float:
-        """Return the number of units at which a key is selected every other time."""
+        """Return the number of units at which a key is selected with probability 1/2."""
         return float(self._least_units(0.5))
 
     @property
     def standard_deviation(self) -> float:
-        """Return infinity: a selection has none."""
+        """Return infinity: a selection has no standard deviation."""
         return math.inf
 
     def half_width(self, confidence: float) -> int:

@@ -1,4 +1,4 @@
-"""k-ary randomized response: each record's value is kept, or replaced by any other one.
+"""k-ary randomized response: publish the value of each record, or another one at random.
 
 Release    (v + K) mod k for a value with the number v in 0..k-1; P(K = 0) = p and P(K = j) = q for
            j in 1..k-1, where p = exp(epsilon) / (exp(epsilon) + k - 1) and q = exp(-epsilon) p.
@@ -7,8 +7,8 @@ Guarantee  Pure: replacing a record's value by any other has a privacy loss of a
 Source     Warner 1965 for k = 2; Kairouz, Oh and Viswanath 2014, arXiv 1407.1338v3, eq. (10).
 Units      scale is 1 / epsilon, so that it grows with the noise as that of every other mechanism.
 
-Not found by its name in the registry: it is no noise that is added to an aggregate, and only the
-local model can use it.
+The registry does not list it by name, because it adds no noise to an aggregate: only the local
+model can use it.
 """
 
 from __future__ import annotations
@@ -56,29 +56,29 @@ class RandomizedResponse(Mechanism):
 
     @property
     def keep(self) -> float:
-        """Return p, the chance that a value is kept, to a few units in the last place."""
+        """Return p, the probability of the true value, to a few units in the last place."""
         return 1.0 / (1.0 + (self.values - 1.0) * math.exp(-1.0 / self.scale))
 
     @property
     def other(self) -> float:
-        """Return q, the chance of each other value, to a few units in the last place."""
+        """Return q, the probability of each other value, to a few units in the last place."""
         return max(math.exp(-1.0 / self.scale) * self.keep, 1e-300)
 
     def respond(self, codes: Integers, bits: BitSource) -> Integers:
         """Return (n,) randomized numbers of values, for (n,) true ones in 0..values-1.
 
-        K is drawn without a look at the value, so the work depends on the random bits alone.
+        K is drawn independently of the value, so the time depends only on the random bits.
         """
         answers: Integers = (codes + sample(self, len(codes), bits)) % int(self.values)
         return answers
 
     def invert(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:
-        """Return k and where it is sure; both tails are straight lines."""
+        """Return k, and where it is certain; both tails are straight lines."""
         p, q = self.keep, self.other
         # Upper: the largest k with u < (values - k) q, or 0. Lower: the least k with u < p + k q.
         position = self.values - u / q if upper else (u - p) / q + 1.0
         error = ((u + p) / q + self.values) * INVERSION_ERROR
-        inside = np.maximum(position, 0.5)  # everything below one means that the value is kept
+        inside = np.maximum(position, 0.5)  # below one the true value is published
         k = np.minimum(np.floor(inside), self.values - 1.0)
         rest = inside - np.floor(inside)
         sure = (rest > error) & (rest < 1.0 - error)
@@ -95,7 +95,7 @@ class RandomizedResponse(Mechanism):
         return (count - k if upper else growth + k) / (growth + (count - 1))
 
     def losses(self, shift: int) -> tuple[RandomizedResponseLoss, ...]:
-        """Return the exact loss; no two different values are farther apart than any others."""
+        """Return the exact loss; it is the same for any two different values."""
         return (RandomizedResponseLoss(1 / Fraction(self.scale), int(self.values)),)
 
     @property
@@ -118,7 +118,7 @@ class RandomizedResponse(Mechanism):
 
 @dataclass(frozen=True)
 class RandomizedResponseLoss(MonotoneLoss):
-    """The loss of one value against another: epsilon, 0 or -epsilon, with atoms p, (k - 2) q, q."""
+    """The loss of one value against another: epsilon, 0, -epsilon with p, (k - 2) q, q."""
 
     epsilon: Fraction
     values: int
@@ -146,7 +146,7 @@ class RandomizedResponseLoss(MonotoneLoss):
         return min(1.0, least_above(value))
 
     def renyi(self, order: float) -> float:
-        """Return the divergence of an order above 1, rounded up: three atoms."""
+        """Return the divergence of an order above 1, rounded up: three terms."""
         a = Fraction(order) - 1
 
         def value() -> arb:
@@ -160,7 +160,7 @@ class RandomizedResponseLoss(MonotoneLoss):
         return min(self.pure_epsilon, least_above(value, 256))
 
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
-        """Return the masses of loss intervals: three atoms."""
+        """Return the probabilities of loss intervals; there are three losses."""
         fall = math.exp(-float(self.epsilon))
         p = 1.0 / (1.0 + (self.values - 1) * fall)
         q = fall * p

@@ -1,4 +1,4 @@
-"""Finds the mechanisms: every file of this folder that declares `MECHANISM`."""
+"""Find mechanisms by name: every file of this folder that declares `MECHANISM`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ from dprelease.mechanisms.selection.selection import Selection
 from dprelease.privacy.event import Event
 
 RECORD_NAMES = ("randomized_response",)
-"""What only single records can use: no noise that is added to an aggregate, so `names` leaves it
-out (its file declares a `RECORD_MECHANISM`)."""
+"""Mechanisms for single records only.
+
+They add no noise to an aggregate, so `names` excludes them; the file declares a
+`RECORD_MECHANISM`.
+"""
 
 
 @cache
@@ -30,7 +33,7 @@ def names() -> tuple[str, ...]:
 
 
 def _declaring(package: ModuleType, what: str) -> tuple[str, ...]:
-    """Return the names of the files of a package that declare something, read as texts."""
+    """Return the names of the files of a package that declare something, without importing them."""
     files = (file for path in package.__path__ for file in Path(path).glob("*.py"))
     line = f"\n{what} = "
     return tuple(sorted(file.stem for file in files if line in file.read_text(encoding="utf-8")))
@@ -62,21 +65,21 @@ def get(name: str, place: Place | None = None) -> type[Mechanism]:
 
 
 def randomizer(name: str, place: Place | None = None) -> type[Randomizer]:
-    """Return the class of a mechanism, or of a way to choose, by name; raises as `get`."""
+    """Return the class of a noise or selection mechanism by name; raises as `get`."""
     if name == PartitionSelection.name:
         return PartitionSelection
     return get_selection(name) if name in selection_names() else get(name, place)
 
 
 def law_of(event: Event) -> Randomizer:
-    """Return whatever an event records: noise, a way to choose, or the answer of a single record.
+    """Return the mechanism that an event records: noise, selection, or response of a record.
 
-    The one look-up for all of them: what a release can do, a ledger can price.
+    A release and a ledger use the same look-up, so a ledger can price every release.
 
     Raises
     ------
     BudgetError
-        DP-MECH-001 to 005 for a record that is none of ours.
+        DP-MECH-001 to 005 for an unknown mechanism or invalid parameters.
     """
     name = event.mechanism
     kind = kind_of(name) if name in RECORD_NAMES else randomizer(name)
@@ -84,12 +87,12 @@ def law_of(event: Event) -> Randomizer:
 
 
 def record_law_of(event: Event) -> Mechanism:
-    """Return the noise of an event about single records, which nothing is chosen for.
+    """Return the noise of an event about single records, where no selection is allowed.
 
     Raises
     ------
     BudgetError
-        DP-MECH-001 to 005 for a record that is none of ours, or no noise.
+        DP-MECH-001 to 005 for an unknown mechanism, invalid parameters, or a selection.
     """
     _find(event.mechanism, (*names(), *RECORD_NAMES), None)
     return cast("Mechanism", law_of(event))
@@ -105,18 +108,18 @@ def _find(name: str, known: tuple[str, ...], place: Place | None) -> None:
 
 
 def pure_names() -> tuple[str, ...]:
-    """Return the names of the mechanisms that can give a pure guarantee."""
+    """Return the names of the mechanisms that can have a pure guarantee."""
     return tuple(name for name in names() if kind_of(name).pure)
 
 
 @cache
 def selection_names() -> tuple[str, ...]:
-    """Return the names of all ways to choose a candidate, sorted; imports none of them."""
+    """Return the names of all selection mechanisms, sorted; imports none of them."""
     return _declaring(selections, "SELECTION")
 
 
 def get_selection(name: str, place: Place | None = None) -> type[Selection]:
-    """Return the class of a way to choose a candidate by name; raises as `get`."""
+    """Return the class of a selection mechanism by name; raises as `get`."""
     _find(name, selection_names(), place)
     selection: type[Selection] = importlib.import_module(f"{selections.__name__}.{name}").SELECTION
     return selection

@@ -6,9 +6,9 @@ Guarantee  One cell that moves by at most D steps has a privacy loss of -D/scale
            rounding is post-processing.
 Source     Geng and Viswanath 2012, arXiv 1212.1186v3: density (16) to (18), Theorem 3; the least
            mean absolute error: gamma = 1 / (1 + exp(epsilon / 2)); the least power: Theorem 7.
-Lattice    Where gamma D is r - 1/2 for a whole r, all stairs end between cells and the rounded law
-           is the discrete staircase of the paper's section on integers; `optimise` picks the best
-           such r. D = 1 leaves r = 1 alone: the discrete Laplace law. Any other gamma is as
+Lattice    Where gamma D is r - 1/2 for a whole r, all stairs end between cells and the rounded
+           noise is the discrete staircase of the paper's section on integers; `optimise` picks the
+           best such r. D = 1 allows only r = 1: discrete Laplace noise. Any other gamma is as
            private, but its noise is a mixture of two of these.
 Units      q, Y, scale and width in lattice steps.
 """
@@ -38,7 +38,7 @@ LARGEST_RATIO = 500
 """Largest width / scale: exp of it, and its inverse, stay within the floats."""
 
 ROUNDING = 2.0**-48
-"""More than the relative error of a place in widths."""
+"""Bound on the relative error of a position in widths."""
 
 MEASURES = ("mae", "mse")
 
@@ -71,7 +71,7 @@ class Staircase(SymmetricQuantile):
 
     @classmethod
     def _certify(cls, values: Mapping[str, float], place: Place | None = None) -> None:
-        """Raise BudgetError also for a width that is not whole, or one of too many scales."""
+        """Raise BudgetError also if the width is not whole, or has too many scales."""
         super()._certify(values, place)
         if values["width"] != math.floor(values["width"]):
             cls._refuse("width", "a whole number from 1 to 2^50", place)
@@ -103,7 +103,7 @@ class Staircase(SymmetricQuantile):
         return min(start._candidates(), key=lambda law: law._error(str(measure)))
 
     def _candidates(self) -> list[Self]:
-        """Return the stairs that end between cells, near the optima of the continuous law."""
+        """Return the stairs that end between cells, near the optima of continuous noise."""
         width = Fraction(self.width)
         best = (mae_gamma(self.width / self.scale), mse_gamma(self.width / self.scale))
         middle = [math.floor(Fraction(gamma) * width) for gamma in best]
@@ -120,7 +120,7 @@ class Staircase(SymmetricQuantile):
 
     @property
     def _gain(self) -> float:
-        """Return gamma + b (1 - gamma): the mass of a stair over that of an uncut one."""
+        """Return gamma + b (1 - gamma): the probability of a stair over that of an uncut one."""
         return self.gamma + self._b * (1.0 - self.gamma)
 
     @property
@@ -129,7 +129,7 @@ class Staircase(SymmetricQuantile):
         return self.width / -math.expm1(-self.width / self.scale) * QUANTILE_ERROR
 
     def unevenness(self, first: Floats, size: float) -> Floats:
-        """Return what the ends of stairs in a block make of it: a factor b each."""
+        """Return the unevenness of a block: a factor b for each end of a stair in it."""
         middle = np.abs(first + size / 2)
         far = (middle + (size / 2 + 1)) / self.width - self.gamma
         near = np.maximum(middle - (size / 2 + 1), 0.0) / self.width - self.gamma
@@ -166,7 +166,7 @@ class Staircase(SymmetricQuantile):
         return self._beyond_point(Fraction(2 * k - 1, 2))
 
     def _beyond_point(self, x: Fraction) -> arb:
-        """Return P(Y >= x) for x >= 0: b^j / 2 times what is left of stair j and beyond."""
+        """Return P(Y >= x) for x >= 0: b^j / 2 times the remaining part from stair j on."""
         stairs = x / Fraction(self.width)
         whole = math.floor(stairs)
         gamma, part = Fraction(self.gamma), stairs - whole
@@ -177,7 +177,7 @@ class Staircase(SymmetricQuantile):
         return b**whole / 2 * left / (ball(gamma) + b * ball(1 - gamma))
 
     def losses(self, shift: int) -> tuple[StaircaseLoss, ...]:
-        """Return the loss of the continuous law, which bounds that of the rounded one."""
+        """Return the loss of the continuous noise, which bounds that of the rounded noise."""
         return (StaircaseLoss(self, shift),)
 
     def _cut(self) -> tuple[Fraction, Fraction, int]:
@@ -225,12 +225,12 @@ def mse_gamma(epsilon: float) -> float:
 
 @dataclass(frozen=True)
 class StaircaseLoss(PrivacyLoss):
-    """The loss of staircase noise against itself moved by up to `shift` steps: three atoms.
+    """The loss of staircase noise against itself moved by up to `shift` steps: three values.
 
-    Up to a width, the loss is top = width/scale with P mass A, -top with A exp(-top), else 0. The
-    law is unimodal and symmetric, so its total variation A (1 - b) is the mass of
+    Up to a width, the loss is top = width/scale with P probability A, -top with A exp(-top), else
+    0. The noise is unimodal and symmetric, so its total variation A (1 - b) is the probability of
     [-shift/2, shift/2]: it grows with the shift, and with A the whole curve, so smaller shifts are
-    covered. Moves of more than a width are priced as the worst of all losses that are bounded by
+    covered. The cost of moves of more than a width is the worst of all losses that are bounded by
     that of ceil(shift / width) moves.
     """
 
@@ -243,7 +243,7 @@ class StaircaseLoss(PrivacyLoss):
         return moves * Fraction(self.law.width) / Fraction(self.law.scale)
 
     def _share(self) -> arb:
-        """Return A, the P mass of the largest loss."""
+        """Return A, the P probability of the largest loss."""
         one = (-ball(self._top)).exp()
         if self.shift > self.law.width:
             return 1 / (1 + one)
@@ -258,7 +258,7 @@ class StaircaseLoss(PrivacyLoss):
         return round_up(self._top)
 
     def _delta(self, epsilon: float | Fraction) -> float:
-        """Return A (1 - exp(epsilon - top)), and for epsilon < 0 what the two other atoms add."""
+        """Return A (1 - exp(epsilon - top)), for epsilon < 0 also the other two."""
         if epsilon >= self._top:
             return 0.0
         edge = below(epsilon)
@@ -275,14 +275,14 @@ class StaircaseLoss(PrivacyLoss):
 
     @cached_property
     def _masses(self) -> tuple[float, float, float]:
-        """Return the P masses of the losses top, 0 and -top."""
-        with ctx.workprec(256):  # the middle may be all that rounding gamma leaves of nothing
+        """Return the P probabilities of the losses top, 0 and -top."""
+        with ctx.workprec(256):  # the middle may be as small as the rounding error of gamma
             share, b = self._share(), (-ball(self._top)).exp()
             middle = max(0.0, float(1 - share * (1 + b)))
             return float(share), middle, float(share * b)
 
     def pieces(self, width: float) -> Pieces:
-        """Return the three atoms."""
+        """Return one piece for each of the three losses."""
         top, middle, bottom = self._masses
         loss = np.array([1.0, 0.0, -1.0]) * float(self._top)
         p, q = np.array([top, middle, bottom]), np.array([bottom, middle, top])
@@ -293,7 +293,7 @@ class StaircaseLoss(PrivacyLoss):
 
         def value() -> arb:
             share, top, more = self._share(), ball(self._top), ball(order) - 1
-            # E exp(more loss) - 1, where nothing of small losses cancels.
+            # E exp(more loss) - 1, without cancellation at small losses.
             moment = share * ((more * top).expm1() + (-top).exp() * (-more * top).expm1())
             return moment.log1p() / more
 

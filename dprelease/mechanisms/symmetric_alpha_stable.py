@@ -2,14 +2,15 @@
 
 Release    q + round(Y), Y with characteristic function exp(-|scale t|^alpha), drawn independently
            for every cell.
-Guarantee  Pure: one cell that moves by at most D steps loses at most the largest value over x of
-           ln p(x - D / scale) / p(x), which depends on D / scale alone; rounding is
-           post-processing. For approximate and Renyi guarantees the whole loss is known.
+Guarantee  Pure: one cell that moves by at most D steps loses at most the largest value over x of ln
+           p(x - D / scale) / p(x), which depends on D / scale alone; rounding is post-processing.
+           Approximate and Renyi guarantees use the full privacy-loss distribution.
 Source     Zawacki and Abed, "The symmetric alpha-stable privacy mechanism": Theorems 21 and 24;
            eq. (73) at alpha 1. Its eq. (25) lacks 1/k! in its terms, and Corollary 27's limit is
            2 ln(D / scale).
 Sums       Unrounded noise is closed under convolution: n parties that each add scale n^(-1/alpha)
-           make the declared law together; `privacy/rounded_shares.py` bounds what rounding costs.
+           make the declared noise together; `privacy/rounded_shares.py` bounds the cost of
+           rounding.
 Units      q, Y and scale in lattice steps.
 """
 
@@ -35,10 +36,10 @@ from dprelease.numerics.rounding import round_up
 from dprelease.privacy.losses.stable import StableLoss
 
 SMALL = 64.0
-"""Scales below are summed step by step, above by the Euler-Maclaurin formula."""
+"""Smaller scales are summed step by step, larger ones by the Euler-Maclaurin formula."""
 
 FAR = 80.0
-"""Scales up to which small laws are summed; beyond, the tail's own series is integrated."""
+"""Number of scales up to which small scales are summed; the rest integrates the tail series."""
 
 ALPHAS = (1.75, 1.7, 1.8, 1.65, 1.85, 1.6, 1.9, 1.95, 1.5, 1.98, 1.99, 1.4, 1.995, 1.999, 1.25, 1.0)
 
@@ -50,7 +51,7 @@ class SymmetricAlphaStable(SymmetricQuantile):
     name: ClassVar[str] = "symmetric_alpha_stable"
     summary: ClassVar[str] = "stable noise rounded to the lattice; pure, power tails"
     use: ClassVar[str] = "many answers that must stay pure, or noise that several parties add up"
-    auto = PlaceInAuto(composed=True, within=1.5)  # each shape has tables to be made
+    auto = PlaceInAuto(composed=True, within=1.5)  # each shape needs new tables
     pure: ClassVar[bool] = True
     norm: ClassVar[int] = 1
     shapes = (Shape("alpha", "stability: 1 is Cauchy, towards 2 normal", "1 to 2 - 2^-20"),)
@@ -62,15 +63,15 @@ class SymmetricAlphaStable(SymmetricQuantile):
 
     @property
     def position_error(self) -> float:
-        """Return the error at three scales: half of all draws lie within one."""
+        """Return the error at three scales; half of all draws lie within one scale."""
         return 4.0 * self.scale * stable.QUANTILE_RELATIVE_ERROR
 
     def unevenness(self, first: Floats, size: float) -> float:
-        """Return what the steepest slope of the log density makes of a block."""
+        """Return the unevenness of a block, from the steepest slope of the log density."""
         return stable.steepest(self.alpha) * size / self.scale
 
     def upper_position(self, u: Floats) -> tuple[Floats, Floats]:
-        """Return x + 1/2 for the quantile x = scale times that of the standard law."""
+        """Return x + 1/2 for the quantile x = scale times that of the standard distribution."""
         position = stable.quantile(self.alpha, u)
         error = (position + 1.0) * (self.scale * stable.QUANTILE_RELATIVE_ERROR)
         position = position * self.scale
@@ -82,14 +83,15 @@ class SymmetricAlphaStable(SymmetricQuantile):
         return _tail(self.alpha, self.scale, k, ctx.prec)
 
     def losses(self, shift: int) -> tuple[StableLoss, ...]:
-        """Return the loss of the continuous law, which bounds that of the rounded one."""
+        """Return the loss of the continuous noise, which bounds that of the rounded noise."""
         ratio = round_up(Fraction(shift) / Fraction(self.scale))
-        # Up to 40 bits: columns of unlike steps, scaled alike, share one loss and its cells.
+        # Rounded to 40 bits, so that columns with equal scales in different steps share one cached
+        # loss.
         mantissa, exponent = math.frexp(ratio)
         return (_loss(self.alpha, math.ldexp(math.ceil(math.ldexp(mantissa, 40)), exponent - 40)),)
 
     def federated(self, parties: int) -> Self:
-        """Return the law that each of `parties` adds; their sum has at least this law's scale.
+        """Return the noise that each of `parties` adds; their sum has at least this scale.
 
         Exact for noise that is not rounded; its scale is rounded up to a float.
 
@@ -111,7 +113,7 @@ class SymmetricAlphaStable(SymmetricQuantile):
     def mean_absolute_error(self) -> float:
         """Return twice the sum over k >= 1 of P(Y >= k - 1/2): infinite at alpha 1.
 
-        The continuous law has (2 scale / pi) Gamma(1 - 1 / alpha).
+        The continuous distribution has (2 scale / pi) Gamma(1 - 1 / alpha).
         """
         if self.alpha == 1.0:
             return math.inf
@@ -138,18 +140,18 @@ class SymmetricAlphaStable(SymmetricQuantile):
 
 @lru_cache(maxsize=256)
 def _loss(alpha: float, shift: float) -> StableLoss:
-    """Return the loss; the same object for the same law, as its cells take work."""
+    """Return the loss; cached, because its cells are slow to compute."""
     return StableLoss(alpha, shift)
 
 
 @lru_cache(maxsize=8192)
 def _tail(alpha: float, scale: float, k: int, precision: int) -> arb:  # noqa: ARG001
-    # `precision` only tells cached balls apart; a ball of any precision encloses the tail.
+    # `precision` is only a cache key; a ball of any precision encloses the tail.
     return stable.sf_ball(alpha, ball(Fraction(2 * k - 1, 2) / Fraction(scale)))
 
 
 def _beyond(alpha: float, x: float) -> float:
-    """Return the integral of sf from x on, by the asymptotic series."""
+    """Return the integral of sf from x to infinity, by the asymptotic series."""
     terms = stable.tail_series(alpha)
     return math.fsum(
         a * float(x ** (1 - alpha * k)) / (alpha * k - 1) for k, a in enumerate(terms, start=1)

@@ -9,7 +9,7 @@ Guarantee  One cell that moves by at most D <= min(-lower, upper) steps: a priva
 Source     Mugunthan, Xiao and Kagal (generalized truncated Laplace); symmetric: Geng, Ding, Guo and
            Kumar 2018, arXiv 1810.00877v3, Theorem 1. The paper says that any short side works, and
            that the noise has mean zero: the first holds between two bounds only, see `bounds`, the
-           second for the symmetric law only; `design` takes the nearest step to the mean away.
+           second for symmetric noise only; `design` subtracts the nearest step to the mean.
 Units      q, Y, scale, lower, upper and center in lattice steps.
 """
 
@@ -54,7 +54,7 @@ LENGTH = "longer than a unit's largest change, and than delta asks for"
 
 @dataclass(frozen=True)
 class TruncatedLaplace(RealQuantile):
-    """Laplace noise cut off on either side; `design` solves the ends for a delta."""
+    """Laplace noise truncated on both sides; `design` computes the ends for a delta."""
 
     name: ClassVar[str] = "truncated_laplace"
     summary: ClassVar[str] = "Laplace noise within fixed bounds; approximate, no tails"
@@ -109,10 +109,10 @@ class TruncatedLaplace(RealQuantile):
         debias: str | float = "true",
         **shape: str | float,
     ) -> Self:
-        """Return the law of a scale whose delta, at epsilon = shift / scale, is the declared one.
+        """Return the noise of a scale whose delta, at epsilon = shift / scale, is the declared one.
 
-        The shift is the largest of `sensitivity`. Declared is `delta`, and at most one of `upper`,
-        `lower` (lengths, steps) and `short_side`.
+        The shift is the largest of `sensitivity`. `shape` holds `delta`, and at most one of
+        `upper`, `lower` (lengths, steps) and `short_side`.
 
         Raises
         ------
@@ -122,7 +122,7 @@ class TruncatedLaplace(RealQuantile):
         least = sensitivity.largest_shift / MOST_EPSILON
         if not scale >= least:
             cls._refuse("scale", f"at least {least!r} for this shift", place)
-        wide = max(scale, 1.0)  # so that the scale alone is looked at
+        wide = max(scale, 1.0)  # so that only the scale is checked
         cls.of(place, scale=scale, lower=-wide, upper=wide)
         delta = number(cls, shape.pop("delta", None), "delta", place)
         if not 0 < delta < Fraction(1, 2):
@@ -152,7 +152,7 @@ class TruncatedLaplace(RealQuantile):
         /,
         **shape: str | float,  # noqa: ARG003 - the ends are found for any
     ) -> bool:
-        """Return whether the scale is in range; looks for no ends."""
+        """Return whether the scale is in range; does not compute the ends."""
         least = max(LEAST_SCALE, sensitivity.largest_shift / MOST_EPSILON)
         return least <= scale <= LARGEST_SCALE
 
@@ -170,7 +170,7 @@ class TruncatedLaplace(RealQuantile):
 
     @classmethod
     def _best(cls, ends: Ends, side: str) -> tuple[float, float]:
-        """Return the lengths below and above that have the least mean absolute error."""
+        """Return the lengths below and above with the least mean absolute error."""
         even = symmetric_length(ends)
         if side == "none":
             return even, even
@@ -189,7 +189,7 @@ class TruncatedLaplace(RealQuantile):
 
     @property
     def symmetric(self) -> bool:
-        """Return whether both sides are alike."""
+        """Return whether both sides are equal."""
         return self.lower == -self.upper and self.center == 0.0
 
     @cached_property
@@ -205,11 +205,11 @@ class TruncatedLaplace(RealQuantile):
 
     @property
     def mode(self) -> int:
-        """Return the cell around zero, as the centre moves it."""
+        """Return the cell around zero, after subtraction of the centre."""
         return -int(self.center)
 
     def unevenness(self, first: Floats, size: float) -> Floats:
-        """Return what 1 / scale a step makes of a block, and 1 beside an end of the noise."""
+        """Return the unevenness for a log slope of 1 / scale per step; 1 at an end of the noise."""
         near = first + self.center
         low, high = near - size, near + 2 * size
         ends = (low < self.lower) & (self.lower < high)
@@ -232,7 +232,7 @@ class TruncatedLaplace(RealQuantile):
         return position, self.position_error
 
     def tail(self, k: int, upper: bool) -> arb:
-        """Return a ball around P(K >= k), or P(K <= k); exactly 0 and 1 beyond the ends."""
+        """Return a ball around P(K >= k), or P(K <= k); exactly 0 and 1 outside the ends."""
         x = Fraction(2 * k - 1 if upper else 2 * k + 1, 2) + int(self.center)
         low, high = Fraction(self.lower), Fraction(self.upper)
         near, far, out = (high, -low, x) if upper else (-low, high, -x)
@@ -248,7 +248,7 @@ class TruncatedLaplace(RealQuantile):
         return 1 - (ball(out / scale).exp() - ends[1]) / total
 
     def losses(self, shift: int) -> tuple[TruncatedLoss, ...]:
-        """Return the losses of moves up and down; those of the continuous law bound the rounded."""
+        """Return the losses of moves up and down, which bound those of the rounded noise."""
         scale, low, high = Fraction(self.scale), -Fraction(self.lower), Fraction(self.upper)
         up = TruncatedLoss(scale, low, high, shift)
         return (up,) if low == high else (up, TruncatedLoss(scale, high, low, shift))
@@ -277,7 +277,7 @@ class TruncatedLaplace(RealQuantile):
 
     @property
     def mean(self) -> float:
-        """Return the mean of the rounded noise less the centre."""
+        """Return the mean of the rounded noise minus the centre."""
         return self._moments.mean - self.center
 
     @property

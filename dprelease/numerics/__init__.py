@@ -1,1 +1,1 @@
-"""Arithmetic that knows nothing about privacy: rounding, entropy, exact lattice sampling."""
+"""Arithmetic independent of privacy: rounding, entropy, exact sampling on the integers."""

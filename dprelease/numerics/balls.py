@@ -1,4 +1,4 @@
-"""Exact rationals as balls, and floats that certainly lie above what a ball encloses."""
+"""Convert exact rationals to balls, and balls to floats that are certain upper bounds."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def ball(x: Fraction | float) -> arb:
 def least_above(value: Callable[[], arb], start: int = 96) -> float:
     """Return a float that is certainly >= a non-negative number, and within 2**-50 of it.
 
-    `value` encloses the number at the precision of the flint context, first at `start` bits; it is
-    asked again at a higher one until the digits suffice, so nothing is lost where nearly equal
-    terms are subtracted. A positive number below every float gives the least float: only a true
-    zero may become zero.
+    `value` returns a ball around the number at the precision of the flint context, first at `start`
+    bits. It is called again with more bits until the accuracy suffices, so no accuracy is lost
+    where nearly equal terms are subtracted. A positive number below every float becomes the least
+    float: only a true zero may become zero.
     """
     precision = start
     while True:
@@ -40,7 +40,7 @@ def least_above(value: Callable[[], arb], start: int = 96) -> float:
                 return 0.0
             if enclosed.rel_accuracy_bits() >= ENOUGH_BITS or precision >= LARGEST_PRECISION:
                 return _rounded_up(enclosed)
-            # Relative digits of what no float tells from zero are not worth the work.
+            # Numbers that underflow need no relative accuracy.
             if enclosed.upper() <= LEAST_FLOAT:
                 return LEAST_FLOAT
         precision *= 2

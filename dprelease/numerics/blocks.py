@@ -1,21 +1,21 @@
 """Exact draws at large scales: a block of 2**b neighbouring cells by inversion, then a cell of it.
 
-A float quantile that errs by up to e steps leaves U undecided beside every edge of a cell: a share
-of about 2e of all draws, which at a scale of 2**40 is nearly every one. So blocks come first, wide
+A float quantile that errs by up to e steps leaves U undecided near every edge of a cell: a share of
+about 2e of all draws, which at a scale of 2**40 is nearly every one. So blocks come first, wide
 enough for a share of 2**-18. Block H holds the cells from H 2**b to (H + 1) 2**b - 1, so its tails
-are those of the law itself at the ends of blocks, and `lattice` draws H with
+are those of the original distribution at the ends of blocks, and `lattice` draws H with
 
     P(H = h) = P(h 2**b <= K < (h + 1) 2**b) = the sum of p(k) over the cells of block h, exactly.
 
-Then cells of block H are proposed evenly, each with a share W uniform in [0, 1), until W is below
-p(k) / M, M the largest mass of a cell in the block: cell k of block h is what stays with the chance
-p(k) / (the sum of p over the block). The product of both is p(k): the draw is exact.
+Then cells of block H are proposed uniformly, each with a W uniform in [0, 1), until W is below
+p(k) / M, M the largest probability of a cell in the block: cell k of block h is accepted with
+probability p(k) / (the sum of p over the block). The product of both is p(k): the draw is exact.
 
-Masses never rise away from `mode`, so M is that of the cell nearest to it, and blocks are so narrow
-that p(k) / M is hardly below 1: a float bound of 1 - p(k) / M over the block, `unevenness`, accepts
-all but about a millionth of the proposals. The others are compared in balls, W with more bits as
-they are needed. Half the bits of one word propose, the other half are the first ones of W. What is
-proposed, and how often, depends on random bits alone.
+Probabilities never rise away from `mode`, so M is that of the cell nearest to it, and blocks are so
+narrow that p(k) / M is hardly below 1: a float bound of 1 - p(k) / M over the block, `unevenness`,
+accepts all but about a millionth of the proposals. The others are compared in balls, with as many
+more bits of W as needed. Half of the bits of a word propose a cell, the other half are the first
+bits of W. Proposals, and their number, depend only on random bits.
 """
 
 from __future__ import annotations
@@ -44,37 +44,40 @@ from dprelease.numerics.lattice import (
 from dprelease.numerics.lazy_uniform import LazyUniform
 
 FINENESS = 18
-"""A typical quantile errs by less than 2**-18 of a cell, or of a block where it errs by more."""
+"""Largest typical error of a quantile relative to a cell, or else to a block: 2**-18."""
 
 CANCELLED_BITS = 80
-"""More than what is lost where two tails are subtracted, for scales up to 2**50 and tails that one
-word tells from 0; beyond them more bits are asked for, as balls tell."""
+"""Bits that cover the cancellation of two tails.
+
+This suffices for scales up to 2**50 and tails that one word distinguishes from 0. Outside this
+range the balls show that more bits are needed.
+"""
 
 ROUNDED = 1.0 - 2.0**-50
-"""Covers the roundings between an unevenness and the last share that is accepted for it."""
+"""Covers rounding errors between an unevenness and the last share accepted for it."""
 
 
 class BlockLaw(LatticeLaw, Protocol):
-    """A law whose masses never rise away from a mode, with a quantile in real numbers."""
+    """A distribution whose probabilities never rise away from a mode, with a real quantile."""
 
     def position(self, u: Floats, upper: bool) -> tuple[Floats, Floats | float]:
         """Return (n,) real numbers whose floors are `invert`, and bounds of their errors.
 
-        For tails u of 2**-20 and more; smaller ones give a guess.
+        For tails u of 2**-20 and more; for smaller ones the result is a guess.
         """
         ...
 
     def unevenness(self, first: Floats, size: float) -> Floats | float:
         """Return bounds of 1 - p(k) / p(j), all cells k and j of blocks of `size` cells.
 
-        `first` (n,) are their first cells; for blocks with a place whose tail is 2**-20 or more.
+        `first` (n,) are their first cells; for blocks with a cell whose tail is 2**-20 or more.
         """
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class LawBlocks:
-    """The blocks of 2**`width` cells of a law; as a `LatticeLaw`, the law of the block's number."""
+    """Blocks of 2**`width` cells; as a `LatticeLaw`, the distribution of the block number."""
 
     law: BlockLaw
     width: int
@@ -82,7 +85,7 @@ class LawBlocks:
 
     @classmethod
     def of(cls, law: BlockLaw, error: float, mode: int) -> Self | None:
-        """Return blocks for typical quantiles that err by `error` steps; None if cells will do."""
+        """Return blocks for a typical quantile error of `error` steps; None if cells suffice."""
         width = math.ceil(math.log2(error)) + FINENESS
         return cls(law, width, mode) if width > 0 else None
 
@@ -92,11 +95,11 @@ class LawBlocks:
         return False
 
     def invert(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:
-        """Return the numbers of blocks and where they are sure; see `LatticeLaw.invert`."""
+        """Return the numbers of blocks, and where they are certain; see `LatticeLaw.invert`."""
         return self._certain(*self.law.position(u, upper))
 
     def tail(self, h: int, upper: bool) -> arb:
-        """Return the law's tail from the first cell of block h on, or up to its last one."""
+        """Return the tail from the first cell of block h on, or up to its last one."""
         return self.law.tail(h << self.width if upper else ((h + 1) << self.width) - 1, upper)
 
     def draws(self, words: Words, bits: BitSource, modular: bool) -> Integers:
@@ -112,9 +115,9 @@ class LawBlocks:
         for i, block in known.items():
             blocks[i] = wrap_or_saturate(
                 block, modular
-            )  # what is saturated lies beyond all cells that are not
+            )  # saturated draws lie outside all other cells
         kept = large & self._certainly_kept(blocks, proposed)
-        if not modular:  # the cells out there are saturated, and must not overflow before
+        if not modular:  # saturate first, so that far cells don't overflow
             np.clip(blocks, (-LIMIT >> self.width) - 1, LIMIT >> self.width, out=blocks)
         cells = (blocks << self.width) + self._offset(proposed).view(np.int64)
         if not modular:
@@ -125,7 +128,7 @@ class LawBlocks:
         return cells
 
     def draw(self, word: int, bits: BitSource) -> int:
-        """Return the draw of one word, decided by balls alone, without a limit."""
+        """Return the draw of one word, decided by balls only, without saturation."""
         proposed = int(bits.words(1)[0])
         return self._cell(locate_exactly(self, word, bits), proposed, bits)
 
@@ -144,9 +147,9 @@ class LawBlocks:
         return proposed >> np.uint64(64 - self.width)
 
     def _certainly_kept(self, blocks: Integers, proposed: Words) -> Flags:
-        """Return where every share that begins with the last bits of a word is kept.
+        """Return where every W that starts with the last bits of a word is accepted.
 
-        Only for blocks with a place whose tail is 2**-20 or more.
+        Valid only for blocks with a cell whose tail is 2**-20 or more.
         """
         rest, size = 64 - self.width, 2.0**self.width
         share = (proposed & np.uint64((1 << rest) - 1)).view(np.int64).astype(np.float64)
@@ -157,7 +160,7 @@ class LawBlocks:
         return kept
 
     def _cell(self, block: int, proposed: int, bits: BitSource) -> int:
-        """Return the cell of a block: the first that is kept, `proposed` being the first word."""
+        """Return the first accepted cell of a block; `proposed` is the first word."""
         rest = 64 - self.width
         while True:
             cell = (block << self.width) + (proposed >> rest)
@@ -167,7 +170,7 @@ class LawBlocks:
             proposed = int(bits.words(1)[0])
 
     def _masses(self, cell: int, block: int) -> tuple[arb, arb]:
-        """Return the mass of a cell and the largest of its block."""
+        """Return the probability of a cell and the largest one of its block."""
         first = block << self.width
         last = first + (1 << self.width) - 1
         around = {first, last, self.mode - 1, self.mode, self.mode + 1}
@@ -183,7 +186,7 @@ class LawBlocks:
             return self._mass(cell), most
 
     def _mass(self, k: int) -> arb:
-        """Return P(K = k), from the side where less is lost."""
+        """Return P(K = k), from the side with less cancellation."""
         if k >= self.mode:
             return self.law.tail(k, True) - self.law.tail(k + 1, True)
         return self.law.tail(k, False) - self.law.tail(k - 1, False)

@@ -1,15 +1,15 @@
-"""Exact draws from any law on the integers whose tails are known to floats and to balls.
+"""Exact draws from any distribution on the integers with tails computable in floats and balls.
 
-A draw inverts a uniform U with lazily refined bits. One 64-bit word gives the side and places the
+A draw inverts a uniform U with lazily refined bits. One 64-bit word decides the side and places the
 tail probability U in an interval of width 2**-64. A float quantile with a stated error bound
-decides k wherever the whole interval certainly lies inside one cell; the few draws it can't decide
-are refined with more bits and python-flint balls of growing precision. So P(K = k) is exactly the
-mass of the cell, whatever the float quantile does inside its bound, and the work depends on the
-bits alone.
+decides k wherever the whole interval certainly lies inside one cell; the few undecided draws are
+refined with more bits and python-flint balls of growing precision. So P(K = k) is exactly the
+probability of the cell, whatever the error of the float quantile within its bound, and the time
+depends only on the bits.
 
-The bound grows with the law's scale: from some 2**22 steps on, more and more draws would touch the
-edge of a cell. There a law has `blocks` of neighbouring cells, which are drawn in this way, and a
-cell of the block by rejection.
+The error bound grows with the scale: from about 2**22 steps on, more and more draws would touch the
+edge of a cell. For such scales, a block of neighbouring cells is drawn in this way, and then a cell
+of the block by rejection; see `blocks`.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 LIMIT = 2**62
-"""Noise and releases saturate here: post-processing, far beyond every scale that is allowed."""
+"""Noise and releases saturate here. This is post-processing, far above every allowed scale."""
 
 CHUNK = 2**14
-"""Draws made at once: small enough for the arrays to stay in the second-level cache."""
+"""Number of draws per batch: small enough for the arrays to stay in the second-level cache."""
 
 SIDE_BIT = 63
 TAIL_MASK = np.uint64(2**SIDE_BIT - 1)
 LEAST_GUESS = 1e-300
-"""Tail probability that a float guess is made for when the true one is below every float."""
+"""Tail probability for a float guess if the true one underflows."""
 
 TOO_SMALL = 2.0**-20
 """Below this tail probability one word is too coarse for the float path."""
 
 
 class LatticeLaw(Protocol):
-    """The law of an integer K."""
+    """The distribution of an integer K."""
 
     @property
     def symmetric(self) -> bool:
-        """Return whether K and -K have the same law."""
+        """Return whether K and -K have the same distribution."""
         ...
 
     def invert(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:
-        """Return, for tail probabilities u in (0, 1/2], whole numbers k and where they are sure.
+        """Return integers k for tail probabilities u in (0, 1/2], and where they are certain.
 
         Upper: P(K >= k + 1) <= U < P(K >= k); lower: P(K <= k - 1) <= U < P(K <= k). Where the flag
         is set, this holds for every U within a relative 2**-43 of u.
@@ -64,23 +64,23 @@ class LatticeLaw(Protocol):
 
 
 class Blocks(Protocol):
-    """Draws of one law by blocks of cells."""
+    """Draws from one distribution by blocks of cells."""
 
     def draws(self, words: Words, bits: BitSource, modular: bool) -> Integers:
         """Return (n,) draws, one for each word, which places its block; takes further words."""
         ...
 
     def draw(self, word: int, bits: BitSource) -> int:
-        """Return the draw of one word, decided by balls alone, without a limit."""
+        """Return the draw of one word, decided by balls only, without saturation."""
         ...
 
 
 class SampledLaw(LatticeLaw, Protocol):
-    """A law that can be drawn from."""
+    """A distribution that can be drawn from."""
 
     @property
     def blocks(self) -> Blocks | None:
-        """Return how it is drawn by blocks, or None where cells are placed at once."""
+        """Return the blocks for drawing, or None if cells are drawn directly."""
         ...
 
 
@@ -88,7 +88,7 @@ def sample(law: SampledLaw, n: int, bits: BitSource, *, modular: bool = False) -
     """Return (n,) independent exact draws from `law`, saturated at +-2**62.
 
     `modular`: modulo 2**64 instead, as signed integers: then a sum of draws modulo 2**64 is a
-    function of the sum of the integers themselves, which saturated ones would not give.
+    function of the sum of the integers themselves, which does not hold for saturated draws.
     """
     draws = np.empty(n, dtype=np.int64)
     blocks = law.blocks
@@ -111,7 +111,7 @@ def _chunk(law: LatticeLaw, words: Words, bits: BitSource, modular: bool) -> Int
         k, sure = both_sides(law, u, lower)
     sure &= u >= TOO_SMALL
     if modular:
-        sure &= np.abs(k) < LIMIT  # a cast of a larger float would be any integer
+        sure &= np.abs(k) < LIMIT  # casting a larger float to an integer is undefined
     undecided = np.flatnonzero(~sure)
     k[undecided] = 0.0  # an undecided guess may be infinite, which has no integer
     draws = k.astype(np.int64)
@@ -129,7 +129,7 @@ def tails_of(words: Words) -> tuple[Floats, Flags]:
 
 
 def both_sides(law: LatticeLaw, u: Floats, lower: Flags) -> tuple[Floats, Flags]:
-    """Return whole numbers and where they are sure, of upper and lower tail probabilities."""
+    """Return integers for upper and lower tail probabilities, and where they are certain."""
     k, sure = np.empty_like(u), np.empty(u.shape, dtype=np.bool_)
     for side in (False, True):
         chosen = lower == side
@@ -145,7 +145,7 @@ def certain(position: Floats, error: float | Floats) -> tuple[Floats, Flags]:
 
 
 def refine(law: SampledLaw, word: int, bits: BitSource, *, modular: bool = False) -> int:
-    """Return the draw that `word`, and as many further words as it takes, decide by balls alone.
+    """Return the draw of `word` and as many further words as needed, decided by balls only.
 
     Saturated, or modulo 2**64, as `sample`.
     """
@@ -162,7 +162,7 @@ def wrap_or_saturate(draw: int, modular: bool) -> int:
 
 
 def locate_exactly(law: LatticeLaw, word: int, bits: BitSource) -> int:
-    """Return the cell of U, whose first bits are those of `word`, by balls alone."""
+    """Return the cell of U, whose first bits are those of `word`, by balls only."""
     upper = word >> SIDE_BIT == 0
     value, length = word & int(TAIL_MASK), 64
     while True:
@@ -182,7 +182,7 @@ def _locate(law: LatticeLaw, upper: bool, value: int, length: int) -> int | None
         low, high = _binary_fraction(value, length), _binary_fraction(value + 1, length)
 
         def inside(j: int) -> bool | None:
-            """Return whether all of U is below T(j); None where the balls can't tell."""
+            """Return whether all of U is below T(j); None if the balls can't decide."""
             ball = law.tail(sign * j, upper)
             if high <= ball:
                 return True
@@ -199,9 +199,9 @@ def _binary_fraction(value: int, length: int) -> arb:
 
 
 def largest(inside: Callable[[int], bool | None], start: int) -> int | None:
-    """Return the largest j with inside(j), for a predicate that is true up to j and false beyond.
+    """Return the largest j with inside(j), for a predicate that is true up to j and false above.
 
-    None if the predicate could not be decided at a place that matters.
+    None if the predicate can't be decided at a relevant j.
     """
     stride, good, bad = 1, start, start
     first = inside(start)

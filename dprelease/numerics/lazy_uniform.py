@@ -1,4 +1,4 @@
-"""One uniform number whose bits are drawn as they are needed, for exact choices."""
+"""A uniform number whose bits are drawn as needed, for exact random decisions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LazyUniform:
     """U in [0, 1), known to lie in [value, value + 1) * 2**-length."""
 
     def __init__(self, bits: BitSource, word: int | None = None, length: int = 64) -> None:
-        """Start with the last `length` bits of a word drawn already, or with a new word."""
+        """Start with the last `length` bits of `word`, or with a new word."""
         self._bits = bits
         self._value = int(bits.words(1)[0]) if word is None else word & (1 << length) - 1
         self._length = length
@@ -28,9 +28,10 @@ class LazyUniform:
     def place(self, sums: Callable[[], Sequence[arb]]) -> int:
         """Return the least i with U < sums[i] / sums[-1], exactly.
 
-        `sums` gives ascending positive balls at the precision of the flint context; it is asked
-        again at a higher one, after another word, while the interval of U touches a boundary: with
-        a chance of about len(sums) * 2**-64 at first, and of 2**-64 of that each further time.
+        `sums` returns ascending positive balls at the precision of the flint context. While the
+        interval of U touches a boundary, another word is drawn and `sums` is called again at a
+        higher precision. The probability of this is about len(sums) * 2**-64 at first, and smaller
+        by 2**-64 each further time.
         """
         while True:
             with ctx.workprec(self._length + GUARD_BITS):

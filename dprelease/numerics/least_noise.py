@@ -1,15 +1,16 @@
 """The symmetric unimodal pmf of least error under (epsilon, delta): a small linear program.
 
-Unknown are the masses p_0 >= p_1 >= ... of a symmetric law on the integers. It is private for a
-shift D if the sum over k of (p_k - e^epsilon p_{k+D})+ is at most delta. For such a law that sum
-grows with the shift at every epsilon >= 0: a term differs from 0 only where |k| < |k + s|, that is
-k > -s/2; there 0 < k + s <= k + D, so p_{k+D} <= p_{k+s}. D alone counts.
+The unknowns are the probabilities p_0 >= p_1 >= ... of a symmetric distribution on the integers. It
+is private for a shift D if the sum over k of (p_k - e^epsilon p_{k+D})+ is at most delta. For such
+a distribution that sum grows with the shift at every epsilon >= 0: a term differs from 0 only where
+|k| < |k + s|, that is k > -s/2; there 0 < k + s <= k + D, so p_{k+D} <= p_{k+s}. So only the shift
+D needs constraints.
 
-Delta is best spent far out: what p_k loses it loses, times e^-epsilon, on all of k + D, k + 2D, ...
-and a step that is lost later was further away. So p_{k+D} = e^-epsilon p_k up to a window of the
+Delta is best spent far out: a reduction of p_k reduces p at k + D, k + 2D, ... by e^-epsilon times
+as much each, and later steps are further away. So p_{k+D} = e^-epsilon p_k up to a window of the
 last few blocks of D integers, and only the first block and that window are unknown; the tests solve
 the program without this shortcut too. In units of delta inside the window, all numbers are of
-similar size, and a solver with tolerances near 1e-9 will do.
+similar size, so a solver with tolerances near 1e-9 suffices.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ TOLERANCE = 1e-10
 
 @dataclass(frozen=True)
 class Noise:
-    """A solution: the first block (shift,), how often it is repeated, and the window's masses.
+    """A solution: the first block (shift,), its number of repetitions, and the window.
 
-    Block j <= `blocks` has the masses first * e^(-j epsilon); `window` (n,) follows. `spent`
-    (shift + n,) is what each step from block `blocks` on spends of delta. `error` is the mean
+    Block j <= `blocks` has the probabilities first * e^(-j epsilon); `window` (n,) follows. `spent`
+    (shift + n,) is the part of delta spent by each step from block `blocks` on. `error` is the mean
     absolute or mean square error, up to the solver's tolerance.
     """
 
@@ -46,7 +47,7 @@ class Noise:
 
 
 class _Rows:
-    """Rows of `coefficients x <= bound`, gathered one by one."""
+    """Rows of `coefficients x <= bound`, added one at a time."""
 
     def __init__(self, columns: int) -> None:
         self.columns = columns
@@ -64,7 +65,7 @@ class _Rows:
 
     def matrix(self) -> sparse.csr_array:
         """Return the coefficients."""
-        from scipy import sparse  # takes a while to load; `auto` looks at this law's class alone
+        from scipy import sparse  # slow to load; `auto` needs only the class of this noise
 
         shape = (len(self.bounds), self.columns)
         return sparse.csr_array((self._value, (self._row, self._column)), shape=shape)
@@ -72,7 +73,7 @@ class _Rows:
 
 @lru_cache(maxsize=256)
 def solve(epsilon: float, delta: float, shift: int, power: int) -> Noise:
-    """Return the law of least E |K|^power, power 1 or 2.
+    """Return the distribution of least E |K|^power, power 1 or 2.
 
     Contract: 0 < epsilon <= 20, 1e-20 <= delta < 1; time grows with the shift alone (64: 20 ms).
 
@@ -108,11 +109,11 @@ def solve(epsilon: float, delta: float, shift: int, power: int) -> Noise:
 
 
 class _Program:
-    """Columns: the first block, the window's masses / delta, what each step spends / delta."""
+    """Columns: the first block, the window / delta, the delta spent by each step / delta."""
 
     def __init__(self, epsilon: float, delta: float, shift: int) -> None:
         self.epsilon, self.delta, self.shift = epsilon, delta, shift
-        # Where the truncated Laplace law of this epsilon and delta ends (Geng et al. 2018).
+        # The end of truncated Laplace noise of this epsilon and delta (Geng et al. 2018).
         end = math.ceil(math.log1p(math.expm1(epsilon) / (2 * delta)) / epsilon)
         self.blocks = max(0, end - 2)
         self.window = (end + 1 - self.blocks) * shift
@@ -123,7 +124,7 @@ class _Program:
         self.columns = self.early + (len(self.negative) if self.blocks == 0 else 0)
 
     def sums(self, power: int) -> tuple[Floats, Floats]:
-        """Return what one unit of each column adds to the total mass and to the error."""
+        """Return the contribution of one unit of each column to total probability and error."""
         total, error = np.zeros(self.columns), np.zeros(self.columns)
         k = np.arange(self.shift)
         for block in range(self.blocks + 1):
@@ -157,7 +158,7 @@ class _Program:
             rows.add({-k: fall, k + self.shift: -1.0, **spent})
 
     def _never_rises(self, rows: _Rows) -> None:
-        """Add p_{k+1} <= p_k inside the first block, beyond it, and where blocks meet."""
+        """Add p_{k+1} <= p_k inside the first block, after it, and where blocks meet."""
         edge = self.shift - 1
         last = math.exp(-self.blocks * self.epsilon) / self.delta
         for i in range(self.spent - 1):

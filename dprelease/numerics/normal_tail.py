@@ -1,4 +1,4 @@
-"""The normal law's tails and quantiles in floats, without loading SciPy for few of them.
+"""Tails and quantiles of the normal distribution in floats; for a few, SciPy is not loaded.
 
 SciPy's special functions take a tenth of a second to load, a third of what a whole plan takes.
 """
@@ -13,16 +13,16 @@ from flint import arb, ctx
 from dprelease.numerics.lattice import Floats
 
 FEW = 2**14
-"""Numbers up to which one by one takes less time than loading SciPy."""
+"""Array length up to which a loop is faster than loading SciPy."""
 
 MARGINS = 16
-"""Quantiles up to which those of `statistics` serve: plans ask for one at a time."""
+"""Array length up to which `statistics` is used; plans need one quantile at a time."""
 
 ASYMPTOTIC = 2**10
-"""Arguments from which on the tail's asymptotic series is summed, in balls."""
+"""Arguments from which on the asymptotic series of the tail is summed, in balls."""
 
 FAR = 16.0
-"""Arguments up to which erfc keeps its digits by far: it is 2e-113 there."""
+"""Arguments up to which erfc doesn't underflow: it is 2e-113 there."""
 
 
 def erfc(x: Floats) -> Floats:
@@ -48,7 +48,7 @@ def normal_quantile(u: Floats) -> Floats:
 def ln_erfc_over(x: Floats, start: float) -> Floats:
     """Return ln(erfc(x) / erfc(start)) at x >= start >= 0 (n,), x maybe infinite.
 
-    The absolute error is below 2**-43 while x is below `FAR`, and beyond below 2**-50 of x^2.
+    The absolute error is below 2**-43 for x below `FAR`, and below 2**-50 x^2 otherwise.
     """
     with np.errstate(divide="ignore", invalid="ignore"):  # ln 0 at infinity
         if len(x) <= FEW and np.max(x, where=np.isfinite(x), initial=start) < FAR:
@@ -67,7 +67,7 @@ def mills_ratio(x: arb) -> arb:
 
 
 def _mills_series(x: arb) -> arb:
-    """Return the sum of (-1)^k (2k - 1)!! / x^(2k + 1): the first term left out bounds the rest.
+    """Return the sum of (-1)^k (2k - 1)!! / x^(2k + 1); the first omitted term bounds the rest.
 
     Balls of erfc lose all their digits where the exponent is in the millions.
     """

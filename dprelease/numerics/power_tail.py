@@ -17,14 +17,14 @@ from dprelease.numerics.lattice import Flags, Floats
 LEAST_TAIL = 2.0**-21
 NODES = 2**15
 SERIES_ERROR = 2.0**-42
-"""Largest error of a float quantile, beyond what that of the tails makes, that is let through."""
+"""Largest accepted error of a float quantile, in addition to the error of the tails."""
 
 _STEP = -math.log(2.0 * LEAST_TAIL) / NODES
 
 
 def tail(power: float, y: Floats) -> Floats:
     """Return P(Y >= y) for y >= 0; relative error below 1e-12 where it is above 1e-300."""
-    from scipy import special  # takes a while to load; few plans need it
+    from scipy import special  # slow to load; few plans need it
 
     tails: Floats = np.float64(0.5) * special.gammaincc(1 / power, y**power)
     return tails
@@ -63,8 +63,8 @@ def reach(power: float, least: float) -> float:
 class _Nodes:
     """Quantiles y at tails exp(-i step) / 2, and the series of the quantile around each.
 
-    y(u) = y + w + second w^2 + third w^3 + ..., w = (tail - u) / density. `fine`: where the series
-    errs by less than `SERIES_ERROR` up to half way to the next node.
+    y(u) = y + w + second w^2 + third w^3 + ..., w = (tail - u) / density. `fine`: nodes whose
+    series errs by less than `SERIES_ERROR` up to half way to the next node.
     """
 
     y: Floats
@@ -86,7 +86,7 @@ def _nodes(power: float) -> _Nodes:
     second, third = slope / 2, (2 * slope**2 + bend) / 6
     at = tail(power, y)
     error = np.zeros_like(y)
-    for half in (-0.5, 0.5):  # what the series misses grows with the distance
+    for half in (-0.5, 0.5):  # the truncation error grows with the distance
         u = np.minimum(at * np.exp(half * 1.02 * _STEP), 0.5)
         w = (at - u) * over
         refined = np.maximum(y + w * (1 + w * (second + w * third)), 0.0)
@@ -97,8 +97,8 @@ def _nodes(power: float) -> _Nodes:
 def quantile(power: float, u: Floats) -> tuple[Floats, Flags]:
     """Return y with P(Y >= y) = u in (0, 1/2], and where it errs by less than 2**-41.
 
-    By a series around tabulated quantiles, or one Newton step where that is not fine enough. Below
-    2**-20 nothing is claimed. The tests compare densely with balls.
+    Uses a series around tabulated quantiles, or Newton steps where the series is too coarse. For u
+    below 2**-20 there is no claim. The tests compare densely with balls.
     """
     nodes = _nodes(power)
     place = np.log(u)
@@ -123,7 +123,7 @@ def quantile(power: float, u: Floats) -> tuple[Floats, Flags]:
 
 
 def _newton(power: float, u: Floats, guess: Floats) -> tuple[Floats, Flags]:
-    """Return quantiles after two Newton steps, and where the last one surely suffices.
+    """Return quantiles after two Newton steps, and where the last one certainly suffices.
 
     As the density falls, the true step is within |d| expm1(|d| p y^(p-1)) of the step d, for y the
     larger end.

@@ -20,7 +20,7 @@ class Density(Protocol):
 
 @lru_cache(maxsize=8)
 def gauss(points: int) -> tuple[Floats, Floats]:
-    """Return Gauss-Legendre points on [-1, 1] and their weights; not to be written to."""
+    """Return Gauss-Legendre points on [-1, 1] and their weights; don't modify them."""
     return np.polynomial.legendre.leggauss(points)
 
 

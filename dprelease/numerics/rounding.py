@@ -13,11 +13,11 @@ _DECIMAL = re.compile(r"[+-]?([0-9]{1,400}(\.[0-9]{0,400})?|\.[0-9]{1,400})([eE]
 _MOST_BITS = 2**13
 
 Number = int | float | str | Decimal | Fraction
-"""How numbers of budgets are written in Python; those of NumPy are, too."""
+"""Python types of numbers in budgets; NumPy numbers are accepted as well."""
 
 
 def exact(text: str) -> Fraction:
-    """Return the number that a decimal text writes, such as "0.1", "-3" or "1e-9".
+    """Return the exact number of a decimal text, such as "0.1", "-3" or "1e-9".
 
     Raises
     ------
@@ -30,14 +30,14 @@ def exact(text: str) -> Fraction:
 
 
 def exact_of(value: object) -> Fraction:
-    """Return the number that a decimal text, or a number of Python or NumPy, is.
+    """Return the exact value of a decimal text or of a Python or NumPy number.
 
     A float stands for the decimal that it prints as.
 
     Raises
     ------
     ValueError
-        For anything else: truth values, nan, inf, what has thousands of digits.
+        For anything else: booleans, nan, inf, numbers with thousands of digits.
     """
     if isinstance(value, Fraction):
         if max(value.numerator.bit_length(), value.denominator.bit_length()) > _MOST_BITS:
@@ -72,7 +72,7 @@ def round_down(x: Fraction) -> float:
 
 
 def plain_text(x: Fraction) -> str:
-    """Return a number as a plain decimal text where it has one, else as "p/q"."""
+    """Return a number as a plain decimal text if it is finite, else as "p/q"."""
     digits = decimal_digits(x)
     if digits is None:
         return f"{x.numerator}/{x.denominator}"
@@ -95,5 +95,5 @@ def decimal_digits(x: Fraction) -> int | None:
 
 
 def finite(x: float) -> float | None:
-    """Return a number as JSON has it: null for one that does not exist."""
+    """Return a number for JSON: None, which becomes null, if it is not finite."""
     return x if math.isfinite(x) else None

@@ -1,9 +1,9 @@
 """Sums of exp(-(k / scale)^2 / 2 - ratio |k| / scale) over the integers, and their tails.
 
-Ratio 0 is the discrete Gaussian law. With h = 1 / scale, a weight times h phi(ratio) is
-h phi(k h + ratio): a normal density on a grid that starts off the origin. Rigorous balls by direct
-summation where terms fall fast, by the Euler-Maclaurin formula with its remainder bound elsewhere;
-floats by the same two ways.
+Ratio 0 is the discrete Gaussian distribution. With h = 1 / scale, a weight times h phi(ratio) is h
+phi(k h + ratio): a normal density on a grid that starts off the origin. Rigorous balls are computed
+by direct summation where terms fall fast, elsewhere by the Euler-Maclaurin formula with its
+remainder bound. Floats are computed in the same two ways.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TABLE_BELOW = 1024.0
 MOST_TERMS = 1000
 FEW_TERMS = 100
 UNSEEN = 840.5
-"""Exponent beyond which no table reaches: the mass there is below 1e-364, so below the floats."""
+"""Largest exponent of a table: the probability above it is below 1e-364, which underflows."""
 
 
 def upper_tail(scale: float, ratio: float, k: int) -> arb:
@@ -33,15 +33,15 @@ def upper_tail(scale: float, ratio: float, k: int) -> arb:
 
 
 def total(scale: float, ratio: float) -> arb:
-    """Return a ball around the sum of all weights, that of zero being 1."""
+    """Return a ball around the sum of all weights; the weight of zero is 1."""
     return 1 + 2 * weight_from(scale, ratio, 1)
 
 
 def weight_from(scale: float, ratio: float | Fraction, k: int) -> arb:
     """Return a ball around the sum over j >= k >= 1 of exp(-(j / scale)^2 / 2 - ratio j / scale).
 
-    The ratio may be negative for k = 1: what is then left of the whole lattice, whose sum is known
-    by Poisson's formula.
+    For k = 1 the ratio may be negative: then the sum is the rest of the sum over all integers,
+    which is known by Poisson's formula.
     """
     if ratio >= 0:
         return _weight_from(scale, ratio, k, ctx.prec)
@@ -70,11 +70,11 @@ def _whole_lattice(scale: float, m: arb) -> arb:
 
 @lru_cache(maxsize=4096)
 def _weight_from(scale: float, ratio: float | Fraction, k: int, precision: int) -> arb:  # noqa: ARG001
-    # `precision` only tells cached balls apart; a ball of any precision encloses the sum.
+    # `precision` is only a cache key; a ball of any precision encloses the sum.
     h, r = 1 / arb(scale), ball(ratio)
     start = k / scale + float(ratio)
     terms = scale * (math.sqrt(start * start + 1.4 * (ctx.prec + 8)) - start)
-    # The other sum needs a fall of less than exp(-1) from term to term, and some terms in a unit.
+    # Euler-Maclaurin needs terms that fall by less than exp(-1), and several terms in a unit.
     if terms < FEW_TERMS or scale < DIRECT_BELOW or start > scale:
         return _direct_sum(h, r, k)
     return _euler_maclaurin(h, r, k)
@@ -104,7 +104,7 @@ def _within(low: arb, high: arb) -> arb:
 
 
 def _euler_maclaurin(h: arb, r: arb, k: int) -> arb:
-    """Return the same by the midpoint formula: an integral, and derivatives where it starts.
+    """Return the same sum by the midpoint formula: an integral, and derivatives at its start.
 
     The sum over j >= k of h phi(j h + r) is Q(a) + sum over i of b_i h^(2i) phi^(2i-1)(a),
     a = (k - 1/2) h + r, b_i = -B_2i(1/2) / (2i)!. The remainder after p terms is at most
@@ -147,14 +147,14 @@ def _bernoulli(n: int) -> Fraction:
 
 @lru_cache(maxsize=4096)
 def _coefficients(n: int, precision: int) -> tuple[arb, arb]:  # noqa: ARG001
-    """Return B_n(1/2) / n! and |B_n| / n!; `precision` only tells cached balls apart."""
+    """Return B_n(1/2) / n! and |B_n| / n!; `precision` is only a cache key."""
     number = _bernoulli(n) / math.factorial(n)
     return ball((Fraction(2) ** (1 - n) - 1) * number), ball(abs(number))
 
 
 @lru_cache(maxsize=64)
 def weights(scale: float, ratio: float = 0.0) -> Floats:
-    """Return P(K = k) for all k >= 0 that floats tell from 0, scale < 1024; error below 2**-38."""
+    """Return P(K = k) for all k >= 0 until it underflows, scale < 1024; error below 2**-38."""
     reach = math.sqrt(ratio * ratio + 2 * UNSEEN) - ratio
     y = np.arange(int(reach * scale) + 2, dtype=np.float64) / scale
     mass = np.exp(-y * (y / 2 + ratio))
@@ -167,7 +167,7 @@ def weights(scale: float, ratio: float = 0.0) -> Floats:
 def tails(scale: float, ratio: float = 0.0) -> Floats:
     """Return P(K >= k) for the same k; relative error below 2**-37.
 
-    Summed from the far end: all terms are positive, so n of them cost at most n 2**-53.
+    Summed from the far end: all terms are positive, so n terms add an error of at most n 2**-53.
     """
     mass = weights(scale, ratio)
     table = np.cumsum(mass[::-1])[::-1].copy()
@@ -185,8 +185,8 @@ def size(scale: float, ratio: float) -> float:
 def large_scale_quantile(scale: float, ratio: float, u: Floats) -> Floats:
     """Return the real x at which the tail, continued by Euler-Maclaurin, is u; scale >= 1024.
 
-    x = scale (z - z h^2 / 24 - ratio) + 1/2, Q(z) = u phi(ratio) size: `quantile_error` bounds what
-    the next terms add.
+    x = scale (z - z h^2 / 24 - ratio) + 1/2, Q(z) = u phi(ratio) size: `quantile_error` bounds the
+    omitted terms.
     """
     z = normal_quantile(
         u * (math.exp(-ratio * ratio / 2) / math.sqrt(2 * math.pi) * size(scale, ratio))
@@ -199,7 +199,7 @@ def large_scale_quantile(scale: float, ratio: float, u: Floats) -> Floats:
 
 
 def quantile_error(scale: float, ratio: float) -> float:
-    """Return a bound, in steps, on what `large_scale_quantile` leaves out for u above 2**-20.
+    """Return a bound, in steps, on the error of `large_scale_quantile` for u above 2**-20.
 
     In units of h^4, with z < ratio + 8: 7/5760 (z^3 + 3 z), and half the square of z / 24 times z.
     """

@@ -1,7 +1,8 @@
-"""Symmetric laws on finitely many integers with whole-number masses: text, making, proof.
+"""Symmetric distributions on finitely many integers with integer weights ("masses").
 
-`masses[k]` stands for P(K = k) = P(K = -k) times the sum over all integers; none is above the one
-before it. As text: base 16, separated by spaces, "*n" behind a mass that stands n times in a row.
+The module writes and reads them as text, rounds them from floats and proves their privacy.
+`masses[k]` is P(K = k) = P(K = -k) times the sum over all integers; no mass is above the one before
+it. As text: base 16, separated by spaces, "*n" after a mass that is repeated n times.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dprelease.numerics.least_noise import Noise
 
 LONGEST = 8192
 DUST = 2**8
-"""What rounding up leaves at the far end; some 2**40 stand for delta."""
+"""Smaller masses at the far end come from rounding up and are dropped; delta is about 2**40."""
 MOST_DIGITS = 64
 ADMISSIBLE = (
     f"1 to {LONGEST} whole numbers in base 16, of at most {MOST_DIGITS} digits, above 0 and none "
@@ -29,13 +30,13 @@ _MASS = re.compile(r"([0-9a-f]{1,64})(?:\*([0-9]{1,4}))?")
 
 
 def write(masses: Sequence[int]) -> str:
-    """Return the text of masses; `read` gives them back."""
+    """Return the text of masses; `read` parses it."""
     runs = ((mass, sum(1 for _ in run)) for mass, run in groupby(masses))
     return " ".join(f"{mass:x}" if n == 1 else f"{mass:x}*{n}" for mass, n in runs)
 
 
 def read(text: str) -> tuple[int, ...] | None:
-    """Return the masses of a text; None for anything that is not admissible."""
+    """Return the masses of a text; None if they are not admissible."""
     masses: list[int] = []
     for part in text.split(" "):
         match = _MASS.fullmatch(part)
@@ -77,14 +78,15 @@ def rational_exp(x: Fraction) -> Fraction:
     """Return a rational number >= exp(x), by less than a relative 2**-110; |x| <= 100."""
     with ctx.workprec(256):
         bits = (ball(x).exp() * 2**128).ceil()
-        # The ball is far narrower than a unit here; the next whole number is on the safe side.
+        # The ball is far narrower than 1 here; the next integer is an upper bound.
         return Fraction(int(bits.upper().ceil().unique_fmpz() or 0) + 1, 2**128)
 
 
 def round_masses(noise: Noise, epsilon: Fraction, delta: float) -> tuple[int, ...]:
-    """Return whole masses near a solution of the linear program, private to nearly its digits.
+    """Return integer masses near a solution of the linear program, with nearly its privacy.
 
-    Where the solution spends nothing, a follower is rounded up to e^-epsilon times its leader.
+    Where the solution spends no delta, masses[k + shift] is rounded up to at least e^-epsilon
+    masses[k].
     """
     bits = math.ceil(-math.log2(delta) + 1.5 * float(epsilon)) + 40
     fall = rational_exp(-epsilon)
@@ -112,6 +114,6 @@ def round_masses(noise: Noise, epsilon: Fraction, delta: float) -> tuple[int, ..
 
 
 def _never_rise(masses: list[int]) -> None:
-    """Raise each mass to the largest one behind it."""
+    """Raise each mass to the largest one after it, in place."""
     for k in range(len(masses) - 2, -1, -1):
         masses[k] = max(masses[k], masses[k + 1])

@@ -1,5 +1,5 @@
-"""What is computed from noised values alone: derived columns, margins of error, order, clamping.
+"""Post-processing of noisy values: derived columns, margins of error, order and clamping.
 
-Nothing here imports an engine, an exact result or a source of bits, so nothing that stands here
-can cost privacy.
+No module here imports an engine, an exact result or a source of bits, so no code here can cost
+privacy.
 """

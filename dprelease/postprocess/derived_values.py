@@ -1,6 +1,6 @@
-"""Columns computed from several noised vectors: post-processing, with margins of error.
+"""Compute columns from several noisy vectors, with margins of error: post-processing only.
 
-`WHOLE` and `FRACTIONS` have the arithmetic of every form of `query/forms` that computes anything.
+`WHOLE` and `FRACTIONS` have the arithmetic of every computed form of `query/forms`.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ Laws = Mapping[str, Randomizer]
 Vectors = Mapping[str, Integers]
 
 EVENLY = 1000
-"""Rows of the cell for which a plan shows the margin of a fraction."""
+"""Number of rows of the cell for which a plan shows the margin of a fraction."""
 
 
 @dataclass(frozen=True)
 class Moments:
-    """A centred sum and its count, in lattice steps; NaN where the noised count is below 1."""
+    """A centred sum and its count, in lattice steps; NaN if the noisy count is below 1."""
 
     total: Sum
     count: Floats
@@ -41,7 +41,7 @@ class Moments:
 
     @classmethod
     def of(cls, total: Sum, sums: Integers, counts: Integers) -> Moments:
-        """Return the moments of noised vectors."""
+        """Return the moments of noisy vectors."""
         count = counts.astype(np.float64)
         known = np.where(count >= 1.0, count, math.nan)
         mean = np.clip(sums / known, total.least, total.most)
@@ -51,7 +51,7 @@ class Moments:
 def with_center(total: Sum, sums: Integers, counts: Integers) -> Integers:
     """Return sums + center * counts, saturated at +-2^62 lattice steps."""
     largest = int(np.abs(counts).max(initial=0)) * abs(total.center)
-    if largest >= LIMIT:  # beyond 64 bits on the way
+    if largest >= LIMIT:  # intermediate values exceed 64 bits
         wide = sums.astype(object) + counts.astype(object) * total.center
         saturated: Integers = np.clip(wide, -LIMIT, LIMIT).astype(np.int64)
         return saturated
@@ -60,12 +60,12 @@ def with_center(total: Sum, sums: Integers, counts: Integers) -> Integers:
 
 
 def is_computed(column: OutputColumn) -> bool:
-    """Return whether a column is computed from its parts, and does not show one of them."""
+    """Return whether a column is computed from its parts, not a copy of one of them."""
     return column.form in WHOLE or column.form in FRACTIONS
 
 
 def whole_of(column: OutputColumn, vectors: Vectors) -> Integers:
-    """Return sums (n,) that are computed from other vectors, lattice steps."""
+    """Return sums (n,) computed from other vectors, lattice steps."""
     return WHOLE[column.form].values(column, vectors)
 
 
@@ -85,9 +85,9 @@ def margins_of(column: OutputColumn, vectors: Vectors, laws: Laws, confidence: f
 
 
 def typical_margin(column: OutputColumn, laws: Laws, confidence: float) -> float | None:
-    """Return the margin of any cell, or where it depends on more, in one evenly spread.
+    """Return the margin of any cell, or that of a cell with evenly spread values.
 
-    None where it depends on more than the number of rows.
+    None if the margin depends on more than the number of rows.
     """
     if column.form in WHOLE:
         return whole_margin(column, laws, confidence) * float(column.step or 1)
@@ -177,7 +177,7 @@ def _widest(total: Sum) -> float:
 def _spread_margins(
     column: OutputColumn, vectors: Vectors, parts: list[Mechanism], confidence: float
 ) -> Floats:
-    """Return margins (n,) of variances or their roots: to the farther end of what is compatible."""
+    """Return margins (n,) of variances or their roots: to the farther compatible value."""
     squares, total = (
         narrow_aggregate(column.parts[0].aggregate, SquareSum),
         narrow_aggregate(column.parts[1].aggregate, Sum),
@@ -209,8 +209,8 @@ def _ratio_margins(
     over, under = (vectors[part.name].astype(np.float64) for part in column.parts)
     ratio = _ratio(over, under)
     margins = np.full(ratio.shape, math.nan)
-    # A pivot reaches a few times as far as the ratios it serves: by size, so that no cell's margin
-    # depends on another's.
+    # A pivot covers ratios of a similar size: by size, so that the margin of a cell doesn't depend
+    # on other cells.
     size = np.ceil(np.log2(np.maximum(np.abs(ratio), 1.0)) / 2)
     for power in np.unique(size[np.isfinite(size)]).tolist():
         cells = size == power

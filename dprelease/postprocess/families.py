@@ -1,13 +1,13 @@
-"""What is computed from all noised tables of a family together, before anything of it is read.
+"""Interface of post-processing steps that use all noisy tables of a family together.
 
-A family is the tables that one declared query stands for (its marginals, a rollup, a hierarchy). Of
-most, each table is published for itself, cell by cell. A step takes all of them: their noised
-integers are published as they were drawn, as measurements, and what the step computes from these,
-and from nothing else, is published beside them. So whoever has the release can run the step again,
-and `verify` does.
+A family is the set of tables of one declared query (its marginals, a rollup, a hierarchy). Most
+families publish each table separately, cell by cell. A step processes all tables of a family. The
+noisy integers are published unchanged, as measurements; the step computes further tables only from
+these, and they are published in addition. So anybody who has the release can run the step again, as
+`verify` does.
 
-A step is told of a family twice: first what is known before any row is read (keys, laws of the
-noise), from which it says what it will publish; then the noised integers.
+A step gets a family in two stages: first everything known before any row is read (keys, noise),
+from which it returns the list of outputs; then the noisy integers.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from dprelease.query.roles import Role
 from dprelease.system.prefetch import Spread, in_threads
 
 MEASURED = "measurements"
-"""The folder of noised integers, inside that of the release."""
+"""The folder of noisy integers inside the folder of the release."""
 
 Placer = Callable[..., Place]
 
 
 @dataclass(frozen=True, slots=True)
 class FamilyTable:
-    """One table of a family, as it is known before any row is read.
+    """One table of a family, before any row is read.
 
-    `laws`: the noise of each measurement, by name. A measurement's lattice step is its own; the
-    law's mean, if it is not 0, is what is left after its nearest step was taken off.
+    `laws`: the noise of each measurement, by name, in lattice steps of the measurement. A mean of
+    the noise that is not 0 is the rest after subtraction of its nearest step.
     """
 
     query: Query
@@ -59,30 +59,30 @@ class FamilyTable:
 
     @property
     def measurements_name(self) -> str:
-        """Return the name of its measurements among what is published."""
+        """Return the published name of its measurements."""
         return f"{MEASURED}/{self.query.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class NoisedTable:
-    """One table with its noised integers, which can be read as often as a step needs.
+    """One table with its noisy integers, which a step may read repeatedly.
 
-    `pieces`: those of one measurement by name, lattice steps within 2^62, piece after piece in key
-    order. They come from the file that was published: in memory is what a step holds of them.
+    `pieces`: the integers of one measurement by name, lattice steps within 2^62, in pieces in key
+    order. They are read from the published file: only what the step holds is in memory.
     """
 
     table: FamilyTable
     pieces: Callable[[str], Iterator[Integers]]
 
     def vector(self, measurement: str) -> Integers:
-        """Return the (cells,) noised integers of one measurement: 8 bytes a cell."""
+        """Return the (cells,) noisy integers of one measurement, 8 bytes per cell."""
         vector: Integers = np.concatenate(list(self.pieces(measurement)))
         return vector
 
 
 @dataclass(frozen=True, slots=True)
 class Lattice:
-    """Whole multiples of a step, given as 64-bit integers, published exactly."""
+    """Whole multiples of a step, stored as 64-bit integers, published exactly."""
 
     step: Fraction = Fraction(1)
 
@@ -98,25 +98,25 @@ class Flag:
 
 
 Rows = Literal["cells", "some cells", "people"]
-"""What a published table has rows for."""
+"""The meaning of a row of a published table."""
 
 
 RARE = 1e-9
-"""How often noise is farther from 0 than is counted with where bytes are foretold."""
+"""Probability that noise exceeds the range assumed by size estimates."""
 
 
 @lru_cache(maxsize=64)
 def reach_of(law: Mechanism) -> int:
-    """Return within how many lattice steps of 0 noise lies, but for one in 10^9."""
+    """Return the number of lattice steps within which noise lies, but for one in 10^9."""
     return law.half_width(1 - RARE)
 
 
 @dataclass(frozen=True, slots=True)
 class NearCounts:
-    """Published integers near to the true ones of a measurement.
+    """Published integers near the true ones of a measurement, for estimating file sizes.
 
-    But for one in 10^9 they lie within `steps` of 0, or beyond by no more than what they and the
-    true ones count of people: these `more` in all, at most, than there are.
+    But for one in 10^9 they lie within `steps` of 0, or exceed this by no more than the people that
+    they and the true values count; they count at most `more` people in total than there are.
     """
 
     measurement: Measurement
@@ -126,14 +126,13 @@ class NearCounts:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """One table that a step publishes, as it is known before any row is read.
+    """One table that a step publishes, before any row is read.
 
-    `name`: that of its file, without an extension; it may have a folder, as "tables/persons".
-    `columns`: what stands beside the keys, by name, and how each is `computed`, in words. `note`:
-    what the file itself says of its rows, as metadata. `roles`: of columns that stand beside
-    another one, what they are and which one that is; the others are values, or flags. `rows`: one
-    for each cell, for some of them, or for each person. `near`: columns that lie near to counts, by
-    which it is foretold how many bytes they have.
+    `name`: the file name without extension; it may have a folder, as "tables/persons". `columns`:
+    the columns after the keys, by name; `computed`: a text on how each is computed. `note`: a note
+    on the rows in the metadata of the file. `roles`: for companion columns, their role and the
+    column that they belong to; other columns are values or flags. `rows`: one for each cell, for
+    some cells, or for each person. `near`: columns near counts, for estimating their bytes.
     """
 
     name: str
@@ -148,10 +147,10 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows of a published table: numbers of cells among its keys, rising, and their values.
+    """Rows of a published table: ascending numbers of cells, and their values.
 
-    The batches of a table rise as well. Cells may be left out, or stand there several times, for a
-    reason that the noised integers give.
+    The batches of a table ascend as well. Cells may be omitted or repeated, if this depends only on
+    the noisy integers.
     """
 
     cells: Integers
@@ -159,45 +158,45 @@ class Batch:
 
 
 class FamilyStep(Protocol):
-    """What is computed from a family: a pure function of the declaration, the laws, the integers.
+    """A post-processing step: a pure function of the declaration, the noise and the integers.
 
-    It computes the same bits everywhere, or `verify` finds other values than were published, and
-    is total: whatever integers within 2^62 it is given, it raises nothing.
+    It must compute the same bits on all machines, otherwise `verify` finds other values than were
+    published. It must be total: for any integers within 2^62 it raises no error.
     """
 
     @property
     def name(self) -> str:
-        """Return what the manifest calls it."""
+        """Return its name in the manifest."""
         ...
 
     def findings(self, tables: Sequence[FamilyTable], place: Placer) -> Iterator[DpReleaseError]:
-        """Yield why it can't be had of these tables; `place` gives places inside the query."""
+        """Yield why it is impossible for these tables; `place` returns places inside the query."""
         ...
 
     def outputs(self, tables: Sequence[FamilyTable]) -> tuple[Output, ...]:
-        """Return what it publishes beside the measurements."""
+        """Return the tables that it publishes in addition to the measurements."""
         ...
 
     def record(self, tables: Sequence[FamilyTable]) -> dict[str, Any]:
-        """Return what the manifest says of it, JSON values that follow from the declaration."""
+        """Return its manifest record, JSON values that follow from the declaration."""
         ...
 
     def values(
         self, noised: Sequence[NoisedTable], spread: Spread = in_threads
     ) -> Iterator[tuple[str, Batch]]:
-        """Yield rows of the outputs, each batch with its output's name, in any order of these.
+        """Yield batches of rows with the name of their output, in any order of outputs.
 
-        `spread`: who does what can be done part by part, from measurements alone. All files are
-        open at once, so that what is computed part by part (an area with all that lies in
-        it) is written so. Batches of one output ascend. In memory are some rows of each
-        output, and what the step holds itself. No byte of a file depends on the batches.
+        `spread`: the map function for parts that can be computed separately from measurements. All
+        files are open at once, so that results of one part (an area with everything in it) are
+        written together. Batches of one output ascend. Memory holds some rows of each output, and
+        the data of the step. The bytes of a file don't depend on the batches.
         """
         ...
 
     def problems(
         self, noised: Sequence[NoisedTable], published: Mapping[str, Callable[[], Iterator[Any]]]
     ) -> Iterator[str]:
-        """Yield what a second check, by another way, finds wrong; nothing for a sound release.
+        """Yield problems found by a second, independent check; none for a correct release.
 
         `published`: for each output by name, the Arrow batches of its file, once for each call.
         """
@@ -206,9 +205,9 @@ class FamilyStep(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The tables of one declared query, and the step that publishes them, if there is one.
+    """The tables of one declared query, and its post-processing step, if any.
 
-    `partition`: the level of areas by which tables of those below are published in parts.
+    `partition`: the level of areas by which tables of lower levels are partitioned.
     """
 
     name: str
@@ -218,12 +217,12 @@ class Family:
 
     @property
     def outputs(self) -> tuple[Output, ...]:
-        """Return what the step publishes beside the measurements; nothing without one."""
+        """Return the outputs of the step; none without a step."""
         return () if self.step is None else self.step.outputs(self.tables)
 
     @property
     def published_names(self) -> list[str]:
-        """Return the names of all that is published, in the order of the manifest."""
+        """Return the names of all published tables, in the order of the manifest."""
         if self.step is None:
             return [table.query.name for table in self.tables]
         return [
@@ -233,7 +232,7 @@ class Family:
 
     @property
     def parts(self) -> Mapping[str, Parts]:
-        """Return the parts of what is published in parts, by name."""
+        """Return the parts of partitioned tables, by name."""
         if self.step is None or self.partition is None:
             return {}
         keys = {table.measurements_name: table.query.keys for table in self.tables}

@@ -1,4 +1,4 @@
-"""Which step a declared query asks for: the one list of them."""
+"""The list of post-processing steps for families, and the selection of one for a query."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Asked = Callable[[str, QuerySpec], FamilyStep | None]
 
 
 def consistent(name: str, spec: QuerySpec) -> FamilyStep | None:
-    """Return the step to tables that agree; what makes it is loaded where it is asked for."""
+    """Return the step for consistent tables, whose module is loaded at first use."""
     if spec.consistent is None:
         return None
     from dprelease.postprocess.consistent.step import make_step
@@ -20,9 +20,9 @@ def consistent(name: str, spec: QuerySpec) -> FamilyStep | None:
 
 
 FAMILY_STEPS: list[Asked] = [consistent]
-"""For each kind of step: what a query, by its name and as it is declared, asks for; else None."""
+"""For each kind of step, a function from name and declaration of a query to the step or None."""
 
 
 def step_of(name: str, spec: QuerySpec) -> FamilyStep | None:
-    """Return the step that a declared query asks for, the first of the list; None for most."""
+    """Return the step that a query declares, the first of the list; None for most queries."""
     return next((step for asked in FAMILY_STEPS if (step := asked(name, spec)) is not None), None)

@@ -1,4 +1,4 @@
-"""Declared post-processing of noised values."""
+"""Apply the declared post-processing to noisy values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dprelease.query.post import PostProcessing
 def post_process(
     steps: Integers, post: PostProcessing, step: Fraction
 ) -> tuple[Integers, Flags | None]:
-    """Return the values to publish, lattice steps, and where cells are left empty."""
+    """Return the values to publish, lattice steps, and a mask of empty cells."""
     empty = None
     if post.suppress_below is not None:
         empty = steps < _within(math.ceil(post.suppress_below / step))
@@ -36,7 +36,7 @@ def _within(steps: int) -> int:
 
 
 def finished_fractions(values: Floats, post: PostProcessing) -> Floats:
-    """Return fractions to publish; NaN where cells are left empty."""
+    """Return fractions to publish; NaN for empty cells."""
     published = values.copy()
     if post.suppress_below is not None:
         published[published < float(post.suppress_below)] = math.nan

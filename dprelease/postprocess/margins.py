@@ -1,10 +1,10 @@
-"""Margins of error of what is computed from several noised vectors.
+"""Margins of error of values computed from several noisy vectors.
 
-For a ratio of noised values S + K over N + M the difference from the true ratio t = S / N is
-(K - t M) / (N + M), exactly: its quantiles follow from the laws of the noise, once t is known
-(Fieller 1954). All t that are compatible with the answer are looked at, so coverage is the declared
-one, and above it only in cells whose noise is as large as their count. The laws are those in the
-manifest; tails are tables of floats whose relative error is below 1e-3.
+For a ratio of noisy values S + K over N + M, the difference from the true ratio t = S / N is
+exactly (K - t M) / (N + M): for known t its quantiles follow from the noise (Fieller 1954). The
+margin covers all t that are compatible with the answer, so coverage is the declared one, and above
+it only in cells whose noise is as large as their count. The noise is that of the manifest; tails
+are tables of floats whose relative error is below 1e-3.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class Pivot:
 
     @property
     def slope(self) -> float:
-        """Return how fast widths grow beyond the last place, at most."""
+        """Return the largest slope of widths above the last place."""
         reach = float(self.places[-1])
         return float(self.widths.max()) / reach if reach else 0.0
 
     def width(self, t: Floats) -> Floats:
-        """Return the quantile at t; beyond the last place it grows on as there."""
+        """Return the quantile at t; above the last place it is extrapolated with `slope`."""
         widths: Floats = np.interp(t, self.places, self.widths)
         widths += np.maximum(np.abs(t) - float(self.places[-1]), 0.0) * self.slope
         return widths
@@ -83,7 +83,7 @@ def sum_width(total: Mechanism, count: Mechanism, center: int, confidence: float
 def ratio_margins(
     ratio: Floats, under: Floats, pivot: Pivot, ends: tuple[float, float] | None
 ) -> Floats:
-    """Return margins (n,) of ratios over the noised `under`; infinity where nothing bounds them.
+    """Return margins (n,) of ratios over the noisy `under`; infinity if unbounded.
 
     `ends`: the range that the true ratio can't leave.
     """
@@ -95,7 +95,7 @@ def ratio_margins(
 def mean_range(
     mean: Floats, under: Floats, pivot: Pivot, ends: tuple[float, float]
 ) -> tuple[Floats, Floats]:
-    """Return the ends (n,) of the means that are compatible with sums over the noised `under`."""
+    """Return the ends (n,) of the means that are compatible with sums over the noisy `under`."""
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         below, above = (_reach(mean, np.abs(under), pivot, sign, ends) for sign in (-1.0, 1.0))
     return np.maximum(mean - below, ends[0]), np.minimum(mean + above, ends[1])
@@ -104,10 +104,10 @@ def mean_range(
 def _reach(
     ratio: Floats, under: Floats, pivot: Pivot, sign: float, ends: tuple[float, float] | None
 ) -> Floats:
-    """Return how far on one side the farthest ratio lies that is compatible with the answer.
+    """Return the distance on one side to the farthest ratio that is compatible with the answer.
 
-    Widths are linear between places, and so is what they have to spare over `under` times the
-    way: where that ends is solved for, each cell by itself. Infinity where it never ends.
+    Widths are linear between places, and so is their excess over `under` times the distance: its
+    zero is computed for each cell separately. Infinity if there is no zero.
     """
     reach, here = np.zeros_like(ratio), np.zeros_like(ratio)
     spare = pivot.width(ratio)

@@ -1,4 +1,4 @@
-"""Quantiles of one column in ascending order: each was chosen by itself."""
+"""Put the quantiles of one column in ascending order, because each is selected independently."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from dprelease.query.resolve import Query
 
 Vectors = Mapping[str, Integers]
 Named = tuple[Fraction, str]
-"""A quantile: the part of the values below it, and the name of its noised vector."""
+"""A quantile: the part of the values below it, and the name of its noisy vector."""
 
 
 def ascending(query: Query, column: OutputColumn, vectors: Vectors) -> Integers:
     """Return one quantile of every cell, in the order of all quantiles of its column.
 
-    Post-processing of noised answers. The smallest and the largest value are put in order first,
-    the others then within them: where a quantile near to the largest value was chosen beyond it,
-    that does not move the largest value. None gets further from the truth than the worst was.
+    Post-processing of noisy answers. The smallest and the largest value are ordered first, then the
+    other quantiles are ordered between them: a quantile above the largest value does not change the
+    largest value. The largest error doesn't grow.
     """
     source = column.parts[0].aggregate.column
     same = {

@@ -1,4 +1,4 @@
-"""Laws of noise as tables of floats, for margins of error only: nothing private rests on them."""
+"""Noise distributions as tables of floats, for margins of error only, not for guarantees."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.lattice import Floats
 
 OCTAVES = 34
-"""Tails down to 2**-35 are told apart; what lies beyond has no weight."""
+"""Number of halvings of a tail in the table: tails below 2**-35 have no weight."""
 
 STRATA = 24
-"""Nodes for every factor of two of the tail."""
+"""Number of nodes for every factor of two of the tail."""
 
 
 @dataclass(frozen=True, eq=False)
 class NoiseTable:
-    """`places` ascending, `above[i]` = P(K > places[i]); `nodes` and `weights` stand for the law.
+    """`places` ascending, `above[i]` = P(K > places[i]); `nodes` and `weights` approximate K.
 
-    Between places `above` is taken as linear, and mass as sitting in the middle.
+    `above` is interpolated linearly between places, and the probability is placed in the middle.
     """
 
     places: Floats
@@ -58,7 +58,7 @@ def _quantiles(law: Mechanism, tails: Floats, upper: bool) -> Floats:
 
 
 def spread_draws(laws: tuple[Mechanism, ...], n: int) -> tuple[Floats, ...]:
-    """Return (n,) evenly spread draws of each law, jointly: a rank-one lattice, nothing random.
+    """Return (n,) evenly spread joint draws of each noise: a rank-one lattice, not random.
 
     The multipliers are powers of the root of x^(d+1) = x + 1 (Roberts 2018, the R_d sequence).
     """

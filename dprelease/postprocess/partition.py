@@ -1,8 +1,8 @@
-"""Tables in parts: of each a file for every area of a level, in folders that are named by it.
+"""Partitioned tables: one file for every area of a level, in folders named after the areas.
 
-A folder is called `state=36`, as Hive, Spark, DuckDB, Polars and pandas know it, which give its
-name back as a column. The level and its areas are declared, so that no name tells of the data.
-Files are numbered by their areas' places, so that their order is that of the cells.
+A folder is called `state=36`, the convention of Hive, Spark, DuckDB, Polars and pandas, which read
+it as a column. The level and its areas are declared, so that names reveal nothing about the data.
+Files are numbered in the order of areas, so that their order is that of the cells.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from dprelease.numerics.lattice import Integers
 from dprelease.query.grouping.group_keys import Key, KeySpace
 
 LONGEST_NAME = 255
-"""Bytes of a file's name, at most, on the systems that there are."""
+"""Largest number of bytes in a file name on common systems."""
 
 
 NO_VALUES = ("", "__HIVE_DEFAULT_PARTITION__")
-"""Texts that stand for a missing value where they name a folder."""
+"""Texts that readers of partitioned files take for a missing value."""
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Which cells of a table lie in which part.
+    """The partition of the cells of a table.
 
-    `edges`: (parts + 1,) the cells where each part starts, all together rising.
+    `edges`: (parts + 1,) the first cell of each part, ascending.
     """
 
     level: Key
@@ -48,7 +48,7 @@ class Parts:
         )
 
     def cut(self, cells: Integers) -> Iterator[tuple[int, slice]]:
-        """Yield the parts that some cells, which rise, lie in, and which of them do."""
+        """Yield the parts of some ascending cells, and the slice of the cells in each part."""
         if len(cells):
             first, last = self._part_range(int(cells[0]), int(cells[-1]))
             edges = np.searchsorted(cells, self.edges[first : last + 2])
@@ -74,14 +74,15 @@ def _between(edges: Integers, first: int, size: int) -> Iterator[tuple[int, slic
 
 
 def folder_of(column: str, text: str) -> str:
-    """Return the name of an area's folder; what a path or a reader takes otherwise is escaped."""
+    """Return the folder name of an area; characters special to paths or readers are escaped."""
     return f"{quote(column, safe=' ')}={quote(text, safe=' ')}"
 
 
 def parts_of(keys: KeySpace, level: str | None, levels: Sequence[Key]) -> Parts | None:
-    """Return the parts of a table of cells by a level's areas; None for one that has none.
+    """Return the parts of a table by the areas of a level; None if the table has no parts.
 
-    These are tables of areas below that level. `levels`: the keys of all levels, the highest first.
+    Only tables of areas below this level have parts. `levels`: the keys of all levels, the highest
+    first.
     """
     above = next((key for key in levels if key.column == level), None)
     area = keys.keys[0] if keys.keys else None

@@ -1,7 +1,7 @@
-"""The law of what is estimated from n noised records: sums, means and frequencies.
+"""Distributions of estimates from n noisy records: sums, means and frequencies.
 
-The estimates are about the n true records as they were declared (clamped, on the lattice, missing
-values replaced); what n records say of a larger population is not part of it.
+The estimates are about the n true records as declared (clamped, on the lattice, missing values
+replaced), not about a larger population.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from dprelease.numerics.normal_tail import normal_quantile
 from dprelease.numerics.rounding import finite
 
 FEW = 30
-"""Records up to which a margin of error rests on Chebyshev's inequality, not on a normal law."""
+"""Number of records up to which a margin uses Chebyshev's inequality, not a normal distribution."""
 
 UP = 1.0 + 1e-6
-"""More than the quantiles err here."""
+"""Bound on the error of the quantiles here."""
 
 STABLE_WORDS = (
     "Noise before rounding is stable: that of the sum of n records has the scale n^(1/alpha) times "
@@ -44,18 +44,18 @@ RESPONSE_WORDS = (
 
 @dataclass(frozen=True, slots=True)
 class MeanLaw:
-    """The noise in the mean of n records, in the column's unit; there is at least one."""
+    """The noise in the mean of n >= 1 records, in the unit of the column."""
 
     standard_deviation: float
     scale: float | None
-    """That of the stable law before rounding; None for laws with a standard deviation."""
+    """Scale of stable noise before rounding; None for noise with a standard deviation."""
     law: Mechanism
     step: Fraction
     records: int
 
     @classmethod
     def of(cls, law: Mechanism, step: Fraction, records: int) -> MeanLaw:
-        """Return the law of the mean of so many records."""
+        """Return the distribution of the mean of so many records."""
         scale = None
         if isinstance(law, SymmetricAlphaStable):
             scale = law.scale * float(step) * records ** (1.0 / law.alpha - 1.0)
@@ -73,7 +73,7 @@ class MeanLaw:
         return _normal_quantile(miss) * self.standard_deviation * UP
 
     def to_json(self) -> dict[str, Any]:
-        """Return the law as JSON values, for the sum too."""
+        """Return the distribution as JSON values, for the sum too."""
         n = self.records
         return {
             "mean_standard_deviation": finite(self.standard_deviation),
@@ -88,7 +88,7 @@ class MeanLaw:
 
 @dataclass(frozen=True, slots=True)
 class FrequencyLaw:
-    """The noise in an estimated frequency of n records; there is at least one."""
+    """The noise in an estimated frequency of n >= 1 records."""
 
     law: RandomizedResponse
     records: int
@@ -99,13 +99,13 @@ class FrequencyLaw:
         return (count / self.records - q) / (p - q)
 
     def standard_error(self, frequency: float) -> float:
-        """Return the standard error at a true frequency: n f answers kept, n (1 - f) others."""
+        """Return the standard error at a true frequency f: n f records have the value."""
         p, q = self.law.keep, self.law.other
         f = min(1.0, max(0.0, frequency))
         return math.sqrt((f * p * (1 - p) + (1 - f) * q * (1 - q)) / self.records) / (p - q)
 
     def margin(self, estimate: float, confidence: float) -> float:
-        """Return how far the score interval reaches to its farther side.
+        """Return the distance from the estimate to the farther end of the score interval.
 
         It holds the frequencies whose distance to the estimate is at most z standard errors *at
         that frequency*: a quadratic inequality, since the squared error is a straight line.
@@ -120,13 +120,13 @@ class FrequencyLaw:
         return (half + root) / 2 * UP + abs(estimate - inside)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the law as JSON values."""
+        """Return the distribution as JSON values."""
         worst = max(self.standard_error(0.0), self.standard_error(1.0))
         return {"standard_error_at_most": worst, "words": RESPONSE_WORDS}
 
 
 def of_all(law: Mechanism, step: Fraction, records: int) -> dict[str, Any] | None:
-    """Return the law of a column's estimates as JSON values; None without any record."""
+    """Return the distribution of a column's estimates as JSON values; None without any record."""
     if records == 0:
         return None
     if isinstance(law, RandomizedResponse):

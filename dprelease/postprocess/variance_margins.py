@@ -5,10 +5,11 @@ true sums Q of squares and S. So of the noised ones, q, s and n with noise K, L 
 
     q - 2 t s + t^2 n - v (n - 1) = K - 2 t L + (t^2 - v) M   and   s - t n = L - t M,
 
-exactly: the laws of both sides on the right are known once t and v are, whatever N is. All pairs
-(t, v) are looked at for which the second lies within its quantile at a confidence close to one, and
-the first within its own at the rest; the truth is among them with the confidence that was asked for
-at least. That is Fieller's way with ratios, for two unknowns.
+exactly: for known t and v the distributions of both right sides are known, for any N. The
+compatible pairs (t, v) are those for which the second lies within its quantile at a confidence
+close to one, and the first within its quantile at the rest of the confidence. The truth is among
+them with at least the declared confidence. This is Fieller's method for ratios, extended to two
+unknowns.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ from dprelease.postprocess.margins import mean_range, pivot_of
 from dprelease.postprocess.noise_table import spread_draws
 
 FOR_THE_MEAN = 1 / 50
-"""Part of the chance of a miss that is left to the mean: it matters in small cells alone."""
+"""Part of the miss probability for the mean, which matters only in small cells."""
 
 DRAWS = 2**16
 IN_THE_TAIL = 64
-"""Draws that a quantile leaves above itself; where there are fewer, bounds are added up."""
+"""Least number of draws above a quantile; with fewer, bounds are added up instead."""
 
 TABLED_MEANS, TABLED_FACTORS = 9, 33
 MEANS, VARIANCES = 9, 33
-"""Means that are tried for each cell, and variances between which widths are taken as linear."""
+"""Numbers of means tried for each cell, and of variances between which widths are interpolated."""
 
 BLOCK = 256
-"""Cells that are looked at together, for a bounded memory."""
+"""Number of cells per batch, to bound memory."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,8 @@ class Spread:
     ) -> tuple[Floats, Floats]:
         """Return least and largest v with |point - v (n - 1)| <= width(t, v), for any of the t.
 
-        Between two variances that are tried the width is taken as linear. Of several stretches the
-        whole of what lies between them counts as well.
+        The width is interpolated linearly between two tried variances. If there are several
+        intervals, the range between them counts as compatible.
         """
         v = np.linspace(0.0, self.widest, VARIANCES)
         middle = v * (n[:, None, None] - 1.0) - point[:, :, None]
@@ -156,7 +157,7 @@ def widths_of(spread: Spread, confidence: float) -> Widths:
     laws = (spread.squares, spread.total, spread.count)
     each = [max(1.0, float(law.half_width(1.0 - miss / 3))) for law in laws]
     sizes = (spread.coarse * each[0], 2 * each[1], each[2])
-    if miss * DRAWS < IN_THE_TAIL:  # each by itself, a third of the chance to each
+    if miss * DRAWS < IN_THE_TAIL:  # each separately, with a third of the miss probability
         table = sizes[0] + sizes[1] * np.abs(means)[:, None] + sizes[2] * np.abs(factors)
     else:
         table = _by_draws(spread, means, factors, confidence)

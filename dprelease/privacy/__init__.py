@@ -1,1 +1,1 @@
-"""The vocabulary of privacy: units, sensitivities, losses, events and their composition."""
+"""Privacy units, sensitivities, privacy losses, events and their composition."""

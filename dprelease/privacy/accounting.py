@@ -1,6 +1,7 @@
-"""Composition and conversion: what a list of noisy vectors costs together.
+"""Compute the privacy cost of several noisy vectors together: composition and conversion.
 
-Compositions of many laws of losses, by few and short convolutions.
+Privacy-loss distributions are composed by few and short convolutions, because these take most of
+the time.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ from dprelease.privacy.renyi import rho_of, zcdp_epsilon
 from dprelease.privacy.unit import Move
 
 LONGEST = 2**13
-"""Points beyond which a law is put on a coarser grid.
+"""Number of points above which a distribution is moved to a coarser grid.
 
-That adds at most width^2 / 8 to a variance, with the new width at most 1/4096 of where the law has
-mass: about 2e-6 of it, and half of that of epsilon.
+This adds at most width^2 / 8 to a variance. The new width is at most 1/4096 of the support of the
+distribution, so the variance grows by about 2e-6 of it, and epsilon by half of that part.
 """
 
 
 class Composer:
-    """Composes laws of losses.
+    """Composes privacy-loss distributions.
 
-    `truncation`: mass that each convolution may move from the far end to infinity. `longest`:
-    points beyond which a law is put on a coarser grid.
+    `truncation`: probability that each convolution may move from the far end to infinity.
+    `longest`: number of points above which a distribution is moved to a coarser grid.
     """
 
     def __init__(self, truncation: float, longest: int = LONGEST) -> None:
@@ -52,7 +53,7 @@ class Composer:
             grid = self._pair(grid, grid)
 
     def all(self, grids: Sequence[Grid]) -> Grid:
-        """Return the composition of all, always the two shortest next: no long one stands by."""
+        """Return the composition of all grids, the two shortest first."""
         heap = [(len(grid.probabilities), place, grid) for place, grid in enumerate(grids)]
         heapq.heapify(heap)
         place = len(heap)
@@ -77,37 +78,37 @@ class Composer:
 
 
 TRUNCATED = 1e-5
-"""The part of delta that far ends of losses may take."""
+"""Part of delta that the truncated tails of losses may take."""
 
 LARGEST_PRICE = 128.0
-"""Above this epsilon a price is reported as infinite: no budget reaches so far."""
+"""Above this epsilon a privacy cost is reported as infinite: no budget is so large."""
 
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """How fine the grids of losses are. Prices are upper bounds at any precision."""
+    """Resolution of the grids of losses. Privacy costs are upper bounds at any precision."""
 
     parts: int
-    """Points of the grid in the root mean square of typical losses."""
+    """Number of grid points within the root mean square of typical losses."""
     widest: float
-    """Largest spacing of losses."""
+    """Largest spacing of the grid."""
     longest: int
-    """Points beyond which a composed law is put on a coarser grid."""
+    """Number of points above which a composed distribution is moved to a coarser grid."""
 
 
 FINE = Precision(40, 1e-3, LONGEST)
-"""That of all guarantees."""
+"""Precision of all guarantees."""
 
 ROUGH = Precision(10, 4e-3, LONGEST // 8)
-"""To compare candidates by: mostly within a thousandth of a fine price, in much less time."""
+"""Precision for comparing candidates: mostly within 0.1 % of the fine cost, and much faster."""
 
 
 PARTS = (Fraction(1, 2), Fraction(1, 64))
-"""Parts of delta tried for vectors by divergences, beside others by loss distributions."""
+"""Parts of delta tried for vectors with Rényi divergences, when others have loss distributions."""
 
 
 def pure_epsilon(vectors: Sequence[PricedVector]) -> Fraction | None:
-    """Return the sum of the largest losses of all vectors, exact; None if one has no bound.
+    """Return the exact sum of the largest losses of all vectors; None if one is unbounded.
 
     Basic composition of pure guarantees: Dwork, McSherry, Nissim and Smith 2006.
     """
@@ -128,8 +129,9 @@ def epsilon_at(
 ) -> float:
     """Return an upper bound of the epsilon that all vectors together have at `delta`.
 
-    delta 0: the pure epsilon. Otherwise the least of it, of the exact formula where every loss is
-    normal, and of the composition of privacy-loss distributions. Infinity if there is no guarantee.
+    For delta 0 this is the pure epsilon. Otherwise it is the least of three bounds: the pure
+    epsilon, the exact formula if every loss is normal, and the composition of privacy-loss
+    distributions. Infinity if there is no guarantee.
     """
     pure = pure_epsilon(vectors)
     pure_price = math.inf if pure is None else round_up(pure)
@@ -158,11 +160,12 @@ def _by_curves(
     delta: Fraction,
     precision: Precision,
 ) -> float:
-    """Return an epsilon of vectors of which some, `curves`, have Rényi divergences alone.
+    """Return an epsilon of vectors of which some, `curves`, have Rényi divergences only.
 
-    From the divergences of all of them together; or by basic composition, if that is less: these by
-    theirs at a part of delta, those by their loss distributions at what is left. However little the
-    few by divergences cost, the many others keep the sharper price of their distributions.
+    It is the smaller of two bounds. The first uses the Rényi divergences of all vectors. The second
+    is basic composition: `curves` by their divergences at a part of delta, the others by their loss
+    distributions at the rest of delta. The second is sharper where most vectors have loss
+    distributions.
     """
     together, alone = zcdp_epsilon(rho_of(vectors), round_down(delta)), rho_of(curves)
     others = [vector for vector in vectors if not _is_by_curve(vector)]
@@ -177,7 +180,7 @@ def _by_curves(
 
 
 def _normal_mu(vectors: Sequence[PricedVector]) -> float | None:
-    """Return mu of the composed loss if all losses are normal: their squares add up."""
+    """Return mu of the composed loss if all losses are normal; squares of mu add up."""
     total = 0.0
     for vector in vectors:
         worst = 0.0
@@ -212,7 +215,8 @@ def _normal_epsilon(mu: float, delta: float) -> float:
 def _composed_epsilon(kinds: tuple[Kind, ...], delta: float, precision: Precision) -> float:
     """Return epsilon of the composed privacy-loss distributions, or infinity if none is found.
 
-    A plan asks for the same price more than once: where it ends its search, and what it promises.
+    Cached, because a plan computes the same cost twice: at the end of its search and for its
+    guarantee.
     """
     if any(_too_dear(vector, delta) for vector, _ in kinds):
         return math.inf
@@ -220,7 +224,7 @@ def _composed_epsilon(kinds: tuple[Kind, ...], delta: float, precision: Precisio
     coordinates = sum(
         slots * max(move.cells for move in vector.sensitivity.moves) for vector, slots in kinds
     )
-    # What a squaring cuts off counts for all copies that are still to come.
+    # A squaring truncates once, but its result is used for all later copies.
     composer = Composer(delta * TRUNCATED / (4 * coordinates), precision.longest)
     try:
         parts = [_several(vector, slots, width, composer) for vector, slots in kinds]
@@ -231,7 +235,7 @@ def _composed_epsilon(kinds: tuple[Kind, ...], delta: float, precision: Precisio
 
 
 def _too_dear(vector: PricedVector, delta: float) -> bool:
-    """Return whether a single cell costs more than any budget: composing only adds to that."""
+    """Return whether a single cell costs more than any budget; composition only adds to it."""
     return any(
         loss.span > LARGEST_PRICE and loss.delta(LARGEST_PRICE) > delta
         for move in vector.sensitivity.moves
@@ -240,7 +244,7 @@ def _too_dear(vector: PricedVector, delta: float) -> bool:
 
 
 def _several(vector: PricedVector, slots: int, width: float, composer: Composer) -> Grid:
-    """Return the composition of `slots` parts, each the worst of the vector's moves."""
+    """Return the composition of `slots` parts, each bounded by the worst of the vector's moves."""
     moves = vector.sensitivity.moves
     if len(moves) > 1:
         slot = slot_grid(vector.losses, vector.sensitivity, width)
@@ -267,4 +271,4 @@ def _grid_width(kinds: Sequence[Kind], precision: Precision) -> float:
         square += cells * typical**2
         coordinates += cells
     width = min(math.sqrt(square / coordinates) / precision.parts, precision.widest)
-    return width or precision.widest  # no finite loss but 0: any grid holds it
+    return width or precision.widest  # the only finite loss is 0, which is on any grid

@@ -1,4 +1,4 @@
-"""What a release may spend: pure epsilon, epsilon at a delta, or rho."""
+"""The privacy budget of a release: pure epsilon, epsilon at a delta, or rho."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dprelease.privacy.renyi import rho_of
 
 
 class Variant(StrEnum):
-    """Definitions of differential privacy that a budget can be given in."""
+    """Definitions of differential privacy that a budget can use."""
 
     PURE = "pure"
     APPROXIMATE = "approximate"
@@ -25,7 +25,7 @@ class Variant(StrEnum):
 class Budget:
     """An amount, epsilon or rho by the variant; `delta` is 0 for pure budgets.
 
-    For a zero-concentrated budget, `delta` is only where its epsilon is reported.
+    For a zero-concentrated budget, `delta` only sets the delta at which epsilon is reported.
     """
 
     variant: Variant
@@ -34,21 +34,21 @@ class Budget:
 
     @classmethod
     def of(cls, *, epsilon: Fraction, delta: Fraction) -> Self:
-        """Return a budget of an epsilon, pure where delta is 0."""
+        """Return a budget of epsilon and delta; it is pure if delta is 0."""
         return cls(Variant.APPROXIMATE if delta else Variant.PURE, epsilon, delta)
 
     @property
     def needs_pure_noise(self) -> bool:
-        """Return whether only mechanisms with a bounded loss have a price."""
+        """Return whether only mechanisms with a bounded loss are allowed."""
         return self.variant is Variant.PURE
 
     @property
     def needs_concentration(self) -> bool:
-        """Return whether a mechanism has to have a zero-concentrated guarantee."""
+        """Return whether mechanisms need a zero-concentrated guarantee."""
         return self.variant is Variant.ZERO_CONCENTRATED
 
     def price(self, vectors: Sequence[PricedVector], precision: Precision = FINE) -> float:
-        """Return what all vectors cost together, rounded up; infinity if there is no guarantee."""
+        """Return the cost of all vectors together, rounded up; infinity if unbounded."""
         if self.variant is Variant.ZERO_CONCENTRATED:
             return rho_of(vectors, rough=precision is not FINE)
         return epsilon_at(vectors, self.delta, precision)

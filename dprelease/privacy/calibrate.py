@@ -1,4 +1,4 @@
-"""The least noise that spends exactly the budget: one common factor for a whole release."""
+"""Find the least noise that spends the budget: one common factor for all scales of a release."""
 
 from __future__ import annotations
 
@@ -6,39 +6,39 @@ import math
 from collections.abc import Callable, Sequence
 
 TOLERANCE = 1e-3
-"""A solved release spends at least 1 - TOLERANCE of its epsilon, and never more than all of it."""
+"""A calibrated release spends between 1 - TOLERANCE of its epsilon and all of it, never more."""
 
 LARGEST_FACTOR = 2.0**60
 
 CLOSEST = 1.0 + 2.0**-40
-"""Factors nearer than this count as one: prices may jump, where laws are found by programs."""
+"""Factors closer than this are equal: costs may jump where linear programs find the noise."""
 
 MOST_SECANTS = 8
 STEEPEST, FLATTEST = -8.0, -0.125
-"""Slopes of prices, in logarithms, that a secant is trusted with."""
+"""Slopes of the cost, in logarithms, for which a secant step is accepted."""
 
 NEARBY, NEARBY_SQUARED = 2.0**-8, 2.0**-11
-"""Largest last step of a secant, and product of it with the way before, in logarithms.
+"""Largest last step of a secant, and largest product of it with the step before, in logarithms.
 
-Half of the product times a curvature, below one half, is what a secant errs by; the other bound is
-for prices with a kink.
+A secant errs by half of the product times a curvature, which is below one half. The other bound is
+for costs with a kink.
 """
 
 ENOUGH = 1.0 - TOLERANCE / 2
-"""Part of the budget from which on nothing is gained by another price."""
+"""Part of the budget above which another evaluation gains nothing."""
 
 
 def least_factor(price: Callable[[float], float], epsilon: float, start: float) -> float | None:
-    """Return a factor whose price lies in [(1 - TOLERANCE) epsilon, epsilon]; None if none does.
+    """Return a factor whose cost lies in [(1 - TOLERANCE) epsilon, epsilon]; None if none does.
 
-    `price` falls as the factor grows and may be infinite. Every answer has been priced: the last
-    evaluation, not the search, is the guarantee. The search is a bracket and then regula falsi in
-    logarithms, where prices are close to straight lines.
+    `price` falls as the factor grows, and may be infinite. Every returned factor has been
+    evaluated: the guarantee rests on this evaluation, not on the search. The search finds a bracket
+    and then uses regula falsi in logarithms, where costs are close to straight lines.
     """
     low = high = 0.0
     low_price = high_price = math.nan
     factor = start
-    while factor < LARGEST_FACTOR:  # bracket: low is too cheap in noise, high fits the budget
+    while factor < LARGEST_FACTOR:  # bracket: low adds too little noise, high fits the budget
         spent = price(factor)
         if _fits(spent, epsilon):
             return factor
@@ -65,7 +65,7 @@ def _within(
     below: tuple[float, float],
     above: tuple[float, float],
 ) -> float:
-    """Return a factor that fits, between one that is too small and one that fits, with prices."""
+    """Return a factor that fits, between one too small and one that fits, both with costs."""
     (low, low_price), (high, high_price) = below, above
     for _ in range(60):
         if high <= low * CLOSEST:
@@ -78,11 +78,11 @@ def _within(
             low, low_price = factor, spent
         else:
             high, high_price = factor, spent
-    return high  # a staircase of prices: the next lower factor costs too much
+    return high  # costs have a step here: the next lower factor costs too much
 
 
 def nearer_factor(price: Callable[[float], float], epsilon: float, factor: float) -> float:
-    """Return a factor that spends more than one that fits, if one more price finds it."""
+    """Return a factor that spends more of the budget, if one more evaluation finds one."""
     spent = price(factor)
     if spent >= ENOUGH * epsilon:
         return factor
@@ -93,11 +93,11 @@ def nearer_factor(price: Callable[[float], float], epsilon: float, factor: float
 def near_factor(
     price: Callable[[float], float], epsilon: float, start: float, slope: float = -1.0
 ) -> tuple[float, float] | None:
-    """Return a factor whose price is about that of `least_factor`; None if none is found.
+    """Return a factor whose cost is about that of `least_factor`; None if none is found.
 
-    For comparisons, not for guarantees: the answer may be extrapolated from two prices nearby, and
-    not priced itself. Secants in logarithms; where they don't lead, `least_factor`. `slope`: of the
-    price in logarithms, about; the one found is returned with the factor.
+    For comparisons, not for guarantees: the factor may be extrapolated from two costs nearby,
+    without an evaluation. Uses secants in logarithms, and `least_factor` where these fail. `slope`:
+    approximate slope of the cost in logarithms. The slope found is returned with the factor.
     """
     aim = math.log(epsilon * (1.0 - TOLERANCE / 8))
     place = last = math.log(start)
@@ -122,7 +122,7 @@ def near_factor(
 
 
 def lowest(points: Sequence[tuple[float, float]]) -> float | None:
-    """Return where the parabola through the lowest point and its neighbours is lowest."""
+    """Return the minimum of the parabola through the lowest point and its two neighbours."""
     at = min(range(len(points)), key=lambda i: points[i][1])
     if not 0 < at < len(points) - 1:
         return None
@@ -141,7 +141,7 @@ def _fits(spent: float, epsilon: float) -> bool:
 
 
 def _between(low: float, low_price: float, high: float, high_price: float, goal: float) -> float:
-    """Return a factor between, aimed a little below the budget."""
+    """Return a factor between `low` and `high` whose cost is expected just below the budget."""
     middle = math.sqrt(low * high)
     if math.isinf(low_price) or high_price <= 0.0:
         return middle

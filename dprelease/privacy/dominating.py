@@ -1,10 +1,11 @@
-"""Dominating pairs on a grid of losses, from pieces of the outputs.
+"""Compute dominating pairs on a grid of losses from pieces of the outputs.
 
-The P mass p and the Q mass q of one piece, whose losses lie between two points of the grid, are
-split onto these two points so that both are kept: a mean-preserving spread of the likelihood ratio,
-which lowers no hockey-stick divergence, for they are means of convex functions of that ratio
-(Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022, arXiv 2207.04380v1, "connect the dots").
-Unlike in second differences of delta, nothing nearly equal is subtracted at small masses.
+The P probability p and the Q probability q of one piece, whose losses lie between two points of the
+grid, are split onto these two points so that both are preserved: a mean-preserving spread of the
+likelihood ratio, which lowers no hockey-stick divergence, for they are means of convex functions of
+that ratio (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022, arXiv 2207.04380v1, "connect the
+dots"). Unlike in second differences of delta, no nearly equal numbers are subtracted at small
+probabilities.
 """
 
 from __future__ import annotations
@@ -25,25 +26,25 @@ if TYPE_CHECKING:
     Losses = Callable[[int], tuple[PrivacyLoss, ...]]
 
 MASS_FACTOR = 1.0 + RELATIVE_ERROR
-"""By how much the true P masses may exceed ours, for each coordinate that is composed."""
+"""Relative amount by which true P probabilities may exceed ours, per composed coordinate."""
 
 LOSS_ERROR = 2.0 * RELATIVE_ERROR * (1.0 + 2.0**-10)
-"""By how much a loss ln(p/q) may exceed ours, for each coordinate.
+"""Amount by which a loss ln(p/q) may exceed ours, per coordinate.
 
 With relative errors r of p and q, delta(epsilon) <= (1 + r) times our delta at epsilon - 2r. The
 rounding of a share, some units in the last place of q, is within the last factor.
 """
 
 NEAR = 2.0**-36
-"""Curves nearer than this part of themselves count as one, so that noise makes no crossings."""
+"""Curves with a smaller relative distance are equal, so that rounding makes no crossings."""
 
 LARGEST_GRID = 2**22
 LEAST_DELTA = 1e-290
-"""No budget has a smaller delta: what lies below may be overlooked."""
+"""Smallest delta of any budget; smaller values may be ignored."""
 
 
 def grid_of(loss: PrivacyLoss, width: float) -> Grid:
-    """Return a law of losses on multiples of `width` that dominates `loss`.
+    """Return a privacy-loss distribution on multiples of `width` that dominates `loss`.
 
     Dominates: up to its factor and `LOSS_ERROR`, every delta(epsilon) of the result is at least
     that of `loss`.
@@ -59,9 +60,9 @@ def grid_of(loss: PrivacyLoss, width: float) -> Grid:
     pieces = loss.pieces(width)
     low = np.floor(np.clip(pieces.low / width, -reach, reach))
     high = np.ceil(np.clip(pieces.high / width, -reach, np.inf))
-    endless = high > reach  # to infinity: the rest of Q is mass that P lacks
+    endless = high > reach  # to infinity: the rest of Q has outputs with probability 0 under P
     high = np.where(endless, low, np.maximum(high, low + 1))
-    # Below the grid a piece moves up onto its first point, which needs less than its Q mass.
+    # A piece below the grid moves up to the first point, which needs less than its Q probability.
     upper = _upper_share(pieces.p, pieces.q, low * width, (high - low) * width)
     finite = np.where(endless, 0.0, pieces.p)
     places = np.concatenate((low, high)).astype(np.int64) + reach
@@ -72,7 +73,7 @@ def grid_of(loss: PrivacyLoss, width: float) -> Grid:
 
 
 def _upper_share(p: Floats, q: Floats, lower: Floats, width: Floats) -> Floats:
-    """Return the share of each piece's P mass that goes to its upper point.
+    """Return the share of the P probability of each piece that goes to its upper point.
 
     With t the share: q = p exp(-lower) ((1 - t) + t exp(-width)).
     """
@@ -82,10 +83,10 @@ def _upper_share(p: Floats, q: Floats, lower: Floats, width: Floats) -> Floats:
 
 
 def pointwise_largest(grids: Sequence[Grid]) -> Grid:
-    """Return a law that covers what each of `grids` covers.
+    """Return a distribution that covers the pairs that each of `grids` covers.
 
-    A largest of curves of dominating pairs is again such a curve (Zhu, Dong and Wang 2022, arXiv
-    2106.08567v4, Proposition 4).
+    The pointwise maximum of curves of dominating pairs is again such a curve (Zhu, Dong and Wang
+    2022, arXiv 2106.08567v4, Proposition 4).
     """
     best = grids[0]
     for other in grids[1:]:
@@ -94,12 +95,12 @@ def pointwise_largest(grids: Sequence[Grid]) -> Grid:
 
 
 def _larger(a: Grid, b: Grid) -> Grid:
-    """Return the law of the curve through the larger of both deltas at every point of the grid.
+    """Return the distribution whose delta at every grid point is the larger of both deltas.
 
-    With x = exp(epsilon), a curve is linear between points and its slope there is minus the Q mass
-    above. Where one curve stays above the other its own probabilities are kept, so that nothing
-    nearly equal is subtracted; only where they cross is a probability a difference of slopes. What
-    rounding may take away there is measured and given back.
+    With x = exp(epsilon), a curve is linear between points and its slope there is minus the Q
+    probability above. Where one curve stays above the other, its probabilities are copied, so that
+    no nearly equal numbers are subtracted. Only where the curves cross is a probability a
+    difference of slopes. The rounding error there is measured and added.
     """
     first, last = min(a.first, b.first), max(a.last, b.last)
     a, b = _spread(a, first, last), _spread(b, first, last)
@@ -112,7 +113,7 @@ def _larger(a: Grid, b: Grid) -> Grid:
         return replace(b, factor=factor, infinite=b.infinite + b.curve_lost)
     delta, above = np.where(upper, delta_b, delta_a), np.where(upper, above_b, above_a)
     p = np.where(upper, b.probabilities, a.probabilities)
-    # above[i] is exp(epsilon_i) times minus the slope beyond point i: a chord at a crossing.
+    # above[i] is exp(epsilon_i) times minus the slope above point i: a chord at a crossing.
     crossing = np.flatnonzero(upper[1:] != upper[:-1])
     grow = math.expm1(a.width)
     above[crossing] = (delta[crossing] - delta[crossing + 1]) / grow
@@ -133,12 +134,12 @@ def _spread(grid: Grid, first: int, last: int) -> Grid:
 
 
 def slot_grid(losses: Losses, sensitivity: Sensitivity, width: float) -> Grid:
-    """Return a law of losses that dominates every move of one slot."""
+    """Return a privacy-loss distribution that dominates every move of one slot."""
     return pointwise_largest([move_grid(losses, move, width) for move in sensitivity.moves])
 
 
 def move_grid(losses: Losses, move: Move, width: float) -> Grid:
-    """Return a law of losses that dominates `cells` independent cells shifted by `shift`."""
+    """Return a distribution that dominates `cells` independent cells shifted by `shift`."""
     single = pointwise_largest([grid_of(loss, width) for loss in losses(move.shift)])
     composed = single
     for _ in range(move.cells - 1):

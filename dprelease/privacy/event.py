@@ -1,4 +1,4 @@
-"""The immutable record of one noisy vector: what ran, not what it costs."""
+"""The immutable record of the noise added to one vector: mechanism and parameters, not cost."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from dprelease.privacy.unit import Move, Sensitivity
 class Event:
     """Noise of `mechanism` with `parameters` was added once to every cell of one vector.
 
-    Parameters are decimal texts that read back to the very float that was sampled, in lattice
-    steps. A later accountant can price the event again from this record alone.
+    Parameters are decimal texts, in lattice steps, that read back to exactly the float that was
+    sampled. A later accountant can recompute the privacy cost from this record alone.
     """
 
     query: str
@@ -24,10 +24,11 @@ class Event:
     sensitivity: Sensitivity
 
     def to_json(self) -> dict[str, Any]:
-        """Return the event as JSON values; `from_json` gives back an equal event."""
+        """Return the event as JSON values; `from_json` restores an equal event."""
         sensitivity = self.sensitivity
         parts: dict[str, Any] = {
-            # Whoever knows of no meeting takes more parts apart, which cost at least as much.
+            # A reader that ignores `meeting` counts more separate parts, which cost at least as
+            # much.
             "slots": sensitivity.slots * sensitivity.meeting,
             "moves": [{"shift": m.shift, "cells": m.cells} for m in sensitivity.moves],
         }

@@ -1,13 +1,15 @@
-"""Laws of privacy losses on a grid, composed without a Fourier transform.
+"""Privacy-loss distributions on a grid, composed without a Fourier transform.
 
 Every number here is a sum of positive floats, so its relative error has a bound whatever the order
 of the terms (Higham 2002, Accuracy and Stability of Numerical Algorithms, section 3.1); the bounds
-multiply up in `Grid.factor`. A transform has only an absolute error, which no small delta survives.
+multiply up in `Grid.factor`. A Fourier transform has only an absolute error, which would hide a
+small delta.
 
-A law covers a pair (P, Q) of neighbours if at every real epsilon the true delta(epsilon) is at most
-`factor` times the delta of the law. Laws that cover two independent pairs have a convolution that
-covers both pairs together: for one fixed output of the second pair, the curve of the first is asked
-at a moved epsilon, and the mean of covered curves is covered. That needs no masses that sum to one.
+A distribution covers a pair (P, Q) of neighbours if at every real epsilon the true delta(epsilon)
+is at most `factor` times the delta of the distribution. If two distributions cover two independent
+pairs, their convolution covers both pairs together: for a fixed output of the second pair, the
+curve of the first is evaluated at a moved epsilon, and the mean of covered curves is covered. The
+probabilities need not sum to one.
 """
 
 from __future__ import annotations
@@ -20,12 +22,12 @@ import numpy as np
 from dprelease.privacy.loss import LARGEST_LOSS, Floats
 
 LOST = 1e-300
-"""More than all products of masses that are too small for a float come to."""
+"""Bound on the sum of all products of probabilities that underflow."""
 
 LEAST_FLOAT = 2.0**-1074
 
 LOSS_NOISE = 2.0**-42
-"""Bound on the relative error of exp(loss), for losses up to 600, and of some operations on it."""
+"""Bound on the relative error of exp(loss), for losses up to 600, and of a few operations on it."""
 
 
 def sum_error(terms: int) -> float:
@@ -35,9 +37,10 @@ def sum_error(terms: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A law of losses: `probabilities[i]` at (first + i) * width, and `infinite` at infinity.
+    """A privacy-loss distribution on the points (first + i) * width, and at infinity.
 
-    `factor`: how many times the delta of this law the true delta may be.
+    `probabilities[i]` belongs to point i, and `infinite` to infinity. `factor`: the true delta is
+    at most this many times the delta of the distribution.
     """
 
     width: float
@@ -52,11 +55,11 @@ class Grid:
         return self.first + len(self.probabilities) - 1
 
     def over(self, first: int, last: int) -> Floats:
-        """Return the probabilities at the losses from `first` to `last`, zero where none are."""
+        """Return the probabilities at the losses from `first` to `last`, zero outside the grid."""
         return np.pad(self.probabilities, (self.first - first, last - self.last))
 
     def compose(self, other: Grid) -> Grid:
-        """Return the law of the sum of two independent losses on grids of the same width."""
+        """Return the distribution of the sum of two independent losses; equal grid widths."""
         shorter = min(len(self.probabilities), len(other.probabilities))
         infinite = self.infinite + other.infinite - self.infinite * other.infinite
         both = Grid(
@@ -70,10 +73,10 @@ class Grid:
         return both._between(-reach, reach)
 
     def coarser(self) -> Grid:
-        """Return a law on twice the width that covers what this one covers.
+        """Return a distribution on twice the width that covers the same pairs.
 
-        An odd point's P mass is split onto both neighbours such that its Q mass is kept: the share
-        t above it has exp(-width) = 1 - t (1 - exp(-2 width)).
+        The P probability of an odd point is split onto both neighbours such that its Q probability
+        is preserved: the share t above it has exp(-width) = 1 - t (1 - exp(-2 width)).
         """
         start = self.first // 2
         held = self.over(2 * start, self.last + self.last % 2)
@@ -84,7 +87,7 @@ class Grid:
         return Grid(2.0 * self.width, start, even, self.infinite, factor)
 
     def without_tails(self, mass: float) -> Grid:
-        """Return a law with at most `mass` moved to infinity, and as much up to its lowest loss."""
+        """Return a distribution with up to `mass` moved to infinity, and to its lowest loss."""
         below = np.cumsum(self.probabilities)
         above = np.cumsum(self.probabilities[::-1])
         first = self.first + int(np.searchsorted(below, mass, side="right"))
@@ -92,7 +95,7 @@ class Grid:
         return self._between(first, last) if first <= last else self
 
     def _between(self, first: int, last: int) -> Grid:
-        """Return a law on these points: masses above move to infinity, masses below up to them."""
+        """Return a distribution on these points; losses above move to infinity, losses below up."""
         p = self.probabilities
         low = min(max(0, first - self.first), len(p))
         high = min(max(0, self.last - last), len(p))
@@ -106,9 +109,9 @@ class Grid:
         return Grid(self.width, start, kept, infinite, factor)
 
     def curve(self) -> tuple[Floats, Floats]:
-        """Return delta at every point, and the Q mass above it times exp(loss), of this law.
+        """Return delta at every point, and the Q probability above it times exp(loss).
 
-        Both have a relative error of at most `curve_error`, but for `curve_lost`.
+        Both have a relative error of at most `curve_error`, apart from `curve_lost`.
         """
         x = np.exp(self.width * np.arange(self.first, self.last + 1))
         above = np.zeros_like(self.probabilities)
@@ -125,12 +128,12 @@ class Grid:
 
     @property
     def curve_lost(self) -> float:
-        """Return a bound on what `curve` loses where Q masses are too small for a float."""
+        """Return a bound on the error of `curve` from Q probabilities that underflow."""
         largest = math.exp(max(0.0, self.last * self.width))
         return 2.0 * len(self.probabilities) * LEAST_FLOAT * largest
 
     def epsilon(self, delta: float) -> float:
-        """Return the least epsilon >= 0 at which what is covered has at most `delta`, rounded up.
+        """Return the least epsilon >= 0 at which covered pairs have at most `delta`, rounded up.
 
         Infinity if there is none. With x = exp(epsilon), delta is linear in x between two points:
         a chord between bounds of both its ends is a bound.

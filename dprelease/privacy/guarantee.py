@@ -1,4 +1,4 @@
-"""What a release promises, as a record: no price is computed here."""
+"""The guarantee of a release, as a record; the cost is computed elsewhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HOLDS = (
     "The guarantee holds between tables that differ by one replaced privacy unit, and whose "
     "invariants are equal. It does not limit what the invariants reveal about a privacy unit."
 )
-"""What a guarantee beside invariants is."""
+"""Description of a guarantee for releases with invariants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Guarantee:
     pure_epsilon: float
     rho: float | None = None
     invariants: tuple[str, ...] = ()
-    """What is published exactly: the guarantee holds between neighbours that agree in it."""
+    """Values published exactly: the guarantee is for neighbours that agree in these."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the guarantee as JSON values; an infinite pure epsilon is null."""

@@ -1,4 +1,4 @@
-"""Privacy loss of one noisy cell that moves by a whole number of lattice steps."""
+"""Base classes for the privacy loss of one noisy cell that moves by whole lattice steps."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 RELATIVE_ERROR = 2.0**-30
-"""Bound on the relative error of every mass in `Pieces`, and on that of a likelihood ratio."""
+"""Bound on the relative error of every probability in `Pieces`, and of a likelihood ratio."""
 
 SURELY = 1000
-"""Epsilon below minus which delta is 1 but for less than any float."""
+"""For epsilon below minus this number, 1 - delta is below the least float."""
 
 LARGEST_LOSS = 600.0
-"""Losses beyond count as infinite, and exp(loss) stays within the floats."""
+"""Larger losses count as infinite, so that exp(loss) is a finite float."""
 
 
 def below(epsilon: float | Fraction) -> Fraction:
     """Return a number that is below every decimal that reads to the float `epsilon`.
 
     Delta falls with epsilon, so delta at this number bounds delta at whatever decimal was declared.
-    A Fraction is what it says and comes back unchanged.
+    A Fraction is exact and is returned unchanged.
     """
     if isinstance(epsilon, Fraction):
         return epsilon
@@ -35,9 +35,9 @@ def below(epsilon: float | Fraction) -> Fraction:
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """Disjoint sets of outputs that together hold all outputs; four arrays (n,).
+    """A partition of the outputs into pieces; four arrays (n,).
 
-    `p`, `q`: their masses under P and Q, each with a relative error of at most `RELATIVE_ERROR`.
+    `p`, `q`: their probabilities under P and Q, with a relative error of at most `RELATIVE_ERROR`.
     `low`, `high`: every loss ln(P/Q) on the piece lies between them, up to `RELATIVE_ERROR`; they
     may be infinite.
     """
@@ -49,11 +49,11 @@ class Pieces:
 
 
 class PrivacyLoss(ABC):
-    """The loss `ln P(o)/Q(o)` of an output o, with P and Q the laws of one cell on two neighbours.
+    """The loss `ln P(o)/Q(o)` of an output o, P and Q the distributions for two neighbours.
 
-    P is the law without the shift, Q the law moved by `shift` steps. For a symmetric law both
-    directions of the shift, and both orders of P and Q, have the same curve. What a class doesn't
-    say of its losses is what holds for all: no bound, no normal law, no closed form.
+    P is the distribution without the shift, Q the distribution moved by `shift` steps. For
+    symmetric noise both directions of the shift, and both orders of P and Q, have the same curve.
+    Defaults hold for all losses: no bound, not normal, no closed form.
     """
 
     @property
@@ -73,12 +73,12 @@ class PrivacyLoss(ABC):
 
     @property
     def by_curve(self) -> bool:
-        """Return whether its Rényi divergences are all that is known of it."""
+        """Return whether only its Rényi divergences are known."""
         return False
 
     @property
     def span(self) -> float:
-        """Return a loss beyond which, on either side, P has a mass below 1e-40.
+        """Return a loss above which, on either side, P has a probability below 1e-40.
 
         Infinite losses, of outputs that only one of two neighbours can have, don't count.
         """
@@ -92,8 +92,8 @@ class PrivacyLoss(ABC):
     def delta(self, epsilon: float | Fraction) -> float:
         """Return an upper bound of sup over events E of P(E) - exp(epsilon) Q(E).
 
-        Zero only where the true value is zero; a float epsilon stands for every decimal that reads
-        to it, a Fraction for itself. Any real number or infinity is an epsilon.
+        Zero only where the true value is zero. A float epsilon stands for every decimal that reads
+        to it, a Fraction for itself. `epsilon` may be any real number or infinity.
 
         Raises
         ------
@@ -104,7 +104,7 @@ class PrivacyLoss(ABC):
             raise ValueError("epsilon is not a number")
         if epsilon == math.inf:
             return self.infinity_mass
-        # Delta is at least 1 - exp(epsilon): nothing but 1 is left of it.
+        # Delta is at least 1 - exp(epsilon), which rounds to 1.
         return 1.0 if epsilon < -SURELY else self._delta(epsilon)
 
     @abstractmethod
@@ -113,26 +113,26 @@ class PrivacyLoss(ABC):
 
     @abstractmethod
     def renyi(self, order: float) -> float:
-        """Return an upper bound of the Rényi divergence of an order above 1; maybe infinite."""
+        """Return an upper bound of the Rényi divergence of an order above 1; it may be infinite."""
 
     def concentration_beyond(self, order: float) -> float:
         """Return a bound of D_a / a for every a >= `order`; infinity if none is known.
 
-        No divergence exceeds the largest loss.
+        By default it follows from the largest loss, which no divergence exceeds.
         """
         return self.pure_epsilon / order * (1.0 + 2.0**-50)
 
     @abstractmethod
     def pieces(self, width: float) -> Pieces:
-        """Return pieces whose losses differ by about `width` or less, but for far tails."""
+        """Return pieces whose losses differ by about `width` or less, except in far tails."""
 
 
 class MonotoneLoss(PrivacyLoss):
-    """A loss whose masses between any two losses are known: pieces are intervals of losses."""
+    """A loss with known probabilities of intervals of losses, which are its pieces."""
 
     @abstractmethod
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
-        """Return the P mass and the Q mass of each interval of losses.
+        """Return the P probability and the Q probability of each interval of losses.
 
         `edges` (n,) ascending. Result: two arrays (n + 1,): losses in (-inf, e0], (e0, e1], ...,
         (e_{n-1}, inf), each with a relative error of at most `RELATIVE_ERROR`.
@@ -152,7 +152,7 @@ def renyi_bound(pieces: Pieces, order: float) -> float:
     """Return an upper bound of the Rényi divergence of an order above 1, from pieces.
 
     On a piece, (P/Q)^(order - 1) is convex in Q/P, whose mean under P is q / p: the chord between
-    the piece's two ends lies above. Infinity where P has mass of an infinite loss.
+    the piece's two ends lies above. Infinity if P has a positive probability of an infinite loss.
     """
     a = order - 1.0
     held = pieces.p > 0

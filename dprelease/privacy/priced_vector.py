@@ -1,4 +1,4 @@
-"""What the accountant needs of a noisy vector."""
+"""Noisy vectors in the form that the accountant takes: losses and sensitivity."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from dprelease.privacy.unit import Move, Sensitivity
 
 @dataclass(frozen=True)
 class PricedVector:
-    """One noisy vector, as far as its price goes; equal keys have equal losses."""
+    """The privacy losses and sensitivity of one noisy vector; equal keys have equal losses."""
 
     key: Hashable
     losses: Callable[[int], tuple[PrivacyLoss, ...]] = field(compare=False)
     sensitivity: Sensitivity
 
     def __post_init__(self) -> None:
-        """Raise ValueError for parts that meet in one cell: `priced_of` knows what they cost."""
+        """Raise ValueError for parts that may touch the same cell: use `priced_of` for these."""
         if self.sensitivity.meeting > 1:
             raise ValueError("the parts of a change have to touch different cells")
 
@@ -36,23 +36,24 @@ def priced_of(
     *,
     by_squares: bool,
 ) -> PricedVector:
-    """Return what the accountant needs of a vector, whether parts of a change meet in cells or not.
+    """Return a vector for the accountant, also where parts of a change touch the same cells.
 
     Parameters
     ----------
     by_squares
-        Whether the law's Rényi divergences at a shift d are at most a rho d^2, with the rho of its
-        loss at a shift of 1.
+        Whether the Rényi divergences of the noise at a shift d are at most a rho d^2, with the rho
+        of its loss at a shift of 1.
 
-    Where parts may meet in one cell (`Sensitivity.meeting`), shifts add up there, and not losses.
+    Where several parts may touch one cell (`Sensitivity.meeting`), shifts add up there, not losses.
 
-    Normal losses: that of a vector follows from the L2 norm of its shift alone (Dong, Roth and Su
-    2022, arXiv 1905.02383v3), and slots x meeting parts that touch different cells have that norm.
-    Other laws by squares, as the discrete Gaussian (Canonne, Kamath and Steinke 2020, arXiv
-    2004.00010v5, Theorem 4): so do their Rényi divergences, which add up over cells; what is known
-    beyond these is not used. Pure laws: the largest loss at a shift x + y is at most the sum of
+    Normal losses: the loss of a vector follows from the L2 norm of its shift alone (Dong, Roth and
+    Su 2022, arXiv 1905.02383v3), and slots x meeting parts that touch different cells have that
+    norm. Other distributions by squares, such as the discrete Gaussian (Canonne, Kamath and Steinke
+    2020, arXiv 2004.00010v5, Theorem 4): so do their Rényi divergences, which add up over cells; no
+    other property is used. Pure mechanisms: the largest loss at a shift x + y is at most the sum of
     those at x and at y, for noise that is the same everywhere, so that the largest losses of all
-    parts add up wherever they meet. Of other laws nothing is known here: the price is infinite.
+    parts add up wherever they meet. For other distributions no bound is known here: the cost is
+    infinite.
     """
     meeting = sensitivity.meeting
     if meeting == 1:
@@ -76,11 +77,11 @@ def _is_pure(loss: PrivacyLoss) -> bool:
 
 
 Kind = tuple[PricedVector, int]
-"""A vector, and the slots of all vectors like it together."""
+"""A vector, and the total number of slots of all vectors of the same kind."""
 
 
 def kinds_of(vectors: Sequence[PricedVector]) -> list[Kind]:
-    """Return one vector of every kind, and the slots of all vectors of its kind together."""
+    """Return one vector of every kind, and the total number of slots of its kind."""
     counts: Counter[tuple[Hashable, Sensitivity]] = Counter()
     kinds: dict[tuple[Hashable, Sensitivity], PricedVector] = {}
     for vector in vectors:

@@ -1,4 +1,4 @@
-"""Rényi curves added up, zero-concentrated guarantees, and their epsilon at a delta."""
+"""Compose Rényi divergences, and convert zero-concentrated guarantees to (epsilon, delta)."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from dprelease.privacy.priced_vector import Kind, PricedVector, kinds_of
 
 FIRST, LAST = 1.0 + 2.0**-12, 1e6
 CLOSE = 3e-4
-"""How far, relatively, the bound of rho may lie above a value of the curve."""
+"""Largest relative distance of the bound of rho above a value of the curve."""
 
 MOST_ORDERS = 300
 NEAR, SPACING, REFINEMENTS = 2.0**-9, math.log(8.0), 5
-"""A rough search: orders less one from here on by such steps, then halvings around the best."""
+"""Rough search: start and step for values of order - 1, then halvings around the best."""
 MOST_LN = 700.0
-"""Largest size of ln(a - 1) among the orders a that are looked at: exp of it is a float."""
+"""Largest absolute value of ln(a - 1) over the orders a of the search: exp of it is a float."""
 
 UNSEEN = 800.0
-"""Exponent below minus which exp is below the least float."""
+"""exp of minus this exponent, or of less, is below the least float."""
 
 SAFE = 1.0 + 2.0**-40
-"""More than floats err in the sums here: each term is rounded up already."""
+"""Bound on the float error of the sums here; each term is rounded up already."""
 
 
 def renyi_of(vectors: Sequence[PricedVector], order: float) -> float:
     """Return an upper bound of the Rényi divergence of an order above 1 of all vectors together.
 
-    Divergences of one order add up, also when each vector is chosen by the answers before it
-    (Mironov 2017, arXiv 1702.07476v3, Proposition 1). Infinity where one has no bound.
+    Divergences of one order add up, also for adaptive composition (Mironov 2017, arXiv
+    1702.07476v3, Proposition 1). Infinity if one has no bound.
     """
     return _divergence(kinds_of(vectors), order)
 
@@ -57,8 +57,9 @@ def rho_of(vectors: Sequence[PricedVector], *, rough: bool = False) -> float:
     rho bounds D_a / a over all orders a > 1 (Bun and Steinke 2016, arXiv 1605.02065v1, Definition
     1.1 and Lemma 1.7). (a - 1) D_a is the logarithm of a moment generating function, so it is
     convex: between two orders the chord bounds it, and D_a / a with it. Intervals are halved where
-    that bound is largest, until it lies within `CLOSE` of a value of the curve. `rough`: the
-    largest of some values, to compare candidates by: no bound, and below it by about `CLOSE`.
+    that bound is largest, until it lies within `CLOSE` of a value of the curve. `rough`: return the
+    largest of some values of the curve, about `CLOSE` below the bound. It is no bound, and serves
+    to compare candidates.
     """
     return _rho(tuple(kinds_of(vectors)), rough)
 
@@ -72,17 +73,17 @@ def _rho(kinds: tuple[Kind, ...], rough: bool) -> float:
         known += 0.0 if exact is None else slots * exact
         if exact is None:
             rest.append((vector, slots))
-    # Where D_a / a is constant in a, it adds to the largest value of the rest.
+    # Constant D_a / a of some vectors adds to the largest value of the others.
     return (known + (_largest_ratio(rest, rough) if rest else 0.0)) * SAFE
 
 
 def has_rho(vector: PricedVector) -> bool:
-    """Return whether a vector has a zero-concentrated guarantee: so at every scale, or at none."""
+    """Return whether a vector has a zero-concentrated guarantee; the scale is irrelevant."""
     return _closed_form_rho(vector) is not None or math.isfinite(_beyond([(vector, 1)], LAST))
 
 
 def _closed_form_rho(vector: PricedVector) -> float | None:
-    """Return the rho of one slot of a vector all of whose losses have one in closed form."""
+    """Return the rho of one slot if all losses of the vector have a closed form; else None."""
     worst = 0.0
     for move in vector.sensitivity.moves:
         for loss in vector.losses(move.shift):
@@ -115,7 +116,7 @@ def _largest_ratio(kinds: Sequence[Kind], rough: bool) -> float:
 
 
 def _peak(curve: _Curve, last: float) -> float:
-    """Return about the largest D_a / a: on a coarse row of orders, then around its best."""
+    """Return about the largest D_a / a: from a coarse grid of orders, then around its best."""
     ends = [math.log(NEAR), math.log(last - 1.0)]
     count = max(2, math.ceil((ends[1] - ends[0]) / SPACING))
     places = [ends[0] + (ends[1] - ends[0]) * i / count for i in range(count + 1)]
@@ -170,9 +171,10 @@ class _Curve:
 
 
 def _far_enough(kinds: Sequence[Kind], ratio: float) -> tuple[float, float]:
-    """Return the least power of two, or `LAST`, beyond which D_a / a keeps below a value of it.
+    """Return the order above which D_a / a stays below a value of the curve, and its bound there.
 
-    And the bound there. High orders take long, and seldom have the largest ratio.
+    The order is the least such power of two, or `LAST`. The search stops there, because high orders
+    take long and seldom have the largest ratio.
     """
     order = 2.0
     while order < LAST and _beyond(kinds, order) > ratio * (1 + CLOSE):
@@ -182,7 +184,7 @@ def _far_enough(kinds: Sequence[Kind], ratio: float) -> tuple[float, float]:
 
 
 def _beyond(kinds: Sequence[Kind], order: float) -> float:
-    """Return a bound of D_a / a for all orders from one on; infinity if there is none."""
+    """Return a bound of D_a / a for all orders >= `order`; infinity if there is none."""
     total = 0.0
     for vector, slots in kinds:
         worst = max(
@@ -199,14 +201,14 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
 
     The least over a > 1 of exp((a - 1)(a rho - epsilon)) (1 - 1/a)^a / (a - 1): Canonne, Kamath and
     Steinke 2020, arXiv 2004.00010v5, Corollary 13; within a factor 1 + 2**-30 of the least, and
-    never below the least float unless rho is 0. Every order gives a valid delta: one is looked for
-    in floats, and its delta taken in balls. With x = a - 1 the logarithm is
-    x ((1 + x) rho - epsilon) - ln(1 + x) - x ln(1 + 1/x), whose derivative rises.
+    never below the least float unless rho is 0. Every order yields a valid delta: an order is
+    searched in floats, and its delta is computed in balls. With x = a - 1 the logarithm is x
+    ((1 + x) rho - epsilon) - ln(1 + x) - x ln(1 + 1/x), whose derivative rises.
     """
     if math.isinf(rho) and epsilon < math.inf:
         return 1.0
     if rho == 0.0 or math.isinf(epsilon):
-        # Both laws are one, or no float exceeds the loss: nothing but 1 - exp(epsilon) is left.
+        # The distributions are equal or epsilon is infinite: delta is max(0, 1 - exp(epsilon)).
         return min(1.0, -math.expm1(min(epsilon, 0.0)) * SAFE)
     low, high = -MOST_LN, MOST_LN
     for _ in range(64):
@@ -221,7 +223,7 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
         exponent = x * ((1 + x) * r - e) - x.log1p() - x * (1 / x).log1p()
         return exponent.min(arb(0)).exp()
 
-    # Far off, the logarithm is a number that no ball's exponent holds.
+    # Far from 0, the logarithm is too large for the exponent of a ball.
     start = order * ((rho - epsilon) + order * rho)
     return LEAST_FLOAT if start < -UNSEEN else min(1.0, least_above(value))
 
@@ -229,8 +231,8 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
 def zcdp_epsilon(rho: float, delta: float) -> float:
     """Return an epsilon that every rho-zCDP mechanism has at `delta`, rounded up by bisection.
 
-    Within a factor 1 + 2**-40 of the least whose `zcdp_delta` is `delta`; 0 where that of 0 is, and
-    infinity where no float is large enough.
+    Within a factor 1 + 2**-40 of the least whose `zcdp_delta` is `delta`; 0 if `zcdp_delta` at 0 is
+    at most `delta`, and infinity if no float is large enough.
     """
     if zcdp_delta(rho, 0.0) <= delta:
         return 0.0

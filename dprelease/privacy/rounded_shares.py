@@ -1,12 +1,14 @@
-"""What a sum of rounded stable shares costs: every party rounds its own noise.
+"""Privacy cost of a sum of stable noise shares, where every party rounds its share.
 
 n parties draw Y_i, independently, with density f, and send q_i + K_i, where K_i is Y_i rounded to
-whole lattice steps. Whoever sees nothing but their sum sees q + V with V = K_1 + ... + K_n. V is
-not the rounded sum of the Y_i, so that post-processing says nothing; but it is close to it:
+whole lattice steps. An attacker who sees only their sum sees q + V with V = K_1 + ... + K_n. V is
+not the rounded sum of the Y_i, so the post-processing argument does not apply; but V is close to
+it:
 
     exp(-a) F'(v) <= P(V = v) <= exp(a) F'(v)    for every v,    a = (3 n + 1) / 2 * slope,
 
-where F' is the law of Y_1 + ... + Y_n, rounded once, and `slope` bounds |(ln f)'| per lattice step.
+where F' is the distribution of Y_1 + ... + Y_n, rounded once, and `slope` bounds |(ln f)'| per
+lattice step.
 
 Proof. f(y + t) <= exp(slope |t|) f(y). Let g(v) be the sum of f(k_1) ... f(k_n) over all whole k
 with the sum v.
@@ -20,11 +22,11 @@ with the sum v.
 4. F is as steep as f at most, so F'(v) lies within exp(+-slope / 2) of F(v).
 Together: (n / 2 + n + 1 / 2) slope.
 
-So if a unit can move `moved` coordinates, and rounded stable noise of n^(1/alpha) times the scale
-of a share is (epsilon, delta)-private for them, then the sums are (epsilon + 2 a moved,
-exp(a moved) delta)-private: the masses of unmoved coordinates cancel. A finer lattice of the
-parties makes `slope`, and so a, as small as one likes. Messages of parties that add no noise, or
-tell theirs, are constants: n is the number of those that add theirs and keep it.
+So if a privacy unit can move `moved` coordinates, and rounded stable noise of n^(1/alpha) times the
+scale of a share is (epsilon, delta)-private for them, then the sums are (epsilon + 2 a moved, exp(a
+moved) delta)-private: the probabilities of unmoved coordinates cancel. A finer lattice of the
+parties makes `slope`, and so a, arbitrarily small. Messages of parties that add no noise, or reveal
+it, are constants: n is the number of parties that add noise and keep it secret.
 
 Modulo 2^64 the sum of all messages is a function of their sum: post-processing.
 """
@@ -36,12 +38,12 @@ from functools import lru_cache
 from dprelease.privacy.losses.stable import LEAST_SHIFT, THIRD, largest_loss
 
 SAFE = 1.0 + 2.0**-40
-"""More than floats err in a few operations."""
+"""Bound on the float error of a few operations."""
 
 
 @lru_cache(maxsize=256)
 def steepest(alpha: float) -> float:
-    """Return an upper bound of |(ln p)'| of the standard stable law.
+    """Return an upper bound of |(ln p)'| of the standard stable distribution.
 
     With s the steepest slope, the largest loss for a short shift h is at least
     h (s - THIRD h^2 / 24).
@@ -51,10 +53,10 @@ def steepest(alpha: float) -> float:
 
 
 def rounding_exponent(alpha: float, share: float, parties: int) -> float:
-    """Return a, rounded up: by which factor exp(a) a mass of the sum may be off.
+    """Return a, rounded up: a probability of the sum may be off by a factor exp(a).
 
-    `share`: the scale of one party's noise, in the lattice steps that it is rounded to. `parties`:
-    how many add noise. A single one rounds its sum once: nothing is off.
+    `share`: scale of the noise of one party, in the lattice steps that it is rounded to. `parties`:
+    number of parties that add noise. A single party rounds once, so a is 0.
     """
     if parties == 1:
         return 0.0

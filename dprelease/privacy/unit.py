@@ -1,4 +1,4 @@
-"""Privacy unit, neighbouring relation, contribution bounds and exact sensitivities."""
+"""Privacy unit, neighbouring relation, contribution limits and exact sensitivities."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Neighbours(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PrivacyUnit:
-    """Whose presence is protected, and how much one unit may contribute to one query.
+    """The privacy unit, and how much one of them may contribute to one query.
 
-    `id` is the column that names the unit; None makes every row a unit of its own, with
-    both bounds 1. Guarantee: after bounding, one unit has rows in at most `max_groups` groups
-    and at most `max_rows_per_group` rows in each of them.
+    `id` is the column that identifies the privacy unit. None makes every row a separate privacy
+    unit, with both limits 1. Guarantee: after contribution limits, a privacy unit has rows in at
+    most `max_groups` groups and at most `max_rows_per_group` rows in each of them.
     """
 
     id: str | None = None
@@ -31,7 +31,7 @@ class PrivacyUnit:
 
     @property
     def bounded_rows(self) -> str:
-        """Return which rows all values are of; empty if every row is a unit, and all count."""
+        """Return a text on which rows are counted; empty if every row is a privacy unit."""
         if self.id is None:
             return ""
         rows = amount(self.max_rows_per_group, "row", "rows")
@@ -56,12 +56,12 @@ class Move:
 class Sensitivity:
     """How far one privacy unit can move a vector of integers.
 
-    A change of one unit is made of at most `slots` parts that touch different cells; each part
-    is one of `moves`, freely chosen. So the privacy loss of the vector is at most that of
-    `slots` independent copies of the worst move.
+    A change of one privacy unit has at most `slots` parts that touch different cells; each part is
+    any one of `moves`. So the privacy loss of the vector is at most that of `slots` independent
+    copies of the worst move.
 
-    `meeting`: not different cells, but up to so many parts may touch the same ones, and add up
-    there; see `over`. What that costs, `priced.priced_of` knows.
+    `meeting`: number of parts that may touch the same cells, where they add up; see `over`.
+    `priced_vector.priced_of` computes the cost.
     """
 
     slots: int
@@ -86,13 +86,13 @@ class Sensitivity:
     ) -> Self:
         """Return the sensitivity of a vector of `cells` cells, one for each group.
 
-        `per_group`: steps by which all rows of one unit in one group can move its cell, when
-        they appear or disappear. `within_group`: steps by which the cell can move when the
-        unit's rows in that group are replaced by other rows, or by none.
+        `per_group`: steps by which all rows of one privacy unit in one group can move its cell,
+        when they appear or disappear. `within_group`: steps by which the cell can move when the
+        rows of the privacy unit in that group are replaced by other rows, or by none.
 
-        add_remove: at most `max_groups` cells by `per_group`. replace: for each of the
-        `max_groups` groups, either the unit stays in the group (one cell by `within_group`), or
-        leaves it and enters another (two cells by `per_group`). With one cell there is no other.
+        add_remove: at most `max_groups` cells by `per_group`. replace: for each of the `max_groups`
+        groups, either the privacy unit stays in the group (one cell by `within_group`), or leaves
+        it and enters another (two cells by `per_group`). With one cell there is no other group.
         """
         slots = min(unit.max_groups, cells)
         if neighbours is Neighbours.ADD_REMOVE:
@@ -107,7 +107,7 @@ class Sensitivity:
     def over(self, cells: int, most: int) -> Self:
         """Return the sensitivity of sums of this vector's cells, each in one of `cells` cells.
 
-        `most`: of this vector's cells that lie in one of those.
+        `most`: largest number of cells of this vector in one of those cells.
 
         Proof. Let f be the change of this vector and d that of the sums, c_1 ... c_n with n = slots
         the parts of f as they arrive in the sums, and S the largest squared norm of a move, so that
@@ -118,7 +118,7 @@ class Sensitivity:
         by Cauchy and Schwarz |d|^2 <= most |f|^2. Together |d|^2 <= min(n, most) n S, which is what
         `l2_squared` says with `meeting` = min(n, most). The L1 norm of sums is no larger than that
         of f. One entry d_j is the sum of at most `most` changes, and of n parts, each within the
-        largest shift. With one cell that is all there is: one move, by n times the largest shift.
+        largest shift. With one cell the sensitivity is one move, by n times the largest shift.
         """
         meeting = min(self.slots, most)
         if cells == 1:

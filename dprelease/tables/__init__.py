@@ -1,5 +1,5 @@
 """Published tables: keys and columns as Arrow arrays, and the files that they are written to.
 
-Keys and types come from the plan, never from the data. `streaming` writes a table by batches of
-cells, in a memory that does not grow with their number.
+Keys and types come from the plan, never from the data. Tables are written in batches of cells, so
+that memory does not grow with the number of cells.
 """

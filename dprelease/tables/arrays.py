@@ -1,7 +1,7 @@
-"""Arrow arrays from plain values; nothing here imports pandas.
+"""Arrow arrays from plain values, without importing pandas.
 
-Nor, for small tables, `pyarrow.compute` (as `Array.take` and `Array.cast` do): that takes longer
-than all of their own work.
+For small tables `pyarrow.compute` is not imported either (`Array.take` and `Array.cast` import it),
+because the import takes longer than the work.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 WIDEST_STEP = 17
-"""Digits of a step: with 20 digits of a 64-bit number they fill a 128-bit decimal."""
+"""Largest number of digits of a step: 20 more for a 64-bit number fill a 128-bit decimal."""
 
 FEW = 1 << 16
-"""Values from which on Arrow's own functions are worth importing."""
+"""Number of values from which on importing Arrow's compute functions pays off."""
 
 AT_ONCE = 1 << 16
-"""Texts that are objects at a time."""
+"""Number of texts that are Python objects at a time."""
 
 COMPUTE = "pyarrow.compute"
-"""Where they are; once loaded they serve few values as well."""
+"""Their module; once loaded it is used for few values as well."""
 
 
 def key_values(key: Key) -> pa.Array:
@@ -51,7 +51,7 @@ def key_values(key: Key) -> pa.Array:
 
 
 def take_values(values: pa.Array, places: Integers | NDArray[np.int32]) -> pa.Array:
-    """Return the values, as `key_values` makes them, at these places."""
+    """Return the values of `key_values` at these places."""
     import pyarrow as pa
 
     kind = values.type
@@ -92,7 +92,7 @@ def flags(values: Flags) -> pa.Array:
 
 
 def texts(values: Sequence[object]) -> pa.Array:
-    """Return values as texts; some of them are objects at a time, for there may be many."""
+    """Return values as texts, converted in batches, because there may be many."""
     lengths, joined = np.zeros(len(values), np.int64), []
     for first in range(0, len(values), AT_ONCE):
         encoded = [str(value).encode() for value in values[first : first + AT_ONCE]]
@@ -111,7 +111,7 @@ def _texts(lengths: Integers | NDArray[np.int32], joined: bytes) -> pa.Array:
 
 
 def without(values: pa.Array, empty: Flags) -> pa.Array:
-    """Return numbers with some cells left empty; what stood there is in no buffer."""
+    """Return numbers with some cells empty; the buffers don't contain their values."""
     import pyarrow as pa
 
     raw = np.frombuffer(values.buffers()[1], dtype=np.uint8)

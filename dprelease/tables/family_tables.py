@@ -1,4 +1,4 @@
-"""Tables of a family that a step publishes: its measurements, and what was computed from them."""
+"""Arrow tables that a step publishes: the measurements of a family, and its outputs."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 Schema = list[tuple[str, str]]
 
 ROWS = 1 << 17
-"""Rows of each output that wait to be written: those of many outputs are held at once."""
+"""Number of rows of each output that are buffered; many outputs are buffered at once."""
 
 
 class MeasuredTables:
-    """Noised integers as they were drawn, with their keys: all cells at once, or batch by batch.
+    """Noisy integers as drawn, with their keys: all cells at once, or in batches.
 
-    `coded`: texts as codes and lists, which files are written from faster.
+    `coded`: whether texts are dictionary-encoded, which is faster for writing files.
     """
 
     def __init__(self, columns: Sequence[PlannedColumn], *, coded: bool = False) -> None:
@@ -49,7 +49,7 @@ class MeasuredTables:
         self._done = 0
 
     def of(self, noisy: NoisyTable) -> pa.Table:
-        """Return keys and noised integers, lattice steps, for the cells that follow."""
+        """Return keys and noisy integers, lattice steps, for the next cells."""
         import pyarrow as pa
 
         arrays = self._keys.of(self._done, self._done + noisy.size)
@@ -65,7 +65,7 @@ def schema_of_measured(table: FamilyTable) -> Schema:
 
 
 def published_table(table: FamilyTable, folder: Path) -> NoisedTable:
-    """Return the measurements of a table as a folder has them; their file is read when asked for.
+    """Return the measurements of a table in a folder; the file is read lazily.
 
     It has the columns of `schema_of_measured`.
     """
@@ -79,7 +79,7 @@ def published_table(table: FamilyTable, folder: Path) -> NoisedTable:
 
 
 def published_answers(family: Family, drawn: Sequence[Answer]) -> dict[str, pa.Table]:
-    """Return all that a family publishes, by name, from its noised tables in memory."""
+    """Return all published tables of a family, by name, from its noisy tables in memory."""
     import pyarrow as pa
 
     if family.step is None:
@@ -100,7 +100,7 @@ def _vector_reader(noisy: NoisyTable) -> Callable[[str], Iterator[Integers]]:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some rows of a table; of one of its parts, where it has parts."""
+    """Some rows of a table, or of one of its parts."""
 
     name: str
     rows: pa.Table
@@ -110,10 +110,10 @@ class Piece:
 def step_tables(
     outputs: Sequence[Output], batches: Iterator[tuple[str, Batch]], parts: Mapping[str, Parts]
 ) -> Iterator[Piece]:
-    """Yield what a step publishes in pieces of ROWS rows; of each table or part the last has less.
+    """Yield the outputs of a step in pieces of ROWS rows; the last of a table or part has less.
 
-    Whatever the batches, the pieces of one output are the same; there is at least one of each, and
-    of each of its `parts`, which come one after the other.
+    The pieces of one output don't depend on the batches. There is at least one piece of each
+    output, and of each of its `parts`, which come one after the other.
     """
     waiting = {output.name: _Waiting(output, parts.get(output.name)) for output in outputs}
     for name, batch in batches:
@@ -123,7 +123,7 @@ def step_tables(
 
 
 class _Waiting:
-    """Rows of one output that wait for more of them."""
+    """Buffered rows of one output."""
 
     def __init__(self, output: Output, parts: Parts | None) -> None:
         self._output, self._parts = output, parts
@@ -132,7 +132,7 @@ class _Waiting:
         self._part, self._begun = 0, False
 
     def add(self, batch: Batch) -> Iterator[Piece]:
-        """Yield pieces that are full with some more rows, or the last of a part."""
+        """Add rows; yield full pieces, and the last piece of a part."""
         if self._parts is None:
             yield from self._more(batch)
             return
@@ -143,7 +143,7 @@ class _Waiting:
             yield from self._more(Batch(batch.cells[rows], values))
 
     def rest(self) -> Iterator[Piece]:
-        """Yield what is left at the end."""
+        """Yield the remaining rows at the end."""
         yield from self._flush()
         while self._parts is not None and self._part < len(self._parts):
             yield from self._flush()
@@ -158,7 +158,7 @@ class _Waiting:
             self._held = [left] if len(left := together.slice(ROWS)) else []
 
     def _flush(self) -> Iterator[Piece]:
-        """Yield what is left of a table or a part, or no rows if it has none."""
+        """Yield the remaining rows of a table or a part, or an empty piece if it has no rows."""
         import pyarrow as pa
 
         if self._held:
@@ -195,7 +195,7 @@ def _array(kind: object, values: Any) -> pa.Array:
 
 
 def schema_of_output(output: Output) -> Schema:
-    """Return name and Arrow type of every column of what a step publishes."""
+    """Return name and Arrow type of every column of an output."""
     columns = key_types(output.keys.keys)
     for name, kind in output.columns.items():
         if isinstance(kind, Flag):

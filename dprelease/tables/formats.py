@@ -1,4 +1,4 @@
-"""The files that tables are published in, and read again from: one class for each format."""
+"""Write and read files of published tables: one class for each format."""
 
 from __future__ import annotations
 
@@ -14,44 +14,44 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROW_GROUP = 1 << 20
-"""Rows of a row group, and of a batch that is made while another one is written."""
+"""Number of rows of a row group, and of a batch that is made while another is written."""
 
 BATCH = 1 << 15
-"""Rows that are read at a time: of a family all files are open at once, each with some of them."""
+"""Number of rows read at a time; all files of a family are open at once, each with a batch."""
 
 ARROW = b"ARROW:schema"
-"""The note in which a Parquet file keeps Arrow's schema."""
+"""The key of the Arrow schema in the metadata of a Parquet file."""
 
 
 class Writer(Protocol):
-    """A file that is being written."""
+    """An open file for writing."""
 
     def write(self, table: pa.Table) -> None:
-        """Add the rows of a table of the file's columns."""
+        """Add the rows of a table with the columns of the file."""
 
 
 class Format(Protocol):
-    """How tables are written, and read by those who verify them.
+    """The interface for writing tables, and for reading them in `verify`.
 
-    Readers raise OSError or ArrowException for what is no file of the format: anybody may have
-    written it. A path that they are given may be a folder: of a table in parts (`parts_in`), which
-    is read as one.
+    Readers raise OSError or ArrowException for files that are not of the format: anybody may have
+    written them. A path may be the folder of a partitioned table (`parts_in`), which is read as one
+    table.
     """
 
     extension: str
 
     def writer(self, path: Path, schema: pa.Schema) -> AbstractContextManager[Writer]:
-        """Open a file of some columns to write tables into, one after the other, at least one.
+        """Open a file with these columns for writing one or more tables.
 
-        Nothing is in the file that the noised tables do not say, but for what the schema and its
-        fields have as metadata, which is kept. Several may be open at once.
+        The file contains only the noisy tables, and the metadata of the schema and its fields.
+        Several files may be open at once.
         """
 
     def shape(self, path: Path) -> tuple[pa.Schema, int]:
-        """Return columns with what is said of them, and number of rows, without reading these."""
+        """Return columns with their notes, and number of rows, without reading the rows."""
 
     def notes(self, path: Path) -> dict[bytes, bytes]:
-        """Return what a file says beside rows and columns, and what these say, by name."""
+        """Return the file metadata by name, without those of columns."""
 
     def batches(self, path: Path, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         """Yield some columns, or all, in the order in which they were written."""
@@ -61,12 +61,13 @@ class Format(Protocol):
 
 
 class Parquet:
-    """Parquet without statistics, which would say least and largest values again.
+    """Parquet without statistics, which would repeat least and largest values.
 
-    Arrow gets absolute paths: `~` and `c:` at the start of others are a home folder or a URI there.
+    Arrow gets absolute paths, because it takes `~` and `c:` at the start of others for a home
+    folder or a URI.
 
-    What is said of columns stands in Arrow's own schema, the only place that Parquet has for it. A
-    file whose columns say nothing has none.
+    Notes on columns are stored in the Arrow schema, the only place for them in Parquet. A file
+    without notes has no Arrow schema.
     """
 
     extension = "parquet"
@@ -83,9 +84,9 @@ class Parquet:
             path.absolute(), schema, compression="zstd", write_statistics=False, store_schema=stored
         ) as writer:
             notes = dict(schema.metadata or {})
-            if said and not stored:  # codes are a way to write, and nobody's business
+            if said and not stored:  # don't publish the dictionary encoding
                 notes[ARROW] = base64.b64encode(plain.serialize().to_pybytes())
-            if notes and not stored:  # what a step says of its rows; else kept with the schema
+            if notes and not stored:  # the note of a step; otherwise stored with the schema
                 writer.add_key_value_metadata(notes)
             yield _RowGroups(writer)
 
@@ -113,7 +114,7 @@ class Parquet:
         import pyarrow.parquet as pq
 
         for part in parts_in(path):
-            # Pages that were read ahead would be held until the last row.
+            # Without this, prebuffered pages would stay in memory until the last row.
             file = pq.ParquetFile(part.absolute(), pre_buffer=False)
             yield from file.iter_batches(batch_size=BATCH, columns=columns)
 
@@ -129,7 +130,7 @@ class Parquet:
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:
-    """Return a schema with texts in the place of their codes."""
+    """Return a schema with texts instead of dictionary codes."""
     import pyarrow as pa
 
     fields = [
@@ -140,7 +141,7 @@ def _plain(schema: pa.Schema) -> pa.Schema:
 
 
 def _is_no_more(stored: bytes, schema: pa.Schema) -> bool:
-    """Return whether a stored schema says of a file what its columns and its notes say, no more."""
+    """Return whether a stored schema contains only the columns and notes of a file."""
     import pyarrow as pa
 
     try:
@@ -151,7 +152,7 @@ def _is_no_more(stored: bytes, schema: pa.Schema) -> bool:
 
 
 def _is_told_once(schema: pa.Schema) -> bool:
-    """Return whether no note stands there twice under one name: a mapping has one of them."""
+    """Return whether metadata have no duplicate names, which a mapping would hide."""
     import pyarrow as pa
 
     fields = [
@@ -175,13 +176,13 @@ PUBLISHED: Format = Parquet()
 
 
 def parts_in(path: Path) -> list[Path]:
-    """Return the files of a table: its own, or in their order those of its parts.
+    """Return the file of a table, or the files of its parts in order.
 
-    Raises FileNotFoundError for a folder that has none.
+    Raises FileNotFoundError for a folder without parts.
     """
     if not path.is_dir():
         return [path]
-    parts = path.glob(file_of("*/part-*"))  # each in a folder that is named by an area
+    parts = path.glob(file_of("*/part-*"))  # each in a folder named after an area
     found = sorted(parts, key=lambda file: (len(file.name), file.name, file))
     if not found:
         raise FileNotFoundError(errno.ENOENT, "it has no parts")

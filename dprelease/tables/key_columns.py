@@ -1,4 +1,4 @@
-"""Key columns of consecutive cells: declared values, whatever the data is."""
+"""Key columns of consecutive cells: declared values, independent of the data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 KEY_TYPES = {"text": "string", "integer": "int64", "boolean": "bool", "date": "date32[day]"}
 
 _LEAST_COPIED = 1 << 12
-"""Codes that are copied at a time."""
+"""Least number of codes that are copied at a time."""
 
 
 def key_types(keys: Sequence[Key]) -> list[tuple[str, str]]:
@@ -29,10 +29,10 @@ def key_types(keys: Sequence[Key]) -> list[tuple[str, str]]:
 
 
 class PublicKeys:
-    """The key columns of a space of cells, some of its cells at a time."""
+    """The key columns of a space of cells, in ranges of cells."""
 
     def __init__(self, keys: KeySpace) -> None:
-        # A range may be as long as the table: it is counted, not held.
+        # A range may be as long as the table: it is computed, not stored.
         self._held: list[tuple[Key, int, pa.Array | None]] = [
             (key, stride, None if isinstance(key.values, range) else key_values(key))
             for key, stride in zip(keys.keys, keys.strides, strict=True)
@@ -46,16 +46,17 @@ class PublicKeys:
         }
 
     def of(self, first: int, last: int) -> dict[str, pa.Array]:
-        """Return those of cells `first` to `last` - 1, whose numbers no column waits for."""
+        """Return the key columns of cells `first` to `last` - 1, by name."""
         return {
             key.column: _column(key, np.arange(first, last) // stride % len(key.values), values)
             for key, stride, values in self._held
         }
 
     def dictionary_columns(self, first: int, last: int) -> dict[str, pa.Array]:
-        """Return what `of` does, texts as codes and a list of those that there are.
+        """Return the columns of `of`, with texts as dictionary codes.
 
-        The list has them as they first occur, so that a file has the same bytes of both.
+        The dictionary has texts in order of first occurrence, so that a file has the same bytes as
+        with `of`.
         """
         return {
             key.column: _dictionary_column(key, stride, values, first, last)
@@ -90,7 +91,7 @@ def _dictionary_column(
 
 
 def _places(first: int, last: int, stride: int) -> Integers | NDArray[np.int32]:
-    """Return how many values of a key lie between the first cell's and that of each other one."""
+    """Return the number of values of a key between the first cell's and each other cell's."""
     within = first % stride
     if within + last - first < 1 << 31:  # numbers of half the length
         return np.arange(within, within + last - first, dtype=np.int32) // np.int32(stride)
@@ -98,18 +99,18 @@ def _places(first: int, last: int, stride: int) -> Integers | NDArray[np.int32]:
 
 
 def _rounds(first: int, last: int, stride: int, size: int) -> Integers | NDArray[np.int32]:
-    """Return what `_places` does modulo a number of values that is gone through more than once."""
+    """Return `_places` modulo a number of values that is repeated."""
     once = stride * size
-    rounds = max(1, _LEAST_COPIED // once)  # short ones are copied several at a time
+    rounds = max(1, _LEAST_COPIED // once)  # short periods are copied several at a time
     end = min(last, first + rounds * once)
     one = _places(first, end, stride) % size
     return np.concatenate([one] * -(-(last - first) // len(one)))[: last - first]
 
 
 class KeyArrays:
-    """The key columns of a query, a range of its cells at a time.
+    """The key columns of a query, in ranges of cells.
 
-    `coded`: texts as codes and lists, for files; else as they are.
+    `coded`: whether texts are dictionary-encoded, for files.
     """
 
     def __init__(self, query: Query, *, coded: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Tables written in parts, of each a file of its own, one after the other."""
+"""Split tables into parts, each written to a separate file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def in_parts(name: str, tables: Iterator[pa.Table], parts: Parts | None) -> Iterator[Piece]:
-    """Yield the rows of a table, a row for each cell in their order, cut where parts end."""
+    """Yield the rows of a table with a row for each cell, in order, split at the ends of parts."""
     done = 0
     for table in tables:
         if parts is None:
@@ -27,7 +27,7 @@ def in_parts(name: str, tables: Iterator[pa.Table], parts: Parts | None) -> Iter
 
 
 def _own(table: pa.Table) -> pa.Table:
-    """Return rows of a larger table whose lists of texts have those alone that stand there."""
+    """Return rows of a larger table, with dictionaries reduced to the texts in these rows."""
     import pyarrow as pa
 
     columns = [
@@ -40,8 +40,8 @@ def _own(table: pa.Table) -> pa.Table:
 
 
 def _compact_dictionary(column: pa.DictionaryArray) -> pa.DictionaryArray:
-    """Return texts with a list of those that stand there, as they first occur."""
+    """Return texts with a dictionary of only these texts, in order of first occurrence."""
     import pyarrow as pa
 
-    codes = column.indices.dictionary_encode()  # codes of codes: no text is looked at
+    codes = column.indices.dictionary_encode()  # encodes the codes, without reading texts
     return pa.DictionaryArray.from_arrays(codes.indices, column.dictionary.take(codes.dictionary))

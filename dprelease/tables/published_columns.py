@@ -1,4 +1,4 @@
-"""Published columns as Arrow arrays: the value, and its margin, label and flag beside it."""
+"""Published columns as Arrow arrays: values with their margins, labels and flags."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Vectors = Mapping[str, Integers]
 
 
 def published_types(query: Query, column: OutputColumn) -> list[tuple[str, str]]:
-    """Return name and Arrow type of a column and of what stands beside it."""
+    """Return name and Arrow type of a column and of its companion columns."""
     if column.form == LABEL:
         kinds = {"text": "string", "integer": "int64", "boolean": "bool", "date": "date32[day]"}
         return [(column.name, kinds[candidates_of(query, column).kind])]
@@ -63,7 +63,7 @@ def published_types(query: Query, column: OutputColumn) -> list[tuple[str, str]]
 def published_arrays(
     query: Query, column: OutputColumn, vectors: Vectors, laws: Laws
 ) -> dict[str, pa.Array]:
-    """Return a published column and what stands beside it, by name."""
+    """Return a published column and its companion columns, by name."""
     if column.form == LABEL:
         candidates = key_values(candidates_of(query, column))
         return {column.name: take_values(candidates, vectors[column.parts[0].name])}
@@ -73,7 +73,7 @@ def published_arrays(
 
 
 def beside(column: OutputColumn, values: pa.Array, margin: pa.Array | None) -> dict[str, pa.Array]:
-    """Return what stands beside published values, by name: they and their margin say all of it."""
+    """Return the companion columns of published values, by name, from values and margin only."""
     arrays = {}
     if column.margin is not None:
         arrays[f"{column.name}_moe"] = margin
@@ -85,7 +85,7 @@ def beside(column: OutputColumn, values: pa.Array, margin: pa.Array | None) -> d
 
 
 def margins_on_lattice(column: OutputColumn, laws: Laws, cells: int) -> pa.Array | None:
-    """Return the margins of values on a lattice, which are one number; None if none is needed."""
+    """Return the margins of values on a lattice, all equal; None if none is needed."""
     confidence = _confidence(column)
     if confidence is None:
         return None
@@ -135,7 +135,7 @@ def _confidence(column: OutputColumn) -> float | None:
 
 
 def _labels(column: OutputColumn, array: pa.Array) -> pa.Array:
-    """Return every value as a text, and the ends as what they stand for."""
+    """Return every value as a text, with the labels of both ends."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -165,7 +165,7 @@ def _floats(array: pa.Array | None) -> Floats:
 
 
 def candidates_of(query: Query, column: OutputColumn) -> Key:
-    """Return the declared values among which a label was chosen."""
+    """Return the declared values among which a label was selected."""
     name = column.parts[0].aggregate.column or ""
     key = key_of(name, query.table.columns[name])
     if isinstance(key, str):

@@ -1,4 +1,4 @@
-"""Noised tables as they are published: keys from the plan, types from the plan."""
+"""Published tables from noisy ones; keys and types come from the plan."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_TRIAL_CELLS = 1 << 16
 
 
 class Tables:
-    """Published tables of one query from noised ones: all cells at once, or batch after batch."""
+    """Published tables of one query from noisy ones: all cells at once, or in batches."""
 
     def __init__(self, columns: Sequence[PlannedColumn]) -> None:
         self._query = columns[0].query
@@ -29,7 +29,7 @@ class Tables:
         self._done = 0
 
     def of(self, noisy: NoisyTable) -> pa.Table:
-        """Return keys, published columns and what stands beside them, for the cells that follow."""
+        """Return keys, published columns and companion columns for the next cells."""
         import pyarrow as pa
 
         arrays = self._keys.of(self._done, self._done + noisy.size)
@@ -40,14 +40,14 @@ class Tables:
 
 
 def to_arrow(answer: Answer) -> pa.Table:
-    """Return keys, published columns and what stands beside them, a row a cell in key order."""
+    """Return keys, published columns and companion columns, one row per cell in key order."""
     return Tables(answer.columns).of(answer.noisy)
 
 
 def trial_table(query: Query) -> pa.Table:
-    """Return a table such as a query publishes: its public keys, zeros for numbers, else nulls.
+    """Return a table with the format of a query: public keys, zeros for numbers, else nulls.
 
-    Where keys are not public, it has no row. Of very many cells it has the first ones.
+    Without public keys the table has no rows. If there are very many cells it has the first ones.
     """
     import pyarrow as pa
 

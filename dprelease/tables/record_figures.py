@@ -1,4 +1,4 @@
-"""What noised records tell of the true ones: a mean, or the frequency of each value."""
+"""Estimates from noisy records: a mean, or the frequency of each value."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class Estimate:
     """One estimate: a mean (`value` None), or the frequency of one value.
 
-    `standard_error` is None for noise without one. The true number of the n records lies within
-    `margin` at the confidence that was asked for.
+    `standard_error` is None for noise without one. The true value for the n records lies within
+    `margin` at the requested confidence.
     """
 
     value: object
@@ -45,7 +45,7 @@ class Estimate:
 def estimates(
     values: pa.ChunkedArray, column: RecordColumn, law: Mechanism, confidence: float
 ) -> tuple[Estimate, ...]:
-    """Return what the published values of a column tell; there is at least one record."""
+    """Return the estimates from the published values of a column; at least one record."""
     if isinstance(law, RandomizedResponse):
         return _frequencies(values, column, law, confidence)
     return (_mean(values, column, law, confidence),)

@@ -1,4 +1,4 @@
-"""Messages of parties as tables, and what they sum to."""
+"""Tables of the messages of parties, and their sums."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MARGIN = "_moe"
-"""How the name of a sum's margin ends."""
+"""Ending of the name of a sum's margin."""
 
 
 def messages_to_arrow(query: Query, vectors: Mapping[str, Integers]) -> pa.Table:
@@ -40,7 +40,7 @@ def keys_to_arrow(query: Query) -> dict[str, pa.Array]:
 
 
 def margin_names(query: Query) -> dict[str, str]:
-    """Return what the margin of each sum is called: never as a key, a sum or another margin."""
+    """Return the name of the margin of each sum, different from keys, sums and other margins."""
     columns = [measurement.name for measurement in query.measurements]
     taken_names = {name.casefold() for name in (*columns, *(k.column for k in query.keys.keys))}
     names = {}
@@ -53,7 +53,7 @@ def margin_names(query: Query) -> dict[str, str]:
 def sum_messages(messages: Iterable[Integers]) -> Integers:
     """Return the sums of all parties' messages modulo 2^64, as signed numbers.
 
-    What is computed here of single messages is nothing but their sum.
+    Nothing else is computed from single messages.
     """
     total = np.zeros(0, dtype=np.uint64)
     for values in messages:
@@ -62,11 +62,12 @@ def sum_messages(messages: Iterable[Integers]) -> Integers:
 
 
 def fits(sums: Integers) -> bool:
-    """Return whether sums are those of the integers themselves, which may else be off by a power.
+    """Return whether all sums are in the range where they equal the sums of the integers.
 
-    What decides is the sum modulo 2^64 and nothing else: nobody learns more than from the sum.
+    Outside of it they may be off by a multiple of 2^64. The result depends only on the sum modulo
+    2^64, so it reveals no more than the sum.
     """
-    return all(abs(value) < LIMIT for value in sums.tolist())  # of the lowest there is no negative
+    return all(abs(value) < LIMIT for value in sums.tolist())  # the lowest int64 has no abs
 
 
 def in_unit(sums: Integers, unit: Fraction) -> Floats:

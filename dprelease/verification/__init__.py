@@ -1,5 +1,5 @@
-"""What is done with releases that exist: checking them, adding up parties, estimating from records.
+"""Check existing releases, sum the messages of parties, and compute estimates from records.
 
-Reads nothing but a folder that was published, and a ledger if it is asked to. `second_opinion`
-prices the published noise by another way than the plan does, and imports nothing of `planning`.
+The package reads only a published folder, and optionally a ledger. `second_opinion` computes the
+cost of the published noise by another method than the plan, and imports nothing of `planning`.
 """

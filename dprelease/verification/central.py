@@ -1,10 +1,9 @@
-"""Checks a release of aggregates: its manifest made again, its tables' keys, and its price.
+"""Check a release of aggregates: rebuild its manifest, and check keys, values and privacy cost.
 
-Whether published values are ones that the declaration admits, whatever noise they have.
-
-What stands beside a value follows from it and from the law of its noise; what post-processing would
-change is no value of it; a chosen value lies within its bounds. Fractions are left out: their
-margins rest on noised parts that are not published.
+Published values must be possible under the declaration, for some noise: companion columns follow
+from the value and its noise, post-processing must not change the value, and a selected value lies
+within its bounds. Fractions are not checked, because their margins depend on noisy parts that are
+not published.
 """
 
 from __future__ import annotations
@@ -66,13 +65,13 @@ if TYPE_CHECKING:
 
 
 MOST = 2**63 - 1
-"""Steps of a value: noise saturates below, sums of noised vectors may lie beyond that."""
+"""Bound of a value in steps: noise saturates below, sums of vectors may exceed that."""
 
 
 def may_be_published(path: Path, query: Query, column: OutputColumn, laws: Laws) -> bool:
-    """Return whether all cells of a column, and what stands beside it, are what they may be.
+    """Return whether all cells of a column and its companion columns are possible.
 
-    `path`: of a file that has the columns of its query. `laws`: of its measurements, by name.
+    `path`: a file with the columns of its query. `laws`: the noise of its measurements, by name.
     """
     import pyarrow as pa
 
@@ -102,7 +101,7 @@ def _may_be(batch: pa.RecordBatch, query: Query, column: OutputColumn, laws: Law
     aggregate = column.parts[0].aggregate
     chosen = aggregate.lattice if aggregate.is_choice else None
     if chosen is None and column.post == PostProcessing():
-        return True  # any number of steps may be noise
+        return True  # noise may have any number of steps
     steps = _steps(values.drop_null(), column.step or Fraction(1))
     if steps is None:
         return False
@@ -112,7 +111,7 @@ def _may_be(batch: pa.RecordBatch, query: Query, column: OutputColumn, laws: Law
 
 
 def _is_finished(steps: Integers, column: OutputColumn) -> bool:
-    """Return whether post-processing would change nothing any more; its ends need not be round."""
+    """Return whether post-processing leaves values unchanged; limits may be unrounded."""
     post, step = column.post, column.step or Fraction(1)
     ends = [int(end / step) for end in (post.bottom_code, post.top_code) if end is not None]
     again, _ = post_process(steps, post, step)
@@ -132,7 +131,7 @@ def _steps(values: pa.Array, step: Fraction) -> Integers | None:
 
 @dataclass(frozen=True, slots=True)
 class RebuiltRelease:
-    """What a manifest was made again from."""
+    """The inputs from which a manifest was rebuilt."""
 
     declaration: Declaration
     plan: Plan
@@ -140,9 +139,9 @@ class RebuiltRelease:
 
 
 def check_central(report: Report, record: dict[str, Any]) -> RebuiltRelease | None:
-    """Add to a report what is found about a release whose digests have been checked.
+    """Add findings on a release, whose digests have been checked, to a report.
 
-    What comes back is what it was made again from; None if it can't be made again.
+    Returns the inputs from which the manifest was rebuilt; None if it can't be rebuilt.
     """
     resolved = resolved_again(
         report,
@@ -179,7 +178,7 @@ def check_central(report: Report, record: dict[str, Any]) -> RebuiltRelease | No
     check_formats(report, declaration, record)
     tables = {name: part for name, part in record.items() if name != KEY}
     check_rebuilt(report, tables, manifest.build(declaration, queries, plan, written, paid))
-    if report.ok:  # what is refused already is neither made again nor priced again
+    if report.ok:  # a rejected release is neither rebuilt nor priced again
         check_exports(report, told_metadata(declaration, queries, families), record)
         ask_again(report, [column.event for column in without_invariants(columns)], guarantee)
     if report.certify:
@@ -192,7 +191,7 @@ def check_central(report: Report, record: dict[str, Any]) -> RebuiltRelease | No
 def recorded_families(
     report: Report, declaration: Declaration, columns: Sequence[PlannedColumn]
 ) -> tuple[Family, ...] | None:
-    """Return the families of a declaration; None, and a finding, if one can't be had."""
+    """Return the families of a declaration; None, and a finding, if one is impossible."""
     try:
         refuse_families(declaration, columns)
     except DpReleaseError as error:
@@ -202,7 +201,7 @@ def recorded_families(
 
 
 def _recorded_files(record: dict[str, Any], queries: Sequence[Query]) -> dict[str, FileDigest]:
-    """Return digests, and numbers of rows: those of keys that are not public are noised."""
+    """Return digests and numbers of rows; those of keys that are not public are noisy."""
     recorded = {file["query"]: file for file in record["files"]}
     by_query = {}
     for query in queries:
@@ -215,7 +214,7 @@ def _recorded_files(record: dict[str, Any], queries: Sequence[Query]) -> dict[st
 def _written_by_steps(
     record: dict[str, Any], families: Sequence[Family], rows: Mapping[str, Rows]
 ) -> dict[str, FileDigest]:
-    """Return digests and rows of families with a step; recorded rows where none could be made."""
+    """Return digests and rows of families with a step; recorded rows if they can't be computed."""
     recorded = {file["name"]: file for file in record["files"]}
     by_name = {}
     for name in (name for family in families if family.step for name in family.published_names):
@@ -225,7 +224,7 @@ def _written_by_steps(
 
 
 def _with_digests(file: Mapping[str, Any], rows: Rows | None) -> FileDigest:
-    """Return a table with the rows that it has to have, or as recorded, and recorded digests."""
+    """Return a table with the required rows (or recorded ones), and recorded digests."""
     parts = {part["name"]: part for part in file.get("parts", ())}
     if rows is None and parts:
         rows = {name: part["rows"] for name, part in parts.items()}
@@ -241,7 +240,7 @@ def _with_digests(file: Mapping[str, Any], rows: Rows | None) -> FileDigest:
 def _check_tables(
     report: Report, metadata: Metadata, queries: Sequence[Query], written: dict[str, FileDigest]
 ) -> list[Query]:
-    """Return the queries whose tables are as they are declared; find the others."""
+    """Return the queries whose tables match the declaration; add findings for the others."""
     sound = []
     for told, query in zip(metadata.tables, queries, strict=True):
         rows = written[query.name].rows
@@ -257,7 +256,7 @@ def _check_tables(
 def _check_values(
     report: Report, queries: Sequence[Query], columns: Sequence[PlannedColumn]
 ) -> None:
-    """Find values that post-processing never leaves, and what does not follow from values."""
+    """Add findings for impossible values, and for wrong companion columns."""
     for query in queries:
         path = report.path / formats.file_of(query.name)
         laws = {one.measurement.name: one.mechanism for one in columns if one.query == query}
@@ -269,16 +268,16 @@ def _check_values(
 def recorded_columns(
     report: Report, record: dict[str, Any], queries: Sequence[Query]
 ) -> tuple[PlannedColumn, ...] | None:
-    """Return the declared vectors with the recorded noise; None if one has none that it may have.
+    """Return the declared vectors with the recorded noise; None if noise is not admitted.
 
-    Sensitivities are those that follow from the declaration, whatever is recorded.
+    Sensitivities follow from the declaration, not from the record.
     """
     wanted = [(query, measurement) for query in queries for measurement in query.measurements]
     noisy = [(query.name, one.name) for query, one in wanted if not one.exact]
     records = iter(match_measurements(report, record, noisy))
     columns = []
     for query, measurement in wanted:
-        if measurement.exact:  # what is told of it follows from the declaration
+        if measurement.exact:  # its record follows from the declaration
             columns.append(PlannedColumn(query, measurement, AS_IT_IS, CHOSEN_BY))
             continue
         held = next(records)
@@ -295,7 +294,7 @@ def recorded_columns(
 
 
 def ask_again(report: Report, events: Sequence[Event], claimed: Guarantee) -> None:
-    """Price the release from the masses of its integers, by code that the plan does not use."""
+    """Compute the cost again, from probabilities of integers and by independent code."""
     from dprelease.verification.second_opinion import second_opinion
 
     opinion = report.opinion = second_opinion(events, claimed)

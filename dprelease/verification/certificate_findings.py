@@ -1,4 +1,4 @@
-"""Adds to a report what a certificate proves of a release's claims."""
+"""Certify the claims of a release, and add the results to a report."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dprelease.privacy.event import Event
 from dprelease.verification.report import Report
 
 PRICES = frozenset({"DP-VERIFY-008", "DP-VERIFY-011"})
-"""Findings about prices: a certificate tells more of what is claimed in their place."""
+"""Findings on costs that a certificate replaces by more precise ones."""
 
 
 def certify_claims(
@@ -20,10 +20,10 @@ def certify_claims(
     *,
     beside: tuple[str, ...] = (),
 ) -> None:
-    """Prove the claims of a recorded guarantee from above.
+    """Prove upper bounds of the claims of a recorded guarantee.
 
-    One that is below what is proved is DP-VERIFY-024, one that is not proved DP-VERIFY-026. A
-    release that was found to be another one than its declaration gives is not looked at.
+    A claim below the proven cost is DP-VERIFY-024, an unproved claim DP-VERIFY-026. A release that
+    differs from its declaration is not certified.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def certify_claims(
     events
         The noise that was drawn, with the sensitivities that follow from the declaration.
     beside
-        What else is claimed, and not looked at here: DP-VERIFY-026.
+        Other claims, which are not covered: DP-VERIFY-026.
     """
     from dprelease.verification.certificate.certify import certify, claims_of
     from dprelease.verification.certificate.verdicts import Verdict

@@ -1,4 +1,4 @@
-"""Checks the formats of a release: makes them again from its tables and compares their bytes."""
+"""Check the exports of a release: write them again from its tables and compare the bytes."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ KEY = "exports"
 
 
 def check_formats(report: Report, declaration: Declaration, record: Mapping[str, Any]) -> None:
-    """Add a finding unless a manifest tells of the declared formats, in their order.
+    """Add a finding unless a manifest lists the declared formats, in their order.
 
-    A rehearsal has none: nothing in them would tell that they are not about the declared people.
+    A rehearsal has no exports, because nothing in them would show that they are not about real
+    people.
     """
     told = [held["format"] for held in record.get(KEY, ())]
     wanted = [] if report.rehearsal else list(declaration.spec.extra_formats)
@@ -35,16 +36,16 @@ def check_formats(report: Report, declaration: Declaration, record: Mapping[str,
 
 
 def check_exports(report: Report, metadata: Metadata, record: Mapping[str, Any]) -> None:
-    """Add to a report what is found about the formats of a release whose tables are in order.
+    """Add findings on the exports of a release, whose tables have been checked, to a report.
 
-    Each is made again from the tables and the manifest, in a temporary folder, and has to be the
-    same bytes; written by another version of its packages, it has to say the same to who reads it.
-    What needs a package that is not here is noted: its digests hold, whatever it says.
+    Each export is written again from the tables and the manifest, in a temporary folder, and must
+    have the same bytes. If another version of its packages wrote it, it must have the same content
+    for readers. If a required package is missing, this is noted: only its digests are checked.
 
     Raises
     ------
     OutputError
-        DP-OUTPUT-016 if the temporary folder does not take them: that says nothing of the release.
+        DP-OUTPUT-016 if the temporary folder can't be written, which is no finding on the release.
     """
     from dprelease.exports.export import PublishedRelease
 
@@ -95,7 +96,7 @@ def _check(report: Report, release: Any, held: dict[str, Any], key: str, folder:
         other = here != held["packages"]
         _compare(report, export, held, key, files, folder, other_versions=other)
     except (OSError, pa.ArrowException) as problem:
-        if getattr(problem, "errno", None) is not None:  # of the system, and not of a broken table
+        if getattr(problem, "errno", None) is not None:  # a system error, not a broken table
             raise
         reason = type(problem).__name__
         report.add_finding("DP-VERIFY-022", key, problem=f"it can't be written again ({reason})")

@@ -1,4 +1,4 @@
-"""Runs the step of each family again on the published measurements, and compares every value."""
+"""Run the step of each family again on the published measurements, and compare every value."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 def check_families(
     report: Report, declaration: Declaration, families: Sequence[Family]
 ) -> dict[str, Rows]:
-    """Add to a report what is found about families with a step.
+    """Add findings on families with a step to a report.
 
-    What comes back are the rows that their tables have to have, by name, as far as these can be
-    made: what a step makes of measurements that are none is not looked at.
+    Returns the required rows of their tables, by name, if they can be computed: with invalid
+    measurements the step is not run.
     """
     told = ReleaseMetadata(declaration.spec)
     rows: dict[str, Rows] = {}
@@ -59,7 +59,7 @@ def _all_cells(table: FamilyTable, parts: Parts | None) -> Rows:
 
 
 def _check_measured(report: Report, told: ReleaseMetadata, table: FamilyTable, rows: Rows) -> bool:
-    """Return whether measurements are whole: declared keys, integers that noise can give."""
+    """Return whether measurements are valid: declared keys, and integers that noise can produce."""
     path = report.path / formats.file_of(table.measurements_name)
     whole = (
         is_written(report.path, told.measured_table(table), rows, rehearsal=report.rehearsal)
@@ -85,7 +85,7 @@ def _is_within(table: FamilyTable, folder: Path) -> bool:
 def _check_outputs(
     report: Report, described: ReleaseMetadata, family: Family, step: FamilyStep
 ) -> dict[str, Rows]:
-    """Compare every output with what the step makes of the measurements; return their rows."""
+    """Compare every output with the step's result on the measurements; return their rows."""
     noised = [published_table(table, report.path) for table in family.tables]
     parts = family.parts
     compared = {
@@ -101,7 +101,7 @@ def _check_outputs(
     for file in differ:
         report.add_finding("DP-VERIFY-012", name=file)
     report.checked.append(f"the tables of '{family.name}' follow from its measurements")
-    if not differ:  # what is another table needs no second check
+    if not differ:  # a different table needs no second check
         published = {output.name: _reader(report.path, output) for output in family.outputs}
         for problem in step.problems(noised, published):
             report.add_finding("DP-VERIFY-013", family=family.name, step=step.name, problem=problem)
@@ -110,7 +110,7 @@ def _check_outputs(
 
 
 class _TableComparison:
-    """One published table beside what follows from the measurements, some rows at a time."""
+    """Compares a published table with the result of the step, some rows at a time."""
 
     def __init__(
         self, report: Report, output: Output, told: TableMetadata, parts: Parts | None
@@ -125,7 +125,7 @@ class _TableComparison:
 
     @property
     def rows(self) -> Rows:
-        """Return how many rows there have to be, in each part if it has parts."""
+        """Return the required number of rows, for each part if it has parts."""
         if self._names is None:
             return self._counted[0]
         return dict(zip(self._names, self._counted, strict=True))
@@ -164,14 +164,14 @@ def _reader(folder: Path, output: Output) -> Callable[[], Iterator[pa.RecordBatc
 
 
 class _Rows:
-    """Rows of a file, as many at a time as are asked for; fewer at its end."""
+    """Reads rows of a file, in requested numbers; fewer at its end."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches = batches
         self._left: list[pa.RecordBatch] = []
 
     def next(self, size: int, schema: pa.Schema) -> pa.Table:
-        """Return the next rows; of a table of another form, what it has."""
+        """Return the next rows, also of a table with another schema."""
         import pyarrow as pa
 
         taken: list[pa.RecordBatch] = []

@@ -1,4 +1,4 @@
-"""The sum of all parties' messages: what is published of a federated release."""
+"""The sum of the messages of all parties, which is the result of a federated release."""
 
 from __future__ import annotations
 
@@ -25,19 +25,20 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FEW = 4
-"""Messages from which on two parties never have the very same ones by chance."""
+"""Number of messages from which on two parties never have identical ones by chance."""
 
 
 def federated_sum(folders: Sequence[str | Path], query: str | None = None) -> pd.DataFrame:
     """Return keys, sums and margins of error (95 %, `<column>_moe`, with more
     underscores where that is a column already) of all parties together.
 
-    Whoever calls this sees every party's messages, and so has the guarantee of a single share
-    alone. It is for parties that trust whoever sums, and a model of what secure aggregation
-    computes: sums modulo 2^64, cell by cell. `attrs["dprelease"]` holds what was promised.
+    The caller sees the messages of every party, so only the guarantee of a single share holds
+    against the caller. This is for parties that trust the caller, and a model of secure
+    aggregation: sums modulo 2^64, cell by cell. `attrs["dprelease"]` has the guarantees.
 
-    One folder is verified; the others have to say the same but for the number of their party and
-    the digests of their files, and to hold the same keys in the same order, and whole numbers.
+    One folder is verified. The manifests of the others must be equal except for the number of the
+    party and the digests of files, and their files must have the same keys in the same order, and
+    whole numbers.
 
     Parameters
     ----------

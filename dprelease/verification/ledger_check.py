@@ -1,4 +1,4 @@
-"""Whether a ledger paid for a release: for its noise, and for its very manifest."""
+"""Check that a ledger was charged for a release: for its noise, and for exactly its manifest."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ UNBOUND = (
 def paid_for(path: Path, record: dict[str, Any]) -> tuple[str | None, str]:
     """Return why a ledger did not pay for a manifest, or None; and what it says of it.
 
-    Raises LedgerError for a file that is no ledger, or whose chain is broken.
+    Raises LedgerError for a file that is not a ledger, or whose chain is broken.
     """
     held = record.get("ledger")
     if held is None:
-        Ledger(path).state()  # a mistyped path is another mistake than another ledger
+        Ledger(path).state()  # report a mistyped path differently from another ledger
     problem = ledger_of(path, held)
     if held is None or problem is not None:
         return problem, ""

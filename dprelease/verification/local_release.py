@@ -1,4 +1,4 @@
-"""Checks a local release: its manifest made again, its records' values, and its price."""
+"""Check a local release: rebuild its manifest, and check values and privacy cost."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from dprelease.verification.report import Report, is_written, resolved_again
 
 
 def check_local(report: Report, record: dict[str, Any]) -> LocalPlan | None:
-    """Add to a report what is found about a local release whose digests have been checked.
+    """Add findings on a local release, whose digests have been checked, to a report.
 
-    Its manifest is made again from the declaration and the recorded laws, which are declared ones;
+    The manifest is rebuilt from the declaration and the recorded noise, which must be declared;
     files have its columns and types, as many records as the manifest says, and only values that can
-    be published; the privacy cost of the recorded noise is the stated guarantee, within the budget.
-    The plan comes back; None, and a finding, where that can't be made again.
+    be published; the events cost what the guarantee states, within the budget. Returns the plan;
+    None, and a finding, if it can't be rebuilt.
     """
     resolved = resolved_again(
         report,
@@ -67,7 +67,7 @@ def check_local(report: Report, record: dict[str, Any]) -> LocalPlan | None:
     check_formats(report, declaration, record)
     tables = {name: part for name, part in record.items() if name != KEY}
     check_rebuilt(report, tables, manifest.build(declaration, plan, digests, sizes, paid))
-    if report.ok:  # what is refused already is neither made again nor priced again
+    if report.ok:  # a rejected release is neither rebuilt nor priced again
         check_exports(report, told_records(declaration), record)
         ask_again(report, [column.event for column in columns], guarantee)
     if report.certify:
@@ -132,7 +132,7 @@ def _columns(
 
 
 def _is_declared(law: Mechanism, column: RecordColumn) -> bool:
-    """Return whether a law is the declared one, with the declared shape or number of values."""
+    """Return whether noise is the declared one, with its shape or number of values."""
     if isinstance(law, RandomizedResponse) or column.is_response:
         is_response = isinstance(law, RandomizedResponse) and column.is_response
         return is_response and getattr(law, "values", 0) == column.values

@@ -1,4 +1,4 @@
-"""Compares a manifest with the one that its declaration and its events give."""
+"""Compare a manifest with the one rebuilt from its declaration and its events."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ ROUNDING = 2.0**-36
 """How far apart, in parts of themselves, numbers may be that other machines computed.
 
 Matrix products and exponentials differ in their last bits from one kind of processor to the next,
-and prices and errors that are searched with them by some 10^-13. A claim that is lower by so little
-than what is computed here is as true: both are bounds, and their margins are larger than that.
+and costs and errors found with them by about 10^-13. A claim that is lower by so little than the
+result here is equally true: both are bounds, and their margins are larger than that.
 """
 
 TEXTS = frozenset({"epsilon", "pure_epsilon", "rho"})
-"""Keys of prices, which are floats written as texts."""
+"""Keys of costs, which are floats written as texts."""
 
 PRICES = frozenset({"guarantee", "privacy_parameters", "trust"})
-"""Parts of a manifest that say what the release costs."""
+"""Parts of a manifest with privacy costs."""
 
 
 def match_measurements(
@@ -37,8 +37,7 @@ def match_measurements(
 ) -> list[dict[str, Any] | None]:
     """Return the recorded measurement of each declared vector; None, and a finding, without one.
 
-    What is recorded of a vector that is not declared is a finding too. `wanted`: names of query and
-    column.
+    A record of an undeclared vector is a finding too. `wanted`: names of query and column.
     """
     recorded = {(held["query"], held["column"]): held for held in record["measurements"]}
     if len(recorded) != len(record["measurements"]):
@@ -51,7 +50,7 @@ def match_measurements(
 
 
 def ledger_record(declaration: Declaration, record: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return what the manifest has to say of the ledger: the declared file, or nothing.
+    """Return the required ledger record of the manifest: the declared file, or nothing.
 
     Reservation, entry and digest are the ledger's own, and so is how budgets renew; with it at hand
     they are compared. What that means for a person follows.
@@ -77,11 +76,11 @@ def _renewal(held: Mapping[str, Any]) -> dict[str, Any] | None:
 def priced_again(
     report: Report, record: Mapping[str, Any], columns: Sequence[PlannedColumn], budget: BudgetSpec
 ) -> Guarantee | None:
-    """Return what the columns cost; None, and a finding, if that is not within the budget."""
+    """Return the cost of the columns; None, and a finding, if it is over the budget."""
     recorded = _epsilon(record)
     try:
         guarantee = price_of(columns, budget)
-    except (DpReleaseError, OverflowError):  # so little noise that no float holds its price
+    except (DpReleaseError, OverflowError):  # so little noise that its cost is no float
         report.add_finding("DP-VERIFY-008", "guarantee", found="nothing finite", recorded=recorded)
         return None
     report.guarantee = guarantee
@@ -94,16 +93,16 @@ def priced_again(
 
 
 def _a_little_less(guarantee: Guarantee) -> Guarantee:
-    """Return a guarantee less what another machine's rounding may have added."""
+    """Return a guarantee minus the rounding differences between machines."""
     rho = None if guarantee.rho is None else guarantee.rho * (1.0 - ROUNDING)
     return replace(guarantee, epsilon=guarantee.epsilon * (1.0 - ROUNDING), rho=rho)
 
 
 def check_rebuilt(report: Report, record: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    """Compare a whole manifest with the one that its declaration and its events give.
+    """Compare a whole manifest with the one rebuilt from its declaration and its events.
 
-    Not compared is what says on which versions it was made (`tool`), and the digest of all, which
-    was looked at before. What was found already is not told twice.
+    The versions of the tool (`tool`) and the digest, which is checked before, are not compared.
+    Earlier findings are not repeated.
     """
     rebuilt = json.loads(manifest.canonical(dict(wanted)))
     told = {finding.place.key for finding in report.findings}

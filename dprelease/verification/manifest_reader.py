@@ -1,4 +1,4 @@
-"""Reads the manifest of a folder that anybody may have written: strict, total, no blocking."""
+"""Read the manifest of an untrusted folder: strictly, for any content, and without blocking."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FORMS: dict[str, tuple[str, type[BaseModel]]] = {
     OF_RECORDS: ("local_rehearsal_manifest", LocalRehearsalManifest),
     OF_PARTIES: ("federated_rehearsal_manifest", FederatedRehearsalManifest),
 }
-"""The forms of manifests that are known, and the name of each one's JSON Schema."""
+"""The known formats of manifests, and the name of the JSON Schema of each."""
 
 HELD = {
     manifest.FORMAT: "a release of tables",
@@ -38,20 +38,19 @@ HELD = {
     OF_RECORDS: "a rehearsal of single records, not a release",
     OF_PARTIES: "a rehearsal of several parties, not a release",
 }
-"""What a folder holds, in words, by the form of its manifest."""
+"""Description of the content of a folder, by the format of its manifest."""
 
 
 def read_sealed(folder: Path, *forms: str) -> dict[str, Any]:
-    """Return the manifest of a folder: canonical bytes with their own digest, of a known form.
+    """Return the manifest of a folder: canonical bytes with a valid digest, of a known format.
 
-    `forms`: the formats that are expected; any known one without them.
+    `forms`: the expected formats; by default any known one.
 
     Raises
     ------
     VerificationError
-        DP-VERIFY-001 if there is none, 002 for other bytes than the tool writes, 003 for a format
-        that nobody knows, 025 for one that is not expected. Nothing else is raised, whatever is in
-        the folder.
+        DP-VERIFY-001 if there is none, 002 for other bytes than the tool writes, 003 for an unknown
+        format, 025 for an unexpected one. No other error is raised, for any content of the folder.
     """
     raw = _raw(folder / manifest.NAME)
     try:
@@ -81,7 +80,7 @@ def read_sealed(folder: Path, *forms: str) -> dict[str, Any]:
 
 
 def _raw(path: Path) -> bytes:
-    """Return the bytes of a regular file that is no larger than any manifest."""
+    """Return the bytes of a regular file within the size limit of manifests."""
     problem = ""
     try:
         return read_file(path, MOST_BYTES)
@@ -96,7 +95,7 @@ def _raw(path: Path) -> bytes:
 
 def _manifest_error(code: str, **fields: str) -> VerificationError:
     named: dict[str, Any] = dict(fields)
-    # Where there is no manifest, nobody knows whether there was a release.
+    # Without a manifest it is unknown whether there was a release.
     state = State.NOTHING if code == "DP-VERIFY-001" else State.RELEASED
     return VerificationError(code, place=Place(manifest.NAME), state=state, **named)
 

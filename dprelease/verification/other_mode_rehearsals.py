@@ -1,4 +1,4 @@
-"""Checks rehearsals of single records and of parties: as releases, and what they say is true."""
+"""Check rehearsals of single records and of parties: like releases, and their true values."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ Part = TypeVar("Part", Query, Records)
 
 
 def check_rehearsed_records(report: Report, record: dict[str, Any]) -> None:
-    """Add to a report what is found about a rehearsal of single records; digests were checked."""
+    """Add findings on a rehearsal of single records, with checked digests, to a report."""
     plan = check_local(report, manifest_of_release(record))
     if plan is None:
         return
@@ -64,7 +64,7 @@ def check_rehearsed_records(report: Report, record: dict[str, Any]) -> None:
 
 
 def _of_records(report: Report, plan: LocalPlan) -> Iterator[str]:
-    """Yield which truths are not beside the records, and which errors are others."""
+    """Yield files of true values without the published records, and differing errors."""
 
     def check_part(part: Records) -> Errors | str:
         columns = plan.of_records(part.name)
@@ -91,9 +91,9 @@ def _of_records(report: Report, plan: LocalPlan) -> Iterator[str]:
 
 
 def check_rehearsed_parties(report: Report, record: dict[str, Any]) -> None:
-    """Add to a report what is found about a rehearsal of all parties; digests were checked.
+    """Add findings on a rehearsal of all parties, with checked digests, to a report.
 
-    Each party's messages have the columns and keys that they have to have, and the sums are theirs.
+    The messages of each party must have the required columns and keys, and the sums must be theirs.
     """
     resolved = federated_again(report, record)
     if resolved is None:
@@ -126,7 +126,7 @@ def _check_messages(
     queries: Sequence[Query],
     plan: FederatedPlan,
 ) -> bool:
-    """Return whether every party's messages and all sums are what they have to be."""
+    """Return whether the messages of every party and all sums are valid."""
     told = [file["name"] for file in record["rehearsal"]["messages"]]
     if told != [*messages_of(queries, plan.parties)]:
         report.add_finding("DP-VERIFY-021", "rehearsal", problem="it lacks messages of a party")
@@ -147,7 +147,7 @@ def _check_messages(
 
 
 def _of_sums(report: Report, queries: Sequence[Query], plan: FederatedPlan) -> Iterator[str]:
-    """Yield which sums are not those of the messages, or not beside the truth."""
+    """Yield sums that differ from those of the messages, or are not in the files of true values."""
 
     def check_part(query: Query) -> Errors | str:
         published = _read(report, query.name)
@@ -165,7 +165,7 @@ def _of_sums(report: Report, queries: Sequence[Query], plan: FederatedPlan) -> I
 def _find_problems(
     report: Report, parts: Sequence[Part], found: Callable[[Part], Errors | str]
 ) -> Iterator[str]:
-    """Yield what is wrong with the truths of some tables, or with the errors that are told."""
+    """Yield problems of the true values of some tables, or of the recorded errors."""
     import pyarrow as pa
 
     errors: Errors = []

@@ -1,4 +1,4 @@
-"""Checks one party's messages: their manifest made again, and what holds for whom."""
+"""Check the messages of one party: rebuild the manifest, and check the guarantees."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ SUMS = (
     "what holds of sums of several parties' messages: the largest loss of the sum of their shares, "
     "and a factor for every party's own rounding that is proved, but evaluated in floats"
 )
-"""Claims of a federated release that no certificate is about."""
+"""Claims of a federated release that a certificate does not cover."""
 
 
 def check_federated(report: Report, record: dict[str, Any]) -> None:
-    """Add to a report what is found about a party's messages whose digests have been checked.
+    """Add findings on the messages of a party, whose digests have been checked, to a report.
 
-    Their manifest is made again from the declaration and the recorded shares, which are ones that
-    it admits; files have its keys and columns; and what holds for how many honest parties is priced
-    again, rounding included, within the budget.
+    The manifest is rebuilt from the declaration and the recorded shares, which the declaration must
+    admit. Files must have the declared keys and columns. The guarantee for each number of honest
+    parties is computed again, rounding included, and must be within the budget.
     """
     resolved = federated_again(report, record)
     if resolved is None:
@@ -59,7 +59,7 @@ def check_federated(report: Report, record: dict[str, Any]) -> None:
         return
     files = {file["query"]: file["sha256"] for file in record["files"]}
     digests = {query.name: files.get(query.name, "") for query in queries}
-    party = min(max(record["party"], 1), plan.parties)  # any of them: only the party knows
+    party = min(max(record["party"], 1), plan.parties)  # any number: only the party knows it
     check_rebuilt(report, record, manifest.build(declaration, queries, plan, digests, party))
     check_trust(report, record, plan)
 
@@ -67,7 +67,7 @@ def check_federated(report: Report, record: dict[str, Any]) -> None:
 def federated_again(
     report: Report, record: dict[str, Any]
 ) -> tuple[Declaration, tuple[Query, ...]] | None:
-    """Return what a manifest of parties declares; None, and a finding, if that is none."""
+    """Return declaration and queries of a manifest; None, and a finding, if invalid."""
     return resolved_again(
         report,
         record,
@@ -86,21 +86,21 @@ def federated_plan(
 
 
 def check_trust(report: Report, record: dict[str, Any], plan: FederatedPlan) -> None:
-    """Price a party's messages by another way, and prove what they cost where that is asked for."""
-    if report.ok:  # what is refused already needs no second price
+    """Compute the cost of messages by another method, and certify it if requested."""
+    if report.ok:  # a rejected release needs no second price
         _ask_again(report, plan)
     if report.certify:
         _certify(report, record, plan)
 
 
 def _ask_again(report: Report, plan: FederatedPlan) -> None:
-    """Price the messages of this party alone, from the masses of the integers that it sends."""
+    """Compute the cost of this party's messages alone, from the probabilities of their integers."""
     alone = [share.fine_event for share in plan.shares]
     ask_again(report, alone, next(t.guarantee for t in plan.trusts if t.honest == 1))
 
 
 def _certify(report: Report, record: dict[str, Any], plan: FederatedPlan) -> None:
-    """Prove what holds of a party's messages alone; sums of shares rest on what is said of them."""
+    """Certify the cost of a party's messages alone; the cost of sums of shares is not certified."""
     alone = [share.fine_event for share in plan.shares]
     for trust in record["trust"]:
         if trust["honest"] == 1:
@@ -125,7 +125,7 @@ def is_message(folder: Path, query: Query, told: TableMetadata, *, rehearsal: bo
 def declared_queries(
     folder: Path, record: dict[str, Any]
 ) -> tuple[tuple[Query, TableMetadata], ...]:
-    """Return the queries of a manifest that was verified, and what is said of their messages."""
+    """Return the queries of a verified manifest, and the metadata of their messages."""
     declaration = declared_again(record, folder)
     described = ReleaseMetadata(declaration.spec)
     return tuple((query, described.messages(query)) for query in resolve_federated(declaration))
@@ -134,7 +134,7 @@ def declared_queries(
 def checked_messages(
     folder: Path, record: dict[str, Any], query: Query, told: TableMetadata
 ) -> pa.Table | None:
-    """Return a party's messages to one query; None unless they are what its manifest says."""
+    """Return a party's messages to one query; None unless they match the manifest."""
     (file,) = (file for file in record["files"] if file["query"] == query.name)
     path = folder / told.file
     if not is_message(folder, query, told) or sha256_of(path) != file["sha256"]:
@@ -178,9 +178,9 @@ def _plan(
     declaration: Declaration,
     shares: tuple[ShareColumn, ...],
 ) -> FederatedPlan | None:
-    """Return what holds for whom; None, and a finding, if that is not within the budget."""
+    """Return the plan with its guarantees; None, and a finding, if over the budget."""
     spec, budget = declaration.spec.federated, declaration.spec.budget
-    assert spec is not None  # looked at before
+    assert spec is not None  # checked before
     recorded = record["trust"][0]["guarantee"]["epsilon"] if record["trust"] else "nothing"
     try:
         trusts = trusts_of(shares, spec, budget)

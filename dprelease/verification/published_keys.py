@@ -1,4 +1,4 @@
-"""Whether the keys of a published file are the declared ones, in their order."""
+"""Check that the keys of a published file are the declared ones, in their order."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def has_keys(path: Path, query: Query) -> bool:
 
 
 def has_nulls(path: Path, columns: Sequence[str] | None = None) -> bool:
-    """Return whether anything is missing in a file: in some of its columns, or in any."""
+    """Return whether a file has missing values, in some of its columns or in any."""
     import pyarrow as pa
 
     try:

@@ -1,4 +1,4 @@
-"""Whether the noise that a manifest records is what its declaration asks for, or leaves open."""
+"""Check that the noise recorded in a manifest is one that its declaration allows."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ WORDS = frozenset(
     {"auto", "error", "errors", "of", "others", "the", "release", "smaller", "than", "with"}
     | {"least", "for", "rho", "epsilon", "that", "ledger", "counts"}
 )
-"""What `auto` says of its choice, beside numbers, errors and names of mechanisms."""
+"""The fixed words of the explanation by `auto`, without numbers, errors and mechanisms."""
 
 NUMBER = re.compile(r"[+-]?([0-9.]{1,320}|inf)(e[+-]?[0-9]{1,3})?%?|%")
 
 
 def recorded_law(held: Mapping[str, Any], law_of: Callable[[Event], Law]) -> Law | None:
-    """Return the noise of a recorded measurement; None for a record that is none of ours."""
+    """Return the noise of a recorded measurement; None for an invalid record."""
     try:
         return law_of(Event.from_json(held))
     except DpReleaseError:
@@ -36,9 +36,9 @@ def recorded_law(held: Mapping[str, Any], law_of: Callable[[Event], Law]) -> Law
 
 
 def is_asked_for(law: Randomizer, measurement: Measurement) -> bool:
-    """Return whether a column may have this noise: declared, or what `auto` may choose.
+    """Return whether a column may have this noise: declared, or possible for `auto`.
 
-    With the declared shape, as far as a law records it, and within a declared margin of error.
+    It must have the declared shape, if the noise records it, and keep a declared margin of error.
     """
     request = NoiseRequest(measurement, Place())
     try:
@@ -53,7 +53,7 @@ def is_asked_for(law: Randomizer, measurement: Measurement) -> bool:
 
 
 def _has_shape(law: Randomizer, request: NoiseRequest) -> bool:
-    """Return whether the declared shape parameters that a law records are the declared ones."""
+    """Return whether recorded shape parameters are equal to the declared ones."""
     recorded = dict(law.parameters)
     return all(
         math.isclose(float(wanted), float(recorded[name]), rel_tol=1e-12)
@@ -63,7 +63,7 @@ def _has_shape(law: Randomizer, request: NoiseRequest) -> bool:
 
 
 def is_accurate(law: Randomizer, measurement: Measurement) -> bool:
-    """Return whether a law keeps the margin of error that its column declares, if it does."""
+    """Return whether noise keeps the margin of error that its column declares, if any."""
     if measurement.wanted is None:
         return True
     confidence = float(measurement.confidence or DEFAULT_CONFIDENCE)
@@ -71,10 +71,10 @@ def is_accurate(law: Randomizer, measurement: Measurement) -> bool:
 
 
 def is_chosen_so(words: str, law: Randomizer, measurement: Measurement) -> bool:
-    """Return whether `chosen_by` says what the declaration left open.
+    """Return whether `chosen_by` is consistent with the declaration.
 
-    Of what `auto` says the errors of other mechanisms are not computed again: that would be a
-    second plan, and no guarantee rests on them.
+    The errors of other mechanisms in the explanation of `auto` are not computed again: this would
+    need a second plan, and no guarantee depends on them.
     """
     request = NoiseRequest(measurement, Place())
     if not request.is_auto:

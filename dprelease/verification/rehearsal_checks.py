@@ -1,4 +1,4 @@
-"""Checks a rehearsal: as the release that it rehearses, and what it says of the truth."""
+"""Check a rehearsal: like the release that it rehearses, and its comparison with true values."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 
 
 def check_rehearsal(report: Report, record: dict[str, Any]) -> None:
-    """Add to a report what is found about a rehearsal whose digests have been checked.
+    """Add findings on a rehearsal, whose digests have been checked, to a report.
 
-    Its tables are those of the release; each is beside its truth as it was published, and the
-    errors are those of these. What is true of invented rows is not computed again.
+    Its tables must be those of the release; the files with true values must contain the published
+    values, and the errors must follow from both. True values of synthetic rows are not computed
+    again.
     """
     rebuilt = check_central(report, manifest_of_release(record))
     if rebuilt is None:
@@ -45,10 +46,10 @@ def check_truth(
     wanted: Iterable[str],
     errors: Callable[[], Iterable[str]],
 ) -> None:
-    """Add to a report what is wrong with what a rehearsal says of stand-ins and the truth.
+    """Add findings on the stand-ins and the true values of a rehearsal to a report.
 
-    `wanted`: the names of all files that it may have of the truth. `errors`: tells what is wrong
-    with these; it is asked where all of them are there.
+    `wanted`: the names of all possible files with true values. `errors`: returns the problems of
+    these files; it is called only if all of them exist.
     """
     told = record["rehearsal"]
     problems = [*_stand_ins(told, declaration), *_files(told, wanted)]
@@ -62,7 +63,7 @@ def check_truth(
 
 
 def _stand_ins(told: Mapping[str, Any], declaration: Declaration) -> Iterator[str]:
-    """Yield what is wrong with what stood in for the sources."""
+    """Yield problems of the stand-ins for the sources."""
     if told["words"] != WORDS:
         yield "its description of a rehearsal was changed"
     if [one["table"] for one in told["stand_ins"]] != [*declaration.tables]:
@@ -74,7 +75,7 @@ def _stand_ins(told: Mapping[str, Any], declaration: Declaration) -> Iterator[st
 
 
 def _files(told: Mapping[str, Any], names: Iterable[str]) -> Iterator[str]:
-    """Yield what is wrong with the list of true answers."""
+    """Yield problems of the list of true answers."""
     invented = {one["table"]: one.get("rows") for one in told["stand_ins"] if one["by"] != "public"}
     public = {people_of(one["table"]) for one in told["stand_ins"] if one["by"] == "public"}
     wanted = {*names} - public
@@ -86,7 +87,7 @@ def _files(told: Mapping[str, Any], names: Iterable[str]) -> Iterator[str]:
 
 
 def _errors(report: Report, rebuilt: RebuiltRelease) -> Iterator[str]:
-    """Yield which truths are not beside what was published, and whether the errors are others."""
+    """Yield files of true values without the published values, and differing errors."""
     import pyarrow as pa
 
     columns = columns_to_compare(rebuilt.families, rebuilt.plan)
@@ -108,7 +109,7 @@ def _errors(report: Report, rebuilt: RebuiltRelease) -> Iterator[str]:
 
 
 def says_errors(raw: bytes, errors: list[dict[str, Any]]) -> bool:
-    """Return whether a file says these errors, up to the rounding of other processors."""
+    """Return whether a file has these errors, up to the rounding of other processors."""
     if raw == encode_errors(errors):
         return True
     try:
@@ -119,7 +120,7 @@ def says_errors(raw: bytes, errors: list[dict[str, Any]]) -> bool:
 
 
 def is_beside(beside: pa.Table, published: pa.Table, asked: list[ColumnComparison]) -> bool:
-    """Return whether a truth has all columns and rows that were published, and what is true."""
+    """Return whether a file of true values has all published columns and rows, and true values."""
     told = asked[0].told
     if told in beside.column_names:
         import pyarrow.compute as pc

@@ -1,4 +1,4 @@
-"""What verification finds, and the checks that releases of every kind have in common."""
+"""The report of a verification, and checks common to all kinds of releases."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 Resolved = TypeVar("Resolved")
 Rows = int | Mapping[str, int]
-"""Of a table; of one in parts those of each, by its name in the table's folder, in order."""
+"""The rows of a table; for a partitioned table the rows of each part, by name and in order."""
 
 
 @dataclass
 class Report:
-    """What was checked, what was found wrong, and the guarantee that was recomputed."""
+    """The checks, the findings, and the recomputed guarantee."""
 
     path: Path
     checked: list[str] = field(default_factory=list)
@@ -37,18 +37,18 @@ class Report:
     guarantee: Guarantee | None = None
     opinion: Opinion | None = None
     certify: bool = False
-    """Whether a certificate is asked for."""
+    """Whether a certificate is requested."""
     certificate: Certificate | None = None
     signature: dict[str, str] | None = None
-    """Whose signature was checked: its key and its principals."""
+    """The checked signature: its key and its principals."""
     notes: list[str] = field(default_factory=list)
-    """What was seen and not checked."""
+    """Notes on items that were not checked."""
     rehearsal: bool = False
-    """Whether it is about a rehearsal, not a release."""
+    """Whether the folder is a rehearsal, not a release."""
     sealed: dict[str, Any] = field(default_factory=dict, repr=False)
-    """The manifest that was checked, as it was read; empty if it could not be."""
+    """The checked manifest as read; empty if it could not be read."""
     name: str = manifest.NAME
-    """The file that findings are told of."""
+    """The file that findings refer to."""
     what: str = "release"
     state: State = State.RELEASED
 
@@ -85,9 +85,10 @@ def resolved_again(
     other: str,
     resolve: Callable[[Declaration], Resolved],
 ) -> tuple[Declaration, Resolved] | None:
-    """Return a manifest's declaration and what it resolves to; None if that can't be.
+    """Return the declaration of a manifest and its resolved form; None if this is impossible.
 
-    `declares`: whether it declares a release of the manifest's kind; `other` says that it does not.
+    `declares`: whether it declares a release of the kind of the manifest; `other`: the message if
+    it does not.
     """
     held = record["declaration"]
     for name, text in held["texts"].items():
@@ -108,14 +109,14 @@ def resolved_again(
 
 
 def declared_again(record: Mapping[str, Any], folder: Path) -> Declaration:
-    """Return what a manifest declares, by its texts and the copies of files in its folder.
+    """Return the declaration of a manifest, from its texts and the copies of files in its folder.
 
     Raises
     ------
     KeyError
         If a text is missing.
     DpReleaseError
-        If it can't be declared so.
+        If the declaration is invalid.
     """
     held = record["declaration"]
     kept = manifest.declaration_files(record)
@@ -133,10 +134,10 @@ def is_written(
     *,
     rehearsal: bool = False,
 ) -> bool:
-    """Return whether a table's file has its columns, what is said of these, and so many rows.
+    """Return whether the file of a table has its columns, their notes and this many rows.
 
-    `note`: what it says of itself; whatever else stands beside its rows was not published. Tables
-    of a `rehearsal` say that they are none of a release.
+    `note`: the expected note of the file; other metadata was not published. Tables of a `rehearsal`
+    must be marked as such.
     """
     path = folder / told.file
     if isinstance(rows, int):

@@ -1,10 +1,10 @@
-"""A second opinion on a price: from the masses of the published integers, by another way.
+"""An independent lower bound of the privacy cost, from probabilities of published integers.
 
-Nothing of the planner's accountant is used: no loss, no curve, none of its compositions. All
+It uses nothing of the planner's accountant: no losses, no curves, none of its compositions. All
 outputs are grouped into blocks, whose masses under two neighbours come from ball arithmetic; the
 distributions of their losses are composed by dp-accounting. That is post-processing, and every
-rounding here goes down: the result is a price that the release has *at least*. A claim below it is
-false; how near it comes shows that little was given away.
+rounding here goes down: the result is a *lower bound* of the cost of the release. A claim below it
+is false; a small distance shows that the accountant is tight.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from dp_accounting.pld.pld_pmf import PLDPmf
 
 MOST_KINDS = 12
-"""Kinds of vectors that are looked at; leaving out the others can only lower the price."""
+"""Largest number of kinds of vectors; omitting others can only lower the cost."""
 
 NEAR_BLOCKS, FAR_BLOCKS = 160, 40
 LEAST_TAIL = 1e-18
 LEAST_MASS = 1e-290
-"""Floats below have fewer bits: smaller masses of one law are left out, of the other raised."""
+"""Floats below have fewer bits: such probabilities are dropped for P and raised for Q."""
 
 LARGEST_GRID = 2**18
 TRUNCATED = 1e-15
@@ -46,7 +46,7 @@ TRUNCATED = 1e-15
 
 ORDERS = (1.01, 1.5, 2.0, 4.0, 16.0)
 SUM_NOISE = 2.0**-40
-"""More than floats err in a sum of some hundred masses."""
+"""Bound on the float error of a sum of some hundred probabilities."""
 
 FLOAT_NOISE = 1e-12
 """What Fourier transforms, and `TRUNCATED` for all kinds, may put into a delta here."""
@@ -81,7 +81,7 @@ class Opinion:
 
 @dataclass(frozen=True, slots=True)
 class _Blocks:
-    """Masses of blocks of outputs under one law and under the law moved; `times` coordinates."""
+    """Probabilities of blocks of outputs for the noise, and for it moved; `times` coordinates."""
 
     p: Floats
     q: Floats
@@ -96,11 +96,11 @@ class _Blocks:
 
 
 def second_opinion(events: Sequence[Event], guarantee: Guarantee) -> Opinion:
-    """Return what the integers of a release say of its guarantee."""
+    """Return the second opinion on the guarantee of a release."""
     kinds: Counter[tuple[Mechanism, Sensitivity]] = Counter()
     for event in events:
         law = registry.law_of(event)
-        if isinstance(law, Mechanism):  # choices are left out, which can only lower the price
+        if isinstance(law, Mechanism):  # selections are omitted, which can only lower the cost
             # One unit may have all that meets in one cell, and nothing else.
             alone = event.sensitivity.meeting > 1
             kinds[law, event.sensitivity] += 1 if alone else event.sensitivity.slots

@@ -1,6 +1,6 @@
-"""Checks a release from its folder alone: bytes, digests, the whole manifest and the price.
+"""Verify a release from its folder: bytes, digests, the whole manifest and the privacy cost.
 
-Whether the outcome of an audit is as it was written, and signed by one of those who may.
+Also verifies that the outcome of an audit is unchanged, and signed by a trusted signer.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from dprelease.verification.signed.signature_checks import (
 
 
 def verify_audit(path: Path, signers: str | Path | None = None) -> Report:
-    """Return the report on the outcome of an audit, by its file; it never raises for what is in it.
+    """Return the report on a file with the outcome of an audit; no content of it raises an error.
 
-    Checked: its bytes are those that were written, with its digest. With `signers`: the signature
-    in the file beside it, which ends in .sig, is one of these bytes as an audit, by a key that may
-    sign audits now. What the audit found is told, and no finding: such an audit may be signed, too.
+    Checked: the bytes are unchanged, by the digest. With `signers`: the file next to it that ends
+    in .sig has a signature of these bytes as an audit, by a key that may sign audits now. Failures
+    that the audit found are reported, but are not findings: such an audit may be signed, too.
 
     Raises
     ------
     SignatureError
-        DP-SIGN-007 or 008 for a file of signers that is none.
+        DP-SIGN-007 or 008 for an invalid file of signers.
     """
     trusted = None if signers is None else TrustedSigners(read_signers(Path(signers)))
     report = Report(path.parent, name=path.name, what="audit", state=State.NOTHING)
@@ -78,7 +78,7 @@ UNPAID = (
     "no ledger was checked: that the release was charged, in which entry, and how the budget "
     "renews, are statements of the manifest"
 )
-"""What is told of a release that says which ledger paid for it, where nobody asked the ledger."""
+"""Note on a release that names a ledger, when the ledger was not checked."""
 
 
 def verify(
@@ -89,43 +89,45 @@ def verify(
     rehearsal: bool = False,
     certify: bool = False,
 ) -> Report:
-    """Return the report on a release folder; it never raises for what is in the folder.
+    """Return the report on a release folder; no content of the folder raises an error.
 
-    A manifest stands for its folder. Any other file is taken for the outcome of an audit, and
-    checked as `verify_audit` does.
+    The path of a manifest means its folder. Any other file is taken for the outcome of an audit,
+    and checked by `verify_audit`.
 
-    Checked: the manifest's bytes are the canonical encoding of what it says, with its digest; every
-    file has its digest, and no other file is there. The manifest is made again from its declaration
-    and from the laws of the noise that it records, which are ones that the declaration admits: all
-    of it has to be the same, but for the versions of the tool, what other mechanisms would have
-    cost, and what only the ledger knows. Rows, columns, types and keys of every table follow from
-    the declaration, which rules out none of the values of a single table. The events cost what the
-    guarantee says, and no more than the budget; and they are priced a second time, by other code.
+    Checked: the bytes of the manifest are the canonical encoding of its content, with its digest;
+    every file has its digest, and there are no other files. The manifest is rebuilt from its
+    declaration and from the noise that it records, which the declaration must admit: all of it must
+    be equal, except the versions of the tool, the comparison with other mechanisms, and entries
+    that only the ledger knows. Rows, columns, types and keys of every table must follow from the
+    declaration, and the declaration must not exclude any of the values of a single table. The
+    events must cost what the guarantee states, and no more than the budget; their cost is computed
+    a second time, by other code.
 
-    With a ledger also: it holds the reservation that paid for the release, so it was not rolled
-    back since; it was charged for the very noise that the manifest records; and the digest of the
-    manifest is the one that it wrote down, so that no table was exchanged since.
+    With a ledger also: it contains the reservation that paid for the release, so it was not rolled
+    back since; it was charged for exactly the noise that the manifest records; and it recorded the
+    digest of the manifest, so that no table was exchanged since.
 
-    Whoever can write the folder and the ledger can forge both, but no signature. With `signers`, a
-    file of OpenSSH's allowed_signers: the manifest is signed by a key that it names for manifests,
-    and at this time, and so are the entries of a ledger that has signers, each at its own. Without
-    `signers` but with such a ledger, its own list is asked, at the time of the charge.
+    Anybody who can write the folder and the ledger can forge both, but not a signature. `signers`
+    is an allowed_signers file of OpenSSH: the manifest must be signed by a key that the file allows
+    for manifests at this time. The entries of a ledger that has signers must be signed as well,
+    each at its own time. Without `signers` but with such a ledger, the list of the ledger is used,
+    at the time of the charge.
 
-    A rehearsal is checked in the same way, and is never a release: DP-VERIFY-019 says so, unless it
-    is as a `rehearsal` that the folder is to be verified. Then a release is none (DP-VERIFY-020).
+    A rehearsal is checked in the same way, but is never a release: this is DP-VERIFY-019, unless
+    `rehearsal` is true. With `rehearsal`, a release is DP-VERIFY-020.
 
-    To `certify` is to prove the claims of its guarantee from above, in balls and whole numbers: the
-    report's `certificate` tells at most what each costs, by which theorem, and what that rests on.
-    A claim below what is proved is DP-VERIFY-024, and one that is not proved otherwise, or not
-    looked at, DP-VERIFY-026: so `ok` with a certificate says that all is proved. Without it, `ok`
-    says what `checked` lists. It takes some seconds.
+    `certify` proves upper bounds of the claims of the guarantee, in balls and whole numbers: the
+    `certificate` of the report has the upper bound of each cost, its theorem and its assumptions. A
+    claim below the proven cost is DP-VERIFY-024. A claim that is otherwise not proved, or not
+    covered, is DP-VERIFY-026. So `ok` with a certificate means that all claims are proved; without
+    a certificate, `ok` covers the items in `checked`. Certification takes some seconds.
 
     Raises
     ------
     SignatureError
-        DP-SIGN-007 or 008 for a file of signers that is none.
+        DP-SIGN-007 or 008 for an invalid file of signers.
     LedgerError
-        DP-LEDGER-013 for a ledger that is not there.
+        DP-LEDGER-013 for a missing ledger.
     """
     check_paths(path, ledger, signers)
     if Path(path).is_file() and Path(path).name == manifest.NAME:
@@ -159,7 +161,7 @@ def verify(
 
 
 def check_files(report: Report, record: dict[str, Any]) -> None:
-    """Compare digests; names of the manifest are looked for in the folder, and never opened."""
+    """Compare digests; files are found by listing the folder, not by manifest names."""
     expected = listed_files(record)
     there = dict(entries(report.path, expected))
     for name, digest in expected.items():
@@ -180,7 +182,7 @@ def check_files(report: Report, record: dict[str, Any]) -> None:
 
 
 def _check_audit(report: Report, record: dict[str, Any]) -> None:
-    """Look at the audit that the manifest names, if it names one."""
+    """Check the audit that the manifest names, if any."""
     if record["declaration"].get("audit") is None:
         return
     problem = audit_problem(record, report.path)
@@ -198,7 +200,7 @@ def _digest_of(path: Path) -> str | None:
 
 
 def _check_rest(report: Report, record: dict[str, Any]) -> None:
-    """Make the manifest again: of aggregates, of single records, or of one party's messages."""
+    """Rebuild the manifest of aggregates, of single records, or of the messages of one party."""
     if record["format"] == LOCAL:
         from dprelease.verification.local_release import check_local
 

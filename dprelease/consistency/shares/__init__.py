@@ -1,12 +1,13 @@
-"""Shares of a budget that are best for declared aims, with a certificate.
+"""Optimal shares of a budget for declared aims, with a certificate.
 
-    design            which tables may be measured at which level, at what price
-    shapes            the areas as classes of equal ones
+    design            tables that may be measured at each level, and their cost
+    shapes            the areas as classes of equivalent ones
     shape_variances   variances of estimates on such classes, and their slopes
     jets              numbers with their slopes
     share_functions   variances as functions of shares
-    optimum, barrier  the search, and what no shares can be better than
-    targets           what a plan calls: least mean, least greatest, least budget
+    optimum, barrier  the search, and a lower bound for all shares
+    targets           entry points for plans: least mean, least greatest, least budget
 
-In floats: what comes out is rounded shares, which a plan records. Nothing private rests on them.
+The search uses floats. Its result is rounded shares, which a plan records. The privacy guarantee
+does not depend on them.
 """

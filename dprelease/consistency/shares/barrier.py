@@ -3,11 +3,12 @@
     minimise    sum over free rows of c_j r_j(w) + P t
     subject to  p_j(w) >= 1  for limited rows,   sum w <= b + t,   t >= 0,   w > 0,
 
-r_j convex (variances) and p_j concave (precisions 1 / r_j, in parts of what is asked). Precisions
-are nearly linear in the shares: a limit written as a variance, r_j <= 1, has a boundary along which
-Newton's steps stay short. With P = 1, b = 0 and no free rows it is the least budget that keeps all
-limits, which is the same shares as the least greatest variance of a given one; with b = 1 and a
-large P it is the least weighted sum that keeps them. Any shares, scaled up, are a start.
+r_j convex (variances) and p_j concave (precisions 1 / r_j, relative to the required ones).
+Precisions are nearly linear in the shares: a limit written as a variance, r_j <= 1, has a boundary
+along which Newton's steps stay short. With P = 1, b = 0 and no free rows it is the least budget
+that keeps all limits, whose shares also minimise the greatest variance for a fixed budget; with
+b = 1 and a large P it is the least weighted sum that keeps them. Any shares, scaled up, are a
+start.
 
 At the centre for a weight tau of the objective, y_j = 1 / (tau (p_j - 1)) are multipliers, and the
 objective is within (constraints) / tau of the least one.
@@ -43,13 +44,13 @@ class BarrierRows(Protocol):
     def values_and_derivatives(
         self, w: Floats
     ) -> tuple[Floats, Floats, Callable[[Floats], Floats]]:
-        """Return values, slopes (rows, items), and what bends a sum of rows: (items, items)."""
+        """Return values, slopes (rows, items), and second derivatives of a sum of rows."""
         ...
 
 
 @dataclass(frozen=True)
 class Program:
-    """What is minimised; names as in the module's docstring, c of limited rows 0."""
+    """The program to minimise; names as in the module docstring, c of limited rows 0."""
 
     rows: BarrierRows
     weights: Floats  # c
@@ -60,7 +61,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Optimum:
-    """Where a program is least: shares w, and multipliers y of the limited rows (0 of others)."""
+    """The minimum of a program: shares w, and multipliers y of limited rows (0 for others)."""
 
     shares: Floats
     multipliers: Floats
@@ -74,7 +75,7 @@ def minimise(program: Program, start: Floats, accuracy: float) -> Optimum:
     start
         Positive shares.
     accuracy
-        How far the objective may be from the least one.
+        Largest distance of the objective from the minimum.
     """
     least = float(program.rows.values(start)[program.limited].min(initial=np.inf))
     w = start * max(0.9, 1.1 / least if program.limited.any() else 0.0)
@@ -114,7 +115,7 @@ def _find_center(
     """Return the centre for a weight of the objective, near enough."""
     for _ in range(_STEPS):
         slope, bend = _derivatives(program, w, t, tau)
-        scale = np.append(w, t)  # Newton's step in units of what there is
+        scale = np.append(w, t)  # Newton's step relative to current values
         step = -np.linalg.solve(bend * scale[:, None] * scale, slope * scale) * scale
         decrement = -float(slope @ step)
         if decrement <= 2 * near:
@@ -126,7 +127,7 @@ def _find_center(
                 break
             length *= 0.5
         else:
-            break  # floats have no better
+            break  # float accuracy is exhausted
         w, t = w + length * step[:-1], t + length * float(step[-1])
     return w, t
 

@@ -1,7 +1,7 @@
-"""Which tables may be measured at which level, at what price, and what is asked of the estimates.
+"""The design of a share search: measurable tables at each level, their cost, and the targets.
 
 Each table that may be measured at a level gets a share of the budget. Its cells then have the
-variance kappa / share, kappa their variance were the whole budget spent on it: that is the law of
+variance kappa / share, kappa their variance if the whole budget were spent on it: this holds for
 Gaussian noise under zero-concentrated privacy, variance Delta^2 / (2 rho), and of any accountant in
 which only the sum of Delta^2 / variance counts. Every residual space T within the table S is
 measured with the precision share / (kappa N_(S - T)) (see `algebra`), so that precisions are linear
@@ -29,12 +29,12 @@ Placed = tuple[int, Table]  # a level, and a table at each of its areas
 
 
 class NotEstimableError(ValueError):
-    """Tables are asked for that nothing determines at some area of their level.
+    """Required tables are not determined at some area of their level.
 
     Attributes
     ----------
     tables
-        Which, at which level.
+        The tables and their levels.
     missing
         Of each, residual spaces that are not determined: a table that has all of their attributes,
         measured at that level, would do.
@@ -48,7 +48,7 @@ class NotEstimableError(ValueError):
 
 @dataclass(frozen=True)
 class Design:
-    """All that shares depend on; known before any data is.
+    """Everything that shares depend on; known before data is read.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Design:
         The tree, or a shape where only numbers of areas are known (`Shape.even`).
     prices
         For each level, the tables that may be measured there, each with kappa: the variance of one
-        of its cells were the whole budget spent on this table at this level. Positive.
+        of its cells if the whole budget were spent on this table at this level. Positive.
     exact
         For each level, tables whose true values are published; none by default.
 
@@ -88,7 +88,7 @@ class Design:
 
     @cached_property
     def items(self) -> list[Placed]:
-        """Return what may be measured, in order: what shares are indexed by."""
+        """Return the measurable tables in order: the index of shares."""
         return [(level, table) for level, tables in enumerate(self.prices) for table in tables]
 
     @cached_property
@@ -109,7 +109,7 @@ class Design:
         return found
 
     def sources(self, shares: Floats) -> Sources:
-        """Return from where each space is known if items with a positive share are measured."""
+        """Return the source of each space if items with a positive share are measured."""
         exact = np.zeros((self.shape.levels, len(self.spaces)), bool)
         for level, tables in enumerate(self.exact):
             for table in tables:
@@ -118,7 +118,7 @@ class Design:
         return Sources(measured & ~exact, exact)
 
     def coefficients(self, table: Table) -> Floats:
-        """Return what each space's F counts in the variance of a table's cell: (spaces,)."""
+        """Return the weight of each space's F in the variance of a table's cell: (spaces,)."""
         if table not in self._coefficients:
             found = cell_coefficients(self.sizes, table)
             each = [float(found.get(space, 0)) for space in self.spaces]
@@ -130,11 +130,11 @@ class Design:
         return {}
 
     def unknown(self, shares: Floats) -> Unknown:
-        """Return which areas know nothing of which space, if positive shares are measured."""
+        """Return which spaces are unknown at which areas, if positive shares are measured."""
         return unknown(self.shape, self.sources(shares))
 
     def refuse_unknown(self, wanted: Collection[Placed], lost: Unknown) -> None:
-        """Raise NotEstimableError for tables that some area of their level does not determine."""
+        """Raise NotEstimableError for tables that some area of their level leaves open."""
         missing: dict[Placed, list[Table]] = {}
         places = {space: at for at, space in enumerate(self.spaces)}
         for level, table in wanted:
@@ -150,7 +150,7 @@ class Design:
             raise NotEstimableError(missing)
 
     def numbers(self, wanted: Collection[Placed]) -> dict[Placed, float]:
-        """Return how many cells each table has over all areas of its level."""
+        """Return the number of cells of each table over all areas of its level."""
         return {
             (level, table): float(self.shape.weights[level].sum()) * cells(self.sizes, table)
             for level, table in wanted

@@ -1,8 +1,8 @@
 """Numbers with their first and second derivatives, many at once: forward differentiation.
 
 A jet holds f at (nodes, spaces) and, for each of the tree's levels l, how it moves with the
-precision lambda_l of the same space: df / dlambda_l, and d2f / dlambda_l dlambda_m where asked for.
-Spaces know nothing of each other, so that all derivatives there are fit a small block for each.
+precision lambda_l of the same space: df / dlambda_l, and optionally d2f / dlambda_l dlambda_m.
+Spaces are independent, so that all derivatives fit a small block for each.
 
 Source: Griewank and Walther, "Evaluating Derivatives" (SIAM, 2nd ed. 2008), chapter 13.
 """
@@ -87,7 +87,7 @@ class Jet:
         )
 
     def take(self, nodes: Whole) -> Jet:
-        """Return f at some nodes, one as often as it is named."""
+        """Return f at some nodes, which may repeat."""
         return Jet(
             self.value[nodes],
             None if self.slope is None else self.slope[nodes],
@@ -95,7 +95,7 @@ class Jet:
         )
 
     def segment_sums(self, starts: Whole) -> Jet:
-        """Return sums over nodes that stand side by side; each sum starts where `starts` says."""
+        """Return sums over consecutive nodes; `starts` has the first node of each sum."""
         return Jet(
             np.add.reduceat(self.value, starts, axis=0),
             None if self.slope is None else np.add.reduceat(self.slope, starts, axis=0),
@@ -134,7 +134,7 @@ def _spread(part: Floats | None, nodes: int, places: Whole) -> Floats | None:
 
 
 def variable(values: Floats, level: int, levels: int, order: int) -> Jet:
-    """Return the precisions of a level as what derivatives are taken by: (1, spaces).
+    """Return the precisions of a level as variables of differentiation: (1, spaces).
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def variable(values: Floats, level: int, levels: int, order: int) -> Jet:
 
 
 def constant(value: float, spaces: int, levels: int, order: int) -> Jet:
-    """Return one number that no precision moves: (1, spaces)."""
+    """Return a constant, with zero derivatives: (1, spaces)."""
     return Jet(
         np.full((1, spaces), value),
         np.zeros((1, spaces, levels)) if order >= SLOPES else None,

@@ -1,10 +1,10 @@
-"""The best shares for an aim, with a proof of how good they are.
+"""Find the best shares of the budget for an aim, with a bound on their distance from optimal.
 
 The program (see `barrier`) needs second derivatives, which are cheap on a few hundred classes of
-areas and dear on hundreds of thousands. It is therefore solved on an averaged shape, corrected so
-that values and slopes agree with the tree itself at the last shares: r(w) ~ s m(w) + d w, m the
+areas and expensive on hundreds of thousands. It is therefore solved on an averaged shape, corrected
+so that values and slopes agree with the tree itself at the last shares: r(w) ~ s m(w) + d w, m the
 function on the averaged shape. Each round needs slopes of the whole tree once; where the tree is
-small, nothing is averaged. What is returned is judged on the tree alone:
+small, nothing is averaged. The result is evaluated on the tree itself:
 
 **Certificate.** Let h = sum_j y_j r_j, y the weights of the means plus multipliers of the limits,
 any that are not negative. h is convex, and h(2 w) = h(w) / 2, so that for all shares w' of sum 1
@@ -35,22 +35,22 @@ CLASSES = 250  # of an averaged shape
 ROUNDS = 25
 NEAR = 2e-5  # of the bound, where the search ends; rounding the shares may cost as much again
 _ACCURACY = 2e-6  # of a solved program
-_ROOM = 2e-7  # by which limits are kept better than asked, so that rounded shares keep them
+_ROOM = 2e-7  # margin by which limits are over-fulfilled, so that rounded shares still satisfy them
 _WORSE = 1e-6  # what makes another area the worst
 _SLOW, _STILL = 0.9, 3  # rounds that leave so much of the gap, and how many end the search
 
 
 @dataclass(frozen=True)
 class Aim:
-    """What shares are for.
+    """The objective of the shares.
 
     Parameters
     ----------
     weights
         Of the mean variance of a table's cells over the areas of a level; their sum is minimised.
     limits
-        Of a table's variance at every area of a level. Without weights the greatest part of its
-        limit that any variance has is minimised; with weights all limits are kept.
+        Of a table's variance at every area of a level. Without weights the greatest ratio of a
+        variance to its limit is minimised; with weights all limits are constraints.
     """
 
     weights: Mapping[Placed, float] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class Aim:
 
 @dataclass(frozen=True)
 class EvaluatedShares:
-    """Shares and what they reach on the tree itself.
+    """Shares and the variances that they achieve on the tree itself.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class EvaluatedShares:
 
 
 def evaluate_shares(design: Design, aim: Aim, shares: Floats) -> EvaluatedShares:
-    """Return what shares reach, infinite where a table becomes unknown; they may hold zeros."""
+    """Return the variances of shares, infinite if a table becomes unknown; shares may be 0."""
     on_tree = ShareFunctions(design, design.shape, [])
     means = on_tree.means(shares, list(aim.weights))
     worst = on_tree.greatest(shares, list(aim.limits))
@@ -92,7 +92,7 @@ def evaluate_shares(design: Design, aim: Aim, shares: Floats) -> EvaluatedShares
 
 
 def bound_of(factors: Floats, found: RowValues) -> float:
-    """Return what a weighted sum of rows is at least, whatever the shares are."""
+    """Return a lower bound of a weighted sum of rows, for any shares."""
     total = float(factors @ found.values)
     steepest = float((-(factors @ found.slopes)).max())
     return total * total / steepest if steepest > 0 else 0.0
@@ -106,7 +106,7 @@ class Search:
     design, aim
         All tables of the aim have to be estimable, and one of them has to be in doubt.
     penalty
-        What a limit that is not kept costs, in units of the objective; for aims of both kinds.
+        The penalty of a violated limit, in units of the objective; for aims of both kinds.
     """
 
     def __init__(self, design: Design, aim: Aim, penalty: float = 1e3) -> None:
@@ -118,7 +118,7 @@ class Search:
         self.rounds = 0
 
     def run(self, start: Floats) -> EvaluatedShares:
-        """Return the best shares found; `bound` is then what no shares go below."""
+        """Return the best shares found; `bound` is then a lower bound for all shares."""
         shares, multipliers = start / start.sum(), np.zeros(0)
         best: EvaluatedShares | None = None
         still, gap = 0, np.inf
@@ -140,13 +140,13 @@ class Search:
         return best
 
     def merit(self, of: EvaluatedShares) -> float:
-        """Return what is minimised, in which a limit that is not kept has its price."""
+        """Return the objective, including the penalty of violated limits."""
         if not self.aim.weights:
             return of.greatest
         return of.total * (1 + self.penalty * max(0.0, of.greatest - 1))
 
     def _factors(self) -> Floats:
-        """Return by what each row's variance is multiplied: limits are 1 then."""
+        """Return the factor of each row's variance that scales its limit to 1."""
         limits = self.aim.limits
         room = 1 - _ROOM if self.aim.weights else 1.0
         return np.array(
@@ -159,14 +159,14 @@ class Search:
         )
 
     def _look(self, shares: Floats) -> tuple[EvaluatedShares, RowValues]:
-        """Return what shares reach, and all rows there; watch areas that are the worst now."""
+        """Return the variances of shares, and all rows there; add the currently worst areas."""
         parts = self._worst(shares) if self.aim.limits else {}
         on_tree = ShareFunctions(self.design, self.design.shape, self.rows)
         found = on_tree.at(shares, SLOPES)
         return EvaluatedShares(shares, float(self._weights() @ found.values), parts), found
 
     def _worst(self, shares: Floats) -> dict[Placed, float]:
-        """Return the greatest part of each limit; watch the areas that have it."""
+        """Return the greatest ratio of a variance to each limit; add the areas that have it."""
         on_tree = ShareFunctions(self.design, self.design.shape, self.rows)
         known = dict.fromkeys(self.aim.limits, 0.0)
         for row, value in zip(self.rows, on_tree.at(shares).values, strict=True):
@@ -179,7 +179,7 @@ class Search:
         return {at: variance / self.aim.limits[at] for at, (_, variance) in worst.items()}
 
     def _watch(self, shares: Floats, new: Mapping[Placed, tuple[int, float]]) -> None:
-        """Add rows for classes of areas, given with their variances."""
+        """Add rows for classes of areas with their variances."""
         likes = {placed: node for placed, (node, _) in new.items()}
         if self.model is not self.design.shape:
             on_model = ShareFunctions(self.design, self.model, [])
@@ -191,7 +191,7 @@ class Search:
         return np.array([row.node != MEAN for row in self.rows], bool)
 
     def _raise_bound(self, found: RowValues, multipliers: Floats) -> None:
-        """Raise `bound` to what the rows' slopes at these shares prove.
+        """Raise `bound` to the bound that the rows' slopes at these shares prove.
 
         Multipliers are those of precisions, dp = -dr / r^2.
         """
@@ -268,7 +268,7 @@ class CorrectedRows:
     def values_and_derivatives(
         self, w: Floats
     ) -> tuple[Floats, Floats, Callable[[Floats], Floats]]:
-        """Return values, slopes and what bends a sum of rows."""
+        """Return values, slopes, and a function for the second derivatives of a sum of rows."""
         found = self.model.at(w, BENDS)
         plain = self.scale * found.values
         steep = np.where(self.limited, -1 / plain**2, 1.0)

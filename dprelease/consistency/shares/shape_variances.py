@@ -2,13 +2,13 @@
 
 The recursion is that of `variances`, written with lambda = 1 / v:
     U_p = sum V_c,    V = 1 / (lambda + 1 / U),    g = V_c / U_p,    F_c = g (U_p - V_c + g F_p),
-and its limits where a child is known by nothing below it. Which V are infinite, and which are 0,
-follows from what is measured and what is exact, never from how well: derivatives are taken beside
-these cases. `variances` computes what is published and bounds its roundings; this module is for
-finding shares, and for nothing that is promised.
+and its limits if nothing below a child measures it. Which V are infinite, and which are 0, follows
+from the measured and the exact tables, not from their variances, so these cases have no
+derivatives. `variances` computes the published errors and bounds their rounding; this module is
+only for finding shares, and no guarantee depends on it.
 
-A class of which an area of its parent has less than one (averaged shapes) is taken as one of its
-kind beside the others: U - V_c stays at least 0.
+A class with less than one area per area of its parent (averaged shapes) counts as one area among
+its siblings: U - V_c stays at least 0.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _AT_ONCE = 1 << 18  # numbers of one array
 
 @dataclass(frozen=True)
 class Sources:
-    """From where each residual space is known, by level: (levels, spaces).
+    """The sources of each residual space by level: (levels, spaces).
 
     Parameters
     ----------
     measured
         Whether a table with noise measures the space.
     exact
-        Whether an exact table tells it.
+        Whether an exact table determines it.
     """
 
     measured: Mask
@@ -46,16 +46,16 @@ class Sources:
 
 @dataclass(frozen=True)
 class Unknown:
-    """Which areas know nothing of a space, by level: each (classes, spaces).
+    """Which areas have no information on a space, by level: each (classes, spaces).
 
     Parameters
     ----------
     below
-        V is infinite: neither the area's own tables nor those below it tell the space.
+        V is infinite: neither the tables of the area nor those below it determine the space.
     children
         Sum of copies of such children.
     final
-        F is infinite: nothing tells it.
+        F is infinite: no table determines it.
     """
 
     below: list[Mask]
@@ -64,7 +64,7 @@ class Unknown:
 
 
 def unknown(shape: Shape, sources: Sources) -> Unknown:
-    """Return which areas know nothing: from the declaration alone, whatever the shares are."""
+    """Return which areas have no information, from the declaration, for any shares."""
     told = sources.measured | sources.exact
     spaces = told.shape[1]
     below: list[Mask] = []
@@ -89,12 +89,12 @@ def unknown(shape: Shape, sources: Sources) -> Unknown:
 def final_variances(
     shape: Shape, sources: Sources, lost: Unknown, precisions: Floats, order: int
 ) -> list[Jet]:
-    """Return F of every class by level, infinite where nothing tells it: jets of (classes, spaces).
+    """Return F of every class by level, infinite if undetermined: jets of (classes, spaces).
 
     Parameters
     ----------
     lost
-        What `unknown` returns for the same shape and sources.
+        The result of `unknown` for the same shape and sources.
     precisions
         lambda by level and space: (levels, spaces).
     order

@@ -1,11 +1,11 @@
-"""The shape of a tree for questions about variances: areas that need not be told apart, together.
+"""The shape of a tree for computing variances: equivalent areas form one class.
 
-A variance depends on where an area stands, not on who it is. A shape holds classes of areas: of
-each class its parent class, and how many areas of it every area of the parent has (`copies`, a
-fraction where areas of different kinds stand together). Leaves of the last level under one parent
-are always one class, so that 7.7 million blocks are 236 thousand numbers. `merge_siblings` goes
-further and puts areas of about the same size together: what is found with it holds roughly, and is
-checked on the shape of the tree itself.
+A variance depends only on the position of an area in the tree. A shape has classes of areas: for
+each class its parent class, and the number of its areas in every area of the parent (`copies`, a
+fraction if areas of different kinds are merged). Leaves of the last level under one parent are
+always one class, so that 7.7 million blocks are 236 thousand numbers. `merge_siblings` goes further
+and puts areas of about the same size together: its results are approximate, and are checked on the
+shape of the tree itself.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Shape:
     Parameters
     ----------
     roots
-        Of each class of level 0, how many areas it stands for.
+        For each class of level 0, the number of its areas.
     parents
         For every level from 1 on, the parent class of each of its classes; rising.
     copies
@@ -92,7 +92,7 @@ class Shape:
 
     @classmethod
     def even(cls, counts: Sequence[float]) -> Shape:
-        """Return the shape of a tree of which only the numbers of areas by level are known."""
+        """Return the shape of a tree with only the numbers of areas by level known."""
         copies = [np.array([below / above]) for above, below in pairwise(counts)]
         return cls(np.array([float(counts[0])]), [np.zeros(1, np.int64)] * len(copies), copies)
 
@@ -124,7 +124,7 @@ class Shape:
         return Shape(weights[0], parents, copies)
 
     def _sizes(self) -> list[Floats]:
-        """Return a number by which areas that answer alike stand side by side.
+        """Return a number that sorts areas with similar variances next to each other.
 
         It is V of `variances`, with own measurements that are about as good as children's sums:
         it grows with an area's children, and with theirs.

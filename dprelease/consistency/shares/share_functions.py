@@ -41,7 +41,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Bends:
-    """F where rows look, its slopes and bends: (rows, spaces), then levels for each."""
+    """F of the rows, first and second derivatives: (rows, spaces), then levels for each."""
 
     value: Floats
     slope: Floats | None
@@ -57,9 +57,9 @@ class RowValues:
     values
         (rows,).
     slopes
-        (rows, items), the derivatives by shares; empty where not asked for.
+        (rows, items), the derivatives by shares; empty if not requested.
     bends
-        (rows, spaces, levels, levels) by precisions; empty where not asked for.
+        (rows, spaces, levels, levels) by precisions; empty if not requested.
     """
 
     values: Floats
@@ -150,7 +150,7 @@ class ShareFunctions:
         return found
 
     def _variances_at_rows(self, shares: Floats, order: int) -> Bends:
-        """Return F where the rows look: space after space where one array would be large."""
+        """Return F of the rows; one space at a time if one array would be large."""
         precisions = self.design.precision @ shares
         levels, spaces = precisions.shape
         if max(self.shape.counts) * spaces * levels**order <= _AT_ONCE:

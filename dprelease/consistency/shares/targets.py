@@ -1,4 +1,4 @@
-"""Shares of the budget that are best for declared aims, with a certificate.
+"""Entry points of the share search: optimal shares for declared aims, with a certificate.
 
     least_mean      the least weighted sum of mean variances, perhaps under limits
     least_greatest  the least greatest variance, in parts of what each table is limited to
@@ -10,10 +10,10 @@ limit is kept at every area of a level, not on average.
 
 **Reproducible.** Shares are found in floats, by a search whose last bits may differ from one
 version of NumPy or processor to the next. They are then rounded to few binary digits, as coarsely
-as the certificate allows; tables that are hardly worth measuring come to 0. Which rounded shares
-come out is not promised. A plan therefore records them, all that is published follows from what it
-records, and who verifies takes them from the manifest. Any shares at all would be as private, and
-errors are computed from the laws of noise (`variances`), not taken from here.
+as the certificate allows; tables that are hardly worth measuring come to 0. The rounded shares are
+not guaranteed to be the same. A plan therefore records them, all published values follow from the
+record, and `verify` reads them from the manifest. Any shares would be equally private, and errors
+are computed from the noise (`variances`), not here.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ CLOSE = 1e-4
 
 _DIGITS = (6, 8, 10, 12, 14, 16, 18, 20, 24, 30, 36)  # binary, of shares
 _PENALTIES = (1e3, 1e5)
-_ABOVE = 1 + 2.0**-30  # covers what floats are wrong by
+_ABOVE = 1 + 2.0**-30  # covers float errors
 
 
 @dataclass(frozen=True)
 class Allocation:
-    """Shares of the budget, and how good they are.
+    """Shares of the budget, and a bound on their distance from optimal.
 
     Parameters
     ----------
@@ -49,8 +49,8 @@ class Allocation:
         For each level, tables to measure with their shares of the budget; together 1. Tables that
         are not worth measuring are left out.
     value
-        What was minimised: the weighted sum of mean variances, or the greatest part of its limit
-        that a variance has (`least_greatest`).
+        The minimised value: the weighted sum of mean variances, or the greatest ratio of a variance
+        to its limit (`least_greatest`).
     bound
         No shares have a smaller value.
     parts
@@ -64,14 +64,14 @@ class Allocation:
 
     @property
     def gap(self) -> float:
-        """Return by which part of it the value might be smaller at most: value / bound - 1."""
+        """Return the largest possible relative improvement of the value: value / bound - 1."""
         if self.value <= 0:
             return 0.0
         return self.value / self.bound - 1 if self.bound > 0 else math.inf
 
     @property
     def needs(self) -> Fraction:
-        """Return the budget with which these shares keep all limits, in parts of the given one.
+        """Return the relative budget with which these shares satisfy all limits.
 
         Rounded upwards to 20 binary digits; 0 without limits.
         """
@@ -88,9 +88,9 @@ class UnreachableTargetsError(ValueError):
     Attributes
     ----------
     nearest
-        What `least_greatest` found: `nearest.needs` times the budget keeps all limits, and with
+        The result of `least_greatest`: `nearest.needs` times the budget satisfies all limits. With
         this budget a limited table's variance is at most `nearest.parts[placed]` times its limit,
-        its margin the square root of that times the one asked for.
+        and its margin the square root of that times the required one.
     """
 
     def __init__(self, nearest: Allocation) -> None:
@@ -106,14 +106,14 @@ def cell_weights(design: Design, published: Collection[Placed]) -> dict[Placed, 
 
 
 def margin_limit(margin: float, quantile: float) -> float:
-    """Return the variance of a cell whose margin is as asked.
+    """Return the variance of a cell for a required margin.
 
     Parameters
     ----------
     margin
         Half the width of the interval.
     quantile
-        How many standard errors it is, as `standard_errors.half_widths` has it.
+        Number of standard errors of the margin, as `standard_errors.half_widths` has it.
     """
     return (margin / quantile) ** 2
 
@@ -133,7 +133,7 @@ def least_mean(
         For a level and a table, the weight of the variance of its cells, a mean over the areas of
         the level; above 0. Each table that is published needs one, or may be left unmeasured.
     limits
-        For a level and a table, what no area's variance of a cell may exceed.
+        For a level and a table, the largest allowed variance of a cell at any area.
 
     Raises
     ------
@@ -156,7 +156,7 @@ def least_mean(
         found = _best_allocation(design, aim, penalty)
         if max(found.parts.values()) <= 1:
             return found
-    shares = _floats(design, nearest.shares)  # hardly within reach: no other shares to speak of
+    shares = _floats(design, nearest.shares)  # hardly feasible: no other shares to try
     return replace(nearest, value=evaluate_shares(design, aim, shares).total, bound=found.bound)
 
 
@@ -170,7 +170,7 @@ def least_greatest(design: Design, limits: Mapping[Placed, float]) -> Allocation
     design
         What may be measured, with prices for the whole budget.
     limits
-        For a level and a table, with what the variance of a cell is compared, at every area.
+        For a level and a table, the limit of the variance of a cell, at every area.
 
     Raises
     ------
@@ -192,8 +192,8 @@ def least_budget(
 ) -> tuple[Fraction, Allocation]:
     """Return the least budget that keeps all limits and a little more, and how to share it.
 
-    What is more goes where the weighted sum of mean variances gains most, so that tables without a
-    limit can be published too.
+    The rest is spent where it reduces the weighted sum of mean variances most, so that tables
+    without a limit can be published too.
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""What several mechanisms share; no file here is a mechanism that a release file can name."""
+"""Code shared by several mechanisms; no file here is a mechanism of release files."""

@@ -1,7 +1,7 @@
-"""No noise: how an invariant is published, outside the guarantee.
+"""No noise, for publishing invariants outside the guarantee.
 
-No file can ask for it by name, and no accountant has a finite price for it: a place that forgets to
-leave invariants out of a price refuses the release, and doesn't give them away.
+No release file can name it, and its privacy cost is infinite: code that forgets to exclude
+invariants from a cost refuses the release, and doesn't reveal them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dprelease.privacy.losses.concentrated import ConcentratedLoss
 
 @dataclass(frozen=True)
 class Invariant(Symmetric):
-    """True values as they are: 0 in every cell, and nothing that bounds what it tells."""
+    """True values without noise: 0 in every cell, with an unbounded privacy loss."""
 
     scale: float = 1.0
 
@@ -35,11 +35,11 @@ class Invariant(Symmetric):
 
     @property
     def moments_above(self) -> tuple[Fraction, Fraction]:
-        """Return no variance and no mean, exactly."""
+        """Return the exact variance 0 and mean 0."""
         return Fraction(0), Fraction(0)
 
     def losses(self, shift: int) -> tuple[PrivacyLoss, ...]:
-        """Return a loss that nothing bounds."""
+        """Return an unbounded loss."""
         return (ConcentratedLoss(math.inf),)
 
     @property
@@ -57,7 +57,7 @@ class Invariant(Symmetric):
         return 0
 
     def upper_quantile(self, u: Floats) -> tuple[Floats, Flags]:
-        """Return 0, for sure."""
+        """Return 0, which is certain."""
         return np.zeros(len(u)), np.ones(len(u), bool)
 
     def upper_tail(self, k: int) -> arb:

@@ -1,4 +1,4 @@
-"""What discrete Gaussian noise and discrete offset-symmetric Gaussian tails have in common."""
+"""Base class of discrete Gaussian and discrete offset-symmetric Gaussian noise."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from dprelease.privacy.losses.offset_gaussian import moments, peak
 from dprelease.privacy.losses.offset_integers import OffsetIntegerLoss
 
 TABLE_ERROR = 2.0**-36
-"""Bound on the relative error of a tabulated tail, with the width of one word's interval."""
+"""Bound on the relative error of a tabulated tail, including the interval width of a word."""
 
 
 BUCKETS = 1 << 13
-"""Equal parts of the probabilities up to 1/2: most lie in one cell whole, and are looked up."""
+"""Number of equal buckets of probabilities up to 1/2; most lie within one cell."""
 
 MOST_MIXED = 1 / 4
-"""The part of them that may not, for this to gain."""
+"""Largest part of buckets that may lie in several cells for this to save time."""
 
 
 class OffsetLattice(SymmetricQuantile):
@@ -44,7 +44,7 @@ class OffsetLattice(SymmetricQuantile):
         return self.scale * (1.0 + self.offset) * QUANTILE_ERROR
 
     def unevenness(self, first: Floats, size: float) -> Floats:
-        """Return what the ratio of neighbouring masses at the far end makes of a block."""
+        """Return the unevenness of a block, from the ratio of neighbours at its far end."""
         return normal_unevenness(self.scale, self.offset, first, size)
 
     def upper_position(self, u: Floats) -> tuple[Floats, float]:
@@ -100,14 +100,14 @@ class OffsetLattice(SymmetricQuantile):
     def _integral(self, moment: float, rest: float) -> float:
         """Return h times a sum over k > 0 of weighted powers, over h times all weights.
 
-        `moment` is a moment of the continuous law, whose weights have the integral 1/(2 peak) on
-        one side; `rest` is what the sum has beyond the integral.
+        `moment` is a moment of the continuous distribution, whose weights have the integral 1/(2
+        peak) on one side; `rest` is the difference of sum and integral.
         """
         return (moment / (2 * peak(self.offset)) + rest) / theta.size(self.scale, self.offset)
 
 
 def _looked_up(tails: Floats, u: Floats) -> tuple[Floats, Flags]:
-    """Return the largest k with u < tails[k], and where the table is certain of it."""
+    """Return the largest k with u < tails[k], and where the table is certain."""
     k = len(tails) - 1 - np.searchsorted(tails[::-1], u, side="right")
     at, beyond = tails[k], tails[np.minimum(k + 1, len(tails) - 1)]
     sure = (u < at * (1 - TABLE_ERROR)) & (u > beyond * (1 + TABLE_ERROR))
@@ -116,10 +116,10 @@ def _looked_up(tails: Floats, u: Floats) -> tuple[Floats, Flags]:
 
 @lru_cache(maxsize=64)
 def _guide(scale: float, offset: float) -> NDArray[np.int32] | None:
-    """Return k of each bucket of probabilities, -1 where the table has to tell; None where most do.
+    """Return k of each bucket of probabilities, -1 if undecided; None if most are undecided.
 
-    One more stands behind the last, for 1/2 itself. A bucket has k where `_looked_up` is certain of
-    k at both of its ends: the comparisons there are of the same floats, and rise with u.
+    An additional bucket at the end is for 1/2 itself. A bucket has a k if `_looked_up` is certain
+    of it at both ends of the bucket: it compares the same floats, and is monotone in u.
     """
     tails = theta.tails(scale, offset)
     edges = np.arange(BUCKETS + 1) / (2 * BUCKETS)  # exact

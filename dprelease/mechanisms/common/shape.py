@@ -1,4 +1,4 @@
-"""What a release file may declare beside a mechanism's name."""
+"""Shape parameters that a release file may declare for a mechanism."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One parameter of a mechanism's shape, as a release file writes it.
+    """One shape parameter of a mechanism, as written in a release file.
 
-    `choices`: the words it may be, for a parameter that is no number. `in_units`: a length in the
-    column's own unit, which the plan turns into lattice steps.
+    `choices`: allowed texts of a parameter that is not a number. `in_units`: whether it is a length
+    in the unit of the column, which the plan converts to lattice steps.
     """
 
     name: str

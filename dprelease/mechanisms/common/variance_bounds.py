@@ -1,12 +1,12 @@
-"""Certified bounds of variances of noise on its lattice, from balls around its tails.
+"""Certified upper bounds of variances of integer noise, from balls around its tails.
 
-Least squares weighs measurements by variances, and standard errors are made of them: a bound from
-above is all that takes (`consistency.structure.Law`). Balls make it the same number everywhere.
+Least squares weights measurements by these bounds, and standard errors are computed from them
+(`consistency.structure.Law`). Balls make the bounds equal on all machines.
 
-For symmetric K with masses that fall from 0 on, T(k) = P(K >= k) is convex in k >= 1, and
+For symmetric K with probabilities that fall from 0 on, T(k) = P(K >= k) is convex in k >= 1, and
     E K^2 = 2 sum over k >= 1 of (2k - 1) T(k).
-Between two places T lies below its chord, of which the sum is known in closed form. Masses that are
-log-concave have log-concave tails, T(k + 1) / T(k) falls, so what lies beyond M is at most
+Between two points T lies below its chord, whose sum has a closed form. Log-concave probabilities
+have log-concave tails, T(k + 1) / T(k) falls, so the sum above M is at most
     T(M) ((2M - 1) / (1 - r) + 2 r / (1 - r)^2),    r = T(M) / T(M - 1).
 """
 
@@ -22,19 +22,19 @@ from flint import arb, ctx
 from dprelease.numerics.balls import ball, least_above
 
 FINE = 64
-"""Chords in a standard deviation, at least: bounds are within 2^-14 of the variance."""
+"""Least number of chords per standard deviation: bounds are within 2^-14 of the variance."""
 
 PRECISION = 128
 NO_TRACE = 2.0**-80
-"""Tails from which on the rest is bounded at once."""
+"""Tail below which the rest of the sum is bounded in one step."""
 
 
 class LogConcave(Protocol):
-    """Symmetric noise with log-concave masses; `Symmetric` of them."""
+    """Symmetric noise with log-concave probabilities."""
 
     @property
     def standard_deviation(self) -> float:
-        """Return about its standard deviation, steps."""
+        """Return the approximate standard deviation, steps."""
         ...
 
     def upper_tail(self, k: int) -> arb:
@@ -45,7 +45,7 @@ class LogConcave(Protocol):
 @lru_cache(maxsize=256)
 def log_concave_moments(law: LogConcave) -> tuple[Fraction, Fraction]:
     """Return a bound of the variance of symmetric log-concave noise, and its mean 0."""
-    # A power of two, so that the last digits of a float don't decide where chords end.
+    # A power of two, so that the last digits of a float don't change the ends of chords.
     step, tail = 1 << max(0, math.frexp(law.standard_deviation / FINE)[1] - 1), law.upper_tail
     with ctx.workprec(PRECISION):
         total, k, here = arb(0), 1, tail(1)

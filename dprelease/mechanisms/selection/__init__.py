@@ -1,1 +1,1 @@
-"""Mechanisms that choose one of several declared candidates; one file each."""
+"""Mechanisms that select one of several declared candidates; one file each."""

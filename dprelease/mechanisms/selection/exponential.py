@@ -1,7 +1,7 @@
 """Exponential mechanism: a candidate with a probability proportional to exp(score / scale).
 
-Guarantee  A unit that moves the difference of any two scores by at most D loses at most D / scale,
-           and the losses of one pair of neighbours lie in an interval of that length.
+Guarantee  A privacy unit that moves the difference of any two scores by at most D loses at most
+           D / scale, and the losses of one pair of neighbours lie in an interval of that length.
 Source     McSherry and Talwar 2007, "Mechanism design via differential privacy", Theorem 6; range
            of losses: Dong, Durfee and Rogers 2020, arXiv 1909.13830v2, Definition 3.1.
 """
@@ -25,7 +25,7 @@ FLOAT_ERROR = 2.0**-43
 """Bound on the relative error of a float weight: its exponent, below 64, errs by 2**-46."""
 
 FAR = 64.0
-"""Exponents below weigh less than 2**-92 of the best: they are left to the error bound."""
+"""Smaller exponents weigh less than 2**-92 of the best: the error bound covers them."""
 
 
 class Exponential(Selection):
@@ -49,10 +49,10 @@ class Exponential(Selection):
         return tuple(weight / total for weight in weights)
 
     def choose_each(self, runs: Runs, bits: BitSource) -> Integers:
-        """Return (cells,) indices of candidates, each with exactly its probability.
+        """Return (cells,) indices of candidates, each with its exact probability.
 
-        One word a cell: floats decide, with a bound on their error; where the word comes too close
-        to a boundary, balls and further words do.
+        Uses one word per cell: floats decide, with a bound on their error. If the word is too close
+        to a boundary, balls and further words decide.
         """
         words = bits.words(runs.cells)
         chosen = np.empty(runs.cells, dtype=np.int64)
@@ -65,13 +65,13 @@ class Exponential(Selection):
         return chosen
 
     def choose_open(self, scores: Integers, allowed: Flags, bits: BitSource) -> Integers:
-        """Return (cells,) indices for (cells, candidates) scores, exactly by their law.
+        """Return (cells,) indices for (cells, candidates) scores, with their exact distribution.
 
-        `allowed` tells which candidates may be chosen; at least one of each cell.
+        `allowed` marks eligible candidates, at least one per cell.
         """
         runs = single(scores)
         lengths: Integers = allowed.ravel().astype(np.int64)
-        # Numbers of candidates count those of empty runs as none.
+        # Empty runs have no candidates.
         ranks = self.choose_each(Runs(runs.starts, runs.scores, lengths).nonempty_runs(), bits)
         places: Integers = np.cumsum(allowed, axis=1) - 1
         chosen: Integers = np.argmax(allowed & (places == ranks[:, None]), axis=1)
@@ -80,17 +80,17 @@ class Exponential(Selection):
     def choose_by_word(
         self, scores: Integers, lengths: Integers, word: int, outside: int = 0
     ) -> int | None:
-        """Return the candidate that a word decides, or None if floats can't tell.
+        """Return the candidate that a word selects, or None if floats can't decide.
 
-        `outside`: candidates that are not looked at; the score of each lies at least `FAR` x scale
-        below the best.
+        `outside`: number of omitted candidates; the score of each lies at least `FAR` x scale below
+        the best.
         """
         exponents = (scores - scores.max()) * (1.0 / self.scale)
         near = np.flatnonzero(exponents > -FAR)
         each: Floats = np.exp(exponents[near])
         sums = np.cumsum(each * lengths[near])
         total = float(sums[-1])
-        # What was left out is below e^-64 a candidate; a sum errs by a unit for each term.
+        # Omitted candidates weigh below e^-64 each; a sum errs by a unit for each term.
         left_out = 2.0**-92 * (float(lengths.sum()) + outside)
         error = total * (FLOAT_ERROR + len(near) * 2.0**-52) + left_out
         target = word * 2.0**-64 * total

@@ -1,13 +1,14 @@
-"""Permute-and-flip: never a larger expected loss of score than the exponential mechanism.
+"""Permute-and-flip: expected loss of score never above that of the exponential mechanism.
 
-Guarantee  A unit that moves the difference of any two scores by at most D loses at most D / scale.
+Guarantee  A privacy unit that moves the difference of any two scores by at most D loses at most
+           D / scale.
 Source     McKenna and Sheldon 2020, arXiv 2010.12603v1, Algorithm 1, Theorem 1 and Proposition 1:
            scores that all rise, by at most D; a constant added to all scores changes nothing.
 
 The paper goes through a random permutation and takes the first candidate whose coin, of probability
 exp((score - best score) / scale), shows heads. Permutation and coins are independent, so that is a
-uniform choice among all heads. This way all coins are flipped, and time does not tell how many the
-first heads took.
+uniform choice among all heads. All coins are flipped, so the time does not reveal the number of
+flips before the first heads.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from dprelease.numerics.lattice import Flags, Floats, Integers
 from dprelease.numerics.lazy_uniform import LazyUniform
 
 FLOAT_ERROR = 2.0**-40
-"""Generous bound on the relative error of a float probability above 2**-62."""
+"""Conservative bound on the relative error of a float probability above 2**-62."""
 
 
 class PermuteAndFlip(Selection):
@@ -35,7 +36,7 @@ class PermuteAndFlip(Selection):
 
     @property
     def in_range(self) -> bool:
-        """Return False: that is not known of it."""
+        """Return False: no such bound is known."""
         return False
 
     def _choose(self, scores: tuple[int, ...], bits: BitSource) -> int:
@@ -52,10 +53,10 @@ class PermuteAndFlip(Selection):
         return LazyUniform(bits, word).place(sums) == 0
 
     def choose_open(self, scores: Integers, allowed: Flags, bits: BitSource) -> Integers:
-        """Return (cells,) indices for (cells, candidates) scores, exactly by their law.
+        """Return (cells,) indices for (cells, candidates) scores, with their exact distribution.
 
-        `allowed` tells which candidates may be chosen; at least one of each cell. A word for every
-        coin and every cell; where floats can't tell, balls and further words do.
+        `allowed` marks eligible candidates, at least one per cell. Uses one word for every coin and
+        every cell; if floats can't decide, balls and further words do.
         """
         cells, candidates = scores.shape
         least = np.iinfo(np.int64).min

@@ -1,4 +1,4 @@
-"""Candidates of many cells, equal neighbours told once."""
+"""Run-length encoded candidates of many cells."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dprelease.numerics.lattice import Integers
 class Runs:
     """Candidates of cell c: runs `starts[c]` to `starts[c + 1]`, each of `lengths` equal scores.
 
-    `starts` (cells + 1,), `scores` and `lengths` (runs,); every cell has a run, and every run a
+    `starts` (cells + 1,), `scores` and `lengths` (runs,); every cell has a run, and every run has a
     candidate. Candidates of a cell are numbered from 0 through its runs in order.
     """
 
@@ -40,7 +40,7 @@ class Runs:
 
 
 def single(scores: Integers) -> Runs:
-    """Return the runs of (cells, candidates) scores, each candidate a run of its own."""
+    """Return the runs of (cells, candidates) scores, with one run per candidate."""
     cells, candidates = scores.shape
     starts: Integers = np.arange(cells + 1, dtype=np.int64) * candidates
     return Runs(starts, scores.ravel(), np.ones(scores.size, dtype=np.int64))

@@ -1,4 +1,4 @@
-"""What a choice among declared candidates is: an exact law on their indices, and its loss."""
+"""Base class of selection among candidates: exact distribution of indices, and privacy loss."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ CANDIDATES = Shape("candidates", "how many candidates there are; the plan fills 
 class Selection(Randomizer):
     """A random index that favors high scores: exp(1 / scale) for each point of score.
 
-    A unit that moves the difference of any two scores by at most D can be told with a loss of at
+    A privacy unit that moves the difference of any two scores by at most D has a privacy loss of at
     most D / scale: a constant added to all scores changes nothing.
 
-    Candidates and their number are public; scores are whole numbers of any size. The words that are
-    drawn, and so the work, depend on the number of candidates, and on the scores only with a chance
-    of about 2**-40 for each candidate, when a word falls close to a boundary.
+    Candidates and their number are public; scores are whole numbers of any size. The number of
+    words drawn, and so the time, depends on the number of candidates. It depends on the scores only
+    with a probability of about 2**-40 for each candidate, if a word is close to a boundary.
 
-    Errors are in points of score: how far the score that is chosen lies below the best one. They
-    are bounds for any scores: P(shortfall >= scale (ln n + t)) <= exp(-t) with n candidates
-    (McSherry and Talwar 2007, Theorem 6; McKenna and Sheldon 2020, Theorem 2, for the other one).
+    Errors are in points of score: the difference between the best and the selected score. They are
+    bounds for any scores: P(shortfall >= scale (ln n + t)) <= exp(-t) with n candidates (McSherry
+    and Talwar 2007, Theorem 6; McKenna and Sheldon 2020, Theorem 2, for the other one).
     """
 
     pure: ClassVar[bool] = True
@@ -49,7 +49,7 @@ class Selection(Randomizer):
 
     @property
     def rate(self) -> Fraction:
-        """Return what a point of score counts in exponents."""
+        """Return the exponent per point of score."""
         return 1 / Fraction(self.scale)
 
     @property
@@ -58,7 +58,7 @@ class Selection(Randomizer):
         """Return whether losses of a pair of neighbours lie in an interval of length D / scale."""
 
     def losses(self, shift: int) -> tuple[PureLoss, ...]:
-        """Return the loss of a choice whose score differences move by up to `shift`."""
+        """Return the loss of a selection whose score differences move by up to `shift`."""
         return (PureLoss(shift * self.rate, self.in_range),)
 
     @property

@@ -1,7 +1,10 @@
-"""The symmetric alpha-stable law with characteristic function exp(-|t|^alpha), alpha in [1, 2].
+"""The symmetric alpha-stable distribution, characteristic function exp(-|t|^alpha).
 
-Float64 functions from tables (`tables`), whose nodes come from a contour integral without
-cancellation (`contour`), and rigorous balls (`balls`).
+alpha lies in [1, 2].
+
+`law_tables` has float64 functions from tables, whose nodes come from a contour integral without
+cancellation, `stable_balls` rigorous balls, `series` the asymptotic series of the tails, and
+`slope` a bound of the slope of the log density.
 """
 
 from dprelease.numerics.stable.law_tables import (

@@ -1,14 +1,14 @@
-"""Fast float64 functions of the stable law: piecewise polynomials, and the series far out.
+"""Fast float64 functions of stable noise: piecewise polynomials, and the series far out.
 
-Density and survival function at many points, by an integral whose parts are all positive.
+The nodes of the polynomials are the density and survival function at many points, computed from an
+integral whose parts are all positive.
 
 f(x) = Re (1/pi) integral of exp(i x t - t^alpha) dt, from 0 to infinity, is taken from 0 up to i c
-and then parallel to the real axis. On the first part, t = i y, the integrand is
-exp(-x y + kappa y^alpha) sin(sigma y^alpha), kappa = -cos(pi alpha / 2), sigma = sin(pi alpha / 2):
-positive while sigma y^alpha < pi. It is the power tail; the second part, near its saddle point, is
-the Gaussian core. Neither is a small difference of large numbers, so that floats keep their digits
-for every alpha from 1 to 2, in the middle and far out. The survival function has the factor i / t
-besides.
+and then parallel to the real axis. On the first part, t = i y, the integrand is exp(-x y + kappa
+y^alpha) sin(sigma y^alpha), kappa = -cos(pi alpha / 2), sigma = sin(pi alpha / 2): positive while
+sigma y^alpha < pi. It is the power tail; the second part, near its saddle point, is the Gaussian
+core. Neither is a small difference of large numbers, so floats stay accurate for every alpha from 1
+to 2, in the middle and far out. The survival function has the additional factor i / t.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ FLATTEN = 4
 
 LEAST_HEIGHT = 0.5
 END, FAR = 45.0, 62.0
-"""Exponents at which the second and the first integrand no longer count.
+"""Exponents at which the second and the first integrand are negligible.
 
-The first has to reach further: near alpha 2 the power tail is small beside its own first factor.
+The first is larger, because near alpha 2 the power tail is small relative to its first factor.
 """
 
 
@@ -99,13 +99,13 @@ QUANTILE_RELATIVE_ERROR = 2.0**-41
 CHUNK = 2**14
 PANELS, QUANTILE_PANELS, DEGREE = 512, 256, 10
 COARSE_PANELS, COARSE_DEGREE = 32, 16
-"""Where integrals are taken: at few points, for they take nearly all the time of a new alpha.
+"""Panels for computing integrals: few, because integrals take most of the time of a new alpha.
 
-What is evaluated later are shorter polynomials, on `PANELS` parts.
+Later evaluations use shorter polynomials, on `PANELS` panels.
 """
 
 NEAR_TWO = 1.99
-"""Beyond, where core and power tail meet more sharply, there are twice as many coarse panels."""
+"""Above this alpha, where core and power tail meet more sharply, coarse panels are doubled."""
 
 SERIES_TERMS = 13
 LEAST_SERIES = 40.0
@@ -142,7 +142,7 @@ def sf(alpha: float, x: Floats) -> Floats:
     if alpha == 1.0:
         return np.arctan2(1.0, x) / math.pi
     if alpha == 2.0:
-        from scipy import special  # takes a while to load; other alphas don't need it
+        from scipy import special  # slow to load; other alphas don't need it
 
         return np.asarray(special.erfc(x / 2) / 2)
     table = _tables(alpha)
@@ -239,7 +239,7 @@ def _to_fine(coarse: int) -> Floats:
 
 def _fit(values: Floats, end: float) -> Panels:
     """Return the polynomials through values (panels, DEGREE + 1) at `_nodes`."""
-    # Series first: the product of both matrices is large, and digits of the values would be lost.
+    # Series first: the product of both matrices is large, and would lose accuracy.
     powers = values @ _to_chebyshev(DEGREE) @ _to_powers()
     columns = tuple(np.ascontiguousarray(powers[:, i]) for i in range(DEGREE, -1, -1))
     return Panels(len(values) / end, columns)
@@ -247,18 +247,18 @@ def _fit(values: Floats, end: float) -> Panels:
 
 @dataclass(frozen=True)
 class _Tables:
-    """All that one alpha needs."""
+    """All tables of one alpha."""
 
     alpha: float
     start: float
-    """Where the series takes over."""
+    """Argument from which on the series is used."""
     log_density: Panels
     log_tail: Panels
     series: tuple[float, ...]
 
     @cached_property
     def inverse(self) -> Panels:
-        """Return log1p(x) as a function of -ln(2u): only what draws noise needs it."""
+        """Return log1p(x) as a function of -ln(2u): needed only for drawing noise."""
         return _inverse(self)
 
     def log_pdf(self, x: Floats) -> Floats:

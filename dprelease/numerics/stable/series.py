@@ -29,7 +29,7 @@ def coefficient(alpha: arb, k: int) -> arb:
 
 
 def terms_needed(alpha: float, x: float, bits: int) -> int | None:
-    """Return how many terms leave a relative rest below 2**-bits, about; None if no number does."""
+    """Return about how many terms have a relative rest below 2**-bits; None if no number has."""
     reach = math.log(x * math.sin(math.pi / (2 * alpha))) if x > 0 else -1.0
     if reach <= 0:
         return None

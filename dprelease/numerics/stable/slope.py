@@ -1,4 +1,4 @@
-"""How steeply the logarithm of the stable density falls.
+"""Bound the slope of the logarithm of the stable density.
 
 A symmetric stable variable is a normal one of random variance A (Feller 1971, XVII.3.h), so
 -f'(x) / f(x) = x r(x), where r(x) is the mean of 1 / A given x. A larger x makes larger A likelier,

@@ -36,7 +36,7 @@ def sf_ball(alpha: float, x: arb) -> arb:
 def _evaluate_precisely(
     alpha: float, x: arb, place: int, integral: Callable[[arb, arb], arb]
 ) -> arb:
-    """Return the series or the integral, with as many more bits as cancellation takes."""
+    """Return the series or the integral, with additional bits against cancellation."""
     wanted = ctx.prec
     near = float(x)
     terms = series.terms_needed(alpha, near, wanted + SPARE_BITS)
@@ -45,7 +45,7 @@ def _evaluate_precisely(
         with ctx.workprec(wanted + extra):
             exact = arb(alpha)
             enclosed = series.tails(exact, x, terms)[place] if terms else integral(exact, x)
-        # A ball `x` that is itself wide gives wide answers at any precision.
+        # A wide ball `x` has wide results at any precision.
         hopeless = x != 0 and x.rel_accuracy_bits() < wanted + SPARE_BITS
         if enclosed.rel_accuracy_bits() >= wanted or hopeless or extra > MOST_BITS:
             return enclosed
@@ -60,7 +60,7 @@ def _arctangent(x: arb) -> arb:
 class _Path:
     """t = exp(v + i theta), theta = pi / (4 alpha), v from `low` to `high`.
 
-    There both Re(-i x t) and Re(t^alpha) are positive. Beyond `high`, r = |t| >= end, the integrand
+    There both Re(-i x t) and Re(t^alpha) are positive. Above `high`, r = |t| >= end, the integrand
     of the density, in r, is at most exp(-rate r): r^alpha >= end^(alpha - 1) r.
     """
 
@@ -72,7 +72,7 @@ class _Path:
 
     @classmethod
     def of(cls, alpha: arb, x: arb) -> Self:
-        """Return a path whose ends leave out less than 2**-bits."""
+        """Return a path whose ends omit less than 2**-bits."""
         bits = ctx.prec
         low = -(bits * math.log(2) + 8) - math.log(1 + float(x))
         high = _end(float(alpha), float(x), bits)
@@ -108,8 +108,9 @@ def _density(alpha: arb, x: arb) -> arb:
 def _tail(alpha: arb, x: arb) -> arb:
     """Return the real part of the integral of (i / t) exp(i x t - t^alpha) dt, over pi.
 
-    The pole at zero leaves pi / 2 - theta of its quarter turn. Below `low` the integrand, but for
-    its imaginary constant, is at most |i x t - t^alpha| in size, since |exp(z) - 1| <= |z| there.
+    The pole at zero leaves pi / 2 - theta of its quarter turn. Below `low` the integrand, apart
+    from its imaginary constant, is at most |i x t - t^alpha| in size, since |exp(z) - 1| <= |z|
+    there.
     """
     path = _Path.of(alpha, x)
     along_path = path.integral(lambda _: acb(0, 1)).real + arb.pi() / 2 - path.theta
@@ -119,7 +120,7 @@ def _tail(alpha: arb, x: arb) -> arb:
 
 
 def _end(alpha: float, x: float, bits: int) -> float:
-    """Return ln r beyond which the integrand is below 2**-bits."""
+    """Return ln r above which the integrand is below 2**-bits."""
     goal = bits * math.log(2) + 8
     slope, curve = x * math.sin(math.pi / (4 * alpha)), math.sqrt(0.5)
     low, high = -800.0, math.log(2 * goal)

@@ -1,13 +1,18 @@
-"""The step that makes the tables of a family agree: `dprelease.consistency` for releases.
+"""The step that makes the tables of a family consistent: `dprelease.consistency` for releases.
 
-    shape       tables as levels of areas times attributes
-    columns     counts and sums: laws of their noise, variances, how wide margins are
-    findings    what can't be had, told from the declaration
-    outputs     what is published, under which names
-    reading     measured numbers, areas after areas, within what 64 bits hold
-    values      both layers, written area after area
-    record      what the manifest says
-    step        all of it as a `FamilyStep`
+    family_shape      tables as levels of areas times attributes
+    family_columns    counts and sums: their noise, variances and widths of margins
+    derived           means, ratios and centred sums of the estimates
+    aims              tables that declared targets refer to
+    zeros             structural zeros
+    invariants        tables with published true values
+    outputs           published tables and columns, and their names
+    reading           measured numbers, on a lattice that fits 64 bits
+    piece_rows        rows of some areas
+    values            both layers, written area after area
+    record            the manifest record
+    step              all of it as a `FamilyStep`, and findings on the declaration
 
-The second check, by other ways: `additivity`, `normal_equations`, `dense_errors`, `exchanges`.
+The second check uses other methods: `second_check`, `additivity` and `normal_equations`, on the
+tables read by `published`.
 """

@@ -10,7 +10,7 @@ from dprelease.numerics.lattice import Integers
 from dprelease.postprocess.consistent.family_shape import PlacedTable, Shape
 
 AT_ONCE = 1 << 18
-"""Cells of a table that are held at a time."""
+"""Number of cells of a table in memory at a time."""
 
 
 Read = Callable[[PlacedTable, int, int], Integers]
@@ -22,9 +22,9 @@ def unequal_sums(shape: Shape, tables: Sequence[PlacedTable], read: Read) -> Ite
     Parameters
     ----------
     tables
-        Those that are published.
+        The published tables.
     read
-        Gives (areas, n_i ...) of some areas of a table.
+        Returns (areas, n_i ...) of some areas of a table.
     """
     for level in range(len(shape.levels)):
         here = [one for one in tables if one.level == level]
@@ -53,12 +53,12 @@ def _tables_by_finer(
 
 
 def _finer(tables: Sequence[PlacedTable]) -> Of:
-    """Return what gives the smallest table with more attributes than one has."""
+    """Return a function from a table to the smallest table with additional attributes."""
     return lambda one: _smallest(t for t in tables if {*t.attributes} > {*one.attributes})
 
 
 def _having(tables: Sequence[PlacedTable]) -> Of:
-    """Return what gives the smallest table with all attributes that one has."""
+    """Return a function from a table to the smallest table with all of its attributes."""
     return lambda one: _smallest(t for t in tables if {*t.attributes} >= {*one.attributes})
 
 
@@ -67,7 +67,7 @@ def _smallest(tables: Iterable[PlacedTable]) -> PlacedTable | None:
 
 
 def spans(shape: Shape, placed: PlacedTable) -> Iterator[tuple[int, int]]:
-    """Yield areas of a table's level, as many at a time as are held."""
+    """Yield ranges of areas of the level of a table that fit in memory."""
     per, stop = max(1, AT_ONCE // shape.cells(placed)), shape.tree.counts[placed.level]
     for start in range(0, stop, per):
         yield start, min(start + per, stop)

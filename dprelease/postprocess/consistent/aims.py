@@ -1,4 +1,4 @@
-"""Which tables of a family the declared targets are about."""
+"""The tables of a family that the declared targets refer to."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def aim_of(shape: Shape, target: TargetSpec) -> Aim | None:
     name = WHOLE if target.level is None else target.level
     if name not in shape.levels or not all(key in at for key in target.table):
         return None
-    areas = target.level in shape.levels[1:]  # which may be called as the whole is
+    areas = target.level in shape.levels[1:]  # a level may have the name of the whole
     level = shape.levels.index(name, 1) if areas else 0
     aim = level, tuple(sorted(at[key] for key in target.table))
     return aim if aim in {(one.level, one.attributes) for one in shape.placed} else None
@@ -27,9 +27,9 @@ def aim_of(shape: Shape, target: TargetSpec) -> Aim | None:
 def wrong_targets(
     shape: Shape, targets: tuple[TargetSpec, ...], columns: Sequence[str]
 ) -> Iterator[tuple[int, str]]:
-    """Yield the place of targets that can't be had, and why.
+    """Yield the place of invalid targets, and the reason.
 
-    `columns`: the names of all; a target without one is for each of them.
+    `columns`: the names of all columns; a target without a column is for each of them.
     """
     seen: dict[tuple[Aim, str], int] = {}
     for i, target in enumerate(targets):

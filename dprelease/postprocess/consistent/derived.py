@@ -6,10 +6,10 @@ s, c of standard errors e_s, e_c:
 - s + m c has the error sqrt(e_s^2 + m^2 e_c^2), exactly;
 - r = s / c has, to first order (the delta method), sqrt(e_s^2 + r^2 e_c^2) / |c|. Its margin is
   Fieller's: the farther end of all r with |s - r c| <= q sqrt(e_s^2 + r^2 e_c^2), which is an
-  interval where |c| > q e_c. Where c may be 0 nothing is known of a quotient: it is left out.
+  interval where |c| > q e_c. If c may be 0 the quotient has no bounded interval and is missing.
 
-Whole tables have none of these: they are biased, and a quotient of biased numbers has no error that
-could be told. Each operation is one correctly rounded float, the same everywhere.
+Integer tables have no such columns: they are biased, and a quotient of biased numbers has no known
+error. Each operation is one correctly rounded float, so results are the same on all machines.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _ROUNDED = 1 + 2.0**-40
 
 @dataclass(frozen=True)
 class DerivedColumn:
-    """One column that is computed from two vectors of a family."""
+    """One column computed from two vectors of a family."""
 
     column: OutputColumn
     parts: tuple[Vector, Vector]
     quantile: float
-    """How many standard errors a margin of the column has."""
+    """Number of standard errors of a margin of the column."""
 
     @property
     def name(self) -> str:
@@ -55,7 +55,7 @@ class DerivedColumn:
 
     @property
     def words(self) -> dict[str, str]:
-        """Return the columns that are published for it, with how each is computed."""
+        """Return its published columns, each with a text on how it is computed."""
         name = self.name
         told = {
             name: f"{self.column.formula}, of estimates",
@@ -70,7 +70,7 @@ class DerivedColumn:
         return told
 
     def values(self, estimates: Estimates) -> dict[str, Floats]:
-        """Return what is published of some cells."""
+        """Return the published values of some cells."""
         found = self.with_margin(estimates)
         return {name: found[name] for name in self.words}
 
@@ -82,12 +82,12 @@ class DerivedColumn:
         return {self.name: value, f"{self.name}_se": error, f"{self.name}_moe": margin}
 
     def within(self, estimates: Estimates, rounding: Mapping[str, float]) -> dict[str, Floats]:
-        """Return what `with_margin` does, of estimates that fixed point may have moved.
+        """Return `with_margin` for estimates with fixed-point errors.
 
-        Its margin is that of wider errors E instead of e. With a_s, a_c the `rounding` by
-        measurement, the truth has to lie within q sqrt(e_s^2 + r^2 e_c^2) + a_s + |r| a_c. Of that
-        the square is, for every t > 0, at most the sum over both parts of
-        (1 + t) (q e)^2 + 2 (1 + 1/t) a^2, those of c times r^2.
+        Its margin uses wider errors E instead of e. With a_s, a_c the `rounding` by measurement,
+        the truth has to lie within q sqrt(e_s^2 + r^2 e_c^2) + a_s + |r| a_c. Of that the square
+        is, for every t > 0, at most the sum over both parts of (1 + t) (q e)^2 + 2 (1 + 1/t) a^2,
+        those of c times r^2.
         """
         found = self.with_margin(estimates)
         names = [part.measurement.name for part in self.parts]

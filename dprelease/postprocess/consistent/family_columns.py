@@ -1,4 +1,4 @@
-"""The columns of a family that agree: laws of their noise, variances, and how wide margins are."""
+"""The consistent columns of a family: their noise, variances and widths of margins."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ SMALL = 8.0
 """Standard deviations of noise, in steps, below which margins have whole steps."""
 
 DERIVED: tuple[Form, ...] = (SUM, MEAN, RATIO)
-"""Forms of columns that are computed from two counts or sums."""
+"""Forms of columns computed from two counts or sums."""
 
 Laws = tuple[tuple[tuple[Table, Law], ...], ...]  # by level, in declared order
 
 
 @dataclass(frozen=True)
 class Vector:
-    """What rows of a count or sum are made of: without its family, whose keys may be millions.
+    """Properties of a count or sum for making rows, without its family, whose keys may be millions.
 
-    `quantile`: how many standard errors a margin has. `has_margin`: whether one was asked for.
-    `is_shown`: as of `Agreed`.
+    `quantile`: number of standard errors of a margin. `has_margin`: whether a margin is declared.
+    `is_shown`: as in `FamilyColumn`.
     """
 
     name: str
@@ -59,7 +59,7 @@ class FamilyColumn:
     shape: Shape
     column: OutputColumn
     is_shown: bool = True
-    """Whether it is published, and not only what others are computed from."""
+    """Whether it is published, not only used to compute other columns."""
 
     @property
     def name(self) -> str:
@@ -68,7 +68,7 @@ class FamilyColumn:
 
     @property
     def measurement(self) -> Measurement:
-        """Return the vector that it shows; the same one in every table."""
+        """Return its measurement, which is the same in every table."""
         return self.column.parts[0]
 
     @property
@@ -78,12 +78,12 @@ class FamilyColumn:
 
     @property
     def confidence(self) -> Fraction:
-        """Return that of its margins and intervals: the declared one, or 95 %."""
+        """Return the confidence of its margins and intervals: the declared one, or 95 %."""
         return self.column.margin or DEFAULT_CONFIDENCE
 
     @cached_property
     def vector(self) -> Vector:
-        """Return what its rows are made of."""
+        """Return its properties for making rows."""
         has_margin = self.column.margin is not None
         return Vector(self.name, self.measurement, self.quantile, has_margin, self.is_shown)
 
@@ -109,7 +109,7 @@ class FamilyColumn:
         Raises
         ------
         TypeError
-            If a law has no certified variance, which `findings` refuse.
+            If noise has no certified variance, which `step.all_findings` rejects.
         """
         return tuple(
             tuple((one.attributes, self._law(one)) for one in self.shape.at(level))
@@ -124,16 +124,17 @@ class FamilyColumn:
 
     @cached_property
     def variances(self) -> Variances:
-        """Return what layer 1 knows before any data."""
+        """Return the variances of layer 1, before any data is read."""
         return variances_of(self.shape.sizes, self.shape.parents, self.laws)
 
     @cached_property
     def quantile(self) -> float:
-        """Return how many standard errors a margin has at the column's confidence.
+        """Return the number of standard errors of a margin at the confidence of the column.
 
-        The normal one, or the largest of the laws by themselves if that is larger: a sum of
-        independent noises lies between one of them and the normal law. Of small noise, and where an
-        estimate is one measurement, whole steps count; sums of large noise don't see them.
+        It is the normal quantile, or the largest quantile of the noise of a single table if that is
+        larger: a sum of independent noise lies between one of its terms and the normal
+        distribution. For small noise, and for estimates from one measurement, the steps of the
+        lattice count; for sums of large noise they are negligible.
         """
         confidence = float(self.confidence)
         wide = [NormalDist().inv_cdf((1 + confidence) / 2)]
@@ -144,13 +145,13 @@ class FamilyColumn:
                 in_steps = error < SMALL or len(self.shape.placed) == 1
                 width = law.half_width if in_steps else law.smooth_width
                 wide.append(width(confidence) / error)
-        return math.ceil(max(wide) * 2**20) / 2**20  # no last digit of a logarithm is in it
+        return math.ceil(max(wide) * 2**20) / 2**20  # without machine-dependent last digits
 
 
 def agreed_columns(shape: Shape) -> tuple[FamilyColumn, ...]:
     """Return the counts and sums of a family in declared order.
 
-    Those that only others are computed from stand in the place of the first of these.
+    A column used only to compute others has the position of the first of these.
     """
     columns = shape.placed[0].table.query.columns
     shown = {column.parts[0].name for column in columns if column.form not in DERIVED}

@@ -1,4 +1,4 @@
-"""The tables of a family as levels of areas times sets of attributes."""
+"""The shape of a family: levels of areas times sets of attributes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from dprelease.query.grouping.places import Places
 Kind = TypeVar("Kind", bound=np.generic)
 
 WHOLE = "whole"
-"""What the level above all areas is called in the manifest."""
+"""Name in the manifest of the level above all areas."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """How the cells of a table at its areas stand in a file: attribute after attribute.
+    """The order of the cells of a table in a file, attribute after attribute.
 
     `axes`: for each attribute in the order of the keys, its place among the rising ones.
     """
@@ -73,7 +73,7 @@ class Shape:
 
     @classmethod
     def of(cls, tables: Sequence[FamilyTable]) -> Shape:
-        """Return the shape of the tables of a query that asks them to agree."""
+        """Return the shape of the tables of a query with consistent tables."""
         finest = tables[0].query.finest or KeySpace(())
         attributes = tuple(key for key in finest.keys if not key.level)
         at = {key.column: i for i, key in enumerate(attributes)}

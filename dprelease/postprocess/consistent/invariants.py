@@ -1,9 +1,9 @@
-"""Tables whose true values are published: which, why they can't be had, whether they agree.
+"""Invariants, tables with published true values: list them, and check that they are possible.
 
 Everything here is a function of the declaration or of published measurements, invariants among
-them. So what the step does with numbers that contradict each other (a file that was exchanged, or
-numbers too large for 64 bits) tells nothing that is not published; it takes all of them for 0 then,
-and claims nothing of errors.
+them. So the handling of contradictory numbers (an exchanged file, or numbers too large for 64 bits)
+reveals nothing that is not published. In this case the step reads all numbers as 0, and publishes
+no errors.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ ReadTable = Callable[[PlacedTable, int, int], Integers]
 
 
 def exact_places(agreed: FamilyColumn) -> list[PlacedTable]:
-    """Return the tables of a column that are published exactly, in declared order."""
+    """Return the exactly published tables of a column, in declared order."""
     return [one for one in agreed.shape.placed if agreed.is_exact(one)]
 
 
 def wrong_invariants(
     shape: Shape, columns: Sequence[FamilyColumn], spec: ConsistentSpec, never: Flags
 ) -> Iterator[Reason]:
-    """Yield places below `consistent`, and why invariants can't be published, or kept, there.
+    """Yield places below `consistent`, and why invariants there are impossible.
 
     Parameters
     ----------
@@ -57,10 +57,10 @@ def wrong_invariants(
 
 
 def crossing_invariants(columns: Sequence[FamilyColumn], spec: ConsistentSpec) -> Iterator[Reason]:
-    """Yield invariants of which whole tables can't keep all: those that cross at one level.
+    """Yield invariants that integer tables can't all satisfy: those that cross at one level.
 
-    Layer 2 keeps one exact table a level, and all sums of it. Margins that cross, each of them
-    exact, have whole tables for two; for three deciding whether there are any is hard.
+    Layer 2 preserves one exact table per level, and all sums of it. For two crossing exact margins,
+    integer tables exist; for three, deciding whether any exist is hard.
     """
     for agreed in columns if spec.non_negative else ():
         for level, name in enumerate(agreed.shape.levels):
@@ -84,7 +84,7 @@ def _others(shape: Shape, table: Table) -> tuple[int, ...]:
 
 
 def contradictions(measured: MeasuredColumn, *, non_negative: bool) -> Iterator[str]:
-    """Yield what can't hold of true counts that are published: other sums, or numbers below 0."""
+    """Yield contradictions between published true counts: unequal sums, or numbers below 0."""
     shape, exact = measured.agreed.shape, exact_places(measured.agreed)
 
     def read(placed: PlacedTable, start: int, stop: int) -> Integers:
@@ -102,10 +102,10 @@ def contradictions(measured: MeasuredColumn, *, non_negative: bool) -> Iterator[
 
 
 def _meet(shape: Shape, one: PlacedTable, other: PlacedTable, read: ReadTable) -> bool:
-    """Return whether two tables of a level have the same sums by the keys of both."""
+    """Return whether two tables of a level have the same sums over their common keys."""
     common = {*one.attributes} & {*other.attributes}
     if common in ({*one.attributes}, {*other.attributes}):
-        return True  # one is a sum of the other, which is looked at as such
+        return True  # one is a sum of the other, which is checked elsewhere
     for span in spans(shape, max(one, other, key=shape.cells)):
         first, second = (
             _sum_over_others(read(table, *span), table.attributes, common) for table in (one, other)

@@ -1,14 +1,15 @@
 """Second check: published estimates solve the normal equations of least squares.
 
 With measurements y of tables S at areas v, of weight w = 1 / variance each, and estimates x of the
-same cells, least squares over the leaves' cells says that for every one of these
+same cells, least squares over the cells of the leaves requires for every one of these
     sum over areas v above the leaf and tables S of w (y - mean - x) = 0,
-each at the cell of S that it lies in. The sum over published x may be off by what fixed point moves
-them, `standard_errors.rounding_error`.
+each at the cell of S that contains it. The sum over published x may be off by the fixed-point
+error, `standard_errors.rounding_error`.
 
-Beside exact tables (invariants) the sum is a multiplier for each of their cells: at each leaf a
-function of the keys of those of all levels, and between two leaves of one area, which have all but
-the leaves' own in common, one of the keys of the latter. What is left beside such functions is 0.
+With exact tables (invariants) the sum is not 0 but a sum of multipliers, one for each of their
+cells: at each leaf, a function of the keys of the exact tables of all levels. The difference of two
+leaves of one area, which share all exact tables but their own, is a function of the keys of the
+latter. The remainder after projecting out such functions is 0.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from dprelease.postprocess.consistent.published import PublishedColumn
 from dprelease.postprocess.consistent.reading import MeasuredColumn
 
 SAMPLED = 16
-"""Leaves whose equations are looked at."""
+"""Number of leaves whose equations are checked."""
 
 MOST_CELLS = 1 << 20
-"""Finest cells of a leaf that are looked at: small tables may have very many together."""
+"""Number of checked finest cells of a leaf, because small tables may have very many together."""
 
 
 def wrong_equations(
@@ -61,7 +62,7 @@ def wrong_equations(
 
 @dataclass(frozen=True)
 class _Sums:
-    """What the equations of leaves say."""
+    """The equations of leaves."""
 
     variances: Variances
     measured: MeasuredColumn
@@ -77,7 +78,7 @@ class _Sums:
         return _some_values(self.published.shape.sizes)
 
     def at(self, leaf: int) -> tuple[Floats, float]:
-        """Return the weighted sums of what is left at a leaf's cells, and how much may be."""
+        """Return the weighted sums of residuals at the cells of a leaf, and their tolerance."""
         published, shape = self.published, self.published.shape
         left = np.zeros([len(values) for values in self._some])
         most, area = 0.0, leaf
@@ -106,7 +107,7 @@ def _siblings(shape: Shape, leaf: int) -> bool:
 
 
 def _beside(left: Floats, tables: Collection[Table]) -> Floats:
-    """Return what is left of cells without functions of the keys of any of some tables."""
+    """Return the remainder of cells after projecting out functions of the keys of some tables."""
     rest = left
     for space in {space for table in tables for space in subtables(table)}:
         part = left

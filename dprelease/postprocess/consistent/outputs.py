@@ -1,4 +1,4 @@
-"""What the step publishes of a family, and under which names."""
+"""The tables and columns that the step publishes for a family, and their names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dprelease.query.roles import Role
 from dprelease.schema.release_parts.consistent import ConsistentSpec
 
 ESTIMATES, TABLES, RECORDS = "estimates", "tables", "records"
-"""The folders of layer 1, of layer 2 and of invented persons, inside that of a release."""
+"""The folders of layer 1, layer 2 and synthetic persons inside the folder of a release."""
 
 INVENTED = (
     "Invented persons: no row is a real person. Their counts are those of the integer tables."
@@ -36,12 +36,12 @@ def estimates_of(name: str) -> str:
 
 
 def whole_of(name: str) -> str:
-    """Return the name of a whole table."""
+    """Return the name of an integer table."""
     return f"{TABLES}/{name}"
 
 
 def records_of(family: str) -> str:
-    """Return the name of the invented persons of a family."""
+    """Return the name of the synthetic persons of a family."""
     return f"{RECORDS}/{family}_invented"
 
 
@@ -53,7 +53,7 @@ def lowest(shape: Shape, spec: ConsistentSpec) -> int:
 
 
 def tables_with_estimates(shape: Shape, spec: ConsistentSpec) -> list[PlacedTable]:
-    """Return the tables of which estimates are published."""
+    """Return the tables with published estimates."""
     return [one for one in shape.placed if one.level <= lowest(shape, spec)]
 
 
@@ -64,9 +64,9 @@ def all_outputs(
     spec: ConsistentSpec,
     is_dense: Callable[[PlacedTable], bool],
 ) -> Iterator[Output]:
-    """Yield what is published of a family beside its measurements.
+    """Yield the published tables of a family in addition to its measurements.
 
-    `is_dense`: whether a whole table has a row for every cell.
+    `is_dense`: whether an integer table has a row for every cell.
     """
     for placed in tables_with_estimates(shape, spec):
         types, words = _merge_columns(list(all_estimates(shape, columns)))
@@ -93,13 +93,13 @@ BESIDE = {
     "upper": Role.UPPER,
     "adjusted": Role.FLAG,
 }
-"""What stands beside a column, by the ending of its name."""
+"""Companion columns of a column, by the ending of their names."""
 
 
 def beside(
     columns: Sequence[FamilyColumn | DerivedColumn], types: Columns
 ) -> dict[str, tuple[Role, str]]:
-    """Return the roles of what stands beside columns, as far as it is published."""
+    """Return the roles of the published companion columns."""
     named = {
         f"{column.name}_{ending}": (role, column.name)
         for column in columns
@@ -113,7 +113,7 @@ Told = dict[str, tuple[Lattice | Real | Flag, str]]
 
 
 def all_estimates(shape: Shape, columns: Sequence[FamilyColumn]) -> Iterator[Told]:
-    """Yield the columns of layer 1, in declared order of what they are for."""
+    """Yield the columns of layer 1, in the declared order of columns."""
     shown = {one.name: estimate_columns(one) for one in columns if one.is_shown}
     shown |= {
         one.name: {name: (Real(), words) for name, words in one.words.items()}
@@ -124,7 +124,7 @@ def all_estimates(shape: Shape, columns: Sequence[FamilyColumn]) -> Iterator[Tol
 
 
 def estimate_columns(column: FamilyColumn) -> Told:
-    """Return the columns of layer 1 for one column, with how each is computed."""
+    """Return the columns of layer 1 for one column, each with a text on how it is computed."""
     name, margin = column.name, column.column.margin
     told: Told = {
         name: (Real(), "unbiased least squares of all measurements of the family"),
@@ -137,7 +137,7 @@ def estimate_columns(column: FamilyColumn) -> Told:
 
 
 def whole_columns(column: FamilyColumn) -> Told:
-    """Return the columns of layer 2 for one column, with how each is computed."""
+    """Return the columns of layer 2 for one column, each with a text on how it is computed."""
     name, steps = column.name, Lattice(column.step)
     at = f"{float(column.confidence):g}"
     return {
@@ -150,12 +150,12 @@ def whole_columns(column: FamilyColumn) -> Told:
 
 
 def _near(column: FamilyColumn, placed: PlacedTable) -> Iterator[tuple[str, NearCounts]]:
-    """Yield the whole numbers of a column in one table, which lie near to counts of people.
+    """Yield the integers of a column in one table that are near counts of people.
 
-    Estimates are no farther off than the table's own measurement, ends of intervals one margin
-    more. Whole tables, 0 and more in each cell, have as many people in all as the total's estimate,
-    which is no farther off than the cells of any table together; of a margin of error, what is
-    above an interval's width is at most the whole number and the true one.
+    Estimates are no farther off than the measurement of the table, ends of intervals one margin
+    more. Integer tables, 0 and more in each cell, have as many people in total as the estimate of
+    the total, which is no farther off than the cells of any table together; of a margin of error,
+    what is above an interval's width is at most the whole number and the true one.
     """
     if not column.is_shown:
         return

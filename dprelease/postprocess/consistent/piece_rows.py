@@ -1,7 +1,7 @@
-"""Rows of what is published, from both layers of some areas: made where the layers are made.
+"""Make the published rows of some areas from both layers, in the task that computes these.
 
-What makes rows knows tables by names and orders alone, so that it is small: it is sent to whoever
-works on a subtree, and the keys of a family may be millions.
+A `RowMaker` identifies tables only by names and orders, so that it is small: it is sent to every
+task that works on a subtree, and the keys of a family may be millions.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from dprelease.postprocess.consistent.family_shape import Order
 from dprelease.postprocess.families import Batch
 
 AT_ONCE = 1 << 20
-"""Rows of records that are made at a time, and cells of some areas."""
+"""Number of record rows, and of cells of some areas, per batch."""
 
 Numbered = tuple[str, Batch]
 
 
 @dataclass(frozen=True)
 class OutputTable:
-    """One table, as what makes its rows knows it.
+    """One table, with the properties that rows need.
 
-    `estimates`, `whole`: the names of what is published of it, where there is any. `is_dense`:
-    whether the whole table has a row for every cell.
+    `estimates`, `whole`: the names of its published tables, if any. `is_dense`: whether the integer
+    table has a row for every cell.
     """
 
     level: int
@@ -55,10 +55,10 @@ class OutputTable:
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a family, as what makes its rows knows it.
+    """One column of a family, with the properties that rows need.
 
-    `how`: how its whole tables are made, if there are any. `is_cut`: whether measurements were cut,
-    so that nothing is known of errors.
+    `how`: how its integer tables are computed, if there are any. `is_cut`: whether measurements
+    were cut, so that errors are unknown.
     """
 
     vector: Vector
@@ -68,7 +68,7 @@ class Column:
 
 @dataclass(frozen=True)
 class _Part:
-    """One column at some areas of a level: its estimates, and its whole tables if there are any."""
+    """One column at some areas of a level: its estimates, and its integer tables if any."""
 
     column: Column
     variances: Variances
@@ -78,27 +78,27 @@ class _Part:
     whole: Whole
 
     def of(self, start: int, stop: int) -> _Part:
-        """Return it at some of the areas: the top of a tree may have very many."""
+        """Return the part for some of the areas, because the top of a tree may have very many."""
         tables = {table: values[start:stop] for table, values in self.tables.items()}
         whole = self.whole[start:stop]
         first = self.start + start
         return _Part(self.column, self.variances, self.level, first, tables, whole)
 
     def errors(self, table: Table, areas: int) -> Floats:
-        """Return the standard error of a cell of a table in each area; NaN where none is known."""
+        """Return the standard error of a cell of a table in each area; NaN if unknown."""
         if self.column.is_cut:
             return np.full(areas, math.nan)
         return standard_errors(self.variances, table, self.level, self.start, self.start + areas)
 
     def widths(self, table: Table, areas: int) -> Whole:
-        """Return how wide the margin of a cell of a table is in each area, in units."""
+        """Return the half width of the margin of a cell of a table in each area, in units."""
         quantile, stop = self.column.vector.quantile, self.start + areas
         return half_widths(self.variances, table, self.level, self.start, stop, quantile)
 
 
 @dataclass(frozen=True)
 class RowMaker:
-    """What makes the rows of a family.
+    """Makes the rows of a family.
 
     Parameters
     ----------
@@ -109,13 +109,13 @@ class RowMaker:
     columns
         In declared order.
     derived
-        What is computed from the estimates of two columns.
+        Columns computed from the estimates of two columns.
     wanted
         For each level, the tables of layer 1 that are needed there.
     never
         (n_i of all attributes) which finest cells are 0 everywhere, and so are their values.
     records
-        The name of the invented persons, where they are published.
+        The name of the synthetic persons, if they are published.
     """
 
     sizes: tuple[int, ...]
@@ -139,7 +139,7 @@ class RowMaker:
     ) -> Iterator[Numbered]:
         """Yield the rows of the same areas of every column.
 
-        `variances`: of the whole tree for its top, else of the subtree alone.
+        `variances`: of the whole tree for its top, otherwise of the subtree.
         """
         piece = made[0].estimates
         for at in range(0 if piece.top else 1, len(piece.ranges)):
@@ -180,7 +180,7 @@ class RowMaker:
             return
         shown = [(part, self._whole(filed, part)) for part in parts if part.column.how is not None]
         rows: slice | Integers = slice(None)
-        if not filed.is_dense:  # nothing is computed of what is not listed
+        if not filed.is_dense:  # cells that are not listed need no values
             rows = np.flatnonzero(np.logical_or.reduce([whole != 0 for _, whole in shown]))
         values = {}
         for part, whole in shown:
@@ -188,7 +188,7 @@ class RowMaker:
         yield filed.whole, Batch(numbers[rows], values)
 
     def _whole(self, filed: OutputTable, part: _Part) -> Integers:
-        """Return the cells of a whole table as they stand in its file."""
+        """Return the cells of an integer table in the order of its file."""
         left = tuple(1 + i for i in range(len(self.sizes)) if i not in filed.attributes)
         whole: Integers = filed.order.flatten_for_file(
             part.whole.sum(axis=left) if left else part.whole
@@ -198,7 +198,7 @@ class RowMaker:
     def _with_interval(
         self, filed: OutputTable, part: _Part, whole: Integers, rows: slice | Integers, areas: int
     ) -> dict[str, Integers | Floats | Flags]:
-        """Return some rows of a whole table, each with its interval."""
+        """Return some rows of an integer table, each with its interval."""
         name, each = part.column.vector.name, cells(self.sizes, filed.attributes)
         widths = np.repeat(part.widths(filed.attributes, areas), each)[rows]
         estimates = filed.order.flatten_for_file(part.tables[filed.attributes])[rows]
@@ -220,14 +220,14 @@ class RowMaker:
 
 
 def _layers(column: Column, placed: PlacedSubtree, wanted: list[list[Table]]) -> WholePiece:
-    """Return both layers of a subtree, or its estimates alone."""
+    """Return both layers of a subtree, or only its estimates."""
     if column.how is not None:
         return whole_below(placed, column.how, wanted)
     return without_whole(below_of(placed, wanted))
 
 
 def without_whole(piece: Piece) -> WholePiece:
-    """Return estimates without whole tables."""
+    """Return estimates without integer tables."""
     return WholePiece(piece, [np.empty(0, np.int64)] * len(piece.ranges))
 
 
@@ -252,7 +252,7 @@ def _estimate_columns(filed: OutputTable, part: _Part, areas: int, each: int) ->
 
 
 def _persons(name: str, whole: Whole, start: int) -> Iterator[Numbered]:
-    """Yield the finest cells of some leaves as invented persons, a row each, sorted by cell."""
+    """Yield the finest cells of some leaves as synthetic persons, a row each, sorted by cell."""
     counts = whole.reshape(-1)
     first = start * (len(counts) // len(whole))
     ends = np.cumsum(counts)

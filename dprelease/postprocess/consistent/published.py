@@ -1,4 +1,4 @@
-"""Published tables of a family read again, for the second check."""
+"""Read published tables of a family for the second check."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 Files = Mapping[str, Callable[[], Iterator[Any]]]
 
 AT_ONCE = 1 << 18
-"""Cells of a table that are held at a time."""
+"""Number of cells of a table in memory at a time."""
 
 AT_ONCE_KNOWN = 1 << 14
-"""Declared values of a key that a batch is looked up in at a time."""
+"""Number of declared values of a key per look-up of a batch."""
 
 
 class PublishedColumn:
-    """One column of a family as its files have it, tables by level and attributes.
+    """One column of a family as read from its files, tables by level and attributes.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class PublishedColumn:
     def estimates(self, placed: PlacedTable, start: int, stop: int) -> Integers:
         """Return (areas, n_i ...) estimates, in units of the lattice."""
         unit = float(self.column.step) / 2.0**self.bits
-        read = partial(self._units, placed, unit)  # opened when it is asked for
+        read = partial(self._units, placed, unit)  # opened at first use
         found: Integers = self._read("estimates", placed, start, stop, read)
         return found
 
@@ -64,7 +64,7 @@ class PublishedColumn:
         return found
 
     def whole(self, placed: PlacedTable, start: int, stop: int) -> Integers:
-        """Return (areas, n_i ...) whole numbers, in steps."""
+        """Return (areas, n_i ...) integers of layer 2, in steps."""
         read = partial(self._steps, placed)
         found: Integers = self._read("whole", placed, start, stop, read)
         return found
@@ -159,10 +159,10 @@ class Cells:
 
 
 class _Places:
-    """Where the values of a key stand among those that are declared, of which there may be many.
+    """Positions of values of a key among the declared ones, of which there may be many.
 
-    Few of these occur in a batch, and rising cells have areas that rise: they are looked for from
-    where the last ones were found.
+    Few of these occur in a batch, and areas of ascending cells ascend: the search starts where the
+    previous values were found.
     """
 
     def __init__(self, key: Key) -> None:

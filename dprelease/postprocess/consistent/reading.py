@@ -1,12 +1,12 @@
-"""Measured numbers of one column, area after area, and a lattice on which no sum of them wraps.
+"""Read the measurements of one column, and find a lattice on which no sum of them wraps.
 
-The library refuses numbers beyond what a declared largest one allows for. Nobody declares one here,
-and a step refuses nothing that noise can give: the lattice follows from the measurements, which are
-public. With B_l the largest sum, over the tables of level l, of the sizes of all cells, no contrast
-of a node's own estimate is above U = sum of B_l, none of the final ones above (2 L + 1) U with L
-levels, and no cell above 3^k times that with k attributes. If that leaves FINE bits after the point
-the finest such lattice is taken. Else coarser ones are tried out. What fits none, sums beyond some
-2^50 steps, is cut: then nothing is claimed of errors.
+`dprelease.consistency` rejects numbers above the declared largest number. Releases don't declare
+one, and a step must accept every number that noise can produce: the lattice follows from the
+measurements, which are public. With B_l the largest sum, over the tables of level l, of the sizes
+of all cells, no contrast of a node's own estimate is above U = sum of B_l, none of the final ones
+above (2 L + 1) U with L levels, and no cell above 3^k times that with k attributes. If that leaves
+FINE bits after the point the finest such lattice is taken. Otherwise coarser lattices are tried. If
+none fits, for sums above about 2^50 steps, numbers are cut, and then no errors are published.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from dprelease.postprocess.families import NoisedTable
 from dprelease.system.prefetch import Spread, in_threads
 
 MANY = 1 << 20
-"""Cells of a table from which on its sizes are summed while they are read."""
+"""Number of cells from which on absolute values of a table are summed while reading."""
 
 FINEST, FINE = 20, 12
-"""Bits after the point of the finest lattice, and of one that is fine enough to take unseen."""
+"""Bits after the point of the finest lattice, and of one fine enough to take without a trial."""
 
 
 class MeasuredColumn:
@@ -54,7 +54,7 @@ class MeasuredColumn:
         }
 
     def exact_within(self, limit: int) -> bool:
-        """Return whether no number that is published exactly is larger than a limit."""
+        """Return whether no exactly published number is larger than a limit."""
         return all(
             bool((np.abs(piece) <= limit).all())
             for placed, slices in self._slices.values()
@@ -64,7 +64,7 @@ class MeasuredColumn:
 
     @property
     def is_cut(self) -> bool:
-        """Return whether numbers are read cut, so that nothing is known of errors."""
+        """Return whether numbers are cut when read, so that errors are unknown."""
         return self.cap < LIMIT
 
     def read(self, level: int, table: Table, start: int, stop: int) -> Integers:
@@ -76,7 +76,7 @@ class MeasuredColumn:
         return np.ascontiguousarray(placed.order.rising(cut, self._sizes))
 
     def largest_sum(self) -> int:
-        """Return the sum over levels of the largest sum of sizes of a table's cells, means too."""
+        """Return the sum over levels of a table's largest absolute sum, including means."""
         found = [0] * len(self.agreed.shape.levels)
         for placed, slices in self._slices.values():
             mean = abs(dict(self.agreed.laws[placed.level])[placed.attributes].mean)
@@ -99,7 +99,7 @@ def _size(piece: Integers) -> int:
 
 
 class Slices:
-    """Slices of a vector that is read piece after piece: ascending ones once, then again."""
+    """Slices of a vector that is read in pieces: one ascending pass, which may be repeated."""
 
     def __init__(self, pieces: Callable[[], Iterator[Any]]) -> None:
         self._pieces = pieces
@@ -112,7 +112,7 @@ class Slices:
         return self._pieces()
 
     def between(self, start: int, stop: int) -> NDArray[Any]:
-        """Return those from start to stop; what lies before is not held."""
+        """Return the values from start to stop; earlier values are dropped."""
         if self._first is None or start < self._first:
             self._coming, self._held, self._first = self._pieces(), np.empty(0, np.int64), 0
         parts, have = [], self._first + len(self._held)
@@ -135,8 +135,8 @@ def on_lattice(
 ) -> Variances:
     """Return the variances on a lattice on which the estimates of `wanted` are computed.
 
-    Numbers that fit none are read cut from then on; all of them as 0 where that would cut exact
-    ones, or where these contradict each other, and are not `sound`.
+    If no lattice fits, numbers are cut when read from then on. All numbers are read as 0 if this
+    would cut exact ones, or if exact ones contradict each other (not `sound`).
     """
     return begun_on_lattice(measured, wanted, sound=sound)[0]
 
@@ -148,9 +148,9 @@ def begun_on_lattice(
     sound: bool = True,
     spread: Spread = map,
 ) -> tuple[Variances, FirstPass | None]:
-    """Return what `on_lattice` does, and the first pass over the numbers where it took one.
+    """Return the variances of `on_lattice`, and the first pass if one was made.
 
-    `spread`: who works on subtrees.
+    `spread`: the map function for subtrees.
     """
     agreed = measured.agreed
     sizes, levels = agreed.shape.sizes, len(agreed.shape.levels)
@@ -181,7 +181,7 @@ def begun_on_lattice(
 
 
 def _possible(sizes: tuple[int, ...]) -> range:
-    """Return the bits after the point that leave room for values at all."""
+    """Return the possible numbers of bits after the point."""
     return range(value_bits(sizes, 2) + 1)
 
 

@@ -1,4 +1,4 @@
-"""What the manifest says of a family whose tables agree."""
+"""The manifest record of a family with consistent tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dprelease.postprocess.consistent.values import MOST_RECORDS, is_dense, refi
 from dprelease.schema.release_parts.consistent import ConsistentSpec
 
 ALGORITHM = "dprelease-consistency/1"
-"""Least squares and whole tables as they are computed: another number, other bits."""
+"""Version of the algorithms for least squares and integer tables: other versions, other bits."""
 
 _AT_ONCE = 1 << 18
 
@@ -60,7 +60,7 @@ def family_record(
 
 
 def _words(family: str, columns: Sequence[FamilyColumn], spec: ConsistentSpec) -> list[str]:
-    """Return what holds of the published values, in words."""
+    """Return texts on the properties of the published values."""
     words = [
         "Estimates are unbiased: least squares of all measurements of the family. They add up "
         "over levels and tables exactly, as multiples of a power of 2 of their step.",

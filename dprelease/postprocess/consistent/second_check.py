@@ -1,13 +1,14 @@
-"""What `verify` asks beside running the step again: the same claims by other ways.
+"""Checks of `verify` by methods other than running the step again.
 
-Second check: published standard errors are those of a dense solve.
+**Standard errors.** Published standard errors are those of a dense solve.
 
 Small families whole: the covariance of the leaves' cells is the inverse of A' W A, by LAPACK, and a
-cell's variance a sum of its entries. Larger ones by residual spaces, each a scalar problem on the
-tree: the upper levels, with what lies below as measurements, and one family of leaves, given its
-parent.
+cell's variance a sum of its entries. For larger families the check uses residual spaces, each a
+scalar problem on the tree: the upper levels, with what lies below as measurements, and one family
+of leaves, given its parent.
 
-Second check of whole tables: from 0 up, structural zeros kept, nothing gained by exchanging.
+**Integer tables.** Cells are at least 0, structural zeros are 0, and no exchange of a unit between
+two parts is an improvement.
 """
 
 from __future__ import annotations
@@ -41,13 +42,13 @@ from dprelease.postprocess.families import NoisedTable
 from dprelease.schema.release_parts.consistent import ConsistentSpec
 
 SAMPLED = 64
-"""Areas of each level whose parts are looked at."""
+"""Number of areas of each level whose parts are checked."""
 
 
 def impossible_cells(
     shape: Shape, tables: Sequence[PlacedTable], published: PublishedColumn, never: Flags
 ) -> Iterator[str]:
-    """Yield tables with cells below 0, or with some where there can't be any."""
+    """Yield tables with cells below 0, or with non-zero structural zeros."""
     for placed in tables:
         axes = tuple(i for i in range(len(shape.sizes)) if i not in placed.attributes)
         zero = never.all(axis=axes)
@@ -61,10 +62,11 @@ def impossible_cells(
 def gainful_exchanges(
     published: PublishedColumn, how: Refinement, spec: ConsistentSpec
 ) -> Iterator[str]:
-    """Yield areas of which two parts could exchange a unit and both tables be nearer together.
+    """Yield areas where moving a unit between two parts would bring both closer to their estimates.
 
-    Of the first table that is made at each level, which is an exact optimum: no unit of a part
-    costs more than the next one of another part would. Distances are those to the estimates.
+    Checks the first table computed at each level, which is an exact optimum: no unit of a part
+    costs more than the next one of another part would. Costs are squared distances to the
+    estimates.
     """
     shape = published.shape
     for level in range(1, lowest(shape, spec) + 1):
@@ -73,7 +75,7 @@ def gainful_exchanges(
         made = how.chains[level][0]
         known = [one for one in shape.at(level) if set(one.attributes) >= set(made)]
         if not known:
-            continue  # nothing is published of it here
+            continue  # it is not published here
         finest = max(known, key=shape.cells)
         left = tuple(1 + i for i, a in enumerate(finest.attributes) if a not in made)
         starts = shape.tree.starts[level - 1]
@@ -92,7 +94,7 @@ def _gains(x: Integers, z: Integers, bits: int) -> bool:
     """Return whether moving a unit from one part to another brings any cell nearer to z."""
     length = int(x.sum(axis=0).max()).bit_length() + len(x).bit_length()
     if length + bits > 61:
-        return False  # such are solved in a coarser unit
+        return False  # such numbers are solved in a coarser unit
     last = np.where(x > 0, ((2 * x - 1) << bits) - 2 * z, -(1 << 62)).max(axis=0)
     following = (((2 * x + 1) << bits) - 2 * z).min(axis=0)
     return bool((last > following).any())
@@ -100,7 +102,7 @@ def _gains(x: Integers, z: Integers, bits: int) -> bool:
 
 MOST_UNKNOWNS = 2000
 LEAST, MOST = 1 - 1e-7, 1 + 1e-5
-"""What a published error may be of the dense one: it is rounded up, and a solve is inexact."""
+"""Range of a published error relative to the dense one: rounded up, and a solve is inexact."""
 
 NOTHING = 1e-5
 """Of the largest noise: what a solve may make of an error of 0, of what exact tables tell."""

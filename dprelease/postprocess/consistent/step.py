@@ -1,6 +1,6 @@
-"""Tables that agree, as a step over a family.
+"""The step that makes the tables of a family consistent.
 
-Why the tables of a family can't be made to agree, told from the declaration alone.
+It also reports, from the declaration only, why the tables of a family can't be made consistent.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from dprelease.schema.release_parts.consistent import ConsistentSpec
 from dprelease.system.prefetch import Spread, in_threads
 
 LEAST_LARGEST = 1 << 29
-"""What totals may be at least, with FINE bits after the point."""
+"""Least value that totals may have, with FINE bits after the point."""
 
 FINE = 4
 
@@ -49,7 +49,7 @@ CHANGED = "rounded, coded or suppressed values do not add up; remove this key"
 def all_findings(
     shape: Shape, columns: Sequence[FamilyColumn], spec: ConsistentSpec, place: Placer
 ) -> Iterator[DpReleaseError]:
-    """Yield what can't be had; what follows from another finding is not looked at."""
+    """Yield findings on the declaration; findings that follow from others are not reported."""
     found = [*_of_columns(columns, spec, place), *_of_what_is_asked(shape, columns, spec, place)]
     if shape.sizes and value_bits(shape.sizes, LEAST_LARGEST) < FINE:
         combinations = math.prod(shape.sizes)
@@ -195,7 +195,7 @@ def _of_records(
 def _of_names(
     shape: Shape, columns: Sequence[FamilyColumn], spec: ConsistentSpec, place: Placer
 ) -> Iterator[DpReleaseError]:
-    """Yield published names that are taken: letters' case does not tell names apart."""
+    """Yield published names that collide; names that differ only in case collide."""
     keys = {key.column.casefold() for key in (*shape.areas, *shape.attributes)}
     for told in (estimate_columns, whole_columns) if spec.non_negative else (estimate_columns,):
         taken = set(keys)
@@ -239,14 +239,14 @@ def _of_tables(
 
 @dataclass(frozen=True)
 class Consistent:
-    """Estimates and whole tables of one query; see `FamilyStep`."""
+    """Estimates and integer tables of one query; see `FamilyStep`."""
 
     query: str
     spec: ConsistentSpec
 
     @property
     def name(self) -> str:
-        """Return the word of the release file."""
+        """Return the name of the step in the release file."""
         return "consistent"
 
     def findings(self, tables: Sequence[FamilyTable], place: Placer) -> Iterator[DpReleaseError]:
@@ -280,5 +280,5 @@ class Consistent:
 
 
 def make_step(name: str, spec: QuerySpec) -> FamilyStep | None:
-    """Return the step for a query whose tables have to agree."""
+    """Return the step for a query with consistent tables."""
     return None if spec.consistent is None else Consistent(name, spec.consistent)

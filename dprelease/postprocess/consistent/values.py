@@ -35,22 +35,22 @@ from dprelease.schema.release_parts.consistent import ConsistentSpec
 from dprelease.system.prefetch import Spread
 
 DENSE = 10_000_000
-"""Cells up to which a whole table has all of them; above, those that are not 0."""
+"""Number of cells up to which an integer table lists all; larger tables omit cells with 0."""
 
 MOST_RECORDS = 1 << 31
-"""Invented persons up to which they are written."""
+"""Largest number of synthetic persons that are written."""
 
 FEW = 1 << 20
-"""Cells of a family below which nobody else is asked to work on it."""
+"""Number of cells of a family below which it is processed without parallel tasks."""
 
 
 def is_dense(placed: PlacedTable) -> bool:
-    """Return whether a whole table has a row for every cell."""
+    """Return whether an integer table has a row for every cell."""
     return placed.table.query.keys.size <= DENSE
 
 
 def wanted_tables(shape: Shape, spec: ConsistentSpec) -> list[list[Table]]:
-    """Return for each level the tables whose estimates are needed there."""
+    """Return for each level the tables with required estimates."""
     last = len(shape.levels) - 1 if spec.non_negative else lowest(shape, spec)
     made: set[Table] = {shape.everything} if spec.non_negative else set()  # what these sum up
     found: list[list[Table]] = []
@@ -61,7 +61,7 @@ def wanted_tables(shape: Shape, spec: ConsistentSpec) -> list[list[Table]]:
 
 
 def refinement_of(column: FamilyColumn, spec: ConsistentSpec) -> Refinement:
-    """Return how layer 2 is made of a column."""
+    """Return how layer 2 of a column is computed."""
     zeros = zeros_of(column.shape, spec.zeros)
     composition = spec.composition is not None
     return refinement(column.variances, column.shape.everything, zeros, composition=composition)
@@ -76,7 +76,7 @@ def family_values(
 ) -> Iterator[Numbered]:
     """Yield rows of all outputs of a family.
 
-    `spread`: who works on subtrees, unless there are few cells.
+    `spread`: the map function for subtrees, unless there are few cells.
     """
     shape = columns[0].shape
     if sum(one.table.query.keys.size for one in shape.placed) < FEW:
@@ -112,7 +112,7 @@ def _table_layout(placed: PlacedTable, shape: Shape, spec: ConsistentSpec) -> Ou
 
 @dataclass(frozen=True)
 class _ColumnProgress:
-    """One column, of which all is known that its subtrees say upwards."""
+    """One column after the upward pass over its subtrees."""
 
     column: Column
     measured: MeasuredColumn
@@ -140,12 +140,12 @@ class _ColumnProgress:
 
     @cached_property
     def highest(self) -> WholePiece:
-        """Return both layers of the top of the tree, or its estimates alone."""
+        """Return both layers of the top of the tree, or only its estimates."""
         if self.column.how is None:
             return without_whole(self.top.piece)
         return whole_top(self.variances.structure, self.column.how, self.top.piece)
 
     def subtrees(self) -> Iterator[PlacedSubtree]:
-        """Yield what lies below the top, in order."""
+        """Yield the subtrees below the top, in order."""
         whole = None if self.column.how is None else self.highest.whole[-1]
         return self.top.subtrees_below(self.variances, self.measured.read, self.first, whole)

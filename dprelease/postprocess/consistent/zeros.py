@@ -1,4 +1,4 @@
-"""Combinations of values that can't be: cells that are 0 in every whole table."""
+"""Structural zeros: impossible combinations of values, which are 0 in every integer table."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from dprelease.postprocess.consistent.family_shape import Shape
 from dprelease.query.grouping.group_keys import Key
 
 SHOWN = 8
-"""Values of a key that a message lists."""
+"""Number of values of a key that a message lists."""
 
 Zeros = Sequence[Mapping[str, Sequence[str]]]
 
 
 def key_texts(key: Key) -> list[str]:
-    """Return the values of a key as a release file writes them."""
+    """Return the values of a key as written in a release file."""
     if key.kind == "boolean":
         return ["false", "true"]
     return [value.isoformat() if isinstance(value, date) else str(value) for value in key.values]
 
 
 def wrong_zeros(shape: Shape, zeros: Zeros) -> Iterator[tuple[int, str, str]]:
-    """Yield which entry names a key or value that is not there: its number, its key, and why."""
+    """Yield entries with an unknown key or value: number, key and reason."""
     keys = {key.column: key for key in shape.attributes}
     for i, entry in enumerate(zeros):
         for name, values in entry.items():

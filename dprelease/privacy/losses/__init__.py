@@ -1,1 +1,1 @@
-"""Losses of one noisy cell: a file for each family of laws."""
+"""Privacy losses of one noisy cell: one file for each family of distributions."""

@@ -1,4 +1,4 @@
-"""The loss of whatever is known to be rho-zCDP, and nothing more."""
+"""The privacy loss of a mechanism of which only rho-zCDP is known."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SAFE = 1.0 + 2.0**-50
 
 @dataclass(frozen=True)
 class ConcentratedLoss(PrivacyLoss):
-    """A loss with D_a <= a rho for every order a > 1; rho may be infinite, and nothing is known.
+    """A loss with D_a <= a rho for every order a > 1; an infinite rho means no bound.
 
     Bun and Steinke 2016, arXiv 1605.02065v1, Definition 1.1.
     """
@@ -27,17 +27,17 @@ class ConcentratedLoss(PrivacyLoss):
 
     @property
     def by_curve(self) -> bool:
-        """Return True."""
+        """Return True: only Rényi divergences are known."""
         return True
 
     def _delta(self, epsilon: float | Fraction) -> float:
         """Return the delta of rho-zCDP at epsilon."""
-        from dprelease.privacy.renyi import zcdp_delta  # which prices vectors of such losses
+        from dprelease.privacy.renyi import zcdp_delta  # avoids an import cycle
 
         return zcdp_delta(self.known_rho, float(below(epsilon)) - 2.0**-40)
 
     def renyi(self, order: float) -> float:
-        """Return a rho, rounded up."""
+        """Return order * rho, rounded up."""
         return order * self.known_rho * SAFE
 
     def concentration_beyond(self, order: float) -> float:
@@ -45,5 +45,5 @@ class ConcentratedLoss(PrivacyLoss):
         return self.known_rho
 
     def pieces(self, width: float) -> NoReturn:
-        """Raise OverflowError: no law of losses is known."""
+        """Raise OverflowError: no privacy-loss distribution is known."""
         raise OverflowError("only Rényi divergences are known")

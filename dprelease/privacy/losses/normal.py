@@ -1,4 +1,4 @@
-"""The privacy loss of normal noise, in closed form."""
+"""The delta of normal noise, in closed form."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dprelease.numerics.normal_tail import ASYMPTOTIC, mills_ratio
 from dprelease.privacy.loss import SURELY, below
 
 UNSEEN = 39
-"""Standard deviations beyond which a normal tail is below the least float."""
+"""Number of standard deviations at which a normal tail falls below the least float."""
 
 
 def normal_delta(mu: float, epsilon: float | Fraction) -> float:

@@ -1,9 +1,10 @@
-"""Offset-symmetric Gaussian tails: the law in units of its sigma, and its loss.
+"""Offset-symmetric Gaussian noise in units of its sigma: distribution and privacy loss.
 
 The density is exp(-z^2 / 2 - r |z|) / N, N = sqrt(2 pi) exp(r^2 / 2) 2 Q(r): |Z| is a normal
-variable less r, given that it exceeds r. Against itself moved up by d, the loss is
-d (d / 2 + r) + d |z| below zero, (d - 2 z)(d + 2 r) / 2 between 0 and d, and the negative of its
-mirror image beyond: it falls everywhere. The law is log-concave, so the divergence grows with d.
+variable minus r, conditional on exceeding r. Against itself moved up by d, the loss is d
+(d / 2 + r) + d |z| below zero, (d - 2 z)(d + 2 r) / 2 between 0 and d, and the negative of its
+mirror image above d: it falls everywhere. The distribution is log-concave, so the divergence grows
+with d.
 
 Sadeghi and Korki, "Offset-symmetric Gaussians for differential privacy": eqs. (2), (9), (56) and
 Theorem 1, derived anew here.
@@ -25,11 +26,11 @@ from dprelease.privacy.loss import Floats, MonotoneLoss, below
 
 ROOT = math.sqrt(2.0)
 FAR = 186.0
-"""Twice the exponent beyond which less than 1e-40 of the law lies."""
+"""Twice the exponent above which the probability is below 1e-40."""
 
 NARROW = 2.0**-8
 UNSEEN = 760
-"""Exponent at which a tail is below the least float."""
+"""Exponent at which a tail falls below the least float."""
 
 
 def upper_ball(z: arb, r: arb) -> arb:
@@ -75,7 +76,7 @@ def moments(r: float) -> tuple[float, float]:
 
 @lru_cache(maxsize=256)
 def peak(r: float) -> float:
-    """Return the density at zero, phi(r) / (2 Q(r)), to the last bit or so."""
+    """Return the density at zero, phi(r) / (2 Q(r)), accurate to about the last bit."""
     with ctx.workprec(200):
         return float(_hazard(r) / 2)
 
@@ -87,13 +88,13 @@ def _hazard(r: float) -> arb:
 
 
 def reach(r: float) -> float:
-    """Return z beyond which, on either side, less than 1e-40 of the law lies."""
+    """Return the z above which, on either side, the probability is below 1e-40."""
     return math.sqrt(r * r + FAR) - r
 
 
 @dataclass(frozen=True)
 class OffsetGaussianLoss(MonotoneLoss):
-    """The loss of the law with offset `r` against itself moved up by `d` (exact), in sigmas."""
+    """The loss of noise with offset `r` against itself moved up by `d` (exact), in sigmas."""
 
     d: Fraction
     r: Fraction
@@ -133,7 +134,7 @@ class OffsetGaussianLoss(MonotoneLoss):
         return upper_ball(ball(-z), r) if z <= 0 else 1 - upper_ball(ball(z), r)
 
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
-        """Return the masses of the loss intervals, by the outputs where they end."""
+        """Return the probabilities of the loss intervals, from the outputs at their ends."""
         z = self.cuts(edges)
         ends = np.concatenate(([np.inf], z, [-np.inf]))
         d, r = float(self.d), float(self.r)
@@ -173,7 +174,7 @@ class OffsetGaussianLoss(MonotoneLoss):
         """Return d^2 / 2 + C / (a (a - 1)), a the order, C = r^2 / 2 - ln erfcx(r / sqrt 2) + ln 2.
 
         The integral below zero is at most exp(m^2 / 2) sqrt(2 pi), m = (a - 1) d - r, and those
-        beyond at most as much again; the norm is sqrt(2 pi) erfcx(r / sqrt 2), one over the
+        above it at most as much again; the norm is sqrt(2 pi) erfcx(r / sqrt 2), one over the
         density at zero: Theorem 2.
         """
         d, r = float(self.d), float(self.r)

@@ -1,8 +1,8 @@
-"""The loss of integer noise with weights exp(-(k / scale)^2 / 2 - ratio |k| / scale).
+"""The privacy loss of integer noise with weights exp(-(k / scale)^2 / 2 - ratio |k| / scale).
 
-At the integer k it is what `offset_gaussian` says at k / scale: only the masses differ. Ratio 0 is
-the discrete Gaussian law: Canonne, Kamath and Steinke 2020, arXiv 2004.00010v5, Theorem 7. The law
-is log-concave, so the divergence grows with the shift.
+At the integer k it equals the loss in `offset_gaussian` at k / scale; only probabilities differ.
+Ratio 0 is the discrete Gaussian distribution: Canonne, Kamath and Steinke 2020, arXiv 2004.00010v5,
+Theorem 7. The distribution is log-concave, so the divergence grows with the shift.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dprelease.privacy.losses.offset_gaussian import UNSEEN, OffsetGaussianLoss,
 
 @dataclass(frozen=True)
 class OffsetIntegerLoss(MonotoneLoss):
-    """The loss of the law of this scale and ratio against itself moved up by `shift` steps."""
+    """The loss of noise of this scale and ratio against itself moved up by `shift` steps."""
 
     scale: float
     ratio: float
@@ -37,7 +37,7 @@ class OffsetIntegerLoss(MonotoneLoss):
 
     @property
     def span(self) -> float:
-        """Return the loss at 1e-40 of the lower tail, and at a step beyond."""
+        """Return the loss one step past the 1e-40 quantile of the lower tail."""
         return self.continuous.span + float(self.continuous.d) / self.scale
 
     def _delta(self, epsilon: float | Fraction) -> float:
@@ -63,11 +63,11 @@ class OffsetIntegerLoss(MonotoneLoss):
         return 1 - theta.upper_tail(self.scale, self.ratio, k + 1)
 
     def renyi(self, order: float) -> float:
-        """Return the divergence of an order above 1, rounded up: three sums like those of masses.
+        """Return the divergence of an order above 1, rounded up: three sums of weights.
 
         Over exp((order - 1) kink), the tilted weights below zero have the ratio ratio - (order - 1)
-        d, those up to the shift ratio + (order - 1)(d + 2 ratio), those beyond ratio + (order - 1)
-        d: eq. (56) of Sadeghi and Korki with sums for integrals.
+        d, those up to the shift ratio + (order - 1)(d + 2 ratio), those above it
+        ratio + (order - 1) d: eq. (56) of Sadeghi and Korki with sums for integrals.
         """
         a = Fraction(order) - 1
         loss = self.continuous
@@ -105,7 +105,7 @@ class OffsetIntegerLoss(MonotoneLoss):
         return (d * d / 2 + rest / (order * (order - 1))) * (1 + 2.0**-40)
 
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
-        """Return sums of atoms: one by one, or at large scales by the Euler-Maclaurin formula."""
+        """Return sums of probabilities, term by term or by the Euler-Maclaurin formula."""
         if self.scale < theta.TABLE_BELOW:
             return self._sums_of_atoms(edges)
         ends = np.ceil(self.continuous.cuts(edges) * self.scale) - 0.5
@@ -119,11 +119,11 @@ class OffsetIntegerLoss(MonotoneLoss):
         return _sum_by_bin(place, p, bins), _sum_by_bin(place, q, bins)
 
     def _atoms(self) -> tuple[Floats, Floats, Floats]:
-        """Return the integers where either law has a mass that counts, and both masses."""
+        """Return the integers with a relevant probability, and both probabilities."""
         mass = theta.weights(self.scale, self.ratio)
         reach = len(mass) - 1
         k = np.arange(-reach, reach + min(self.shift, 2 * reach) + 1, dtype=np.int64)
-        if self.shift > 2 * reach:  # nothing lies between the two laws
+        if self.shift > 2 * reach:  # the two distributions have no relevant overlap
             k = np.concatenate((k[: 2 * reach + 1], k[: 2 * reach + 1] + self.shift))
         p = np.where(np.abs(k) <= reach, mass[np.minimum(np.abs(k), reach)], 0.0)
         away = np.abs(k - self.shift)
@@ -148,7 +148,7 @@ class OffsetIntegerLoss(MonotoneLoss):
     def _rest(self, y: Floats) -> Floats:
         """Return h^2/24 a phi(a) - 7 h^4/5760 (a^3 - 3a) phi(a), a = y + ratio, over 2 Q(ratio)."""
         h2 = self.scale**-2
-        near = np.minimum(y, 60.0)  # zero there, and infinity times zero beyond
+        near = np.minimum(y, 60.0)  # zero there; larger values would be infinity times zero
         a = near + self.ratio
         density = np.exp(-near * (near / 2 + self.ratio)) * peak(self.ratio)
         terms: Floats = density * a * (h2 / 24 - 7 * h2 * h2 / 5760 * (a * a - 3))

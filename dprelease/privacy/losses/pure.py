@@ -1,4 +1,4 @@
-"""The loss of whatever is known to lose at most epsilon, and nothing more."""
+"""Privacy losses of mechanisms of which only epsilon, or epsilon and delta, are known."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from dprelease.numerics.rounding import round_up
 from dprelease.privacy.loss import Floats, MonotoneLoss, below
 
 SAFE = 1.0 + 2.0**-40
-"""More than floats err in a few dozen operations."""
+"""Bound on the float error of a few dozen operations."""
 
 
 @dataclass(frozen=True)
 class PureLoss(MonotoneLoss):
-    """The loss of one bit told truly with probability e^epsilon / (1 + e^epsilon).
+    """The loss of one bit, reported truly with probability e^epsilon / (1 + e^epsilon).
 
     It dominates every epsilon-DP mechanism (Kairouz, Oh and Viswanath 2015, arXiv 1311.0776v4,
     Theorem 10). `in_range`: the losses of one pair of neighbours lie in an interval of length
@@ -27,7 +27,7 @@ class PureLoss(MonotoneLoss):
 
     Proof. K(a) = ln E_Q (P/Q)^a has K(0) = K(1) = 0, and its second derivative is the variance of a
     variable in an interval of length epsilon, at most epsilon^2 / 4. So epsilon^2 a (a - 1) / 8 - K
-    is convex, zero at 0 and at 1, and not negative beyond: D_a = K(a) / (a - 1). The same bound as
+    is convex, zero at 0 and at 1, and not negative above 1: D_a = K(a) / (a - 1). The same bound as
     in Cesar and Rogers 2021, arXiv 2004.07223v4.
     """
 
@@ -61,7 +61,7 @@ class PureLoss(MonotoneLoss):
         return min(1.0, least_above(value))
 
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
-        """Return the two atoms, at losses of plus and minus epsilon."""
+        """Return the probabilities of the losses epsilon and -epsilon."""
         top = self.pure_epsilon
         p, q = np.zeros(len(edges) + 1), np.zeros(len(edges) + 1)
         first, last = np.searchsorted(edges, [top, -top])
@@ -83,15 +83,16 @@ class PureLoss(MonotoneLoss):
 
 @dataclass(frozen=True)
 class ApproximateLoss(MonotoneLoss):
-    """The loss of whatever is known to be (epsilon, delta)-DP, and nothing more.
+    """The loss of a mechanism of which only (epsilon, delta)-DP is known.
 
-    With probability delta everything is told, else one bit with a loss of epsilon; this dominates
-    every (epsilon, delta)-DP mechanism (Kairouz, Oh and Viswanath 2015, Theorem 10).
+    With probability delta the mechanism reveals everything, otherwise one bit with a loss of
+    epsilon. This dominates every (epsilon, delta)-DP mechanism (Kairouz, Oh and Viswanath 2015,
+    Theorem 10).
     """
 
     epsilon: Fraction
     chance: Fraction
-    """delta, the probability that everything is told."""
+    """delta, the probability that the mechanism reveals everything."""
 
     @property
     def span(self) -> float:
@@ -100,16 +101,16 @@ class ApproximateLoss(MonotoneLoss):
 
     @property
     def infinity_mass(self) -> float:
-        """Return the chance that everything is told, rounded up."""
+        """Return the probability that everything is revealed, rounded up."""
         return round_up(self.chance)
 
     def _delta(self, epsilon: float | Fraction) -> float:
-        """Return the chance plus the rest of the bit's delta."""
+        """Return this probability plus the remaining part of the delta of the bit."""
         bit = PureLoss(self.epsilon).delta(epsilon)
         return min(1.0, round_up(self.chance + (1 - self.chance) * Fraction(bit)))
 
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
-        """Return the two atoms, and what is told: P's at infinity, Q's at minus infinity."""
+        """Return the probabilities of the losses +-epsilon and +-infinity."""
         p, q = PureLoss(self.epsilon).masses(edges)
         chance = round_up(self.chance)
         p, q = p * (1.0 - chance), q * (1.0 - chance)

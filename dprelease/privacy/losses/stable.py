@@ -1,7 +1,7 @@
-"""The loss of symmetric alpha-stable noise: rises and falls again, and is bounded.
+"""The privacy loss of symmetric alpha-stable noise, which is bounded but not monotone.
 
 With p the density, x an output and d the shift, both in scales: on x = -y <= 0 the loss is
-L(y) = ln p(y) - ln p(y + d); between 0 and d it falls through zero at d / 2; beyond d it is the
+L(y) = ln p(y) - ln p(y + d); between 0 and d it falls through zero at d / 2; above d it is the
 negative of its mirror image. p is symmetric and unimodal, so that L(y) grows with d for every y,
 and so does every part of the hockey-stick divergence for epsilon >= 0: a claim for one shift covers
 all smaller ones.
@@ -30,7 +30,7 @@ SECOND, THIRD = 16.0, 64.0
 
 SETTLED = 30.0
 LEAST_SHIFT = 2.0**-12
-"""Below this shift the loss is taken from the slope of ln p: differences would lose digits."""
+"""Below this shift the loss uses the slope of ln p, because differences would lose digits."""
 
 LOG_ERROR = 2.0 * stable.RELATIVE_ERROR
 """Error of one difference of two logarithms."""
@@ -69,7 +69,7 @@ def _on_grid(alpha: float) -> Floats:
 
 
 def _between(shift: float, step: float) -> float:
-    """Return how far L may rise above the chord between two points `step` apart."""
+    """Return the most by which L may exceed the chord between two points `step` apart."""
     return step * step / 8 * min(shift * THIRD, 2 * SECOND)
 
 
@@ -79,7 +79,7 @@ def _loss(alpha: float, y: Floats, shift: float) -> Floats:
 
 @dataclass(frozen=True)
 class StableLoss(PrivacyLoss):
-    """The loss of the law of `alpha` against itself moved by `shift` scales (rounded up)."""
+    """The loss of stable noise of `alpha` moved by `shift` scales (rounded up)."""
 
     alpha: float
     shift: float
@@ -94,7 +94,7 @@ class StableLoss(PrivacyLoss):
         return _Half.of(self.alpha, self.shift)
 
     def _delta(self, epsilon: float | Fraction) -> float:
-        """Return an upper bound of delta: cells above epsilon whole, cut cells refined.
+        """Return an upper bound of delta; cells whose losses include epsilon are refined.
 
         For epsilon < 0: 1 - exp(epsilon) + exp(epsilon) delta(-epsilon), as both directions agree.
         """
@@ -107,7 +107,7 @@ class StableLoss(PrivacyLoss):
         return min(1.0, self._half.gain(edge))
 
     def pieces(self, width: float) -> Pieces:
-        """Return cells of both halves; `width` is not needed, the cells are narrow enough."""
+        """Return cells of both halves; ignores `width`, because the cells are narrow enough."""
         half = self._half
         p, q = half.masses
         return Pieces(
@@ -138,7 +138,7 @@ class _Half:
 
     @classmethod
     def of(cls, alpha: float, shift: float) -> _Half:
-        """Return the cells of a law and a shift."""
+        """Return the cells for an alpha and a shift."""
         x = _edges(shift)
         loss = np.asarray(stable.log_pdf(alpha, x) - stable.log_pdf(alpha, x - shift))
         left, right = x[:-1], x[1:]
@@ -146,14 +146,14 @@ class _Half:
         margin = LOG_ERROR + np.where(bent, 1.0, 0.0) * _between(shift, 1.0) * (right - left) ** 2
         low = np.maximum(np.minimum(loss[:-1], loss[1:]) - margin, 0.0)
         high = np.minimum(np.maximum(loss[:-1], loss[1:]) + margin, largest_loss(alpha, shift))
-        # Beyond the first edge the loss falls to zero.
+        # Left of the first edge the loss falls to zero.
         low, high = np.concatenate(([0.0], low)), np.concatenate(([loss[0] + LOG_ERROR], high))
         left, right = np.concatenate(([-np.inf], left)), np.concatenate(([x[0]], right))
         return cls(alpha, shift, left, right, low, high)
 
     @cached_property
     def masses(self) -> tuple[Floats, Floats]:
-        """Return P and Q masses of the cells."""
+        """Return the P and Q probabilities of the cells."""
         return self._masses(self.left, self.right)
 
     def _masses(self, left: Floats, right: Floats) -> tuple[Floats, Floats]:
@@ -181,7 +181,7 @@ class _Half:
         return (total + self._cut(cut[~np.isinf(self.left[cut])], epsilon)) * SAFE
 
     def _cut(self, cells: Integers, epsilon: float) -> float:
-        """Return an upper bound of the gain of cells that epsilon cuts, in `PARTS` parts each."""
+        """Return an upper bound of the gain of cells that contain epsilon, by parts."""
         if not len(cells):
             return 0.0
         left, width = self.left[cells, None], (self.right - self.left)[cells, None] / PARTS
@@ -199,7 +199,7 @@ class _Half:
 
 
 def _gain(p: Floats, q: Floats, epsilon: float) -> float:
-    """Return the sum of p - exp(epsilon) q, and the digits that the difference may lose."""
+    """Return the sum of p - exp(epsilon) q, plus the digits that the difference may lose."""
     difference = p - math.exp(epsilon) * q
     return float(np.sum(np.maximum(difference, 0.0)) + np.sum(p) * 2.0**-38)
 

@@ -1,4 +1,4 @@
-"""Truncated two-sided exponential noise: where it may end, and what it loses."""
+"""Truncated two-sided exponential noise: admissible lengths of its sides, and privacy loss."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dprelease.privacy.loss import Floats, MonotoneLoss, below
 
 @dataclass(frozen=True)
 class Ends:
-    """The question: which ends give `delta` at epsilon = shift / scale. Lengths in steps."""
+    """Parameters for finding the ends that have `delta` at epsilon = shift / scale, in steps."""
 
     scale: Fraction
     shift: int
@@ -24,13 +24,13 @@ class Ends:
 
     @property
     def growth(self) -> float:
-        """Return exp(epsilon) - 1 over delta, about."""
+        """Return approximately (exp(epsilon) - 1) / delta."""
         epsilon = float(self.shift / self.scale)
         return math.expm1(min(epsilon, 700.0)) / float(self.delta)
 
 
 def symmetric_length(ends: Ends) -> float:
-    """Return the length of both sides of the symmetric law, a little beyond the exact one.
+    """Return the length of both sides of symmetric noise, slightly above the exact one.
 
     scale ln(1 + (e^epsilon - 1) / (2 delta)): Geng et al. 2018, arXiv 1810.00877v3, Theorem 1.
     """
@@ -39,7 +39,7 @@ def symmetric_length(ends: Ends) -> float:
 
 
 def bounds(ends: Ends) -> tuple[float, float]:
-    """Return the open lower and the closed upper bound, about, of the length of a short side.
+    """Return the approximate open lower and closed upper bound of the length of a short side.
 
     With b = exp(-short / scale): the other end's a = 2 - b - b (e^epsilon - 1) / delta lies in
     (0, b] exactly between these lengths. The paper's "any" is wrong.
@@ -49,18 +49,18 @@ def bounds(ends: Ends) -> tuple[float, float]:
 
 
 def other_end(ends: Ends, length: float) -> float:
-    """Return the length of the other side, a little beyond the exact one.
+    """Return the length of the other side, slightly above the exact one.
 
     Raises
     ------
     ValueError
-        If no other side gives this delta, or one side is shorter than the shift.
+        If no length of the other side has this delta, or one side is shorter than the shift.
     """
     return _certify_length(ends, near_other_end(ends, length), length)
 
 
 def near_other_end(ends: Ends, length: float) -> float:
-    """Return the length of the other side to the accuracy of floats: for comparisons alone.
+    """Return the length of the other side to float accuracy, for comparisons only.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def near_other_end(ends: Ends, length: float) -> float:
     scale, b = float(ends.scale), math.exp(-length / float(ends.scale))
     if length <= bounds(ends)[1]:
         a = 2 - b - b * ends.growth
-        # Near the lower bound nothing is left of a: refuse what rounding could have made.
+        # Near the lower bound a cancels to zero: reject values that may be rounding errors.
         if a <= 2.0**-40:
             raise ValueError("the side is too short for this delta")
     else:
@@ -84,9 +84,9 @@ def near_other_end(ends: Ends, length: float) -> float:
 
 
 def _certify_length(ends: Ends, length: float, fixed: float | None) -> float:
-    """Return `length`, moved outward until balls say that delta is at most the declared one."""
+    """Return `length`, increased until balls prove that delta is at most the declared one."""
     for i in range(24):
-        # Where the exact length is the logarithm of a small difference, more than a bit is lost.
+        # If the exact length is the logarithm of a small difference, several bits are lost.
         length *= 1.0 + 2.0 ** (2 * i - 50)
         sides = (Fraction(length), Fraction(length if fixed is None else fixed))
         loss = TruncatedLoss(ends.scale, *sides, ends.shift)
@@ -100,8 +100,8 @@ def _certify_length(ends: Ends, length: float, fixed: float | None) -> float:
 class TruncatedLoss(MonotoneLoss):
     """The loss of exp(-|x| / scale) on [-low, high] against itself moved up by `shift` steps.
 
-    Outputs below -low + shift have an infinite loss. A shift beyond either side counts as one that
-    gives everything away: a bound, and no law is designed for it.
+    Outputs below -low + shift have an infinite loss. A shift longer than either side is treated as
+    revealing everything. This is an upper bound; no noise is designed for such shifts.
     """
 
     scale: Fraction
@@ -151,7 +151,7 @@ class TruncatedLoss(MonotoneLoss):
         return 1 - b * ball((self.high - x) / self.scale).expm1() / (2 - a - b)
 
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
-        """Return the masses of loss intervals: atoms at +-shift / scale and at both infinities."""
+        """Return probabilities of loss intervals, with points at +-shift / scale and +-infinity."""
         p, q = np.zeros(len(edges) + 1), np.zeros(len(edges) + 1)
         if self._hopeless:
             p[-1] = q[0] = 1.0
@@ -163,7 +163,7 @@ class TruncatedLoss(MonotoneLoss):
         ends = np.concatenate(([-ratio], inside, [ratio]))
         x = (ratio - ends) * (scale / 2)
         width = -np.expm1(-np.diff(ends) / 2)
-        # Between 0 and shift both densities fall away from their peaks, as far as the cut reaches.
+        # Between 0 and shift both densities fall away from their peaks, up to the truncation.
         p += np.exp(-x[1:] / scale) * width / total
         q += np.exp((x[:-1] - shift) / scale) * width / total
         first, last = np.searchsorted(edges, [ratio, -ratio])

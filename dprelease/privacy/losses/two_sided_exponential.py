@@ -1,9 +1,9 @@
-"""The loss of two-sided exponential noise, whose two sides may have different scales.
+"""The privacy loss of two-sided exponential noise, whose sides may have different scales.
 
 The density is continuous and falls like exp(x / left) below zero, like exp(-x / right) above.
 Against itself moved up by `shift`, the loss is shift / left below zero, falls linearly up to
-`shift`, and is -shift / right beyond. The law is log-concave, so the divergence grows with the
-shift.
+`shift`, and is -shift / right above it. The distribution is log-concave, so the divergence grows
+with the shift.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from dprelease.numerics.rounding import round_up
 from dprelease.privacy.loss import Floats, MonotoneLoss, below
 
 SAFE = 1.0 + 2.0**-40
-"""More than floats err in a few dozen operations."""
+"""Bound on the float error of a few dozen operations."""
 
 
 @dataclass(frozen=True)
 class ExponentialLoss(MonotoneLoss):
-    """The loss of the law with these two scales (exact, steps) against itself moved up.
+    """The loss of noise with these two scales (exact, steps) against itself moved up.
 
-    The loss of a move down is that of the law with its scales exchanged.
+    The loss of a move down is that of noise with exchanged scales.
     """
 
     left: Fraction
@@ -41,7 +41,7 @@ class ExponentialLoss(MonotoneLoss):
 
     @property
     def span(self) -> float:
-        """Return the largest loss on either side: no mass lies beyond."""
+        """Return the largest loss on either side; no larger loss has a probability."""
         return round_up(self.shift / min(self.left, self.right))
 
     def _delta(self, epsilon: float | Fraction) -> float:
@@ -62,7 +62,7 @@ class ExponentialLoss(MonotoneLoss):
         return min(1.0, least_above(value))
 
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
-        """Return the masses of loss intervals: two atoms at the ends, densities between."""
+        """Return probabilities of loss intervals: points at both ends, a density between them."""
         left, right, shift = float(self.left), float(self.right), float(self.shift)
         top, bottom = shift / left, -shift / right
         inside = np.clip(edges, bottom, top)
@@ -86,7 +86,7 @@ class ExponentialLoss(MonotoneLoss):
         top, slope = shift / left, 1 / left + 1 / right
         rate = 1 / right + a * slope
         below_zero, above_zero = left / (left + right), right / (left + right)
-        # All terms over exp(a top), so that none overflows.
+        # All terms are divided by exp(a top), so that none overflows.
         between = above_zero / right * -math.expm1(-shift * rate) / rate
         beyond = above_zero * math.exp(-shift / right - a * shift * slope)
         total = below_zero + between + beyond

@@ -1,1 +1,1 @@
-"""What is done with a published release beside checks: sums, estimates, formats, signatures."""
+"""Operations on published releases: area sums, estimates, exports, reports and signatures."""

@@ -1,9 +1,8 @@
-"""Any areas made of leaves, from a release alone: sums with exact standard errors, at no price.
+"""Sums over custom areas made of leaves, with exact standard errors, from a release only.
 
-Estimates of leaves added up over drawn areas, each sum with its exact standard error.
-
-Of columns that are published the estimates stand in files. Of what others are computed from alone,
-as the sum of a mean, layer 1 is made again from the published measurements.
+The sums have no privacy cost. Estimates of published columns are read from files. For sums and
+counts that only serve to compute other columns, such as the sum of a mean, layer 1 is computed
+again from the published measurements.
 """
 
 from __future__ import annotations
@@ -83,7 +82,7 @@ class Column:
 
     @classmethod
     def all(cls, folder: Path, family: Family, step: Consistent, shape: Shape) -> Iterator[Column]:
-        """Yield every measurement of a family, those too that only others are computed from."""
+        """Yield every measurement of a family, even those only used for other columns."""
         wanted = wanted_tables(shape, step.spec)
         noised = [published_table(table, folder) for table in family.tables]
         files = {output.name: partial(_batches, folder, output.name) for output in family.outputs}
@@ -154,13 +153,13 @@ def _add(sums: Sequence[Integers], drawn: Sequence[DrawnArea], start: int, held:
 
 @dataclass(frozen=True)
 class _Errors:
-    """What is known of an area's errors: F of residual spaces, and whole areas that make it up."""
+    """Data for an area's errors: F of residual spaces, and the whole areas that it consists of."""
 
     variances: dict[Table, float]
     made_of: list[int]
-    """Of each level, how many areas lie in it whole, without a larger one that does."""
+    """For each level, the number of areas entirely in it that are not in a larger such area."""
     shared: int
-    """Leaves of which a part lies in it."""
+    """Leaves partly in it."""
 
     @classmethod
     def of(cls, column: Column, area: DrawnArea) -> _Errors:
@@ -181,7 +180,7 @@ class _Errors:
         return cls(variances, made, int((area.shares < 1).sum()))
 
     def rounding(self, bounds: Sequence[int]) -> float:
-        """Return by how much fixed point may have moved a cell, in units, rounded up."""
+        """Return a bound of the fixed-point error of a cell, in units, rounded up."""
         whole = sum(number * bounds[level] for level, number in enumerate(self.made_of))
         return round_up(Fraction(whole + self.shared * (bounds[-1] + 1)))
 
@@ -194,11 +193,11 @@ Row = dict[str, Any]
 
 
 def areas(path: str | Path, districts: object, *, query: str | None = None) -> pd.DataFrame:
-    """Return the tables of areas that are drawn by hand, from the estimates of a release.
+    """Return the tables of custom areas, from the estimates of a release.
 
-    Nothing is read but the release, and nothing is charged: sums of published estimates. Each row
-    is an area (in the column `area`, or `drawn_area` where the release has one of that name) and a
-    cell: keys that are summed up are missing. Beside each column stand its exact
+    Only the release is read, and nothing is charged, because these are sums of published estimates.
+    Each row is an area (in the column `area`, or `drawn_area` where the release has one of that
+    name) and a cell: keys that are summed over are missing. Each column is followed by its exact
     standard error, `_se`, and its margin, `_moe`, at the confidence that the release declares (95 %
     without one). Estimates are unbiased, and may be below 0. Means, ratios and centred sums are
     computed from the sums of their parts, as in tables; where a divisor may be 0 they are missing.
@@ -218,7 +217,8 @@ def areas(path: str | Path, districts: object, *, query: str | None = None) -> p
     QueryError
         DP-AREA-001 to 003, as `drawn_areas`; 004 for a release that has no areas.
     VerificationError
-        DP-VERIFY-001 to 004, 007 and 009 for what is no release, or not as it was published.
+        DP-VERIFY-001 to 004, 007 and 009 for a folder that is not a release, or was changed since
+        publication.
     """
     check_paths(path, districts)
     import pandas as pd
@@ -265,7 +265,7 @@ def _rows(
 
 
 def _columns(shape: Shape, summed: Mapping[str, AreaSum]) -> dict[str, Floats]:
-    """Return the cells of every column in declared order, and what stands beside them."""
+    """Return the cells of every column in declared order, and their companion columns."""
     shown: dict[str, dict[str, Floats]] = {}
     for one in (one for one in agreed_columns(shape) if one.is_shown):
         held, name = summed[one.measurement.name], one.name
@@ -294,7 +294,7 @@ def _refuse(reason: str) -> NoReturn:
 
 
 def _family(folder: Path, query: str | None) -> tuple[Family, Consistent]:
-    """Return the family of a release whose tables agree, with the laws of its manifest."""
+    """Return the family of a release whose tables agree, with the distributions of its manifest."""
     report = Report(folder)
     record = read_sealed(folder, manifest.FORMAT)
     resolved = resolved_again(

@@ -1,4 +1,4 @@
-"""Areas that anybody draws: which leaves lie in which area, and which part of each."""
+"""Custom areas: the leaves of each area, and the share of each leaf."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def drawn_areas(given: object, key: Key) -> list[DrawnArea]:
     Raises
     ------
     QueryError
-        DP-AREA-001 for what can't be read or names no area, 002 for unknown leaves, 003 for leaves
-        of which more than the whole lies in areas.
+        DP-AREA-001 for input that can't be read or names no area, 002 for unknown leaves, 003 for
+        leaves whose shares sum to more than 1.
     """
     name = one_line(Path(given).name) if isinstance(given, str | Path) else "areas"
     rows = _file(Path(given), name, key) if isinstance(given, str | Path) else _frame(given, key)

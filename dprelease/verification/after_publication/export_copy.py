@@ -1,4 +1,4 @@
-"""Writes a published release in other formats, outside of its folder, which stays as it is."""
+"""Export a published release to other formats, outside of its folder, which is not changed."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ def export(
 ) -> tuple[Path, list[str]]:
     """Write a release in some formats; return the new folder and the names of its files.
 
-    `wide`: keys whose values become columns; those that the release declares by default. `output`:
-    a folder that is not there yet; beside the release's by default. The manifest's digests of all
-    files are compared first.
+    `wide`: keys whose values become columns; by default those that the release declares. `output`:
+    a new folder; by default next to the release. The digests of all files are compared with the
+    manifest first.
 
     Raises
     ------
     VerificationError, Findings
-        If the folder is not what its manifest says; DP-EXPORT-010 if it is a rehearsal,
-        DP-VERIFY-025 if it is another folder without tables or records of a release.
+        If the folder does not match its manifest; DP-EXPORT-010 if it is a rehearsal, DP-VERIFY-025
+        if it is another folder without tables or records of a release.
     DeclarationError, Findings
-        DP-EXPORT-002, 003 or 005 if a format can't be had of it.
+        DP-EXPORT-002, 003 or 005 if a format is not available for it.
     OutputError
-        DP-EXPORT-006 or 007 if the folder is there, or lies inside of the release; as `claimed`.
+        DP-EXPORT-006 or 007 if the folder exists, or lies inside of the release; as `claimed`.
     """
     state = RunState() if state is None else state
     target = beside(folder, ENDING) if output is None else output
@@ -102,7 +102,7 @@ def _refuse_target(folder: Path, target: Path) -> None:
 
 
 def _manifest_and_metadata(folder: Path) -> tuple[dict[str, Any], Metadata]:
-    """Return a release's manifest, whose digests hold, and what is said of its tables."""
+    """Return the manifest of a release with valid digests, and the metadata of its tables."""
     record = _record(folder)
     report = Report(folder)
     check_files(report, record)

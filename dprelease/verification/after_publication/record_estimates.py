@@ -1,4 +1,4 @@
-"""Estimates from noised records, and how far they may be off; reads nothing but the release."""
+"""Estimates from noisy records with margins of error; reads only the release."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def local_estimate(
     path: str | Path, column: str, *, records: str | None = None, confidence: Number = 0.95
 ) -> tuple[Estimate, ...]:
-    """Return what a local release tells of one column: its mean, or the frequency of each value.
+    """Return the estimates of one column of a local release: mean, or frequency of each value.
 
     Estimates are unbiased, so frequencies may lie outside 0 to 1. They are about the records that
     were published, clamped and completed as declared, not about a larger population. The margin of

@@ -1,4 +1,4 @@
-"""Writes the report on a release, which is verified first: what does not hold is not told."""
+"""Write the report on a release after verification; an invalid release has no report."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ def write_report(
     folder
         Of the release. A rehearsal's report compares published values with true ones.
     output
-        The file; beside the folder by default.
+        The file; by default next to the folder.
     language
         That of labels; by default the first one of the release.
     overwrite
-        Whether a file that is there is replaced.
+        Whether an existing file is replaced.
     ledger, signers
         As for `verify`, which checks the release first.
 
@@ -111,7 +111,7 @@ def page_of_folder(
     rehearsed = record["format"] in REHEARSALS
     checked = verify(folder, ledger=ledger, signers=signers, rehearsal=rehearsed)
     raise_all(checked.findings)
-    told = checked.sealed  # by now there may be another one in the folder
+    told = checked.sealed  # the file in the folder may have changed since
     release = PublishedRelease(folder, told, _metadata(told, folder))
     known = release.metadata.languages
     if language is not None and language not in known:

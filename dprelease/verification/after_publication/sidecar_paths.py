@@ -1,4 +1,4 @@
-"""Where what is written after a publication goes: beside the release, never into it."""
+"""Paths of files written after publication: next to the release, never inside it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dprelease.system.renaming import rename_new
 
 
 def beside(folder: Path, ending: str) -> Path:
-    """Return a path beside a folder that is called as it is, with an ending.
+    """Return the path of a sibling of a folder, with the name of the folder and an ending.
 
-    As relative as the folder was given; by "." it is told from inside of itself.
+    It is relative if `folder` is; for "." and "..", which have no name, it is absolute.
     """
     whole = folder.resolve()
     parent = whole.parent if folder.name in ("", "..") else folder.parent
@@ -21,14 +21,14 @@ def beside(folder: Path, ending: str) -> Path:
 
 
 def write_whole(path: Path, data: bytes, *, replace: bool) -> None:
-    """Write a file by a rename: whatever ends this, no half of it is ever there.
+    """Write a file by a rename, so that an interruption never leaves a partial file.
 
     Raises
     ------
     FileExistsError
-        If something is there that is not to be replaced.
+        If the path exists and is not to be replaced.
     OSError
-        If the system does not take it.
+        If writing fails.
     """
     name = path.with_name(f".{path.name}-{uuid4().hex}")
     try:

@@ -1,4 +1,4 @@
-"""Signs a release that was verified: whoever signs vouches for what is in the folder."""
+"""Sign a release after verification: the signer vouches for the content of the folder."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from dprelease.verification.verify import verify
 
 
 def sign(folder: str | Path, key: SigningKey, *, overwrite: bool = False) -> Signature:
-    """Write the signature of a release beside its manifest, and return it.
+    """Write the signature of a release next to its manifest, and return it.
 
-    The release is verified first. Whoever has the list of signers checks the signature with
-    `verify`, or with `ssh-keygen -Y verify`.
+    The release is verified first. With the list of signers, `verify` or `ssh-keygen -Y verify`
+    checks the signature.
 
     Raises
     ------
     OutputError
         DP-OUTPUT-011 if there is no such folder.
     VerificationError, Findings
-        What is wrong with the release.
+        The findings on the release.
     SignatureError
         DP-SIGN-010 if it is signed already, 011 if the system refuses; 006 as the key.
     """
@@ -42,7 +42,7 @@ def sign(folder: str | Path, key: SigningKey, *, overwrite: bool = False) -> Sig
         raise SignatureError("DP-SIGN-010", name=place.name)
     report = verify(place)
     raise_all(report.findings)
-    # Not what is in the folder by now: somebody may have put another one there since.
+    # Sign the verified bytes, not the current file, which may have been exchanged since.
     manifest = canonical(report.sealed)
     signature = key.sign(manifest, MANIFESTS)
     if not signature.holds(manifest):
@@ -52,12 +52,12 @@ def sign(folder: str | Path, key: SigningKey, *, overwrite: bool = False) -> Sig
 
 
 def sign_audit(path: str | Path, key: SigningKey, *, overwrite: bool = False) -> Signature:
-    """Write the signature of an audit's outcome beside its file, and return it.
+    """Write the signature of the outcome of an audit next to its file, and return it.
 
     Raises
     ------
     DeclarationError
-        DP-AUDIT-003 for what is no outcome of an audit, as it was written.
+        DP-AUDIT-003 for a file that is not the unchanged outcome of an audit.
     SignatureError
         As `sign`.
     """

@@ -1,1 +1,1 @@
-"""Claims of a release proved from above: `certify`."""
+"""Certificates: proven upper bounds of the privacy cost of a release (`certify`)."""

@@ -1,9 +1,9 @@
-"""A certificate from above: the claims of a release, proved from the noise that it records.
+"""Certify the claims of a release: prove upper bounds of its cost from the recorded noise.
 
-The second opinion shows what the published integers cost at least; here it is at most. Nothing of
-the planner's accountant is used: no loss, no curve, none of its compositions and no floats, but to
-choose where to look. Masses are balls, losses are composed in whole numbers, closed forms are
-evaluated in exact rationals or balls.
+The second opinion computes a lower bound of the cost of the published integers; this module an
+upper bound. It uses nothing of the planner's accountant: no losses, no curves, none of its
+compositions. Floats only select where to search. Probabilities are balls, losses are composed in
+whole numbers, closed forms are evaluated in exact rationals or balls.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from dprelease.verification.second_opinion import Opinion
 
 NEAR = Fraction(1, 256)
-"""Part of a bound within which a claim that is not proved is not refused: a finer look may tell."""
+"""Relative distance to a bound within which an unproved claim is not rejected."""
 
 CLOSE = "a look that was not finer: what is proved lies within a 256th of the claim"
 FAR = "losses that reach too far for a grid, or have no bound here"
@@ -53,15 +53,15 @@ NOT_TIGHT = (
 
 
 def claims_of(guarantee: Mapping[str, Any]) -> list[Claim]:
-    """Return what a recorded guarantee claims, as exact numbers.
+    """Return the claims of a recorded guarantee, as exact numbers.
 
-    A price is the float that its text reads to, or the text's own number if that is larger. Texts
-    are anybody's: whether a number can be one of these is seen before anything is computed of it.
+    A cost is the float that its text reads to, or the exact number of the text if that is larger.
+    Texts are untrusted: numbers are checked before any computation with them.
 
     Raises
     ------
     KeyError, TypeError, ValueError
-        If it is no record of a guarantee: a price that is none, or a delta that is no probability.
+        If it is no record of a guarantee: an invalid cost, or a delta that is no probability.
     """
     delta = exact(guarantee["delta"])
     if not 0 <= delta < 1:
@@ -85,17 +85,17 @@ def _price(text: str) -> Fraction:
 def certify(
     events: Sequence[Event], claims: Sequence[Claim], opinion: Opinion | None = None
 ) -> Certificate:
-    """Return what is proved of claims about all recorded events together.
+    """Return the certificate of claims about all recorded events together.
 
     Parameters
     ----------
     opinion
-        What the second opinion found, to be shown beside.
+        The second opinion, included in the certificate.
 
     Raises
     ------
     BudgetError
-        DP-MECH-001 to 005 for an event that is none of ours.
+        DP-MECH-001 to 005 for an unknown mechanism or invalid parameters.
     """
     with ctx.workprec(_bits_of_deltas(claims) + _bits_of_scales(events)):
         proof = _Proof(kinds_of(events))
@@ -118,13 +118,13 @@ def _bits_of_scales(events: Sequence[Event]) -> int:
 
 @dataclass(slots=True)
 class _Proof:
-    """Claims about the same vectors, one after the other; a proved rho serves the next."""
+    """Proves claims about the same vectors in order; a proved rho is reused for the next claim."""
 
     kinds: list[VectorKind]
     rho: Fraction | None = None
 
     def certify_claim(self, claim: Claim, opinion: Opinion | None) -> CertifiedClaim:
-        """Return what is proved of a claim."""
+        """Return the certified claim."""
         best = _first_within(self._bounds(claim), claim.claimed)
         verdict, rests = self._verdict(claim, best)
         if best is not None and best.at_most <= claim.claimed and claim.counted == "rho":
@@ -140,7 +140,7 @@ class _Proof:
         )
 
     def _verdict(self, claim: Claim, best: Bound | None) -> tuple[Verdict, tuple[str, ...]]:
-        """Return what became of a claim, and what that rests on."""
+        """Return the verdict on a claim, and its assumptions."""
         floating = dict.fromkeys(f for kind in self.kinds for f in kind.losses.floating)
         if best is not None and best.at_most <= claim.claimed:
             return (Verdict.RESTS if floating else Verdict.PROVED), tuple(floating)
@@ -172,7 +172,7 @@ def _first_within(bounds: Iterable[Bound], aim: Fraction) -> Bound | None:
 
 
 def _at_least(claim: Claim, opinion: Opinion | None) -> float | None:
-    """Return what the second opinion says of the very claim."""
+    """Return the lower bound of the second opinion for the same claim."""
     same = opinion is not None and opinion.counted == claim.counted
     if opinion is None or not same or opinion.claimed != float(claim.claimed):
         return None

@@ -1,12 +1,12 @@
 """An epsilon at a delta from above: losses of all parts composed in whole numbers.
 
-The larger one of several curves delta(epsilon), at every epsilon, as a law of losses.
+The larger one of several curves delta(epsilon), at every epsilon, as a privacy-loss distribution.
 
-With x = exp(epsilon), the curve of a law is convex and falls, and a largest of such curves is one
-again (Zhu, Dong and Wang 2022, arXiv 2106.08567v4, Proposition 4). Between points of the grid its
-chords lie above it. They are the curve of the law whose Q mass at a point is how much the slope
-changes there, and whose P mass is x times that. A slot of which a unit chooses the move, or a law
-whose two directions differ, is bounded by it.
+With x = exp(epsilon), the curve of a distribution is convex and falls, and a largest of such curves
+is one again (Zhu, Dong and Wang 2022, arXiv 2106.08567v4, Proposition 4). Between points of the
+grid its chords lie above it. They are the curve of the distribution whose Q mass at a point is how
+much the slope changes there, and whose P mass is x times that. A slot of which a unit chooses the
+move, or a distribution whose two directions differ, is bounded by it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dprelease.verification.certificate.proven_losses import bit
 
 
 def pointwise_largest(laws: Sequence[LossMasses]) -> LossMasses:
-    """Return a law whose curve is nowhere below those of `laws`, which share a grid and bits."""
+    """Return a distribution whose curve is nowhere below those of `laws`; equal grid and bits."""
     best = laws[0]
     for other in laws[1:]:
         best = _larger(best, other)
@@ -35,7 +35,7 @@ def pointwise_largest(laws: Sequence[LossMasses]) -> LossMasses:
 
 
 def _larger(one: LossMasses, other: LossMasses) -> LossMasses:
-    """Return the law of the chords through the larger values.
+    """Return the distribution of the chords through the larger values.
 
     Second differences lose digits: balls have enough of them for what a grid of this width and
     length takes away.
@@ -83,17 +83,17 @@ UNIT_BITS = 64
 
 LONGEST_CELL = 2**19
 MOST_LOSS = 400.0
-"""Losses beyond which no price is looked for."""
+"""Largest loss of the search for a cost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How fine losses are looked at. Whatever it is, what comes out is a bound.
+    """The resolution of losses. The result is a bound for any resolution.
 
-    `parts`: blocks in the root mean square of losses. `most`: blocks of one law. `longest`: points
-    of a composed law. `raised`: bits below delta of what all far ends together add to it. `gains`:
-    part of a price that finer looks may take from it, by a wide margin. `grid`: points of the grid
-    in the difference of two blocks.
+    `parts`: blocks in the root mean square of losses. `most`: blocks of one distribution.
+    `longest`: points of a composed distribution. `raised`: bits below delta of what all far ends
+    together add to it. `gains`: conservative bound of the relative gain from finer grids. `grid`:
+    points of the grid in the difference of two blocks.
     """
 
     parts: int
@@ -111,11 +111,11 @@ EFFORTS = (
 )
 OF_MANY = replace(EFFORTS[0], grid=2)
 FEW, MANY = 8, 96
-"""Kinds up to which a price is looked at as finely as can be; beyond which once."""
+"""Numbers of kinds up to which the finest resolution is tried, and above which only one is."""
 
 
 def efforts(kinds: int) -> tuple[Effort, ...]:
-    """Return how finely so many kinds are looked at, one after the other until it suffices."""
+    """Return resolutions for so many kinds, to try one after the other until one suffices."""
     return (OF_MANY,) if kinds > MANY else EFFORTS[: 3 if kinds <= FEW else 2]
 
 
@@ -126,7 +126,7 @@ class TooLongError(ArithmeticError):
 class LossGrids:
     """The losses of the cells of all vectors on one grid, fine enough for a delta.
 
-    Each law dominates the losses of its cell less `slack`.
+    Each distribution dominates the losses of its cell less `slack`.
 
     Raises
     ------
@@ -147,7 +147,7 @@ class LossGrids:
 
     @property
     def slack(self) -> Fraction:
-        """Return what is taken from the losses of one cell."""
+        """Return the amount by which the losses of one cell are reduced."""
         return SLACK * self.width
 
     def of_moves(self, kind: VectorKind) -> list[tuple[int, list[LossMasses]]]:

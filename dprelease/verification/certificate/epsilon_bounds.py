@@ -1,10 +1,10 @@
-"""Every way by which an epsilon at a delta is proved here, the shortest first.
+"""All methods for proving an epsilon at a delta, the fastest first, and upper bounds of rho.
 
-A bound of rho from above: of D_a / a over all orders a > 1, in balls.
+**Bound of rho**: of D_a / a over all orders a > 1, in balls.
 
 K(a) = (a - 1) D_a is the logarithm of a moment generating function of losses, so it is convex, and
-a chord between two orders bounds it. K of independent parts adds up; that of a law of losses on a
-grid that dominates another one is at least as large.
+a chord between two orders bounds it. K of independent parts adds up; that of a privacy-loss
+distribution on a grid that dominates another one is at least as large.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class _Moments:
 
 
 def _ln_moment(law: LossMasses, order: Fraction) -> arb:
-    """Return ln E exp((order - 1) loss) of a law of losses, each `SLACK` too small."""
+    """Return ln E exp((order - 1) loss) of a privacy-loss distribution, each `SLACK` too small."""
     if law.infinite:
         raise TooLongError
     step = ball((order - 1) * law.width)
@@ -192,16 +192,16 @@ DIVERGENCES = "Rényi divergences, added up (Canonne, Kamath and Steinke 2020, C
 APART = "these at a part of delta, losses composed in whole numbers at the rest"
 
 PARTS = (Fraction(1, 2), Fraction(1, 64))
-"""Parts of delta tried for what only divergences are known of."""
+"""Parts of delta tried for vectors with only divergences known."""
 
 
 UNBOUNDED = Fraction(2**2000)
-"""What is told where there is no price: more than any float."""
+"""The cost if there is no bound: more than any float."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What is proved: a price that is never too low, by which theorem."""
+    """A proven upper bound of a cost, and its theorem."""
 
     at_most: Fraction
     by: str
@@ -266,7 +266,7 @@ def _beside_normals(normals: NormalVectors, delta: Fraction, aim: Fraction) -> I
 def _by_curves(
     kinds: Sequence[VectorKind], curves: Sequence[VectorKind], delta: Fraction, aim: Fraction
 ) -> Iterator[Bound]:
-    """Yield bounds of vectors of which some have Rényi divergences alone.
+    """Yield bounds of vectors of which some have Rényi divergences only.
 
     From those of all; or from theirs at a part of delta, and the losses of others at the rest
     (basic composition: Dwork and Roth 2014, Theorem 3.16).
@@ -292,7 +292,7 @@ def _by_rho(rho: Fraction, delta: Fraction) -> Iterator[Bound]:
 
 
 def _is_vain(found: Fraction, aim: Fraction, effort: Effort) -> bool:
-    """Return whether a bound is so far above a claim that no finer look proves it."""
+    """Return whether a bound is so far above a claim that finer grids can't prove it."""
     return found * Fraction(1 - effort.gains) > aim
 
 
@@ -301,7 +301,7 @@ def _composition_bounds(
 ) -> Iterator[Bound]:
     for effort in efforts(len(kinds)):
         try:
-            with ctx.workprec(64):  # every step asks for the bits that it takes
+            with ctx.workprec(64):  # every step sets its own precision
                 composed = composed_losses(kinds, delta, effort)
                 found = composed.epsilon_at(delta)
                 near = None if found is None else composed.delta_at(aim)

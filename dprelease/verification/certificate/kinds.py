@@ -1,4 +1,4 @@
-"""The noisy vectors of a release, by kind, and what their parts lose together."""
+"""The noisy vectors of a release grouped by kind, and bounds of their total loss."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from dprelease.verification.certificate.proven_losses import ProvenLosses, prove
 
 @dataclass(frozen=True, slots=True)
 class VectorKind:
-    """So many vectors with the same law and sensitivity.
+    """Vectors with the same mechanism and sensitivity, and their number.
 
     Parts of a change that touch different cells have independent noise, and so do vectors: what
     covers the loss of each covers together what they all lose (Zhu, Dong and Wang 2022, arXiv
-    2106.08567v4, Theorem 10), also where each is chosen by the answers before it.
+    2106.08567v4, Theorem 10), also for adaptive composition.
 
     Where parts may meet in one cell, shifts add up there. The largest loss at a shift x + y is at
-    most the sum of those at x and at y; a normal law knows the L2 norm of its shift alone, and so
-    does the bound rho of discrete Gaussian noise. Nothing else is used of them.
+    most the sum of those at x and at y; a normal distribution knows the L2 norm of its shift alone,
+    and so does the bound rho of discrete Gaussian noise. Nothing else is used of them.
     """
 
     law: Randomizer
@@ -111,7 +111,7 @@ def kinds_of(events: Sequence[Event]) -> list[VectorKind]:
     Raises
     ------
     BudgetError
-        DP-MECH-001 to 005 for a record that is none of ours.
+        DP-MECH-001 to 005 for an unknown mechanism or invalid parameters.
     """
     named: dict[tuple[Randomizer, Sensitivity], list[str]] = {}
     for event in events:
@@ -125,5 +125,5 @@ def kinds_of(events: Sequence[Event]) -> list[VectorKind]:
 
 
 def added_up(parts: Sequence[Fraction | None]) -> Fraction | None:
-    """Return the sum; None if a part is not known."""
+    """Return the sum; None if a part is unknown."""
     return None if None in parts else sum((part or Fraction(0) for part in parts), Fraction(0))

@@ -1,4 +1,4 @@
-"""Laws of losses in whole units, every mass rounded up: what they compose to is never too small.
+"""Privacy-loss distributions in integers, rounded up: compositions are upper bounds.
 
 The losses ln P(o)/Q(o) of outputs o under P, on multiples of a width. With m the masses at the
 losses l, delta(epsilon) is m(infinity) plus the sum over l > epsilon of m (1 - exp(epsilon - l)).
@@ -37,7 +37,7 @@ class LossMasses:
         return int(sum(self.masses)) + self.infinite
 
     def compose(self, other: LossMasses) -> LossMasses:
-        """Return the law of the sum of two independent losses on the same grid."""
+        """Return the distribution of the sum of two independent losses on the same grid."""
         product = fmpz_poly(list(self.masses)) * fmpz_poly(list(other.masses))
         infinite = self.total * other.total - int(sum(self.masses)) * int(sum(other.masses))
         return LossMasses(
@@ -49,10 +49,11 @@ class LossMasses:
         )
 
     def coarser(self) -> LossMasses:
-        """Return a law on every other point that dominates this one.
+        """Return a distribution on every other point that dominates this one.
 
-        The mass of a point between two is split onto them so that the Q mass is kept, by the share
-        t with 1 = (1 - t) e^w + t e^-w, t = 1 / (1 + e^-w): a mean-preserving spread of the ratio.
+        The mass of a point between two is split onto them so that the Q probability is preserved,
+        by the share t with 1 = (1 - t) e^w + t e^-w, t = 1 / (1 + e^-w): a mean-preserving spread
+        of the ratio.
         """
         with ctx.workprec(self.bits + SPARE_BITS):
             share = 1 / (1 + (-ball(self.width)).exp())
@@ -66,9 +67,9 @@ class LossMasses:
         return replace(self, width=2 * self.width, first=first // 2, masses=kept)
 
     def trim(self, allowance: int) -> LossMasses:
-        """Return a law that dominates this one, with ends of at most `allowance` units raised.
+        """Return a dominating distribution, with ends of at most `allowance` units raised.
 
-        The far end to infinity, the near end to the first loss that is kept.
+        The far end is raised to infinity, the near end to the first remaining loss.
         """
         first, last = 0, len(self.masses)
         near = far = 0
@@ -132,10 +133,10 @@ def units(mass: arb, bits: int) -> int:
 
 
 class Composer:
-    """Composes laws of losses, in all safe directions.
+    """Composes privacy-loss distributions; every rounding is upwards.
 
-    `allowance`: units that each step may raise at either end. `longest`: points beyond which a law
-    is put on a coarser grid.
+    `allowance`: units that each step may raise at either end. `longest`: number of points above
+    which a distribution is moved to a coarser grid.
     """
 
     def __init__(self, allowance: int, longest: int) -> None:
@@ -156,7 +157,7 @@ class Composer:
             law = self.pair(law, law)
 
     def every(self, laws: Sequence[LossMasses]) -> LossMasses:
-        """Return the composition of all laws, the two shortest next."""
+        """Return the composition of all distributions, the two shortest next."""
         waiting = sorted(laws, key=lambda law: -len(law.masses))
         while len(waiting) > 1:
             both = self.pair(waiting.pop(), waiting.pop())
@@ -167,7 +168,7 @@ class Composer:
         return self.short(waiting[0])
 
     def pair(self, one: LossMasses, other: LossMasses) -> LossMasses:
-        """Return the composition of two laws, on the coarser one of their grids."""
+        """Return the composition of two distributions, on the coarser one of their grids."""
         while one.width < other.width:
             one = one.coarser()
         while other.width < one.width:
@@ -175,7 +176,7 @@ class Composer:
         return self.short(one.compose(other))
 
     def short(self, law: LossMasses) -> LossMasses:
-        """Return a law that dominates this one, and is not too long."""
+        """Return a distribution that dominates this one, and is not too long."""
         law = law.trim(self.allowance)
         while len(law.masses) > self.longest:
             law = law.coarser()

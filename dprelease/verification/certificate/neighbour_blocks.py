@@ -1,7 +1,7 @@
-"""Masses of the published integers under two neighbours, in blocks between which losses fall.
+"""Probabilities of the published integers under two neighbours, in blocks with falling losses.
 
 Let K have log-concave masses on the integers. Then P(K = k) / P(K = k - s) never rises with k, for
-s >= 1: so a block of neighbouring integers has losses between those of the blocks beside it, each
+s >= 1: so a block of neighbouring integers has losses between those of the adjacent blocks, each
 taken as ln of its P mass over its Q mass. And sup over c of P(K <= c) - e^eps P(K <= c - s), which
 is delta(eps) for it, grows with s: a move by s covers every smaller one in its direction.
 
@@ -25,21 +25,24 @@ from dprelease.numerics.balls import ball
 from dprelease.verification.certificate.loss_masses import SPARE_BITS, LossMasses, units
 
 START = 32
-"""Blocks that the first look is at."""
+"""Number of blocks of the first pass."""
 
 MOST_PARTS, PARTS_OF_ENDLESS = 16, 4
 MOST_ROUNDS = 80
 
 ENDS = 1.5
-"""How much wider blocks are where the losses of their ends are known: a split adds a sixth of the
-squared difference between these, and all of it where only blocks beside them bound losses."""
+"""Factor by which blocks are wider if the losses of their ends are known.
+
+A split then adds a sixth of the squared difference between these losses; it adds all of it if only
+adjacent blocks bound losses.
+"""
 
 SLACK = Fraction(1, 2**40)
-"""Part of a grid's width that losses are taken less; every cell's is added to epsilon again."""
+"""Part of the grid width by which losses are reduced; epsilon is increased by it for every cell."""
 
 
 class Tails(Protocol):
-    """The law of an integer K, by its tails."""
+    """The distribution of an integer K, by its tails."""
 
     def tail(self, k: int, upper: bool) -> arb:
         """Return a ball around P(K >= k), or P(K <= k), at the precision of the flint context."""
@@ -48,7 +51,7 @@ class Tails(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MirroredLaw:
-    """The law of -K."""
+    """The distribution of -K."""
 
     law: Tails
 
@@ -85,7 +88,7 @@ class Cutting:
 
 @dataclass(frozen=True, slots=True)
 class ShiftedLaw:
-    """A log-concave law against itself moved up by `shift` steps.
+    """A log-concave distribution against itself moved up by `shift` steps.
 
     `middle`: where tails are taken from one side or from the other, for the sake of digits.
     `largest`: a bound of its losses, if one is known. `loss`: that of each output, if there is a
@@ -138,7 +141,7 @@ def _evenly(edges: Sequence[int], loss: Callable[[int], arb], cutting: Cutting) 
 
 
 def _reach(tail: Callable[[int], arb], least: float) -> int:
-    """Return a j > 0 with tail(j) <= `least`, not much beyond the first."""
+    """Return a j > 0 with tail(j) <= `least`, not much above the least one."""
     high = 1
     while not tail(high) <= least:
         high *= 2
@@ -157,7 +160,7 @@ class _Cuts:
         self.known: dict[tuple[int, int], arb] = {}
 
     def _tail(self, k: int, middle: int, shift: int) -> arb:
-        """Return P(K >= k) for k above the middle, else P(K < k), of the law moved by `shift`."""
+        """Return P(K >= k) for k above the middle, else P(K < k), for K moved by `shift`."""
         if (k, shift) not in self.known:
             upper = k > middle
             at = k - shift if upper else k - shift - 1
@@ -202,7 +205,7 @@ class _Cuts:
         return more
 
     def blocks(self, edges: Sequence[int]) -> list[Block]:
-        """Return blocks with bounds of their losses from those beside them, or of their ends."""
+        """Return blocks with bounds of their losses from adjacent blocks, or from their ends."""
         masses = self.masses(edges)
         if self.moved.loss is not None:
             highs = [None, *map(self.moved.loss, edges)]
@@ -231,7 +234,7 @@ class _Cuts:
 
 
 def _near(p: arb, q: arb) -> float:
-    """Return about ln(p / q)."""
+    """Return approximately ln(p / q)."""
     loss = _loss(p, q)
     if loss is not None:
         return float(loss.mid())
@@ -244,15 +247,15 @@ def _loss(p: arb, q: arb) -> arb | None:
 
 
 def on_grid(blocks: Sequence[Block], width: Fraction, bits: int) -> LossMasses:
-    """Return a law of losses on multiples of `width` that dominates the blocks, up to `SLACK`.
+    """Return a distribution on multiples of `width` that dominates the blocks, up to `SLACK`.
 
     Its delta(epsilon) is at least theirs at epsilon + SLACK width: losses are taken less so much,
     so that those which meet the grid in exact numbers do in balls.
 
     The masses of a block whose losses lie between two points of the grid are split onto these, so
-    that both are kept: a mean-preserving spread of Q/P, which lowers no delta (Doroshenko, Ghazi,
-    Kamath, Kumar and Manurangsi 2022, arXiv 2207.04380v1, "connect the dots"). Where only an upper
-    bound of the losses is known, all of P's mass is raised to it; where none is, to infinity.
+    that both are preserved: a mean-preserving spread of Q/P, which lowers no delta (Doroshenko,
+    Ghazi, Kamath, Kumar and Manurangsi 2022, arXiv 2207.04380v1, "connect the dots"). Where only an
+    upper bound of the losses is known, all of P's mass is raised to it; where none is, to infinity.
     """
     points: dict[int, int] = {}
     infinite = 0

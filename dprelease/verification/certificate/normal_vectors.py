@@ -1,6 +1,7 @@
-"""All normal and discrete Gaussian vectors of a release as one normal law, and the rest.
+"""All normal and discrete Gaussian vectors of a release as one normal distribution, and the rest.
 
-Discrete Gaussian noise as normal noise that is told less exactly: all of it is one normal law.
+Discrete Gaussian noise as normal noise that is told less exactly: all of it is one normal
+distribution.
 
 Let K have masses exp(-(k - m)^2 / (2 v)) / S on the integers, m an integer, and let w < v. Take Y
 normal around m of variance v - w, and tell an integer J with masses exp(-(J - y)^2 / (2 w)) / Z(y):

@@ -20,7 +20,7 @@ from dprelease.numerics.normal_tail import mills_ratio
 
 @dataclass(frozen=True, slots=True)
 class OffsetMoments:
-    """The law of a scale and an offset; on the integers, or rounded, which is post-processing."""
+    """Noise of a scale and an offset; on the integers, or rounded (post-processing)."""
 
     scale: Fraction
     offset: Fraction

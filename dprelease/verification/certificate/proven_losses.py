@@ -1,7 +1,7 @@
-"""What is proved of the losses of each law, and by which theorem; from what the manifest records.
+"""Proven bounds of the losses of each mechanism, from the record in the manifest.
 
-Nothing of the planner's losses is used: a law's name and its parameters, read as exact rationals,
-and the balls around its tails by which it was drawn.
+The losses of the planner are not used: only the name of the mechanism, its parameters as exact
+rationals, and the balls around its tails that also decide draws.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ Cells = Callable[[int, Cutting], list[list[Block]]]
 """Blocks of a cell that moves by up to so many steps; all of these alternatives are possible."""
 
 Known = Callable[[int], Fraction | None]
-"""What is known of a cell that moves by up to so many steps; None for nothing."""
+"""A bound for a cell that moves by up to so many steps; None if unknown."""
 
 
 def _unknown(_shift: int) -> None:
@@ -74,15 +74,15 @@ def _unknown(_shift: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ProvenLosses:
-    """What is proved of one cell.
+    """Proven bounds of the losses of one cell.
 
     `largest`: a bound of its losses. `usual`: about the one that much of its mass has, which a grid
     had better meet. `mu_squared`: the square of mu where its curve is at most that of N(0, 1)
     against N(mu, 1). `rho`: a bound of D_a / a for all orders, which adds up by squares of shifts
     also where these meet in one cell if `by_squares`. `variance`: that of discrete Gaussian noise,
     which `smoothed_integers` is of. `moments`: those of the losses, where these have no bound.
-    `tight`: whether `cells` lose nothing but what finer blocks give back.
-    `floating`: what is taken for granted.
+    `tight`: whether finer blocks make the bound of `cells` as sharp as desired. `floating`:
+    assumptions that are not proved.
     """
 
     cells: Cells
@@ -99,7 +99,7 @@ class ProvenLosses:
 
 
 def proven_losses(law: Randomizer) -> ProvenLosses:
-    """Return what is proved of a law; at the precision of the flint context."""
+    """Return proven losses of a mechanism, at the precision of the flint context."""
     if isinstance(law, Selection):
         return _of_choice(law)
     known = KNOWN.get(law.name)
@@ -107,7 +107,7 @@ def proven_losses(law: Randomizer) -> ProvenLosses:
 
 
 def _no_blocks(_shift: int, _cutting: Cutting) -> list[list[Block]]:
-    """Return one block of everything, which may all be told."""
+    """Return one block of all outputs, without a bound of the loss."""
     return [[Block(arb(1), arb(0))]]
 
 
@@ -115,7 +115,7 @@ NOTHING = ProvenLosses(_no_blocks, "nothing is proved about this mechanism", tig
 
 
 def bit(top: Fraction, chance: Fraction = Fraction(0)) -> list[Block]:
-    """Return the blocks of one bit told with a loss of `top`, or everything with a chance."""
+    """Return the blocks of one bit with a loss of `top`, or of everything with `chance`."""
     growth, rest = ball(top).exp(), ball(1 - chance)
     high, low = rest * growth / (1 + growth), rest / (1 + growth)
     loss = ball(top)
@@ -135,7 +135,7 @@ def _falling(
     variance: Fraction | None = None,
     moments: Moments | None = None,
 ) -> ProvenLosses:
-    """Return what is proved of log-concave masses; `tails`: instead of the law's own.
+    """Return what is proved of log-concave masses; `tails`: instead of the distribution's own.
 
     `losses`: the loss of each output, of a move by so many steps, where that is a closed form.
     """
@@ -164,7 +164,7 @@ def _falling(
 
 
 def _over(scale: Fraction) -> Known:
-    """Return the largest loss of an exponential law: shift / scale."""
+    """Return the largest loss of an exponential distribution: shift / scale."""
     return lambda shift: shift / scale
 
 
@@ -221,9 +221,9 @@ def _offset_gaussian(law: Any) -> ProvenLosses:
 def _staircase(law: Any) -> ProvenLosses:
     """Of stairs of `width`: rounding is post-processing of three losses up to a move by a width.
 
-    The mass A of the largest loss follows from the total variation A (1 - b), b = exp(-width /
-    scale), which is the mass of |Y| <= shift / 2 for a unimodal symmetric law. Larger moves are
-    made of several: their losses add up.
+    The mass A of the largest loss follows from the total variation A (1 - b),
+    b = exp(-width / scale), which is the mass of |Y| <= shift / 2 for a unimodal symmetric
+    distribution. Larger moves are made of several: their losses add up.
     """
     width, scale, gamma = Fraction(law.width), Fraction(law.scale), Fraction(law.gamma)
 
@@ -250,7 +250,7 @@ def _staircase(law: Any) -> ProvenLosses:
 
 
 def _whole_masses(law: Any) -> ProvenLosses:
-    """Of whole-number masses that never rise away from 0: every output by itself."""
+    """Of whole-number masses that never rise away from 0: one block per output."""
     masses = law.masses
     total = 2 * sum(masses) - masses[0]
 
@@ -332,7 +332,7 @@ def _of_choice(law: Any) -> ProvenLosses:
 
 
 def _of_partitions(law: Any) -> ProvenLosses:
-    """Of keys that are told: (1 / scale, delta) for each (Desfontaines et al. 2020, Theorem 1)."""
+    """Of selected keys: (1 / scale, delta) for each (Desfontaines et al. 2020, Theorem 1)."""
     epsilon, chance = 1 / Fraction(law.scale), Fraction(law.delta)
 
     def cells(_shift: int, _cutting: Cutting) -> list[list[Block]]:

@@ -1,6 +1,7 @@
 """Tails of integer noise with weights exp(-(k / scale)^2 / 2 - offset |k| / scale), added up.
 
-From the definition of the law alone: every weight is a ball, and so is what lies beyond the last.
+From the definition of the distribution alone: every weight is a ball, and so is what lies beyond
+the last.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from flint import arb, ctx
 from dprelease.numerics.balls import ball
 
 LARGEST_SCALE = 2**12
-"""Scales up to which all weights are added up; some 20 scales of them are looked at."""
+"""Largest scale for which all weights are added up; about 20 scales of them are computed."""
 
 
 def falling_loss(scale: Fraction, offset: Fraction, shift: int) -> Callable[[int], arb]:
@@ -28,7 +29,7 @@ def falling_loss(scale: Fraction, offset: Fraction, shift: int) -> Callable[[int
 
 
 class SummedTails:
-    """The law, at the precision of the flint context it was made in.
+    """The distribution, at the precision of the flint context it was made in.
 
     Weights end so many bits below 1: certificates ask for more than their least delta has.
     """

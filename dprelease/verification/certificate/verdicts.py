@@ -1,4 +1,4 @@
-"""What a certificate says of each claim: what is proved, by which theorem, what it rests on."""
+"""The content of a certificate: for each claim, the proven bound, theorem and assumptions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dprelease.numerics.rounding import round_up
 
 
 class Verdict(StrEnum):
-    """What became of a claim."""
+    """The result for a claim."""
 
     PROVED = "proved"
     RESTS = "proved under assumptions"
@@ -21,13 +21,13 @@ class Verdict(StrEnum):
 
     @property
     def holds(self) -> bool:
-        """Return whether the claim is proved, whatever that rests on."""
+        """Return whether the claim is proved, possibly under assumptions."""
         return self in (Verdict.PROVED, Verdict.RESTS)
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a release claims: a price, `counted` as epsilon or as rho; delta 0 for a pure one."""
+    """A claim of a release: a cost, `counted` as epsilon or as rho; delta 0 for a pure one."""
 
     counted: str
     claimed: Fraction
@@ -35,7 +35,7 @@ class Claim:
 
     @property
     def words(self) -> str:
-        """Return what is claimed, such as "epsilon at delta 1e-06"."""
+        """Return the name of the claim, such as "epsilon at delta 1e-06"."""
         if self.counted == "rho":
             return "rho"
         return f"epsilon at delta {float(self.delta):g}" if self.delta else "epsilon at delta 0"
@@ -45,9 +45,9 @@ class Claim:
 class CertifiedClaim:
     """A claim between two bounds.
 
-    `at_least`: what an independent second price found, if it was asked for; of the same claim.
-    `at_most`: what is proved, None for nothing; `by`: how. `delta_at_most`: of the claimed epsilon,
-    where it follows. `rests_on`: what is taken for granted.
+    `at_least`: the lower bound of the second opinion on the same claim, if requested. `at_most`:
+    the proven upper bound, None if there is none; `by`: the theorem. `delta_at_most`: at the
+    claimed epsilon, if available. `rests_on`: assumptions.
     """
 
     claim: Claim
@@ -75,7 +75,7 @@ class CertifiedClaim:
 
 @dataclass(frozen=True, slots=True)
 class CertifiedPart:
-    """The vectors of one kind: what is proved of one cell, and how many cells a unit can touch."""
+    """Vectors of one kind: the proven bound for one cell, and a privacy unit's cells."""
 
     noise: str
     columns: tuple[str, ...]
@@ -99,11 +99,11 @@ class Certificate:
     claims: tuple[CertifiedClaim, ...]
     parts: tuple[CertifiedPart, ...]
     beside: tuple[str, ...] = ()
-    """What else the release claims, of which nothing is said here."""
+    """Other claims of the release, which the certificate does not cover."""
 
     @property
     def is_proved(self) -> bool:
-        """Return whether all claims are proved, and rest on nothing else."""
+        """Return whether all claims are proved without assumptions."""
         return not self.beside and all(c.verdict is Verdict.PROVED for c in self.claims)
 
     def to_json(self) -> dict[str, Any]:
@@ -117,7 +117,7 @@ class Certificate:
 
 
 def rounded_price(price: Fraction | None) -> float | None:
-    """Return a float that is no less; None for nothing, or more than any float."""
+    """Return a float >= `price`; None for None, or if no float is large enough."""
     return None if price is None else _round_up_or_none(price)
 
 

@@ -1,1 +1,1 @@
-"""What others vouch for: signatures of releases and of audits, and audits that a release names."""
+"""Signatures of releases and of audits, and audits that a release names."""

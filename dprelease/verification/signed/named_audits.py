@@ -1,4 +1,4 @@
-"""The audit that a release names: in its folder, of its own declaration, with nothing found."""
+"""Check the audit that a release names: in its folder, of its declaration, without failures."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def named_audit(record: Mapping[str, Any], folder: Path) -> Audit | None:
 def audit_problem(record: Mapping[str, Any], folder: Path) -> str:
     """Return why the audit that a manifest names says nothing for it; nothing if all is well.
 
-    The digest of its file is looked at with those of all files.
+    The digest of its file is checked with those of all files.
     """
     raw = audit_of(record, folder)
     if raw is None:
-        return ""  # its file is missing: that is told already
+        return ""  # its file is missing, which is reported already
     try:
         audit = parsed_audit(raw)
     except ValueError as problem:
@@ -49,7 +49,7 @@ def audit_problem(record: Mapping[str, Any], folder: Path) -> str:
 
 
 def audit_words(record: Mapping[str, Any], folder: Path) -> str:
-    """Return what the named audit compared, in words."""
+    """Return a text on the comparisons of the named audit."""
     audit = parsed_audit(audit_of(record, folder) or b"")
     pairs = sum(one.pairs for one in audit.sensitivities)
     told = amount(len(audit.sensitivities), "measurement", "measurements")

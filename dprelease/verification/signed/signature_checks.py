@@ -1,4 +1,4 @@
-"""Whether a release is signed, by a key that may sign it: what digests can't tell a stranger."""
+"""Check that a release is signed by a key that may sign it, which digests can't show."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNCHECKED = "{name} exists and was not checked: name the list of signers with --
 
 @dataclass(frozen=True, slots=True)
 class TrustedSigners:
-    """Who may sign releases, and at which time that is asked; now, unless something tells it."""
+    """The allowed signers of releases, and the time of the check, which is now by default."""
 
     signers: Signers
     at: datetime | None = None
@@ -28,7 +28,7 @@ class TrustedSigners:
 
 @dataclass(frozen=True, slots=True)
 class SignedFile:
-    """What has a signature: the signature's file and namespace, what is signed, and its bytes."""
+    """A signed file: file and namespace of the signature, the signed file, and its bytes."""
 
     name: str
     namespace: str
@@ -37,14 +37,14 @@ class SignedFile:
 
 
 def check_signature(report: Report, record: dict[str, Any], trusted: TrustedSigners | None) -> None:
-    """Add to a report whether the manifest is signed by one of those who may."""
+    """Add to a report whether the manifest is signed by an allowed signer."""
     check_signed(report, SignedFile(SIGNATURE, MANIFESTS, "manifest", canonical(record)), trusted)
 
 
 def check_signed(report: Report, signed: SignedFile, trusted: TrustedSigners | None) -> None:
-    """Add to a report whether something is signed by one of those who may.
+    """Add to a report whether a file is signed by an allowed signer.
 
-    Without `trusted` it says no more than that a signature is there.
+    Without `trusted` the report only notes that there is a signature.
     """
     path = report.path / signed.name
     is_there = path.is_file() and not path.is_symlink()
@@ -60,9 +60,9 @@ def check_signed(report: Report, signed: SignedFile, trusted: TrustedSigners | N
 
 
 def signers_of_ledger(path: Path, record: dict[str, Any]) -> TrustedSigners | None:
-    """Return who could sign by a ledger's own list as it was charged; None if nobody had to.
+    """Return the signers in a ledger's list at the time of the charge; None if it has no signers.
 
-    What is wrong with the ledger is for others to tell.
+    Problems of the ledger are reported elsewhere.
     """
     from dprelease.ledger.ledger import Ledger
     from dprelease.ledger.periods import moment_of
