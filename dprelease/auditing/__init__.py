@@ -1,8 +1,9 @@
-"""Audits: whether a release, with these bounds and this schema, keeps its word.
+"""Audit whether a release, with its bounds and schema, keeps its guarantee.
 
-Neighbouring tables are made from the schemas alone. What the release would find of them, write,
-print and draw is compared with what its plan claims. No declared source is opened: `stage` takes
-the sources out of the declaration before anything runs, and it alone opens engines or runs a
-release. That is why this folder may read what engines found, and replay bits: nobody is behind
-these numbers.
+An audit makes neighbouring tables from the schemas alone. It compares what the release would
+compute from them, write, print and draw with the claims of its plan. No declared source is
+opened:
+`stage` removes the sources from the declaration before anything runs, and it alone opens engines
+or runs a release. That is why this package may read exact answers of engines and replay random
+bits: the data are no real people's.
 """

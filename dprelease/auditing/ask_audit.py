@@ -22,33 +22,33 @@ def audit(
     output: str | Path | None = None,
     variables: Mapping[str, object] | None = None,
 ) -> Audit:
-    """Put a release to the test on neighbouring tables of invented rows, and return the outcome.
+    """Test a release on neighbouring tables of synthetic rows, and return the outcome.
 
-    No declared source is opened. `holds` of what comes back says whether all did.
+    No declared source is opened. `holds` of the outcome is whether every claim held.
 
     Parameters
     ----------
     release
         A release, or the file that declares it.
     queries
-        Those that are audited, by name; all by default.
+        The names of the queries to audit; all by default.
     engine
-        What reads the invented rows, in place of the declared engine.
+        The engine that reads the synthetic rows, instead of the declared one.
     time_limit
         Start no further check after this many seconds.
     draws
-        Whether answers are drawn by the million as well, which takes nearly all of the time.
+        Whether to draw millions of answers as well, which takes nearly all of the time.
     output
-        A folder, which is not there yet, for audit.json and what reproduces each finding.
+        A new folder for audit.json and files that reproduce each finding.
     variables
-        Of the release file, where it is read here.
+        Of the release file, if it is read here.
 
     Raises
     ------
     QueryError
-        DP-AUDIT-001 for a name of no query.
+        DP-AUDIT-001 for an unknown query.
     OutputError
-        DP-AUDIT-002 for a folder that is there.
+        DP-AUDIT-002 for an existing folder.
     DpReleaseError
         As `read_release` and `Release.plan`.
     """

@@ -1,4 +1,4 @@
-"""Writes what an audit found: its outcome, and for each breach a release with two small tables."""
+"""Write the outcome of an audit, and for each breach a release with two small tables."""
 
 from __future__ import annotations
 
@@ -39,15 +39,16 @@ for side in ("one", "other"):
 
 
 def write_outcome(outcome: Outcome, folder: Path) -> Path:
-    """Write the outcome of an audit into a folder that is not there yet; return the file's path.
+    """Write the outcome of an audit into a new folder; return the file's path.
 
-    All or nothing. For each breach a folder: the release as declared, both tables, and a script
-    that runs it, without its ledger.
+    All or nothing. For each breach there is a folder with the release as declared, without its
+    ledger,
+    both tables, and a script that runs it.
 
     Raises
     ------
     OutputError
-        DP-AUDIT-002 if the folder is there, DP-OUTPUT-002 if the system refuses.
+        DP-AUDIT-002 if the folder exists, DP-OUTPUT-002 if the system refuses.
     """
     refuse_folder(folder)
     try:
@@ -83,15 +84,15 @@ def _write_all(outcome: Outcome, folder: Path) -> None:
 
 
 def refuse_folder(folder: Path) -> None:
-    """Raise DP-AUDIT-002 for a folder that is there already."""
+    """Raise DP-AUDIT-002 for an existing folder."""
     if os.path.lexists(folder):
         raise OutputError("DP-AUDIT-002", name=folder.name)
 
 
 def _write_declared(declaration: Declaration, place: Path) -> PurePosixPath:
-    """Write all that a release was read from, and return where it is there.
+    """Write all files that a release was read from, and return its path there.
 
-    As many folders down as its files lie above it. Files of absolute paths stay where they are.
+    It is as many folders deep as its files need parent folders. Absolute paths stay as they are.
     """
     names = [PurePosixPath(name) for name in (*declaration.texts, *declaration.kept)]
     above = max((name.parts.count("..") for name in names), default=0)
@@ -107,7 +108,7 @@ def _write_declared(declaration: Declaration, place: Path) -> PurePosixPath:
 
 
 def _prepare_path(own: Path, name: str) -> Path:
-    """Return the path of a file, in folders that are there."""
+    """Create the folders of a file's path, and return it."""
     own.mkdir(parents=True, exist_ok=True)
     path = Path(os.path.normpath(own / name))
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,7 @@
-"""By how much each cell moved between the two sides of a stack, or of a pair by itself.
+"""Compute the change of each cell between the two sides of a stack, or of one pair.
 
-Of a choice it is how far the scores of two candidates moved apart, which its price is of.
+For a choice the change is how far the scores of two candidates moved apart, which determines its
+privacy cost.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from dprelease.query.aggregates.quantile import Quantile
 from dprelease.query.aggregates.tree_of_counts import Tree
 
 Changes = dict[int, list[int]]
-"""By pair, how far each cell moved that did, lattice steps or points of score."""
+"""By pair, the change of each changed cell, in noise steps or points of score."""
 
 
 def changes_of(
     aggregate: Aggregate, law: Randomizer, one: FoundCells, other: FoundCells
 ) -> Changes:
-    """Return how far both sides lie apart, by pair; `law` is that of the measurement."""
+    """Return the changes between both sides, by pair; `law` is that of the measurement."""
     if not aggregate.is_choice:
         return _vectors(one, other)
     return CHOICES[type(aggregate)](aggregate, law, one, other)
@@ -50,7 +51,7 @@ Cells = Iterator[tuple[int, Integers, Integers, Integers]]
 
 
 def _differing_cells(one: FoundCells, other: FoundCells) -> Cells:
-    """Yield pair, candidates, and how often each occurs on both sides, of cells that differ."""
+    """Yield pair, candidates, and their counts on both sides, for cells that differ."""
     by_cell: dict[tuple[int, int], dict[int, list[int]]] = {}
     for side, found in enumerate((one, other)):
         entries = zip(
@@ -84,7 +85,7 @@ def _quantile(aggregate: Aggregate, law: Randomizer, one: FoundCells, other: Fou
     target = Target.of(quantile, rows_inside(quantile, law))
     changes: Changes = {}
     for pair, candidates, left, right in _differing_cells(one, other):
-        # Scores change at values that occur and behind them, and nowhere else.
+        # Scores change only at values that occur and after them.
         at = np.unique(np.concatenate(([0], candidates, candidates + 1)))
         at = at[at < quantile.candidates]
         apart = _scores(target, at, candidates, left) - _scores(target, at, candidates, right)
@@ -113,4 +114,4 @@ def _tree(aggregate: Aggregate, _law: Randomizer, one: FoundCells, other: FoundC
 Choice = Callable[[Aggregate, Randomizer, FoundCells, FoundCells], Changes]
 
 CHOICES: dict[type[Aggregate], Choice] = {Frequent: _frequent, Quantile: _quantile, Tree: _tree}
-"""How far scores, or counts of a tree's nodes, moved apart, by aggregate."""
+"""The change of scores, or of counts of a tree's nodes, by aggregate."""

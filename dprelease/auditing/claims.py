@@ -1,4 +1,4 @@
-"""How near a change comes to what is claimed of it, in exact integers."""
+"""Compare a change with the claimed sensitivity, in exact integers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dprelease.privacy.unit import Sensitivity
 
 @dataclass(frozen=True, slots=True)
 class Nearness:
-    """A change beside its claim: the largest part of it that was used, and by what."""
+    """A change relative to its claim: the largest used share, and of which norm."""
 
     ratio: float
     by: str
@@ -28,10 +28,11 @@ NOTHING = Nearness(0.0, "")
 
 
 def nearness(change: Sequence[int], claim: Sensitivity) -> Nearness:
-    """Return how near the moved cells of one pair come to a sensitivity.
+    """Return the largest share of a sensitivity that the changed cells of one pair use.
 
-    `change`: by how many steps each cell moved that did, or how far two scores of it moved apart. A
-    ratio above 1 is a breach, and no rounding makes one of what is within the claim, or hides one.
+    `change`: the steps by which each changed cell moved, or how far two scores of it moved
+    apart. A
+    ratio above 1 is a breach, and no rounding makes or hides a breach.
     """
     return _near(tuple(sorted((abs(moved) for moved in change if moved), reverse=True)), claim)
 
@@ -57,16 +58,17 @@ def _part(found: int, claimed: int) -> Fraction:
 
 
 def _ratio_as_float(ratio: Fraction, *, root: bool = False) -> float:
-    """Return a ratio as a float on its own side of 1."""
+    """Return a ratio as a float on the same side of 1."""
     number = math.sqrt(float(ratio)) if root else float(ratio)
     return max(number, math.nextafter(1.0, 2.0)) if ratio > 1 else min(number, 1.0)
 
 
 def parts_of(sizes: Sequence[int], claim: Sensitivity) -> int:
-    """Return of how many parts a change is made at least, each one of the claim's moves.
+    """Return the least number of parts of a change, each one of the claim's moves.
 
-    Parts that add up in the same cells are not told apart: then the norms alone say something, and
-    the number of parts is one that is claimed. `sizes` fall.
+    Parts that add up in the same cells can't be distinguished: then only the norms are
+    compared, and
+    the number of parts is one that is claimed. `sizes` is descending.
     """
     if claim.meeting > 1:
         return 1
@@ -75,7 +77,7 @@ def parts_of(sizes: Sequence[int], claim: Sensitivity) -> int:
     while at < len(sizes):
         fitting = [move for move in moves if move.shift >= sizes[at]]
         if not fitting:
-            return claim.slots  # the shift of that cell is a breach by itself
+            return claim.slots  # the change of that cell alone is a breach
         at += max(move.cells for move in fitting)
         parts += 1
     return parts

@@ -1,4 +1,4 @@
-"""The exact integers of both tables of a pair: what noise would be added to, or choose by."""
+"""Compute the exact integers of both tables of a pair, before noise or a choice."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from dprelease.schema.release import PRIVATE_KEYS
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What the engine found of one set of tables, by the name of the query.
+    """What the engine found for one set of tables, by the name of the query.
 
-    `queries`: over all keys that occur on either side, where they are not public. `tables`: as
-    noise gets them. `units`: of queries with such keys, how many units each has.
+    `queries`: over all keys that occur on either side, if they are not public. `tables`: the
+    input
+    of noise. `units`: the number of units of each key, for queries with such keys.
     """
 
     queries: Mapping[str, Query]
@@ -29,7 +30,7 @@ class Side:
     units: Mapping[str, Integers]
 
     def vector(self, query: str, measurement: str) -> Integers:
-        """Return the (cells,) integers of a measurement that is a vector, lattice steps."""
+        """Return the (cells,) integers of a measurement that is a vector, in noise steps."""
         if measurement == PRIVATE_KEYS and query in self.units:
             return self.units[query]
         return self.tables[query].vector(measurement)
@@ -63,7 +64,7 @@ def exact_sides(
 def _partitions(
     stage: Stage, queries: Sequence[Query], tables: Tables
 ) -> dict[str, dict[str, int]]:
-    """Return the keys that occur and are not public, with their units, by query."""
+    """Return the non-public keys that occur, with their units, by query."""
     asked = [query for query in queries if query.private is not None]
     if not asked:
         return {}
@@ -89,9 +90,9 @@ def _units(query: Query, units: Mapping[str, int]) -> Integers:
 
 @dataclass(frozen=True, slots=True)
 class FoundCells:
-    """What a stack found of one measurement: entries of cells that hold something.
+    """The values of one measurement in a stack: entries of non-empty cells.
 
-    `pair`, `cell`, `candidate`, `value`: one for each entry. `candidate` is 0 for vectors; of
+    `pair`, `cell`, `candidate`, `value`: one for each entry. `candidate` is 0 for vectors; for
     choices `value` is how often a candidate occurs.
     """
 
@@ -102,11 +103,11 @@ class FoundCells:
 
 
 Codes = dict[tuple[str, tuple[str, ...]], int]
-"""Numbers of keys that are not public, by query and values: the same for both sides of a stack."""
+"""Numbers of non-public keys, by query and values: the same for both sides of a stack."""
 
 
 Keys = Mapping[str, Collection[str]]
-"""Keys that are not public, by query."""
+"""Non-public keys, by query."""
 
 
 def keys_in_stack(
@@ -119,10 +120,11 @@ def keys_in_stack(
 def found_in_stack(
     stage: Stage, queries: Sequence[Query], tables: Tables, codes: Codes, keys: Keys
 ) -> dict[tuple[str, str], FoundCells]:
-    """Return what every measurement of stacked queries finds, by names; raises as `engines`.
+    """Return the values of every measurement of stacked queries, by names; raises as `engines`.
 
-    `keys`: those that are not public and occur on either side. Which groups are kept of a unit
-    follows from all of them, as it does from all that were selected.
+    `keys`: the non-public ones that occur on either side. The groups that count for a unit
+    depend on
+    all of them, as they depend on all selected keys in a release.
     """
     found: dict[tuple[str, str], FoundCells] = {}
     with stage.engines(queries, tables) as engines:
@@ -146,7 +148,7 @@ def found_in_stack(
 
 
 Place = Callable[[Integers], tuple[Integers, Integers]]
-"""From places in a vector to numbers of pairs and of cells."""
+"""Maps indices in a vector to numbers of pairs and of cells."""
 
 
 def _public_places(query: Query) -> Place:
@@ -181,13 +183,13 @@ def _profile_placed(profile: Profile | DenseProfile, place: Place) -> FoundCells
 def found_of_pair(
     stage: Stage, pair: Pair, queries: Sequence[Query]
 ) -> tuple[dict[tuple[str, str], FoundCells], dict[tuple[str, str], FoundCells]]:
-    """Return what every measurement finds on either side of one pair; raises as `exact_sides`."""
+    """Return the values of all measurements on both sides of a pair; raises as `exact_sides`."""
     one, other = exact_sides(stage, pair, queries)
     return _found_of_side(one), _found_of_side(other)
 
 
 def failing_sides(stage: Stage, pair: Pair, queries: Sequence[Query]) -> tuple[str, str]:
-    """Return by which errors the engine fails on each table of a pair by itself."""
+    """Return the errors with which the engine fails on each table of a pair alone."""
     codes = []
     for tables in pair.sides:
         try:

@@ -1,7 +1,7 @@
-"""Invented rows that an engine fails on: which they are, on which side, and what was left out.
+"""Find synthetic rows on which an engine fails: which rows, on which side, and what was left out.
 
-An engine that stops at a value tells of it by stopping. So a failure is something to be told, and
-nothing that an audit may end with: what can still be compared is.
+An engine that stops at a value reveals that value by stopping. So a failure is a finding and must
+not end the audit: everything that can still be compared is compared.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from dprelease.auditing.stage import EngineFailure
 from dprelease.documents.audits.audit_record import AuditFinding
 
 MOST_FAILING = 3
-"""Pairs of a stack that are looked for one by one; of more, the stack is left out."""
+"""Maximum failing pairs of a stack that are found one by one; with more, the stack is left out."""
 
 STRIDE = 4
-"""Of a crowd, in which many units are alike, every so manieth is looked at alone."""
+"""In a crowd with many similar units, every STRIDE-th is tested alone."""
 
 NOWHERE = Situation("", NOBODY)
-"""Stands in the place of a pair that is left out, so that all others keep their numbers."""
+"""Replaces a pair that is left out, so that all others keep their numbers."""
 
 Answer = TypeVar("Answer")
 Ask = Callable[[Sequence[Situation]], Answer]
@@ -33,7 +33,7 @@ def answer_without_failures(
 ) -> tuple[Answer | None, list[int]]:
     """Return the answer about situations, and the numbers of those on which the engine fails.
 
-    The answer is about all others, each with its own number; None where too many fail.
+    The answer is about all others, each with its number; None if too many fail.
     """
     failing: list[int] = []
     while True:
@@ -52,7 +52,7 @@ def _without(situations: Sequence[Situation], left_out: Sequence[int]) -> list[S
 
 
 def _failing(ask: Ask[object], situations: Sequence[Situation]) -> int:
-    """Return the number of a situation that the engine fails on, by halves."""
+    """Return the number of a situation on which the engine fails, by bisection."""
     low, high = 0, len(situations)
     while high - low > 1:
         middle = (low + high) // 2
@@ -62,7 +62,7 @@ def _failing(ask: Ask[object], situations: Sequence[Situation]) -> int:
 
 
 def code_of(ask: Ask[object], situations: Sequence[Situation]) -> str:
-    """Return by which error the engine fails on situations; nothing if it answers."""
+    """Return the error with which the engine fails on situations; empty if it answers."""
     try:
         ask(situations)
     except EngineFailure as failure:
@@ -73,9 +73,10 @@ def code_of(ask: Ask[object], situations: Sequence[Situation]) -> str:
 def told_apart(
     sides: Sequence[Ask[object]], situation: Situation
 ) -> tuple[Situation, tuple[str, str]]:
-    """Return a situation that an engine fails on one side of, and by which errors on either.
+    """Return a situation on whose sides the engine fails differently, and the errors on both.
 
-    That is the given one, or one unit of it alone; the given one where none fails on one side only.
+    It is the situation itself, or one unit of it alone; the situation itself if no failure is
+    one-sided.
     """
     units = [situation.one, *situation.crowd[::STRIDE], *situation.crowd[-1:]]
     alone = [Situation(f"{situation.words}, alone", unit) for unit in units]
@@ -87,9 +88,10 @@ def told_apart(
 
 
 def refusal_of(ask: Ask[object], situations: Sequence[Situation]) -> str:
-    """Return by which error an engine refuses situations, and just so a table without any row.
+    """Return the error with which an engine refuses situations and also a table without rows.
 
-    That is by declared types alone; nothing if it answers, or fails at what rows say.
+    Such an error depends on declared types only. Empty if the engine answers, or fails because of
+    the rows.
     """
     nobody = [NOWHERE] * len(situations)
     codes = [code_of(ask, some) for some in (situations, nobody)]
@@ -98,7 +100,7 @@ def refusal_of(ask: Ask[object], situations: Sequence[Situation]) -> str:
 
 @dataclass(frozen=True)
 class Failure:
-    """A pair that the engine fails on: stored how, and by which errors on either side."""
+    """A pair on which the engine fails: how it was stored, and the errors on either side."""
 
     words: str
     stored: str
@@ -107,7 +109,7 @@ class Failure:
 
     @property
     def finding(self) -> AuditFinding:
-        """Return it as what did not hold."""
+        """Return the failure as a finding."""
         codes = " and ".join(sorted({code for code in self.codes if code})) or "a failure"
         one_alone = self.codes[0] != self.codes[1]
         return AuditFinding(
@@ -122,12 +124,12 @@ class Failure:
 
 @dataclass
 class GroupReport:
-    """What was tried of one group of queries, what was left out, and what the engine fails on."""
+    """What was tried for one group of queries, what was left out, and failures of the engine."""
 
     tried: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     failures: dict[tuple[str, tuple[str, str]], Failure] = field(default_factory=dict)
 
     def fails(self, failure: Failure) -> None:
-        """Note a failure; one for each way of storing, and for what it looks like."""
+        """Record a failure; one per way of storing and pair of errors."""
         self.failures.setdefault((failure.stored, failure.codes), failure)

@@ -1,4 +1,4 @@
-"""Neighbouring tables: all of both, and what makes them differ, in words."""
+"""Neighbouring tables: all rows of both, and the difference in words."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Tables = Mapping[str, "pa.Table"]
-"""A table of invented rows for each that the release declares, by its name."""
+"""A table of synthetic rows for each declared one, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two sets of tables that differ in one privacy unit, all of them invented.
+    """Two sets of synthetic tables that differ in one privacy unit.
 
-    `words`: what the unit is like, naming no value. `one` has the unit; `other` lacks it, or has
-    another in its place where neighbours are told by `replace`. `table`: about whose people the
-    unit is. Tables of `one` and `other` may store the same column in two physical types.
+    `words`: describes the unit without any value. `one` has the unit; `other` lacks it, or has
+    another in its place if neighbours are defined by `replace`. `table`: the table about people
+    that
+    the unit belongs to. Tables of `one` and `other` may store the same column in two physical
+    types.
     """
 
     words: str

@@ -1,7 +1,7 @@
-"""The words by which an audit makes its tables: the same for the same declaration.
+"""Generate the random words of an audit: the same for the same declaration.
 
-They choose rows that nobody is behind, and the noise of runs about these. No release is drawn from
-them: `Stage.publish` alone takes such a stream, and has no declared source.
+They determine synthetic rows, and the noise of runs about these. No release is drawn from them:
+only `Stage.publish` takes such a stream, and it has no declared source.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import numpy as np
 from dprelease.numerics.entropy import Words
 
 BLOCK = 1 << 13
-"""Words that are made at a time."""
+"""Words that are generated at a time."""
 
 
 class ReplayedWords:
-    """A stream of words that follows from a text; it counts what it gives."""
+    """A stream of words derived from a text; it counts the words it gives."""
 
     def __init__(self, text: str) -> None:
         self._text, self._block = text, 0

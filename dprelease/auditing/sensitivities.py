@@ -1,4 +1,4 @@
-"""Whether any unit moves a measurement farther than its price is of, in exact integers."""
+"""Check whether any unit changes a measurement by more than its claimed sensitivity, exactly."""
 
 from __future__ import annotations
 
@@ -39,30 +39,30 @@ from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE
 from dprelease.schema.table import Table
 
 Named = tuple[str, str]
-"""Names of a query, and of a measurement of it."""
+"""Names of a query and of one of its measurements."""
 
 MOST_SITUATIONS = 600
-"""Of one group of queries."""
+"""Maximum situations of one group of queries."""
 
 RANDOM = 200
-"""Situations at random."""
+"""Number of random situations."""
 
 LONE = 12
-"""Situations of a group that are also tried as whole tables by themselves, and as many again."""
+"""Situations of a group that are also tried as separate whole tables, and as many again."""
 
 FAR_LONE = 3
-"""The same of an engine that plans and spreads work for each of them, which takes seconds."""
+"""The same for an engine that plans and distributes work for each, which takes seconds."""
 
 FINDING, STACKED = 0.4, 0.75
-"""The parts of the time by which rows that count are found, and stacks are done."""
+"""Shares of the time in which the search for rows that count, and the stacks, must end."""
 
 
 @dataclass
 class Worst:
-    """The pair that moved a measurement most, and how many were tried.
+    """The pair with the largest change of a measurement, and the number of pairs tried.
 
-    `least`: a situation with nobody else there that moves it by as little as any, `step` in all: a
-    true value of 0 next to 1, where that can be.
+    `least`: a situation without other units and with the smallest change, `step` in all: where
+    possible a true value of 0 next to 1.
     """
 
     query: Query
@@ -78,14 +78,14 @@ class Worst:
     step: int = 0
 
     def note_least(self, situation: Situation, step: int) -> None:
-        """Note a situation if nobody else is there and it moves the measurement by less."""
+        """Record a situation if it has no other units and a smaller change."""
         if not situation.crowd and (self.least is None or step < self.step):
             self.least, self.step = situation, step
 
 
 @dataclass
 class Most:
-    """The situation that moved all measurements together most: parts of claims, squared."""
+    """The situation with the largest joint change of all measurements: squared shares of claims."""
 
     total: float = 0.0
     situation: Situation | None = None
@@ -94,7 +94,7 @@ class Most:
 
 @dataclass(frozen=True)
 class TriedGroup:
-    """What became of one group of queries."""
+    """The results of one group of queries."""
 
     group: Group
     worst: Mapping[Named, Worst]
@@ -109,22 +109,22 @@ class TriedGroup:
 
     @property
     def most_at_once(self) -> list[Pair]:
-        """Return the pair that moved all measurements together most: among others, and alone."""
+        """Return the pair with the largest joint change: with other units, and without."""
         most = self.most.situation
         both = [] if most is None else [most, replace(most, crowd=())]
         return [lone(self.group.tables, one, self.group.public) for one in both]
 
     def pair(self, name: Named) -> Pair | None:
-        """Return the pair that moved a measurement most, by itself; None if none moved it."""
+        """Return the pair with the largest change of a measurement; None if none changed it."""
         worst = self.worst[name]
         if worst.situation is None:
             return None
         return lone(self.group.tables, worst.situation, self.group.public, worst.ways)
 
     def pairs_alone(self, name: Named) -> list[Pair]:
-        """Return pairs with nobody else there: the one that moves most, and one that moves least.
+        """Return pairs without other units: with the largest and the smallest change.
 
-        So true values are 0 on one side, where noise may be drawn in another way than elsewhere.
+        So true values are 0 on one side, where noise may be drawn differently.
         """
         worst = self.worst[name]
         most = None if worst.situation is None else replace(worst.situation, crowd=())
@@ -133,7 +133,7 @@ class TriedGroup:
 
 
 def groups_of(stage: Stage, queries: Sequence[Query], bits: ReplayedWords) -> list[Group]:
-    """Return the queries by the tables about people that they read."""
+    """Return the queries grouped by the tables about people that they read."""
     literals, draws = literals_of(stage.declaration), Draws(bits)
     by_tables: dict[tuple[str, ...], list[Query]] = {}
     for query in queries:
@@ -150,7 +150,7 @@ def groups_of(stage: Stage, queries: Sequence[Query], bits: ReplayedWords) -> li
 def compare_pairs(group: Group, until: float) -> TriedGroup:
     """Compare all pairs of a group of queries with the claims of every measurement.
 
-    `until`: the time, as `time.monotonic` tells it, after which no further ones are begun.
+    `until`: the deadline of `time.monotonic()`, after which no further pairs start.
     """
     laws = {(c.query.name, c.measurement.name): c.mechanism for c in group.stage.plan.columns}
     worst = {
@@ -169,9 +169,9 @@ def compare_pairs(group: Group, until: float) -> TriedGroup:
 
 
 def _situations(group: Group, until: float) -> Iterator[Situation]:
-    """Yield the worst units of all measurements by turns, and then those at random.
+    """Yield the worst units of all measurements in turn, and then random ones.
 
-    First those that the engine was seen to fail on.
+    First those on which the engine has failed.
     """
     hits = hits_of(group, until)
     yield from group.failing[:MOST_FAILING]
@@ -229,9 +229,9 @@ def _id_of(table: Table) -> Column | None:
 
 @dataclass(frozen=True)
 class SideAnswers:
-    """What one side of a stack was found to hold; None if it could not be asked.
+    """The values of one side of a stack; None if the engine did not answer.
 
-    `refused`: by which error, whatever rows there are.
+    `refused`: the error, if the engine refuses any rows.
     """
 
     found: Mapping[Named, FoundCells] | None
@@ -282,7 +282,7 @@ def _compare(
 def _note_most(
     done: TriedGroup, changes: Mapping[Named, Changes], part: Sequence[Situation]
 ) -> None:
-    """Note the pair that moved all measurements together most, among those that are neighbours."""
+    """Record the neighbouring pair with the largest joint change of all measurements."""
     worst = done.worst
     exact = {pair for name in worst if worst[name].measurement.exact for pair in changes[name]}
     totals: dict[int, dict[Named, float]] = {}
@@ -306,7 +306,7 @@ def record(
 ) -> None:
     """Compare changes with their claims; pairs that differ in an invariant are no neighbours.
 
-    `without`: pairs that the engine fails on.
+    `without`: pairs on which the engine fails.
     """
     strangers = {*without} | {
         pair
@@ -334,14 +334,14 @@ def record(
 
 
 def nearness_of(held: Worst, change: Sequence[int]) -> Nearness:
-    """Return how near a change comes; what follows from invariants may not change at all."""
+    """Return the share of a claim that a change uses; values fixed by invariants can't change."""
     if held.measurement.exact:
         return Nearness(float("inf"), "what follows from invariants") if any(change) else NOTHING
     return nearness(change, held.measurement.sensitivity)
 
 
 def _compare_lone(done: TriedGroup, until: float) -> None:
-    """Try pairs as whole tables by themselves: those that moved most first, then some of all."""
+    """Try pairs as separate whole tables: largest changes first, then some of all."""
     group, told = done.group, done.told
     most = LONE if group.stage.declaration.spec.engine == DEFAULT_ENGINE else min(LONE, FAR_LONE)
     picked: dict[int, tuple[Situation, tuple[str, str]]] = {}
@@ -387,7 +387,7 @@ Progress = Callable[[str], None]
 def asked_queries(
     queries: Iterable[Query], names: Sequence[str], asked_by: Mapping[str, str]
 ) -> tuple[Query, ...]:
-    """Return the queries of these names, of tables or of what asks for several; all without any."""
+    """Return the queries of these names, tables or groups of tables; all without names."""
     wanted = {*names}
     return tuple(
         query for query in queries

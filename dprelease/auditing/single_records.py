@@ -1,6 +1,6 @@
-"""Releases of single records: each moves its own place alone, and no farther than claimed.
+"""Audit releases of single records: each changes only its own output, by no more than claimed.
 
-Each record has a number, which is read with it: records may come in any order.
+Each record has a number that is read with it, as records may come in any order.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ from dprelease.rehearsal.meeting import literals_of
 from dprelease.schema.columns import IntegerColumn
 
 RECORDS = 2000
-"""Records of a table, each of which gives way to another one."""
+"""Records of a table, each of which is replaced by another one."""
 
 MOST_ANSWERS = 8
-"""Values of a response that are compared with each other, all over those that were found."""
+"""Maximum compared values of a response, across those that were found."""
 
 FORGED = 2**62
-"""Stands for the value of a record that is not read once: no column has it."""
+"""Marks the value of a record that is not read exactly once: no column has it."""
 
 
 @dataclass(frozen=True)
 class TriedRecords:
-    """What became of the records of one table."""
+    """The results for the records of one table."""
 
     group: Group
     part: Records
     worst: dict[Named, Worst]
     told: GroupReport
     nearby: dict[Named, list[Situation]]
-    """Of each column, records that give way to others with a value next to theirs."""
+    """By column, records whose replacement has a neighbouring value."""
 
     @property
     def complete(self) -> bool:
@@ -64,19 +64,19 @@ class TriedRecords:
         return not self.told.left_out
 
     def pair(self, name: Named) -> Pair | None:
-        """Return the one record that moved a column most, and the one in its place."""
+        """Return the record with the largest change of a column, and its replacement."""
         held = self.worst[name]
         if held.situation is None:
             return None
         return lone(self.group.tables, held.situation, {}, held.ways)
 
     def pairs_alone(self, name: Named) -> list[Pair]:
-        """Return pairs of one record each, of values all over those that the column can have."""
+        """Return pairs of one record each, with values across the range of the column."""
         return [lone(self.group.tables, one, {}) for one in self.nearby.get(name, ())]
 
 
 def tried_records(stage: Stage, part: Records, bits: ReplayedWords) -> TriedRecords:
-    """Compare records, each of which gives way to another one, with the claims of every column."""
+    """Compare records, each replaced by another one, with the claims of every column."""
     table = part.declared.table
     literals, draws = literals_of(stage.declaration), Draws(bits)
     group = Group(stage, (), {table.name: table}, {}, literals, draws)
@@ -113,7 +113,7 @@ def tried_records(stage: Stage, part: Records, bits: ReplayedWords) -> TriedReco
 
 
 def _nearby(column: RecordColumn, values: Integers, units: Sequence[Rows]) -> Iterator[Situation]:
-    """Yield pairs of records: of a number the values next to 0 and the ends, of others a ring."""
+    """Yield pairs of records: for numbers values next to 0 and the ends, for others a ring."""
     found, first = np.unique(values, return_index=True)
     if len(found) < 2:
         return
@@ -131,7 +131,7 @@ def _nearby(column: RecordColumn, values: Integers, units: Sequence[Rows]) -> It
 def _sides(
     stage: Stage, part: Records, group: Group, situations: Sequence[Situation], told: GroupReport
 ) -> dict[str, dict[str, Integers]]:
-    """Return what all records say, in each way of storing them in which the engine answers."""
+    """Return the values of all records, in each way of storing them in which the engine answers."""
     name, sides = part.declared.table.name, {}
 
     def read(some: Sequence[Situation], way: str) -> dict[str, Integers]:
@@ -156,7 +156,7 @@ def _sides(
 def _read(
     stage: Stage, part: Records, group: Group, units: list[Rows], way: str
 ) -> dict[str, Integers]:
-    """Return what each unit's record says, in the order of the units."""
+    """Return the values of each unit's record, in the order of the units."""
     name = part.declared.table.name
     rows = {name: [row for unit in units for row in unit[name]]}
     table = lone(group.tables, Situation("", rows), {}, (way, way)).one[name]
@@ -164,7 +164,7 @@ def _read(
     exact = stage.exact_records(_with_record_number(part, len(units)), {name: table})
     numbers = exact.vector(PAIR)
     if sorted(numbers.tolist()) != [*range(len(units))]:
-        # Whether a record is there would tell what it says.
+        # The presence of a record would reveal its value.
         return {column.name: np.full(len(units), FORGED) for column in part.columns}
     order = np.argsort(numbers)
     return {column.name: exact.vector(column.name)[order] for column in part.columns}

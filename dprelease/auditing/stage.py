@@ -1,8 +1,9 @@
-"""What a release is audited on: its declaration without a source, and engines over invented tables.
+"""Hold the audited release: its declaration without a source, and engines over synthetic tables.
 
-A `Stage` is a declaration of which no table has its own source any more, nor its own folders,
-ledger or key. Everything in this folder that opens an engine or runs a release asks the stage for
-it, so there is no argument by which it could reach a declared source.
+A `Stage` is a declaration whose tables have no declared source, folders, ledger or key.
+Everything
+in this package that opens an engine or runs a release gets it from the stage, so no argument can
+lead to a declared source.
 """
 
 from __future__ import annotations
@@ -34,15 +35,15 @@ if TYPE_CHECKING:
     from dprelease.query.local_records import Records
 
 OWNER = "audit"
-"""Of invented tables whose declaration names none."""
+"""Owner of synthetic tables whose declaration has none."""
 
 
 PARTY = 1
-"""Which one of several parties a whole run is: all run the same."""
+"""The party of a whole run, of several parties: all run the same."""
 
 
 class EngineFailure(Exception):
-    """An engine failed on invented rows, by the error of this code, or of this class."""
+    """An engine failed on synthetic rows, with an error of this code or of this class."""
 
     def __init__(self, problem: Exception) -> None:
         own = isinstance(problem, DpReleaseError)
@@ -62,7 +63,7 @@ def _wrap_failures() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Stage:
-    """A release as it is audited: declaration, queries and plan, none of which has a source."""
+    """The audited release: declaration, queries and plan, without any source."""
 
     declaration: Declaration
     queries: tuple[Query, ...]
@@ -70,7 +71,7 @@ class Stage:
 
     @classmethod
     def of(cls, declaration: Declaration, engine: str = DEFAULT_ENGINE) -> Stage:
-        """Return the stage of a release, whose noise is that of the release.
+        """Return the stage of a release, with the noise of the release.
 
         Raises
         ------
@@ -86,7 +87,7 @@ class Stage:
 
     @property
     def records(self) -> tuple[Records, ...]:
-        """Return the records of a release of single ones; nothing of any other."""
+        """Return the records of a release of single records; empty for any other."""
         local = self.declaration.spec.mode == "local"
         return cast("LocalPlan", self.plan).records if local else ()
 
@@ -96,14 +97,14 @@ class Stage:
 
     @contextmanager
     def engines(self, queries: Sequence[Query], tables: Tables) -> Iterator[dict[str, Answering]]:
-        """Yield the engine of each query over invented tables.
+        """Yield the engine of each query over synthetic tables.
 
         Raises
         ------
-        Unanswered
-            Where the engine fails, when it is opened or asked.
+        EngineFailure
+            If the engine fails, when it is opened or used.
         TypeError
-            For a query of a declaration that has its sources.
+            For a query of a declaration with sources.
         """
         for query in queries:
             joined = [] if query.join is None else [query.join.declared]
@@ -113,7 +114,7 @@ class Stage:
             yield engines
 
     def exact_records(self, part: Records, tables: Tables) -> ExactRecords:
-        """Return what single records say, as their engine finds it; raises as `engines`."""
+        """Return the exact values of single records from their engine; raises as `engines`."""
         if part.declared.table.source is not None:
             raise TypeError("an audit asks invented tables alone")
         frame = tables[part.declared.table.name]
@@ -133,11 +134,12 @@ class Stage:
         progress: Callable[[str], None] = lambda _step: None,
         state: RunState | None = None,
     ) -> Path:
-        """Run the whole release about invented people and return its folder.
+        """Run the whole release on synthetic people and return its folder.
 
-        `files`: sources that were written of `tables`, by table, in place of frames. `ledger`: one
-        that was opened for this. `formats`: of publication, in place of the declared ones. Raises
-        as `pipeline.run`.
+        `files`: sources written from `tables`, by table, instead of frames. `ledger`: a ledger
+        opened for
+        this run. `formats`: of publication, instead of the declared ones. Raises as
+        `pipeline.run`.
         """
         written = files or {}
         spec, bare = self.declaration.spec, self.declaration
@@ -162,7 +164,7 @@ class Stage:
 
 
 def _without_sources(declaration: Declaration) -> dict[str, Declared]:
-    """Return tables that have no source, and an owner, as a ledger asks for."""
+    """Return tables without a source, and with an owner, which a ledger requires."""
     bare = {}
     for name, declared in declaration.tables.items():
         changed = {"source": None, "owner": declared.table.owner or OWNER}

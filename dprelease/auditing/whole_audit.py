@@ -1,10 +1,9 @@
-"""The steps of an audit: exact integers, whole runs, canaries, and answers by the million.
+"""Run the steps of an audit: exact integers, whole runs, canaries, and millions of answers.
 
-What a release claims altogether, priced again from the noise that its plan draws.
-
-Neighbours show by how much each measurement moves, and not what all of them cost together. That is
-found here by code that the planner does not use: from below by the masses of the integers, and from
-above in balls and whole numbers. A claim that is too small is seen however little it is so.
+This module also checks the joint claim of a release, computed again from the noise of its plan.
+Neighbours show the change of each measurement, but not the joint privacy cost. Code that the
+planner does not use computes that cost here: from below with the probabilities of the integers,
+and from above with ball arithmetic and integers. So even a slightly too small claim is found.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ TOGETHER = " of all measurements together"
 SUMS = "a proof of what sums of several parties' messages cost"
 
 MOST_SLOTS = 1000
-"""Parts of a change, of all measurements, up to which a proof takes seconds."""
+"""Maximum parts of a change, of all measurements, for a proof within seconds."""
 
 
 def composed_claims(
@@ -65,7 +64,7 @@ def composed_claims(
 ) -> tuple[list[AuditFinding], list[UntestedPart]]:
     """Return which claims of the plan are false, and which have no proof.
 
-    `until`: the time, as `time.monotonic` tells it, after which nothing is begun.
+    `until`: the deadline of `time.monotonic()`, after which nothing starts.
     """
     from dprelease.verification.certificate.verdicts import Verdict
     from dprelease.verification.second_opinion import second_opinion
@@ -95,9 +94,9 @@ def composed_claims(
 
 
 def _events_and_guarantee(stage: Stage) -> tuple[list[Event], Guarantee]:
-    """Return the noise that is drawn, and the guarantee that the plan claims of all of it."""
+    """Return the noise that is drawn, and the plan's guarantee for all of it."""
     plan = stage.plan
-    if isinstance(plan, FederatedPlan):  # as verification does: of one party's messages alone
+    if isinstance(plan, FederatedPlan):  # as verification does: for one party's messages alone
         alone = next(trust.guarantee for trust in plan.trusts if trust.honest == 1)
         return [share.fine_event for share in plan.shares], alone
     columns = plan.columns if isinstance(plan, LocalPlan) else plan.noisy_columns
@@ -123,18 +122,16 @@ def _make_finding(claimed: str, seen: str) -> AuditFinding:
 
 
 TIME_LIMIT = 240.0
-"""Seconds that an audit takes at most, but for what it has begun."""
+"""Seconds after which an audit starts nothing new."""
 
 PARTS = {True: (0.35, 0.55, 0.6), False: (0.6, 0.9, 1.0)}
-"""The parts of that time by which exact integers, twin runs and proofs are begun at latest.
-
-With drawn answers, which come last, and without.
-"""
+"""Shares of that time by which exact integers, twin runs and proofs start at the latest: with drawn
+answers, which come last, and without."""
 
 
 @dataclass
 class Outcome:
-    """An audit's outcome, and the pairs that reproduce what it found."""
+    """An audit's outcome, and the pairs that reproduce its findings."""
 
     audit: Audit
     declaration: Declaration
@@ -142,7 +139,7 @@ class Outcome:
 
     @property
     def errors(self) -> list[DpReleaseError]:
-        """Return what did not hold as findings of a verification."""
+        """Return the failed claims as findings of a verification."""
         return [
             VerificationError(
                 "DP-AUDIT-006",
@@ -165,19 +162,20 @@ def run_audit(
     draws: bool = True,
     progress: Callable[[str], None] = lambda _step: None,
 ) -> Outcome:
-    """Audit a release, and return what came of it; opens no declared source.
+    """Audit a release, and return the outcome; opens no declared source.
 
-    `names`: of the queries that are audited; all by default. `engine`: in place of the declared
-    one. `draws`: whether answers are drawn by the million as well, which takes most of the time.
+    `names`: the queries to audit; all by default. `engine`: instead of the declared one. `draws`:
+    whether to draw millions of answers as well, which takes most of the time.
 
     Raises
     ------
     QueryError
-        DP-AUDIT-001 for a name of no query.
+        DP-AUDIT-001 for an unknown query.
     OutputError
-        DP-AUDIT-008 if there is no room for whole runs, or none comes to an end.
+        DP-AUDIT-008 if there is no room for whole runs, or none finishes.
     DpReleaseError
-        As `prepare`: what can't be run is not audited. As the engine, if it can't be had.
+        As `prepare`, since a release that can't run is not audited; of the engine, if it is
+        unavailable.
     """
     start = time.monotonic()
     stage = Stage.of(declaration, engine or declaration.spec.engine)
@@ -305,7 +303,7 @@ def _compare_all(
 
 
 def _most(done: Sequence[TriedGroup | TriedRecords]) -> list[tuple[Group, Situation]]:
-    """Return the situations that move most, of all measurements by turns."""
+    """Return the situations with the largest changes, of all measurements in turn."""
     at_once = [
         (one.group, one.most.situation)
         for one in done

@@ -1,7 +1,7 @@
-"""Published tables in the formats that others read: one module for each, all of it post-processing.
+"""Write the published tables in other file formats, one module per format.
 
-An export is made from a release folder's Parquet tables, from what the manifest says, and from
-nothing else, so that whoever has these can make it again, and `verify` does. It is the same bytes
-every time: no clock, no random names, no order but the declared one. Imports no engine, no noise
-and no entropy.
+Every export is post-processing. It is made only from the Parquet tables of a release folder and
+from its manifest, so anybody who has these can make it again; `verify` does so. The bytes are
+deterministic: no clock, no random names, only the declared order. This package imports no engine,
+no noise and no entropy.
 """

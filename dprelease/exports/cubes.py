@@ -1,4 +1,4 @@
-"""The numbers of a table as observations: each in a cell of its keys, with a status."""
+"""Read the numbers of a table as observations: each in a cell of its keys, with a status."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 NUMBERS = (Role.VALUE, Role.MARGIN, Role.STANDARD_ERROR, Role.LOWER, Role.UPPER)
 UNRELIABLE = "_unreliable"
-"""How the name of the flag of `flag_above` ends."""
+"""Suffix of the name of the `flag_above` column."""
 
 LEFT_EMPTY = "left empty"
-"""What the manifest's words for a column say where small values of it are not published."""
+"""The manifest's phrase for a column whose small values are suppressed."""
 
 NOT_FINITE = ("nan", "inf", "-inf")
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One number: its place among all cells and numbers, its text, None if missing; its status."""
+    """One number: its index among all cells and numbers, its text (None if missing), its status."""
 
     place: int
     text: str | None
@@ -44,9 +44,9 @@ class Cube:
     numbers: tuple[ColumnMetadata, ...]
 
     def categories(self, release: PublishedRelease) -> dict[str, Sequence[Any]]:
-        """Return the values of every key: the declared ones, or those of the rows that are there.
+        """Return the values of every key: the declared ones, or those in the rows.
 
-        These stand in the order of the rows in which each is first.
+        Values from rows are in order of first appearance.
         """
         open_ = [key.name for key in self.table.keys if key.codes is None]
         found: dict[str, dict[Any, None]] = {name: {} for name in open_}
@@ -59,9 +59,9 @@ class Cube:
         }
 
     def is_dense(self, cells: int, part: int, release: PublishedRelease) -> bool:
-        """Return whether all of its cells are better listed: most have a row, and in their order.
+        """Return whether to list all cells: most have a row, and the rows are in cell order.
 
-        `cells`: of all numbers; at least one in `part` has to be there.
+        `cells`: of all numbers; at least one in `part` must have a row.
         """
         rows = next((f["rows"] for f in release.record["files"] if f["name"] == self.table.file), 0)
         ordered = len(self.table.keys) < 2 or all(key.codes for key in self.table.keys)
@@ -70,7 +70,7 @@ class Cube:
     def observations(
         self, release: PublishedRelease, categories: Mapping[str, Sequence[Any]]
     ) -> Iterator[Observation]:
-        """Yield the numbers of every row, in their order; those of a row stand side by side."""
+        """Yield the numbers of every row, row by row."""
         empty = suppressed_columns(release, self.table)
         flags = {c.of: c.name for c in self.table.of_role(Role.FLAG) if c.name == c.of + UNRELIABLE}
         sizes = [len(values) for values in categories.values()]
@@ -90,7 +90,7 @@ class Cube:
 
 
 def cube_of(table: TableMetadata) -> Cube | None:
-    """Return the cube of a table; None for one that has no numbers to be read."""
+    """Return the cube of a table; None if it has no numbers."""
     numbers = [
         column
         for column in table.of_role(*NUMBERS)
@@ -102,12 +102,12 @@ def cube_of(table: TableMetadata) -> Cube | None:
 
 
 def _places(column: pa.Array, values: Sequence[Any]) -> Any:
-    """Return where each key stands among the values of its list.
+    """Return the index of each key in the list of its values.
 
     Raises
     ------
     ArrowException
-        If one is not among them.
+        If a value is not in the list.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -138,7 +138,7 @@ def _texts_and_statuses(
 
 
 def suppressed_columns(release: PublishedRelease, table: TableMetadata) -> set[str]:
-    """Return the columns whose small values are left empty, as the manifest says."""
+    """Return the columns whose small values are suppressed, from the manifest."""
     return {
         column
         for file in release.record["files"]

@@ -1,4 +1,4 @@
-"""A Frictionless Data Package v2: what the Parquet and CSV files of a release are, in one file."""
+"""Describe the Parquet and CSV files of a release in one Frictionless Data Package v2."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ FILE = "datapackage.json"
 PROFILES = "https://datapackage.org/profiles/2.0"
 TYPES = {"int64": "integer", "double": "number", "bool": "boolean", "date32[day]": "date"}
 MAIL = r"[A-Za-z0-9_+-]+(\.[A-Za-z0-9_+-]+)*@([A-Za-z0-9]+(-[A-Za-z0-9]+)*\.)+[A-Za-z]{2,}"
-"""What every validator takes for an address of mail."""
+"""Mail addresses that every validator accepts."""
 
 MOST_CATEGORIES = 1000
-"""Values of a key that its field lists; longer lists are in a file of their own, if any."""
+"""Maximum number of key values that a field lists; longer lists are in a separate file, if any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def _resource(table: TableMetadata, path: str, form: str, media: str) -> dict[st
 
 
 def _of_files(release: PublishedRelease, recorded: Mapping[str, Any]) -> dict[str, Any]:
-    """Return bytes and digest of a table's file; of parts their names and bytes together."""
+    """Return bytes and digest of a table's file; for parts, their names and total bytes."""
     names = list(digests_of(recorded))
     if names == [recorded["name"]]:
         return _size_and_hash(release.folder / names[0], recorded["sha256"])
@@ -199,12 +199,12 @@ def _type(column: ColumnMetadata) -> str:
 
 
 def _slug(text: str) -> str:
-    """Return a text as the name of a package or resource: small letters, digits, `-`, `_`, `.`."""
+    """Return a text as a package or resource name: lowercase letters, digits, `-`, `_`, `.`."""
     return re.sub(r"[^a-z0-9._-]+", "-", text.casefold()).strip("-._") or "release"
 
 
 def _licences(licence: str) -> list[dict[str, str]]:
-    """Return a licence by its address or its identifier; one in words is neither, and is described.
+    """Return a licence by its address or identifier; empty for a licence in words.
 
     A package's licence needs a `path` or a `name`.
     """
@@ -214,7 +214,7 @@ def _licences(licence: str) -> list[dict[str, str]]:
 
 
 def _contact(contact: str) -> dict[str, str]:
-    """Return how a contributor is reached, by mail or on the web; nothing for what is in words."""
+    """Return the mail or web address of a contributor; empty for free text."""
     if re.fullmatch(MAIL, contact):
         return {"email": contact}
     return {"path": contact} if is_address(contact) else {}

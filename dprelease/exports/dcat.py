@@ -1,4 +1,4 @@
-"""A record for data catalogues: DCAT-AP 3, as JSON-LD.
+"""Write a record for data catalogues: DCAT-AP 3, as JSON-LD.
 
 Source     SEMIC, DCAT-AP 3.0.0 (14 June 2024); W3C, Data Catalog Vocabulary 3 (22 August 2024).
 """
@@ -30,7 +30,7 @@ from dprelease.schema.release_parts.about import UNDETERMINED
 
 FILE = "dcat.jsonld"
 PARQUET = "parquet"
-"""What the tables themselves are, among the formats that lie beside the record."""
+"""The format name of the tables themselves, next to the other formats."""
 
 Node = dict[str, Any]
 
@@ -38,14 +38,14 @@ Node = dict[str, Any]
 class Dcat:
     """One record: the release as a dataset, each of its files as a distribution.
 
-    Addresses are relative to the record's own, wherever it is published.
+    Addresses are relative to the address at which the record is published.
     """
 
     name: str = "dcat"
     extra: str | None = None
 
     def problems(self, metadata: Metadata) -> Iterator[Problem]:
-        """Yield nothing: what is mandatory, every release has."""
+        """Yield nothing: every release has the mandatory properties."""
         yield from ()
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
@@ -88,7 +88,7 @@ def dataset(release: PublishedRelease, folder: Path) -> Node:
 
 
 def _about(about: About, language: str) -> Node:
-    """Return what was declared of the release as a whole, as far as it was."""
+    """Return the declared properties of the release as a whole."""
     made: Node = {}
     if about.publisher:
         made["dct:publisher"] = {
@@ -140,7 +140,7 @@ def _place(area: str, language: str) -> Node:
 
 
 def _distributions(release: PublishedRelease, folder: Path) -> Iterator[Node]:
-    """Yield what lies in the same folder: the tables, and other formats, with their digests."""
+    """Yield the files in the same folder, tables and other formats, with their digests."""
     titles = {table.file: table.label for table in release.metadata.tables}
     for file in release.record["files"]:
         titles |= {part: titles.get(file["name"], {}) for part in digests_of(file)}
@@ -174,7 +174,7 @@ def _distribution(release: PublishedRelease, file: str, label: Texts, path: Path
 
 
 def licence_of(licence: str, language: str) -> Node:
-    """Return a licence: by its address, by its identifier of SPDX, or in words."""
+    """Return a licence by its address, by its SPDX identifier, or in words."""
     made: Node = {"@type": "dct:LicenseDocument"}
     if licence in LICENCES:
         return {**_iri(LICENCES[licence]), **made}

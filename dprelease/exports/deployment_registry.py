@@ -1,7 +1,7 @@
-"""The record of the public registry of deployments of differential privacy, tiers 1 to 3.
+"""Write the record for the public registry of differential privacy deployments, tiers 1 to 3.
 
-What a release knows is filled in; what it can't know is left out, and told in a comment at the top:
-nobody's intentions are guessed. Texts are Markdown, as the registry's are.
+Fields that follow from the release are filled in. Fields that don't, such as intentions, are left
+out and listed in a comment at the top. Texts are Markdown, as in the registry.
 
 Source     OpenDP, deployments-registry-data, `schemas/deployments-schema.yaml` at 057e5d8;
            Ghazi, Nanayakkara and Vadhan 2025, arXiv 2509.13509v2.
@@ -38,24 +38,24 @@ STEWARDS = {
     "deployment.implementation.justification": "why all of this was chosen",
     "deployment.administrative.registry_authors": "who fills in this record",
 }
-"""Fields that no declaration tells, with what belongs there."""
+"""Fields that no declaration has, with an explanation of each."""
 
 ONCE_TOLD = {
     "deployment.basic.data_curators": "the publisher",
     "deployment.basic.data_product_region": "the area that the data describe",
     "deployment.basic.description": "what the product is",
 }
-"""Fields that `about` tells, where it is declared."""
+"""Fields that come from `about`, if it is declared."""
 
 
 class DeploymentRegistry:
-    """One record for the registry, to be completed by those who propose it."""
+    """One record for the registry, to be completed by the person who submits it."""
 
     name: str = "registry"
     extra: str | None = None
 
     def problems(self, metadata: Metadata) -> Iterator[Problem]:
-        """Yield nothing: what is not known is left out."""
+        """Yield nothing: unknown fields are left out."""
         yield from ()
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
@@ -73,7 +73,7 @@ class DeploymentRegistry:
 
 
 def registry_record(release: PublishedRelease) -> Part:
-    """Return the record, of what is known."""
+    """Return the record with all fields that are known."""
     record, about = release.record, release.metadata.about
     deployment = {
         "basic": _basic(about, release.metadata),
@@ -107,7 +107,7 @@ def _variant(record: Mapping[str, Any]) -> Part:
 
 
 def _domains(record: Mapping[str, Any]) -> Iterator[str]:
-    """Yield of each table what is read of it, and what its missing and undeclared values become."""
+    """Yield per table its columns and the treatment of missing and undeclared values."""
     treated = {told["query"]: told for told in record["treatments"]}
     said = set()
     for unit in record["privacy_unit"]:
@@ -221,7 +221,7 @@ def _errors(record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _points(texts: Iterable[str]) -> str | None:
-    """Return a list in Markdown; None for none."""
+    """Return a Markdown list; None for an empty one."""
     return "".join(f"- {text}\n" for text in texts) or None
 
 
@@ -240,7 +240,7 @@ def _missing(record: Part) -> Iterator[tuple[str, str]]:
 
 
 class _Blocks(yaml.SafeDumper):
-    """Writes texts of several lines as they are."""
+    """Dumps texts of several lines as block scalars."""
 
 
 def _block(dumper: yaml.SafeDumper, text: str) -> yaml.Node:

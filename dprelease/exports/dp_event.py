@@ -1,19 +1,20 @@
-"""All noise of a release as one event of dp-accounting, for whoever wants to price it there.
+"""Describe all noise of a release as one dp-accounting event, for use with its accountants.
 
-Which event of dp-accounting a noisy vector is, and its tree as JSON.
+Each noisy vector becomes an event; their composition is written as a JSON tree.
 
-An event is the law itself where dp-accounting has a class for it. Where it has none, the event is
-one that costs at least as much, so that no accountant finds less than the truth:
+Where dp-accounting has a class for the noise mechanism, the event is that mechanism. Where it has
+none, the event costs at least as much, so that no accountant finds too little:
 
-- A pure law of epsilon: randomized response between two answers, of which every such mechanism is
-  a post-processing (Kairouz, Oh and Viswanath 2015, arXiv 1311.0776v4, proof of Theorem 3.4). As
-  an event it is discrete Laplace noise of parameter epsilon on one step, whose loss is epsilon or
-  -epsilon at every output, with the same chances. (`RandomizedResponseDpEvent` is no such event
-  beside noise: for a record that is taken away its answer is drawn evenly, which costs less.)
-- A law with a zero-concentrated guarantee: `ZCDpEvent` with its rho, rounded up.
+- A pure mechanism of epsilon: randomized response between two answers, of which every such
+  mechanism is a post-processing (Kairouz, Oh and Viswanath 2015, arXiv 1311.0776v4, proof of
+  Theorem 3.4). As an event it is discrete Laplace noise of parameter epsilon on one step, whose
+  loss is epsilon or -epsilon at every output, with the same probabilities.
+  (`RandomizedResponseDpEvent` differs from noise here: for a removed record its answer is drawn
+  uniformly, which costs less.)
+- A mechanism with a zero-concentrated guarantee: `ZCDpEvent` with its rho, rounded up.
 - All others: `UnsupportedDpEvent`, which every accountant refuses.
 
-Parameters are rounded to the safe side: less noise than was drawn, if anything.
+Parameters are rounded to the safe side: never to more noise than was drawn.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ DISCRETE_LAPLACE, CONCENTRATED = "DiscreteLaplaceDpEvent", "ZCDpEvent"
 
 @dataclass(frozen=True, slots=True)
 class EventClass:
-    """The event of one noisy vector: its class and fields, and how it stands to the law."""
+    """The event of one noisy vector: class, fields, and how it relates to the mechanism."""
 
     kind: str
     fields: Mapping[str, float]
@@ -55,11 +56,12 @@ class EventClass:
 
 
 def accountant_events(events: Sequence[Event]) -> list[EventClass]:
-    """Return what dp-accounting is told of each noisy vector of a release.
+    """Return the dp-accounting event of each noisy vector of a release.
 
-    Its accountant by loss distributions takes no `ZCDpEvent`, that by Rényi divergences no discrete
-    Laplace noise: where a release has both, the second is told by its rho, so that one of them
-    takes the whole.
+    The accountant for privacy loss distributions takes no `ZCDpEvent`; that for Rényi divergences
+    takes no discrete Laplace noise. Where a release has both, the second is described by its
+    rho, so
+    that one accountant takes the whole release.
     """
     found = [_accountant_event(event) for event in events]
     if not any(one.kind == CONCENTRATED for one in found):
@@ -72,7 +74,7 @@ def accountant_events(events: Sequence[Event]) -> list[EventClass]:
 
 def _accountant_event(event: Event) -> EventClass:
     sensitivity = event.sensitivity
-    scale = Fraction(float(dict(event.parameters)["scale"]))  # the very float that was sampled
+    scale = Fraction(float(dict(event.parameters)["scale"]))  # exactly the float that was sampled
     if event.mechanism == "gaussian":
         multiplier = _root_below(scale**2 / sensitivity.l2_squared)
         words = "The law itself, then rounded to the lattice."
@@ -99,7 +101,7 @@ def _root_below(square: Fraction) -> float:
 
 
 def _upper_bound_event(vector: PricedVector) -> EventClass:
-    """Return an event that costs at least what a vector does."""
+    """Return an event that costs at least as much as a vector."""
     pure = pure_epsilon([vector])
     if pure is not None:
         epsilon = round_up(pure)
@@ -116,9 +118,9 @@ def _zcdp_event(vector: PricedVector) -> EventClass:
 
 
 def tree_of(several: Sequence[EventClass]) -> dict[str, Any]:
-    """Return all events composed, as JSON values.
+    """Return the composition of all events, as JSON values.
 
-    They are the fields of dp-accounting's own `to_named_tuple`: names of module and class, and the
+    The fields are those of dp-accounting's `to_named_tuple`: names of module and class, and the
     attributes of the class.
     """
     return _node("ComposedDpEvent", {"events": [_node(one.kind, one.fields) for one in several]})
@@ -129,7 +131,7 @@ def _node(kind: str, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def dp_event(tree: Mapping[str, Any]) -> DpEvent:
-    """Return the event of dp-accounting whose tree `tree_of` returned, maybe read from a file.
+    """Return the dp-accounting event of a tree from `tree_of`, which may come from a file.
 
     Raises
     ------
@@ -158,18 +160,18 @@ def _events_module() -> Any:
 FILE = "dp-event.json"
 FORMAT = "dprelease-dp-event/1"
 RELATION = "ADD_OR_REMOVE_ONE"
-"""The relation to account for, whatever the release's own is: an event's noise is in terms of the
-whole change that the release's relation allows, and this one adds nothing to it."""
+"""The neighbouring relation for the accountant, whatever the release's relation is: the noise of an
+event already accounts for the whole change under the release's relation."""
 
 
 class DpEventTree:
-    """The tree, and what each of its events stands for."""
+    """The tree, and what each of its events stands for; see `Export`."""
 
     name: str = "dp-event"
     extra: str | None = None
 
     def problems(self, metadata: Metadata) -> Iterator[Problem]:
-        """Yield nothing: what has no event is told as unsupported, which no accountant takes."""
+        """Yield nothing: noise without an event is written as unsupported."""
         yield from ()
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
@@ -181,9 +183,10 @@ class DpEventTree:
 
 
 def event_record(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the tree of a release's noise, with what each event stands for, in their order.
+    """Return the tree of a release's noise and, in the same order, what each event stands for.
 
-    What is published without noise, outside of the guarantee, is in no event, and listed.
+    Values that are published without noise, outside the guarantee, have no event; they are
+    listed.
     """
     measurements = record["measurements"]
     several = accountant_events([Event.from_json(one) for one in measurements])

@@ -1,4 +1,8 @@
-"""What every format of publication is: told of a release before it is drawn, then of its files."""
+"""Define what every export format implements.
+
+A format first reports problems from the declarations, before any noise is drawn, and writes its
+files afterwards.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +22,12 @@ if TYPE_CHECKING:
 class PublishedRelease:
     """A release whose tables are written.
 
-    `folder`: holds the Parquet files. `record`: its manifest, without what it says of exports and
-    without its digest, so that it is known before these are made. `beside`: by the name of each
-    format that is in the folder that is written into, its files, "parquet" among them where that
-    folder is, or will be, the release's own.
+    `folder`: holds the Parquet files. `record`: its manifest without the entries of exports and
+    without its digest, which are not known before the exports are made. `beside`: the files of
+    each
+    format that is in the output folder, by the name of the format; with "parquet" where that
+    folder
+    is, or will be, the release's own.
     """
 
     folder: Path
@@ -32,13 +38,13 @@ class PublishedRelease:
     def batches(
         self, table: TableMetadata, columns: Sequence[str] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a table in their order, some columns or all."""
+        """Yield the rows of a table in order, for some columns or all."""
         return formats.PUBLISHED.batches(self.folder / table.file, columns)
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a format can't be had of a release: in words, with a mend, and the table or column."""
+    """Why a format can't be written for a release, with a remedy, and the table or column."""
 
     words: str
     table: str | None = None
@@ -46,50 +52,53 @@ class Problem:
 
     @property
     def message(self) -> str:
-        """Return it in words, with what it is about before them."""
+        """Return the message, preceded by the table or column."""
         spot = ".".join(part for part in (self.table, self.column) if part is not None)
         return f"'{spot}': {self.words}" if spot else self.words
 
 
 class Export(Protocol):
-    """One format: an instance called `EXPORT` in a module of its own.
+    """One format: an instance called `EXPORT` in its own module.
 
-    `name`: its word in `formats`. `extra`: the optional dependency that has its package, as
-    `pip install dprelease[...]` names it; None if nothing more is needed.
+    `name`: its word in `formats`. `extra`: the optional dependency that has its package, as in
+    `pip install dprelease[...]`; None if nothing more is needed.
 
-    To import the module loads no package of an extra.
+    Importing the module loads no package of an extra.
     """
 
     name: str
     extra: str | None
 
     def problems(self, metadata: Metadata) -> Iterator[Problem]:
-        """Yield why it can't be had, from declarations alone, before any row is read."""
+        """Yield why the format can't be written, from declarations alone, before rows are read."""
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
         """Write its files into a folder and return their names, relative to it, in order.
 
-        They lie below `name/`, but for descriptors that have a place of their own. The folder may
-        be that of the release itself, before it is published. In memory are some rows of each
-        table, unless the format itself can't be streamed.
+        Files are below `name/`, except descriptors with a fixed path. The folder may be that of
+        the
+        release itself, before it is published. Only some rows of each table are in memory,
+        unless the
+        format itself can't be streamed.
         """
 
 
 @runtime_checkable
 class PackagedExport(Protocol):
-    """An export whose bytes other packages shape, so that their other versions write others.
+    """An export whose bytes depend on the versions of other packages.
 
-    `packages`: the distributions, each needed; they are looked for before any row is read, and the
-    manifest tells their versions.
+    `packages`: the required distributions. Their presence is checked before any row is read,
+    and the
+    manifest records their versions.
     """
 
     packages: tuple[str, ...]
 
     def same(self, one: Path, other: Path) -> bool:
-        """Return whether two of its files say the same to who reads them, whatever their bytes.
+        """Return whether two of its files have the same content, even if the bytes differ.
 
         Raises
         ------
         OSError, ValueError, KeyError, ArrowException
-            If one is no file of the format: anybody may have written it.
+            If one is not a file of the format, since anybody may have written it.
         """

@@ -1,4 +1,4 @@
-"""What formats are told of a release: what is said of its tables, and how they are laid out."""
+"""Provide the metadata that formats use: texts of the tables, and their layout."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from dprelease.tables import formats
 def told_metadata(
     declaration: Declaration, queries: Sequence[Query], families: Sequence[Family]
 ) -> Metadata:
-    """Return what is said of a release of aggregates, with all numbers of rows that are declared.
+    """Return the metadata of a release of aggregates, with the row counts that are declared.
 
-    No others: what is decided by these before a release is drawn has to be decided likewise
-    afterwards, and by who verifies it.
+    Other row counts are left out: layout decisions must be the same before the release is drawn,
+    after it, and in `verify`.
     """
     metadata = metadata_of(declaration, queries, families)
     rows = dict(_whole_outputs(families))
@@ -32,12 +32,12 @@ def told_metadata(
 
 
 def told_records(declaration: Declaration) -> Metadata:
-    """Return what is said of a release of single records, of which nobody declares how many."""
+    """Return the metadata of a release of single records, whose number is not declared."""
     return metadata_of_records(declaration, resolve_records(declaration))
 
 
 def _whole_outputs(families: Sequence[Family]) -> Iterator[tuple[str, int]]:
-    """Yield name and rows of what steps publish with a row for every cell, as their records say."""
+    """Yield name and rows of step outputs that have a row for every cell."""
     for family in families:
         record = {} if family.step is None else family.step.record(family.tables)
         wholes = record.get("whole_tables", ())

@@ -1,4 +1,4 @@
-"""The report as a file of the release itself: `report.html`, remade by whoever verifies it."""
+"""Write the report as a file of the release itself, `report.html`; `verify` makes it again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FILE = "report.html"
 
 
 class HtmlReport:
-    """See `Export`. It tells no outcome of checks, which would have to tell of itself."""
+    """See `Export`. It has no results of checks, since the checks include the report itself."""
 
     name = "report"
     extra: str | None = "report"

@@ -1,8 +1,8 @@
-"""JSON-stat 2.0: each table as a cube, its numbers as the last dimension, the metric.
+"""Write JSON-stat 2.0: each table as a cube, with the numbers as the last dimension, the metric.
 
-What stands beside a value (a margin, a standard error, the ends of an interval) is a number of the
-metric, too: readers of JSON-stat know no attributes of a cell but one status. A missing value has
-a status, and so has an unreliable one. Numbers are written to the last digit.
+A margin of error, a standard error or an end of an interval is a number of the metric, too:
+JSON-stat has no attributes of a cell except one status. A missing value has a status, and so has
+an unreliable one. Numbers have all digits.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from dprelease.exports.names import in_first, is_address, parent
 
 FOLDER = "json-stat"
 METRIC = "metric"
-"""The identifier of the last dimension; a key of this name has a number behind it."""
+"""The identifier of the last dimension; a key of this name gets a number as a suffix."""
 
 STATUS = {
     "O": "not defined, such as a mean if the noised count is below 1",
     "Q": "left empty: the noised value is below the declared threshold",
     "U": "unreliable: the margin of error exceeds the declared part of the value",
 }
-"""Of cells, by the codes of SDMX (CL_OBS_STATUS)."""
+"""Statuses of cells, by SDMX code (CL_OBS_STATUS)."""
 
 LINE = 1000
-"""Numbers in a line of the file."""
+"""Numbers per line of the file."""
 
 DENSE = 2
 """A table with a row for more than one in so many cells lists all cells."""
@@ -40,7 +40,7 @@ DENSE = 2
 
 @dataclass(frozen=True, slots=True)
 class JsonStat:
-    """A dataset for each table; see `Export`. A collection would need addresses of them."""
+    """A dataset per table; see `Export`. A collection would need web addresses of the datasets."""
 
     name: str = "json-stat"
     extra: str | None = None
@@ -69,7 +69,7 @@ def _title(table: TableMetadata, metadata: Metadata) -> str:
 
 
 def _dataset_metadata(metadata: Metadata) -> dict[str, Any]:
-    """Return what is said of the release, with the words that the format has for it."""
+    """Return the metadata of the release under the property names of the format."""
     about = metadata.about
     notes = [in_first(note, metadata) for note in (about.description, *about.notes)]
     linked = {"license": about.licence, "describedby": about.methodology}
@@ -86,7 +86,7 @@ def _dataset_metadata(metadata: Metadata) -> dict[str, Any]:
 
 
 def _write_dataset(cube: Cube, release: PublishedRelease, file: TextIO) -> None:
-    """Write a dataset piece by piece: what is said of it, then values, then statuses."""
+    """Write a dataset in pieces: metadata, then values, then statuses."""
     categories = cube.categories(release)
     head = _head(cube, categories, release.metadata)
     text = json.dumps(head, indent=2, ensure_ascii=False, allow_nan=False)
@@ -109,7 +109,7 @@ def _write_dataset(cube: Cube, release: PublishedRelease, file: TextIO) -> None:
 def _head(
     cube: Cube, categories: Mapping[str, Sequence[Any]], metadata: Metadata
 ) -> dict[str, Any]:
-    """Return a dataset but for its values."""
+    """Return a dataset without its values."""
     table = cube.table
     dimensions = {key.name: _dimension(key, categories[key.name], metadata) for key in table.keys}
     metric = METRIC
@@ -136,7 +136,7 @@ def _head(
 
 
 def _dense(observations: Iterable[Observation], total: int) -> Iterator[str]:
-    """Yield a value for every cell, in the order of cells; what has no row has none."""
+    """Yield a value for every cell, in cell order; None for a cell without a row."""
     at = 0
     for one in observations:
         yield from ("null" for _ in range(at, one.place))
@@ -146,7 +146,7 @@ def _dense(observations: Iterable[Observation], total: int) -> Iterator[str]:
 
 
 def _write_items(file: TextIO, name: str, marks: str, items: Iterator[str]) -> None:
-    """Write a list or a mapping, a thousand items a line."""
+    """Write a list or a mapping, a thousand items per line."""
     file.write(f',\n  "{name}": {marks[0]}')
     before = ""
     while line := list(islice(items, LINE)):
@@ -198,14 +198,14 @@ def _metric(cube: Cube, metadata: Metadata) -> dict[str, Any]:
 
 
 def _decimals(column: ColumnMetadata) -> int | None:
-    """Return how many decimals of a number are shown: those declared, or those that it can have."""
+    """Return the displayed decimals of a number: the declared ones, or as many as it can have."""
     if column.decimals is not None or column.kind == "double":
         return column.decimals
     return int(column.kind.rpartition(",")[2].rstrip(")")) if "(" in column.kind else 0
 
 
 def _units(columns: Sequence[ColumnMetadata]) -> dict[str, dict[str, Any]]:
-    """Return the unit of each number of which the decimals are known, as the format asks."""
+    """Return the unit of each number whose decimals are known, as the format requires."""
     return {
         column.name: {**({"label": column.unit} if column.unit else {}), "decimals": decimals}
         for column in columns

@@ -1,9 +1,9 @@
-"""How tables are laid out in text and sheets: row by row of keys, or with one key as columns.
+"""Lay out tables for text files and sheets: a row per combination of keys, or a key as columns.
 
-A table is turned by a key only where it has a row for every combination of declared values, so that
-no cell of a wide table is empty because a row was missing. The totals over that key stand in the
-first columns where the same query publishes them as a table of its own; they are never added up
-from cells, whose noise would add up with them.
+A table is pivoted by a key only if it has a row for every combination of declared values, so that
+no cell of a wide table is empty because of a missing row. The totals over that key are in the
+first columns if the same query publishes them as a table. They are never summed from cells,
+because the noise would add up.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROWS = 1 << 18
-"""Rows of a long table that are turned at once, or those of one block where it has more."""
+"""Rows of a long table that are pivoted at once, or those of one block if it has more."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaidColumn:
     """A column of a laid out table.
 
-    `code`: the value of the turned key whose cells it has. `total`: it has those of all its values.
+    `code`: the value of the pivoted key whose cells it has. `total`: it has the totals over
+    that key.
     """
 
     name: str
@@ -46,7 +47,7 @@ class LaidColumn:
     total: bool = False
 
     def title(self, turned: ColumnMetadata | None, language: str) -> str:
-        """Return what stands above it for people; `turned` is the key whose values are columns."""
+        """Return its header for people; `turned` is the key whose values are columns."""
         title = self.told.title(language)
         if self.total:
             return f"{title}: total"
@@ -57,7 +58,7 @@ class LaidColumn:
 
 @dataclass(frozen=True, slots=True)
 class Laid:
-    """A table as it is laid out; `turned`: the key whose values are columns, if one is."""
+    """A table with its layout; `turned`: the key whose values are columns, if any."""
 
     table: TableMetadata
     columns: tuple[LaidColumn, ...]
@@ -71,13 +72,13 @@ class Laid:
 
     @property
     def rows(self) -> int | None:
-        """Return the number of rows; None where nobody knows it yet."""
+        """Return the number of rows; None if not known yet."""
         if self.table.rows is None or self.turned is None:
             return self.table.rows
         return self.table.rows // size_of(self.turned)
 
     def batches(self, release: PublishedRelease) -> Iterator[pa.RecordBatch]:
-        """Yield its rows in order; the columns are those of `columns`."""
+        """Yield its rows in order, with the columns of `columns`."""
         if self.turned is None:
             names = [column.told.name for column in self.columns]
             yield from release.batches(self.table, names)
@@ -86,7 +87,7 @@ class Laid:
 
 
 def laid_out(table: TableMetadata, metadata: Metadata) -> Laid:
-    """Return how a table is laid out: wide by the first key of `metadata.wide` that can turn it."""
+    """Return the layout of a table: wide by the first possible key of `metadata.wide`."""
     for name in metadata.wide:
         key = next((key for key in table.keys if key.name == name), None)
         if key is not None and _is_whole(table) and len(table.keys) > 1 and table.values:
@@ -96,7 +97,7 @@ def laid_out(table: TableMetadata, metadata: Metadata) -> Laid:
 
 
 def not_wide(metadata: Metadata) -> Iterator[tuple[str, str]]:
-    """Yield the keys of `metadata.wide` that turn no table, and why."""
+    """Yield the keys of `metadata.wide` by which no table can be pivoted, with the reason."""
     turned = [laid_out(table, metadata).turned for table in metadata.read]
     names = {key.name for key in turned if key is not None}
     keys = dict.fromkeys(key.name for table in metadata.read for key in table.keys)
@@ -108,17 +109,17 @@ def not_wide(metadata: Metadata) -> Iterator[tuple[str, str]]:
 
 
 def is_records(table: TableMetadata) -> bool:
-    """Return whether a table's rows are no cells, such as invented persons: without keys, many."""
+    """Return whether rows are records, such as synthetic persons: no keys and many rows."""
     return not table.keys and table.rows != 1
 
 
 def size_of(key: ColumnMetadata) -> int:
-    """Return the number of a key's declared values."""
+    """Return the number of declared values of a key."""
     return 0 if key.codes is None else len(key.codes.values)
 
 
 def most_rows(table: TableMetadata) -> int | None:
-    """Return how many rows a table of cells has at most; None where nobody knows it yet."""
+    """Return the maximum number of rows of a table of cells; None if not known yet."""
     if table.rows is not None:
         return table.rows
     known = all(key.codes is not None for key in table.keys) and not is_records(table)
@@ -126,13 +127,13 @@ def most_rows(table: TableMetadata) -> int | None:
 
 
 def _is_whole(table: TableMetadata) -> bool:
-    """Return whether it has a row for every combination of declared values, as is known before."""
+    """Return whether a table is known beforehand to have a row for every combination of values."""
     declared = all(key.codes is not None for key in table.keys)
     return declared and table.rows == math.prod(map(size_of, table.keys))
 
 
 def _totals(table: TableMetadata, key: ColumnMetadata, metadata: Metadata) -> TableMetadata | None:
-    """Return the published table that has the totals over a key, by all other keys in order."""
+    """Return the published table of totals over a key, by all other keys in order."""
     others = [(one.name, one.codes) for one in table.keys if one is not key]
     for other in metadata.read:
         same = other.query == table.query and _folder(other) == _folder(table)
@@ -155,17 +156,18 @@ def _wide_columns(
         if there.get(one.name) == one.kind:
             yield LaidColumn(one.name, one, total=True)
     for code in key.codes.values if key.codes else ():
-        # Names of columns have no dot, so that no two of these are the same.
+        # Column names have no dot, so these names are unique.
         yield from (LaidColumn(f"{one.name}.{code_text(code)}", one, code) for one in rest)
 
 
 def _pivot_blocks(
     laid: Laid, key: ColumnMetadata, release: PublishedRelease
 ) -> Iterator[pa.RecordBatch]:
-    """Yield a wide table, whole blocks of the long one at a time.
+    """Yield a wide table, some whole blocks of the long table at a time.
 
-    A block has the rows in which no key before the turned one changes: for each value of that one,
-    those of all keys behind it.
+    A block has the rows in which no key before the pivoted one changes: for each value of that
+    key,
+    the rows of all keys after it.
     """
     import pyarrow as pa
 
@@ -196,7 +198,7 @@ def _total_rows(laid: Laid, release: PublishedRelease, size: int) -> Iterator[pa
 
 
 def chunks(batches: Iterator[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
-    """Yield the same rows in batches of `size` rows; the last one has the rest."""
+    """Yield the same rows in batches of `size` rows; the last batch may be smaller."""
     import pyarrow as pa
 
     held: list[pa.RecordBatch] = []

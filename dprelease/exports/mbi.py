@@ -1,9 +1,11 @@
-"""Noised marginals with their standard deviations, for private-pgm (the package `mbi`).
+"""Write noisy marginals with their standard deviations, for private-pgm (the package `mbi`).
 
-For each declared query whose tables are counts of rows: the domain of its keys, and of each table
-the noised counts as a vector in the order of `Factor.datavector`, with the standard deviation of
-its noise. Counts are taken as they were drawn: what was finished for readers (rounded, coded, left
-empty, made to agree) is no measurement, nor are means or sums a marginal; each of these is told
+For each declared query whose tables are counts of rows, the export has the domain of its keys
+and, per table, the noisy counts as a vector in the order of `Factor.datavector`, with the
+standard
+deviation of their noise. Counts are written as drawn. Columns that were rounded, coded,
+suppressed
+or made consistent are not measurements, and means and sums are not marginals: these are listed
 with the reason.
 """
 
@@ -39,17 +41,17 @@ class _Group:
 
 
 class Marginals:
-    """For each query and count an index, and a vector for each of its tables."""
+    """For each query and count an index, and one vector per table."""
 
     name: str = "mbi"
     extra: str | None = None
 
     def problems(self, metadata: Metadata) -> Iterator[Problem]:
-        """Yield nothing: what is no marginal is left out, with the reason."""
+        """Yield nothing: columns that are not marginals are left out, with the reason."""
         yield from ()
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
-        """Write all groups and one list of what is left out; see `Export.write`."""
+        """Write all groups and one list of left out columns; see `Export.write`."""
         (folder / self.name).mkdir()
         groups: dict[tuple[str, str], _Group] = {}
         left_out, files = [], []
@@ -81,7 +83,7 @@ class Marginals:
 
 
 def _columns(release: PublishedRelease, table: TableMetadata) -> Iterator[tuple[str, Told, str]]:
-    """Yield each column with numbers: its measurement, or nothing and why it is left out."""
+    """Yield each numeric column with its measurement, or with the reason why it is left out."""
     file = _file(release, table)
     measured = {
         m["column"]: m for m in release.record["measurements"] if m["query"] == file["query"]
@@ -113,7 +115,7 @@ def _rows(release: PublishedRelease, table: TableMetadata) -> int:
 
 
 def _values(release: PublishedRelease, table: TableMetadata) -> dict[str, list[Any]]:
-    """Return the values of each key, in the order in which the table's cells have them."""
+    """Return the values of each key, in the cell order of the table."""
     keys = [key.name for key in table.keys]
     found: dict[str, dict[Any, None]] = {key: {} for key in keys}
     for batch in release.batches(table, keys) if keys else ():
@@ -137,7 +139,7 @@ def _measurement(file: str, clique: list[str], told: Told) -> dict[str, Any]:
 
 
 def _vector(release: PublishedRelease, table: TableMetadata, column: str) -> Floats:
-    """Return the noised counts of a table's cells, in order."""
+    """Return the noisy counts of a table's cells, in order."""
     parts = [batch.column(0).to_numpy() for batch in release.batches(table, [column])]
     vector: Floats = np.concatenate(parts).astype(np.float64)
     return vector

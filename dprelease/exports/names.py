@@ -1,4 +1,4 @@
-"""Names of exported files, and texts of metadata, as formats share them."""
+"""Helpers that formats share for file names, JSON and texts of metadata."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from dprelease.schema.field_types import NAME, RESERVED
 
 
 def safe_names(texts: Iterable[str], other: str) -> list[str]:
-    """Return names of files for texts: themselves, where they can be; no two are the same.
+    """Return unique file names for texts: unchanged where the text is a valid name.
 
-    `other`: what a text that is no name is called, before its number.
+    `other`: the prefix, before a number, for texts that are not valid names.
     """
     names: list[str] = []
     taken: set[str] = set()
@@ -30,19 +30,19 @@ def safe_names(texts: Iterable[str], other: str) -> list[str]:
 
 
 def parent(path: Path) -> Path:
-    """Return a path whose folder is made."""
+    """Create the parent folder of a path and return the path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write JSON in the one way: two spaces, UTF-8, keys in the order that they were given in."""
+    """Write JSON with two spaces of indentation, in UTF-8, keys in the order of the mapping."""
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     parent(path).write_text(text, encoding="utf-8", newline="")
 
 
 def in_first(texts: Texts, metadata: Metadata) -> str:
-    """Return a text in the first language that it has, by the order of the release's languages."""
+    """Return a text in the first of the release's languages that it has."""
     return next((texts[tag] for tag in metadata.languages if tag in texts), "")
 
 

@@ -1,4 +1,4 @@
-"""The formats by their names: loaded where they are asked for, and why one can not be had."""
+"""Load export formats by name, on demand, and report why one can't be used."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from dprelease.exports.layout import not_wide
 from dprelease.schema.release_parts.format_names import FORMATS
 
 RUNTIME: dict[str, Callable[[], str]] = {"zlib": lambda: zlib.ZLIB_RUNTIME_VERSION}
-"""Libraries of Python itself that shape bytes: compressed ones depend on the version."""
+"""Libraries of Python that affect bytes: compressed ones depend on the version."""
 
 
 def export_of(name: str) -> Export:
-    """Return the format of a name that is on the list."""
+    """Return the format of a listed name."""
     export: Export = importlib.import_module(FORMATS[name]).EXPORT
     return export
 
 
 def packages_of(export: Export) -> tuple[str, ...]:
-    """Return the packages that shape the bytes of a format; none for most."""
+    """Return the packages that determine the bytes of a format; empty for most formats."""
     packages: tuple[str, ...] = getattr(export, "packages", ())
     return packages
 
 
 def versions_of(export: Export) -> dict[str, str]:
-    """Return the installed versions of the packages that shape a format, as far as there are."""
+    """Return the versions of those packages of a format that are installed."""
     versions = {}
     for package in packages_of(export):
         try:
@@ -51,9 +51,9 @@ def missing(export: Export) -> list[str]:
 def findings(
     names: Sequence[str], metadata: Metadata, place: Place, wide: Place
 ) -> Iterator[DeclarationError]:
-    """Yield why formats can't be had of a release, from declarations alone.
+    """Yield why formats can't be written for a release, from declarations alone.
 
-    `place`: where the formats are asked for; `wide`: where the layout is.
+    `place`: the location of `formats` in the declaration; `wide`: the location of the layout.
     """
     for key, problem in not_wide(metadata):
         yield DeclarationError("DP-EXPORT-005", place=wide, key=key, problem=problem)

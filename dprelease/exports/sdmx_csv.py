@@ -1,11 +1,7 @@
-"""SDMX-CSV 2.0 with its structures as SDMX-ML 3.0.
+"""Write SDMX-CSV 2.0 with its structures as SDMX-ML 3.0.
 
-The message of structures: SDMX-ML 3.0.
-
-Written here and not by pysdmx, whose writer has one language and the time of the day.
-
-The rows of a cube: SDMX-CSV 2.0, one observation each, made here so that no version of a
-package decides a byte.
+Both are written here and not by pysdmx, whose writer has one language and writes the current
+time. So no version of a package changes the bytes. Each row of a cube is one observation.
 """
 
 from __future__ import annotations
@@ -40,14 +36,14 @@ Cells = Sequence[str | None]
 """A column as texts; None is missing."""
 
 CELLS = 1 << 15
-"""Cells that are held as texts at once."""
+"""Cells that are in memory as texts at once."""
 
 INFORMATION = "I"
-"""The action of a file that is there to be read, and changes nobody's data."""
+"""The action of a file for information, which changes no data of the receiver."""
 
 
 def write_observations(release: PublishedRelease, cube: Cube, flow: str, path: Path) -> None:
-    """Write a cube into a file, which must not be there: cells in order, in each its measures.
+    """Write a cube into a new file: cells in order, in each its measures.
 
     `flow`: its dataflow, as `AGENCY:ID(VERSION)`.
     """
@@ -120,7 +116,7 @@ class _Rows:
     def _measure_fields(
         self, batch: pa.RecordBatch, value: ColumnMetadata
     ) -> Iterator[list[str | None]]:
-        """Yield what follows the keys, cell by cell, for one measure."""
+        """Yield the fields after the keys, cell by cell, for one measure."""
         cube = self._cube
         first = [component_id(value.name), *([] if cube.time is None else [cube.time])]
         last, may_be_empty = self._last[value.name], self._may_be_empty[value.name]
@@ -138,9 +134,9 @@ class _Rows:
 
 
 def texts_of(array: pa.Array) -> Cells:
-    """Return an Arrow array as texts that read back to its values; nulls stay missing.
+    """Return an Arrow array as texts that parse to the same values; nulls stay missing.
 
-    Floats have the fewest digits that tell them apart, decimals all of their scale.
+    Floats have the fewest digits that identify them, decimals all of their scale.
     """
     kind = str(array.type)
     write: Callable[[object], str] = str
@@ -172,7 +168,7 @@ def _line(fields: Iterable[str | None]) -> str:
 
 
 def _field(text: str | None) -> str:
-    """Return a field of CSV (RFC 4180); what is empty and not missing is quoted."""
+    """Return a CSV field (RFC 4180); an empty text that is not missing is quoted."""
     if text is None:
         return ""
     if not text or any(mark in text for mark in ',"\r\n') or text != text.strip():
@@ -183,14 +179,14 @@ def _field(text: str | None) -> str:
 SCHEMAS = "http://www.sdmx.org/resources/sdmxml/schemas/v3_0"
 URN = "urn:sdmx:org.sdmx.infomodel"
 PREPARED = "1970-01-01"
-"""The standard wants a day on which a message was made. A release knows none, and its files are the
-same whenever they are made: this one says so, as no such message can be."""
+"""The day on which the message was made, which the standard requires. A release has none, since its
+files don't depend on the time: this date is one that no real message can have."""
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def write_message(structures: Structures, path: Path) -> None:
-    """Write the message into a file, which must not be there."""
+    """Write the structure message into a new file."""
     root = Element("mes:Structure")
     for prefix, part in (("mes", "message"), ("str", "structure"), ("com", "common")):
         root.set(f"xmlns:{prefix}", f"{SCHEMAS}/{part}")
@@ -282,7 +278,7 @@ def _add_maintainable(
 
 
 def _add_names(element: Element, item: Item) -> None:
-    """Add annotations, names and descriptions, in this order, each in every language it has."""
+    """Add annotations, names and descriptions, in this order, in all their languages."""
     notes: list[tuple[str, str, Texts]] = [("FOOTNOTE", "", note) for note in item.footnotes]
     if item.value:
         notes.append(("VALUE", item.value, {}))
@@ -317,7 +313,7 @@ STRUCTURE = "structure.xml"
 
 
 class SdmxCsv:
-    """A file of observations for each cube, and one message that describes all of them."""
+    """A file of observations per cube, and one message that describes all of them."""
 
     name: str = "sdmx-csv"
     extra: str | None = None

@@ -1,4 +1,4 @@
-"""All formats of a release, written one after the other and told by their digests."""
+"""Write all formats of a release one after the other, and compute their digests."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from dprelease.exports.registry import export_of, versions_of
 
 BLANK = "0" * 64
 LONGER = 40
-"""Characters by which the name of an exported file is longer than that of its table, at most."""
+"""Maximum number of characters by which an exported file's name is longer than its table's."""
 
 FILES = 3
-"""Files that a format writes for a table, at most, and for the whole release."""
+"""Maximum number of files of a format, per table and for the whole release."""
 
 OF_DISKS = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE}
 )
-"""What the system answers for reasons that no format has: told as for every other file."""
+"""System errors that no format causes: reported as for every other file."""
 
 
 def write_formats(
@@ -35,19 +35,19 @@ def write_formats(
     *,
     trial: Place | None = None,
 ) -> list[dict[str, Any]]:
-    """Write a release in some formats into a folder; return what the manifest says of them.
+    """Write a release in some formats into a folder; return their manifest entries.
 
-    Each is told of the files of those before it. `trial`: where the formats are asked for, if it is
-    no release and only they are tried.
+    Each format sees the files of the formats before it. `trial`: the location of `formats` in the
+    declaration, if this is only a trial.
 
     Raises
     ------
     DeclarationError
-        DP-EXPORT-008 if one fails at a trial.
+        DP-EXPORT-008 if a format fails in a trial.
     OutputError
-        DP-EXPORT-009 if one fails of a release.
+        DP-EXPORT-009 if a format fails for a release.
     OSError
-        If the folder does not take them.
+        If the folder can't be written.
     """
     records = []
     beside = dict(release.beside)
@@ -62,10 +62,11 @@ def write_formats(
 def _write_format(
     name: str, release: PublishedRelease, folder: Path, trial: Place | None
 ) -> tuple[list[str], dict[str, Any]]:
-    """Write one format; return its files, and what the manifest says of them. Raises as above.
+    """Write one format; return its files and its manifest entry. Raises as above.
 
-    What fails of a release shows neither the words of what was raised nor what these come from:
-    they may quote values, and none of these is published.
+    If a format of a release fails, neither the message nor the cause of the exception is
+    published,
+    because they may quote values.
     """
     cause: Exception | None = None
     try:
@@ -86,15 +87,15 @@ def _write_format(
 
 
 def _spot(problem: Exception) -> str:
-    """Return what was raised, and the line of a module that raised it."""
+    """Return the exception type, and the line of the module that raised it."""
     frame = traceback.extract_tb(problem.__traceback__)[-1]
     return f"{type(problem).__name__} at {Path(frame.filename).name}:{frame.lineno}"
 
 
 def blank_record(names: Iterable[str], tables: Sequence[str]) -> list[dict[str, Any]]:
-    """Return what the manifest may say at most of formats that are not written yet.
+    """Return the largest possible manifest entry of formats that are not written yet.
 
-    `tables`: the names of the tables that are published.
+    `tables`: the names of the published tables.
     """
     return [
         _record(

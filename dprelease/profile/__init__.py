@@ -1,7 +1,8 @@
-"""The steward's confidential check: exact numbers about the data, for who may see the data.
+"""Show exact numbers about the data to a data steward: a confidential check.
 
-Nothing here is published, charged or written down: what is found goes to one terminal, or to one
-file that its owner alone can read. So this folder may read what engines found, as `noise` does, and
-imports nothing that publishes. A choice that is made from it is made from the data: no guarantee
-covers it.
+Nothing here is published, charged or recorded: the result goes to one terminal, or to one file
+that
+only its owner can read. So this package may read exact answers of engines, as `noise` does, and
+imports nothing that publishes. A choice based on it is based on the data, and no guarantee covers
+it.
 """

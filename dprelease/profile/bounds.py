@@ -1,4 +1,4 @@
-"""What each contribution bound would cut, and what it would cost: noise and loss together."""
+"""Compare contribution limits: what each would cut, and the resulting error from cuts and noise."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ BOUNDS = {"max_groups": MANY_GROUPS, "max_rows_per_group": MANY_ROWS}
 
 @dataclass(frozen=True, slots=True)
 class TriedBound:
-    """One bound with another value, and what that means for one column of one table.
+    """One limit with another value, and its effect on one column of one table.
 
-    `cut_rows`: the part of its rows that both bounds leave out. `cut`: by how much they lower a
-    cell, on average. `noise`: the expected error of the noise that the same budget pays for; None
-    where nothing fits it, or the error is infinite.
+    `cut_rows`: the share of rows that both limits leave out. `cut`: by how much they lower a
+    cell, on average. `noise`: the expected error of the noise at the same budget; None if no
+    noise
+    fits it, or the error is infinite.
     """
 
     query: str
@@ -45,7 +46,7 @@ class TriedBound:
 
     @property
     def error(self) -> float | None:
-        """Return what a cell is off by, at most, on average: what is cut and the noise."""
+        """Return an upper bound of the mean error of a cell: from cuts and noise."""
         return None if self.noise is None else self.cut + self.noise
 
     def to_json(self) -> dict[str, Any]:
@@ -57,10 +58,11 @@ class TriedBound:
 def bounds_tried(
     declaration: Declaration, queries: Sequence[Query], engines: Mapping[str, Answering]
 ) -> Iterator[TriedBound]:
-    """Yield what other bounds would mean, query by query.
+    """Yield the effect of other limits, query by query.
 
-    Left out are queries of units with one row, those whose keys are not public, and joined ones
-    that have bounds of their own.
+    Queries of units with one row, those with non-public keys, and joined ones with separate
+    limits are
+    left out.
     """
     asked = [query for query in queries if _has_bounds(query)]
     plans: dict[tuple[str, str, int], Plan | None] = {}
@@ -119,7 +121,7 @@ def _compare_bound(
 
 
 def _with_bound(declaration: Declaration, table: str, bound: str, value: int) -> Declaration:
-    """Return the declaration with one bound of one table's units changed."""
+    """Return the declaration with one limit of one table's privacy units changed."""
     declared = declaration.tables[table]
     unit = declared.table.privacy_unit.model_copy(update={bound: value})
     changed = replace(declared, table=declared.table.model_copy(update={"privacy_unit": unit}))

@@ -1,7 +1,8 @@
-"""What contribution bounds cut off a query's answers: the release's own statements, without noise.
+"""Compute what contribution limits cut from a query's answers: its own statements, without noise.
 
-The only module of this folder that reads what engines found about cells. What it returns are sums
-over all cells of a table, and no cell.
+Only this module of the package reads exact answers about cells. It returns sums over all cells
+of a
+table, never a cell.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from dprelease.schema.mechanism import AUTO, MechanismSpec
 
 ROWS = "rows of the cell"
 MANY_GROUPS, MANY_ROWS = 10**6, 10**9
-"""The highest bounds that can be declared; what lies above them is a resource's limit."""
+"""The highest limits that can be declared."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Sums:
-    """Vectors of one query under some bounds, in their units, by column; and how many rows.
+    """Vectors of one query under some limits, in their units, by column; and the number of rows.
 
     `fractions`: means, ratios, variances and deviations of the whole table; NaN without rows.
     """
@@ -38,12 +39,12 @@ class Sums:
     fractions: Mapping[str, float]
 
     def cut(self, whole: Sums, column: str) -> float:
-        """Return by how much a cell of a column is off these, on average."""
+        """Return the mean absolute difference of a column's cells from those in `whole`."""
         return float(np.abs(whole.vectors[column] - self.vectors[column]).mean())
 
 
 def sums_under_bounds(engine: Answering, query: Query, max_groups: int, max_rows: int) -> Sums:
-    """Return what a query's vectors are under other bounds, by the statements of the release."""
+    """Return a query's vectors under other limits, by the statements of the release."""
     unit = query.unit
     if unit.id is not None:
         unit = PrivacyUnit(unit.id, max_groups, max_rows)
@@ -69,7 +70,7 @@ def _total(vector: Integers) -> Integers:
 
 
 def _with_sensitivity(measurement: Measurement, query: Query, unit: PrivacyUnit) -> Measurement:
-    """Return a vector whose sums have room for what these bounds leave."""
+    """Return a vector whose sums have room for the rows under these limits."""
     cells = query.keys.size
     sensitivity = measurement.aggregate.sensitivity(unit, query.neighbours, cells)
     return replace(measurement, sensitivity=sensitivity)
@@ -83,9 +84,9 @@ def _rows(query: Query, unit: PrivacyUnit) -> Measurement:
 
 
 def bounds_to_try(declared: int, most: int) -> Sequence[int]:
-    """Return the bounds that are tried: 1, the declared one, and some around it by halves.
+    """Return the limits to try: 1, the declared one, and some around it by halves.
 
-    `most`: a higher one means the same.
+    `most`: a higher one has the same effect.
     """
     around = {1, declared // 4, declared // 2, 2 * declared, 4 * declared}
     return sorted({declared, *(bound for bound in around if 1 <= bound <= most)})

@@ -1,4 +1,4 @@
-"""Looks at the data of a release, for who may see it; nothing is charged and nothing written."""
+"""Profile the data of a release for a data steward; nothing is charged or written."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WARNING = (
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What a look at the data of a release found: exact numbers, with no noise."""
+    """The exact numbers of a profile, without noise."""
 
     losses: tuple[Losses, ...]
     bounds: tuple[TriedBound, ...]
@@ -42,7 +42,7 @@ class Profile:
         return "<Profile>"
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values, the warnings first."""
+        """Return the profile as JSON values, the warnings first."""
         return {
             "confidential": CONFIDENTIAL,
             "warning": WARNING,
@@ -54,16 +54,16 @@ class Profile:
 def profile(
     declaration: Declaration, frames: Mapping[str, object], state: RunState | None = None
 ) -> Profile:
-    """Return what a release's statements find in the data, before noise.
+    """Return the exact results of a release's statements, before noise.
 
-    Nothing is charged, and no ledger looked at but as `plan` does.
+    Nothing is charged; the ledger is only read, as by `plan`.
 
     Raises
     ------
     OutputError
         DP-PROFILE-003 for single records, several parties, or another engine than duckdb.
     DpReleaseError
-        As `prepare`, and of sources that are not as declared.
+        As `prepare`, and for sources that don't match their declaration.
     """
     state = RunState() if state is None else state
     _refuse_others(declaration)

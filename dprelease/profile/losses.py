@@ -1,4 +1,4 @@
-"""Which rows of the data a release does not count, and which values it moves."""
+"""Count the rows of the data that a release does not count, and the values it changes."""
 
 from __future__ import annotations
 
@@ -21,19 +21,21 @@ from dprelease.statements.lost_rows import (
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """Where the rows of one table stay, reason after reason, and what becomes of its values.
+    """How many rows of one table are left out, reason by reason, and how values change.
 
-    Rows that don't meet the condition are left out first, then those without a cell (`keys` says
-    in how many of them each key is the reason; several may be), then those without an id, then
-    what contribution bounds cut: `bounded`, None where no unit has several rows, or keys that are
-    not public have yet to be selected.
+    Rows that don't meet the condition are left out first, then those without a cell (`keys`
+    counts
+    the rows for which each key is a reason; several may be), then those without an id, then
+    those above the contribution limits: `bounded`, None if no unit has several rows, or if keys
+    that
+    are not public must be selected first.
     """
 
     query: str
     lines: int | None
     rows: int
     asked: int
-    """Rows of the query: those that are read, or where a table about people is joined, all pairs of
+    """Rows of the query: those that are read, or if a table about people is joined, all pairs of
     rows that one person has in both."""
     condition: int
     keys: dict[str, int]
@@ -45,8 +47,8 @@ class Losses:
     low: dict[str, int]
     high: dict[str, int]
     fractions: dict[str, tuple[float | None, float | None]]
-    """Of each mean, ratio, variance and standard deviation, its value over all cells of the table
-    before contribution bounds and after them; None without rows."""
+    """For each mean, ratio, variance and standard deviation, its value over all cells of the table
+    before and after contribution limits; None without rows."""
 
     @classmethod
     def of(
@@ -56,7 +58,7 @@ class Losses:
         bounded: int | None,
         fractions: dict[str, tuple[float | None, float | None]],
     ) -> Losses:
-        """Return the losses that were counted."""
+        """Return the losses from their counts."""
         asked = tallies.asked
         return cls(
             query=query,
@@ -77,7 +79,7 @@ class Losses:
 
     @property
     def remaining_rows(self) -> int:
-        """Return how many rows are counted in the end."""
+        """Return the number of rows that are counted in the end."""
         return self.asked - self.condition - self.no_cell - self.no_id - (self.bounded or 0)
 
     def to_json(self) -> dict[str, Any]:

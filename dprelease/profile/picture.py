@@ -1,4 +1,4 @@
-"""What bounds cut and what they cost, drawn: one panel for each column and bound."""
+"""Draw the errors from cuts and noise by contribution limit: one panel per column and limit."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dprelease.profile.look import CONFIDENTIAL
 MOST_PANELS = 24
 WIDE = 2
 APART = 0.09
-"""Of the height of a panel: the least distance between names of lines."""
+"""Minimum distance between names of lines, as a share of the panel's height."""
 
 CUT, NOISE, BOTH = "#D55E00", "#0072B2", "#000000"
-"""Colours that the colour-blind tell apart; lines have marks of their own as well."""
+"""Colours that colour-blind readers can distinguish; lines have different marks as well."""
 
 
 def panels(bounds: Sequence[TriedBound]) -> dict[tuple[str, str, str], list[TriedBound]]:
-    """Return what was tried, by query, column and bound: the bounds of a column side by side."""
+    """Return the tried limits by query, column and limit: the limits of a column side by side."""
     found: dict[tuple[str, str], dict[str, list[TriedBound]]] = {}
     for tried in bounds:
         by_bound = found.setdefault((tried.query, tried.column), {})
@@ -28,7 +28,7 @@ def panels(bounds: Sequence[TriedBound]) -> dict[tuple[str, str, str], list[Trie
 
 
 def draw(bounds: Sequence[TriedBound], file: BinaryIO, name: str) -> None:
-    """Draw the errors of a cell by bound into a PNG, SVG or PDF file.
+    """Draw the errors of a cell by limit into a PNG, SVG or PDF file.
 
     Raises
     ------
@@ -66,9 +66,11 @@ def _panel(axis: Any, names: tuple[str, str, str], tried: Sequence[TriedBound]) 
         axis.plot(values, numbers, style, color=colour, marker=mark, markersize=4, linewidth=1)
         known = [number for number in numbers if number == number]
         ends += [(known[-1], words, colour)] if known else []
-    axis.set_ylim(0, axis.get_ylim()[1] * (1 + 2 * APART))  # room for names above the highest
+    axis.set_ylim(
+        0, axis.get_ylim()[1] * (1 + 2 * APART)
+    )  # space for names above the highest point
     least = 0.0
-    for end, words, colour in sorted(ends):  # names of lines that end together stand above another
+    for end, words, colour in sorted(ends):  # names of lines with the same end are stacked
         height = max(end, least)
         least = height + axis.get_ylim()[1] * APART
         spot = (values[-1], height)

@@ -1,6 +1,5 @@
-"""Reconstruction: what an attacker makes of published tables about people whose truth is known.
+"""Simulate reconstruction attacks on published tables about people whose records are known.
 
-Everything here is about stand-ins: it reads rehearsals, in which people are invented or public, and
-refuses every other folder. What is solved sees published numbers alone; the truth is looked at when
-the answer stands.
+The attack runs only on rehearsals, whose people are synthetic or public, and refuses every other
+folder. The solver sees published numbers only; the truth is read after the answer is fixed.
 """

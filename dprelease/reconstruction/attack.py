@@ -1,8 +1,7 @@
-"""An attack on the tables of a rehearsal, and on other forms of the same tables.
+"""Attack the tables of a rehearsal, and other protected forms of the same tables.
 
-The parts that are solved one after the other: areas whose tables have nothing in common.
-
-Tables as offices coarsen them: exact, rounded, suppressed; and what each then tells.
+The records are solved in independent blocks: one per area, if the tables of areas share no cells.
+The other forms are those of statistical offices: exact, rounded and suppressed tables.
 """
 
 from __future__ import annotations
@@ -51,21 +50,22 @@ BASE = 5
 """Counts are rounded to multiples of it."""
 
 FEWEST = 10
-"""Counts from 1 up to below it are withheld."""
+"""Counts from 1 up to below it are suppressed."""
 
 
 def round_counts(true: Integers) -> ObservedCells:
-    """Return counts rounded to the nearest multiple of 5; no count lies half-way."""
+    """Return counts rounded to the nearest multiple of 5; a count is never half-way."""
     shown = (BASE * np.rint(true / BASE)).astype(np.float64)
     return within(shown, shown - BASE // 2, shown + BASE // 2, shown)
 
 
 def randomly_rounded(true: Integers, draws: Draws) -> ObservedCells:
-    """Return counts rounded to one of the multiples of 5 beside them, the nearer one more often.
+    """Return counts rounded up or down to a multiple of 5, more often to the nearer one.
 
-    Up with the probability rest / 5, so that the mean of what is shown is the count; multiples stay
-    as they are. A count that is d away from what is shown was rounded to it with the probability
-    1 - d / 5, whose logarithm falls faster and faster: what the attacker reckons with.
+    Rounded up with the probability rest / 5, so that the mean published value is the count;
+    multiples
+    are unchanged. A count at a distance of d from the published value was rounded to it with the
+    probability 1 - d / 5. Its logarithm is concave, as the attacker's program needs.
     """
     down, rest = np.divmod(true, BASE)
     up = draws.uniform(len(true)) * BASE < rest
@@ -78,16 +78,18 @@ def randomly_rounded(true: Integers, draws: Draws) -> ObservedCells:
 
 
 def suppress_small_counts(true: Integers) -> ObservedCells:
-    """Return counts of which those from 1 to 9 are withheld; which they are is seen."""
+    """Return counts with those from 1 to 9 suppressed; suppressed cells are visible as such."""
     return _withheld(true, (true > 0) & (true < FEWEST), FEWEST - 1.0)
 
 
 def doubly_suppressed(true: Integers, keys: KeySpace) -> ObservedCells:
-    """Return counts of which others are withheld besides, so that no single one can be subtracted.
+    """Return counts with secondary suppression, so that none can be found by subtraction.
 
-    In every line of a table, along each of its keys, in which exactly one count is withheld, the
-    smallest other one that is not 0 is withheld as well, until no such line is left that has one.
-    Of these the attacker knows that they are at least 1, and not which of all were small.
+    In every line of a table, along each of its keys, with exactly one suppressed count, the
+    smallest
+    other one that is not 0 is suppressed as well, until no such line with another count
+    remains. The
+    attacker knows that these are at least 1, but not which of all were small.
     """
     hidden = (true > 0) & (true < FEWEST)
     shape = tuple(key.size for key in keys.keys)
@@ -98,7 +100,7 @@ def doubly_suppressed(true: Integers, keys: KeySpace) -> ObservedCells:
 
 
 def _cover_lines(table: Integers, cover: Flags, axis: int) -> bool:
-    """Withhold a second count in lines with exactly one; return whether there was such a line."""
+    """Suppress a second count in lines with exactly one; return whether there was such a line."""
     counts, hidden = np.moveaxis(table, axis, -1), np.moveaxis(cover, axis, -1)
     free = np.where(hidden | (counts == 0), np.iinfo(np.int64).max, counts)
     least = free.argmin(axis=-1)
@@ -121,15 +123,16 @@ def _withheld(true: Integers, hidden: Flags, upper: float) -> ObservedCells:
 
 
 MOST_TOGETHER = 2_000
-"""Combinations up to which all tables are solved as one; more are solved area by area."""
+"""Maximum combinations for which all tables are solved as one; more are solved area by area."""
 
 
 @dataclass(frozen=True, slots=True)
 class Areas:
-    """How combinations are divided: an attribute, None for not at all, and what that leaves out.
+    """The division of combinations into blocks: by an attribute, or None, with what it leaves out.
 
-    `blocks`: numbers of combinations, those of one area each. `tables`: those that tell areas apart
-    and so belong to one of them alone, cell by cell.
+    `blocks`: indices of combinations, those of one area each. `tables`: those that distinguish
+    areas,
+    so that each cell belongs to one area.
     """
 
     attribute: int | None
@@ -141,7 +144,7 @@ class Areas:
 def area_of(
     combinations: Combinations, tables: Sequence[CountedTable], column: str | None
 ) -> int | None:
-    """Return the attribute that areas are values of: a column, or what most tables tell apart.
+    """Return the attribute whose values are areas: a given column, or the one in most tables.
 
     Raises
     ------
@@ -167,12 +170,12 @@ def area_of(
 def divide_by_area(
     combinations: Combinations, tables: Sequence[CountedTable], attribute: int | None
 ) -> Areas:
-    """Return all as one block where that is small, or else a block for each area.
+    """Return one block if there are few combinations, otherwise one block per area.
 
     Raises
     ------
     DeclarationError
-        DP-ATTACK-005 where there are too many combinations, and no table that tells areas apart.
+        DP-ATTACK-005 for too many combinations, if no table distinguishes areas.
     """
     if len(combinations) <= MOST_TOGETHER:
         return Areas(attribute, (np.arange(len(combinations)),), tuple(tables), {})
@@ -194,17 +197,17 @@ def divide_by_area(
 
 
 SECONDS = 60.0
-"""For each form of the tables."""
+"""Seconds for each form of the tables."""
 
 SWAPPED = 0.1
-"""The part of records that changes areas."""
+"""The share of records that change areas."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttackRequest:
-    """What is attacked: the table about people, the column of areas, forms, and how long.
+    """The options of an attack: the table about people, the area column, forms, and time.
 
-    `seconds`: for each form; `swapped`: the part of records that changes areas.
+    `seconds`: for each form; `swapped`: the share of records that change areas.
     """
 
     table: str | None = None
@@ -216,7 +219,7 @@ class AttackRequest:
 
 @dataclass(frozen=True)
 class _AttackSetup:
-    """What is known before anything is solved; the truth is used to make forms and for scores."""
+    """The state before solving; the truth is used only to make forms and to score."""
 
     rehearsal: OpenedRehearsal
     combinations: Combinations
@@ -237,32 +240,33 @@ def attack(
     bits: BitSource | None = None,
     progress: Callable[[str], None] = lambda _step: None,
 ) -> AttackOutcome:
-    """Attack the counts of a rehearsal, and return what is found of its people.
+    """Attack the counts of a rehearsal, and return how many of its records are found.
 
-    The attacker knows the published tables, the declaration and the laws of the noise, and nothing
-    else. All counts about one table of people are solved together for numbers of records with each
-    combination of attributes: the likeliest ones, given that attributes are independent as long as
-    no table says otherwise. The same is done to the same counts in other forms.
+    The attacker knows only the published tables, the declaration and the noise distributions. All
+    counts about one table of people are solved jointly for the number of records with each
+    combination
+    of attributes. The solution is the likeliest one if attributes are independent except where a
+    table shows otherwise. The same attack is run on the same counts in other forms.
 
     Parameters
     ----------
     folder
-        That of a rehearsal.
+        The folder of a rehearsal.
     asked
-        What is attacked, and how long.
+        The options of the attack.
     on
-        Public files that stood in for tables, which are not in the folder.
+        Public files that replaced tables, which are not in the folder.
     bits
-        For tests: random rounding and swapping draw from it.
+        For tests: the source of random rounding and swapping.
     progress
         Called with the name of each form.
 
     Raises
     ------
     VerificationError
-        DP-ATTACK-001 for what is no rehearsal, 004 for another truth; what `verify` finds.
+        DP-ATTACK-001 for anything but a rehearsal, 004 for another truth; errors of `verify`.
     DeclarationError
-        DP-ATTACK-002, 003, 005 and 006 for what can't be attacked so.
+        DP-ATTACK-002, 003, 005 and 006 for rehearsals or options that can't be attacked.
     """
     wanted = asked or AttackRequest()
     rehearsal = open_rehearsal(folder, on)
@@ -314,7 +318,7 @@ def attack(
 def _likelihoods_of_form(
     attacked: _AttackSetup, form: Form, draws: Draws, rate: float
 ) -> dict[str, ObservedCells] | None:
-    """Return what the tables tell in one form, by name; None for one that these can't have."""
+    """Return the likelihoods of the tables in one form, by name; None if it does not apply."""
     true, folder = attacked.true.cells, attacked.rehearsal.folder
     if form == "swapped":
         if attacked.areas.attribute is None:
@@ -335,7 +339,7 @@ def _likelihoods_of_form(
 
 
 def _cells_after_swaps(attacked: _AttackSetup, rate: float, draws: Draws) -> dict[str, Integers]:
-    """Return the counts of all tables after swaps; records that lack a value stay there."""
+    """Return the counts of all tables after swaps; records that lack a value don't move."""
     combinations, area = attacked.combinations, attacked.areas.attribute or 0
     records = attacked.true.records
     moved = swap_areas(records, combinations, area, rate, draws) - records
@@ -352,9 +356,9 @@ def _cells_after_swaps(attacked: _AttackSetup, rate: float, draws: Draws) -> dic
 def _solve_blocks(
     attacked: _AttackSetup, told: dict[str, ObservedCells], end: float
 ) -> list[SolvedBlock]:
-    """Return all blocks solved, those of few cells first; each gets its part of the time left.
+    """Return all solved blocks, smallest first; each gets its share of the remaining time.
 
-    `end`: when all are to be solved, by the monotonic clock.
+    `end`: the deadline for all, by the monotonic clock.
     """
     areas, combinations = attacked.areas, attacked.combinations
     order = np.argsort([len(block) for block in areas.blocks], kind="stable")

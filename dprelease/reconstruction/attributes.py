@@ -1,7 +1,7 @@
-"""The attributes of a record: for each column that is counted by, the values that are told apart.
+"""Define the attributes of records: for each counted column, its distinguishable values.
 
-Tables may have several keys of one column: ages by year and by group, a tract and the county that
-it lies in. A value of an attribute is then one of the combinations that there can be of them.
+Tables may have several keys of one column: ages by year and by group, a tract and its county. A
+value of an attribute is then one of the possible combinations of them.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from dprelease.query.resolve import Query
 from dprelease.schema.columns import Column, CutColumn, IntegerColumn
 
 OUTSIDE = -1
-"""The place of a value that is in no cell of a key: rows with it are not counted there."""
+"""The index of a value in no cell of a key: rows with it are not counted there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
     """One column of the records.
 
-    `places`: by key, the cell that each value lies in. `leaf`: the texts of the values, where the
-    column has levels of areas; empty otherwise.
+    `places`: by key, the cell of each value. `leaf`: the texts of the values, if the column has
+    levels of areas; empty otherwise.
     """
 
     column: str
@@ -37,7 +37,7 @@ class Attribute:
 
     @property
     def size(self) -> int:
-        """Return the number of values, those outside of cells with them."""
+        """Return the number of values, including those outside all cells."""
         return len(next(iter(self.places.values())))
 
     @property
@@ -47,7 +47,7 @@ class Attribute:
         return inside
 
     def tells_apart(self, keys: Sequence[Key]) -> bool:
-        """Return whether these keys of the column have a cell of its own for each value."""
+        """Return whether these keys of the column separate all values into different cells."""
         named = [self.places[key.column] for key in keys if key.column in self.places]
         if not named:
             return False
@@ -56,7 +56,7 @@ class Attribute:
 
 
 def attributes_of(queries: Sequence[Query]) -> tuple[Attribute, ...]:
-    """Return the attributes of tables whose keys mean the same in all, in order of appearance."""
+    """Return the attributes of tables with consistent keys, in order of appearance."""
     columns = columns_of(queries)
     keys: dict[str, dict[str, Key]] = {}
     leaves: dict[str, Key] = {}
@@ -75,7 +75,7 @@ def attributes_of(queries: Sequence[Query]) -> tuple[Attribute, ...]:
 
 
 def columns_of(queries: Sequence[Query]) -> dict[str, Column]:
-    """Return the columns of all queries: keys as the query has them that is grouped by them."""
+    """Return the columns of all queries, with keys as in the query that groups by them."""
     columns: dict[str, Column] = {}
     for query in queries:
         columns |= {key.column: query.table.columns[key.column] for key in query.keys.keys}
@@ -109,7 +109,7 @@ def _attribute(column: str, keys: tuple[Key, ...], columns: Mapping[str, Column]
 
 
 def _areas(column: str, keys: tuple[Key, ...], leaf: Key) -> Attribute:
-    """Return an attribute with levels of areas: a value for each of the last level."""
+    """Return an attribute with levels of areas: one value per area of the last level."""
     texts = tuple(map(str, leaf.values))
     places = {}
     for key in keys:
@@ -123,7 +123,7 @@ def _areas(column: str, keys: tuple[Key, ...], leaf: Key) -> Attribute:
 
 
 def _numbers(column: str, keys: Sequence[Key], columns: Mapping[str, Column]) -> Iterator[Fraction]:
-    """Yield numbers of which one lies in every cell that there can be, and between them."""
+    """Yield numbers such that every possible cell contains one, and every gap between cells."""
     known: set[Fraction] = set()
     for key in keys:
         declared = columns[key.column]
@@ -136,13 +136,13 @@ def _numbers(column: str, keys: Sequence[Key], columns: Mapping[str, Column]) ->
     whole = isinstance(columns.get(column), IntegerColumn)
     between = [(a + b) * half for a, b in pairwise(ends)]
     numbers = {ends[0] - 1, *ends, ends[-1] + 1}
-    # Between two edges of whole numbers lies one, or none at all.
+    # Between two integer edges there is one number, or none.
     numbers |= {Fraction(number.__floor__()) for number in between} if whole else {*between}
     yield from sorted(numbers)
 
 
 def _place(key: Key, number: Fraction, columns: Mapping[str, Column]) -> int:
-    """Return the cell of a key that a number lies in."""
+    """Return the cell of a key that contains a number."""
     declared = columns[key.column]
     other = OUTSIDE if key.others is None else key.others
     if isinstance(declared, CutColumn):

@@ -1,4 +1,4 @@
-"""Records that are in every table of people that what was published admits: proven, not guessed."""
+"""Prove which records are in every set of people that is compatible with the published tables."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from dprelease.numerics.lattice import Floats, Integers
 from dprelease.reconstruction.programs import Program
 
 TOLERANCE = 1e-5
-"""More than HiGHS lets a cell or a whole number be off."""
+"""Larger than the error that HiGHS allows for a cell or an integer."""
 
 INFEASIBLE = 2
-"""What SciPy calls it."""
+"""The status of an infeasible program in SciPy."""
 
 ENOUGH = 0.5
-"""How near to the least sum another table has to be: any that differs will do."""
+"""Gap to the minimum within which another table is accepted: any that differs will do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Certain:
-    """The least number of records of each combination that is shown.
+    """The proven minimum number of records of each combination.
 
-    `decided`: whether all are; if not, time ran out, and more may be certain. `only`: whether it is
-    shown that the tables admit these records and no others.
+    `decided`: whether all are exact minima; if not, time ran out, and more may be certain.
+    `only`:
+    whether it is proven that no other records are compatible with the tables.
     """
 
     least: Integers
@@ -36,13 +37,16 @@ class Certain:
 
 
 def certain_records(asked: Program, found: Integers, seconds: float) -> Certain:
-    """Return how many records of each combination every admitted table of people has.
+    """Return the number of records of each combination in every compatible set of people.
 
-    `found`: one of these tables. Of each combination, smallest numbers first, another table is
-    asked for that has fewer records of it, and of all that are not decided as few as can be; each
-    such table decides many. A number is shown to be the least where there is no such table: no
-    numbers, whole or not, or else no whole ones. Of tables with noise everything is admitted, so
-    nothing is certain.
+    `found`: one compatible set. For each combination, smallest numbers first, the solver
+    searches for
+    another compatible set with fewer records of it, and of all undecided ones as few as
+    possible; each
+    such set decides many. A number is proven minimal if there is no such set: neither in
+    fractions, or
+    else not in integers. Noisy tables are compatible with everything, so they make nothing
+    certain.
     """
     if not asked.is_hard:
         return Certain(np.zeros(len(found), dtype=np.int64), True)
@@ -74,7 +78,7 @@ def certain_records(asked: Program, found: Integers, seconds: float) -> Certain:
 def _solve_program(asked: Program, costs: Floats, most: Floats, **more: Any) -> Any:
     from scipy.optimize import Bounds, LinearConstraint, milp
 
-    # Most combinations are ruled out by a cell without anybody: they are left out altogether.
+    # Most combinations are excluded by a cell with a count of 0: they are left out.
     kept = np.flatnonzero(asked.most > 0)
     found = milp(
         costs[kept],
@@ -90,7 +94,7 @@ def _solve_program(asked: Program, costs: Floats, most: Floats, **more: Any) -> 
 
 
 def _at_least(asked: Program, one: int, seconds: float) -> int:
-    """Return how many records of a combination there are in all that is admitted, whole or not."""
+    """Return a lower bound of a combination's records: the fractional minimum, rounded up."""
     costs = np.zeros(len(asked.most))
     costs[one] = 1.0
     limit = {"time_limit": max(0.1, seconds)}
@@ -101,9 +105,9 @@ def _at_least(asked: Program, one: int, seconds: float) -> int:
 def _fewer(
     asked: Program, one: int, least: Integers, open_: Any, seconds: float
 ) -> Integers | None:
-    """Return an admitted table with fewer records of a combination than known.
+    """Return a compatible set with fewer records of a combination than known.
 
-    Empty if it is shown that there is none; None where time ran out.
+    Empty if it is proven that there is none; None if time ran out.
     """
     most = asked.most.astype(np.float64)
     most[one] = least[one] - 1.0
@@ -123,7 +127,7 @@ def _fewer(
 
 
 def _can_be_more(asked: Program, number: int) -> bool:
-    """Return whether more records than a number may be admitted, not all of them being whole."""
+    """Return whether more records than a number may be possible, in fractions."""
     if not (asked.most > 0).any():
         return False
     found = _solve_program(asked, -np.ones(len(asked.most)), asked.most.astype(np.float64))

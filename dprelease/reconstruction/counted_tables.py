@@ -1,4 +1,4 @@
-"""Which of the published tables count people, and are solved together; and why others are not."""
+"""Select the published tables that count people and can be solved jointly; report the others."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from dprelease.tables import formats
 class CountedTable:
     """A published table that counts rows by public keys.
 
-    `query`: with names of keys that mean the same in all tables that are attacked together.
-    `file` and `column`: where its numbers stand. `law`: of their noise; None where they are exact.
-    `post`: what is done to them afterwards.
+    `query`: with key names that mean the same in all attacked tables. `file` and `column`: the
+    place
+    of its numbers. `law`: the noise mechanism; None if they are exact. `post`: their processing.
     """
 
     query: Query
@@ -41,7 +41,7 @@ class CountedTable:
         return self.query.name
 
     def read_published(self, folder: Path) -> Floats:
-        """Return the (cells,) published numbers, a cell after the other; NaN where one is empty."""
+        """Return the (cells,) published numbers, in cell order; NaN for an empty cell."""
         import pyarrow as pa
 
         held = formats.PUBLISHED.read(folder / self.file, [self.column]).column(0)
@@ -51,7 +51,7 @@ class CountedTable:
 
 @dataclass(frozen=True, slots=True)
 class CountedTables:
-    """The tables that are attacked together, all about rows of one table, and those left out."""
+    """The tables that are attacked jointly, all about rows of one table, and those left out."""
 
     table: str
     used: tuple[CountedTable, ...]
@@ -59,7 +59,7 @@ class CountedTables:
 
 
 def counted_tables(families: Sequence[Family], about: str | None = None) -> CountedTables:
-    """Return the counts of a release about one table: `about`, or that which most of them count."""
+    """Return the counts of a release about one table: `about`, or the one that most count."""
     found: list[CountedTable] = []
     left_out: dict[str, str] = {}
     for family in families:
@@ -97,7 +97,7 @@ def _unfit(query: Query) -> str:
 
 
 def _counts(family: Family, table: FamilyTable) -> Iterator[CountedTable]:
-    """Yield the counts of all rows: as they were measured, where a step took them further."""
+    """Yield the counts of all rows: as measured, if a step processed them further."""
     query = table.query
     if family.step is not None:
         for one in filter(_is_count, query.measurements):
@@ -116,7 +116,7 @@ def _counts(family: Family, table: FamilyTable) -> Iterator[CountedTable]:
 
 
 def _invariants(family: Family, query: Query, one: Measurement) -> Iterator[CountedTable]:
-    """Yield the exact numbers of an invariant, which stand in what a step published."""
+    """Yield the exact numbers of an invariant, which are in the output of a step."""
     names = [column.name for column in query.columns if column.parts == (one,)]
     for output in family.outputs:
         whole = output.rows == "cells" and output.keys == query.keys
@@ -131,9 +131,10 @@ def _is_count(one: Measurement) -> bool:
 
 
 def _told_apart(one: CountedTable, others: Sequence[CountedTable]) -> CountedTable | None:
-    """Return a table whose keys have names of their own where others mean something else by them.
+    """Return a table whose keys are renamed where other tables use the name differently.
 
-    So have bands of one column with other edges. None for levels of areas, which can't have any.
+    The same for bands of one column with other edges. None for levels of areas, which have no
+    edges.
     """
     known = {key.column: (key, other.query) for other in others for key in other.query.keys.keys}
     query, renamed = one.query, list(one.query.keys.keys)
@@ -151,7 +152,7 @@ def _told_apart(one: CountedTable, others: Sequence[CountedTable]) -> CountedTab
 
 
 def _is_same(key: Key, query: Query, other: Key, elsewhere: Query) -> bool:
-    # Levels of areas stand in another order than the declared values, so they are told apart.
+    # Levels of areas are in another order than the declared values, so they need another name.
     kinds = [(k.kind, k.nulls, k.others, k.level, list(k.values)) for k in (key, other)]
     columns = [
         (q.table.columns[k.column], q.formulas.get(k.column))
@@ -161,7 +162,7 @@ def _is_same(key: Key, query: Query, other: Key, elsewhere: Query) -> bool:
 
 
 def _with_column(query: Query, name: str, new: str) -> Query:
-    """Return a query that has a column by another name as well."""
+    """Return a query that has a column under a second name as well."""
     columns = {**query.table.columns, new: query.table.columns[name]}
     formulas = dict(query.formulas)
     if name in formulas:

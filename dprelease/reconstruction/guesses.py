@@ -1,4 +1,4 @@
-"""What is known without solving anything: records as one-way marginals let one expect them."""
+"""Guess records without solving: as one-way marginals predict them, as a baseline."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from dprelease.reconstruction.counted_tables import CountedTable
 from dprelease.reconstruction.record_combinations import Combinations
 
 LEAST = 0.1
-"""Rows that any value is taken to have at least: what is told as none may be noise."""
+"""Minimum rows assumed for any value: a published 0 may be noise."""
 
 RARE = 1e-3
-"""The part of rows that is taken to lie outside of an attribute's cells."""
+"""The share of rows assumed to be outside an attribute's cells."""
 
 CYCLES = 20
 
@@ -30,10 +30,11 @@ def expected_rates(
     tables: Sequence[CountedTable],
     told: Mapping[str, ObservedCells],
 ) -> Floats:
-    """Return how many records the published one-way marginals let one expect of each combination.
+    """Return the number of records of each combination that the one-way marginals predict.
 
-    The product of the marginals of all attributes, each as the tables tell it (the mean of those
-    that tell the same), fitted where tables tell it in several ways.
+    The product of the marginals of all attributes, each as in the tables (the mean of those
+    with the
+    same cells), fitted if tables have it with different cells.
     """
     totals, weights = [], []
     shares: list[Floats] = [_uniform(one) for one in combinations.attributes]
@@ -66,7 +67,7 @@ def _uniform(attribute: Attribute) -> Floats:
 
 
 def _labels(attribute: Attribute, names: Sequence[str]) -> Integers:
-    """Return the common cell of some keys for each value; -1 outside of one of them."""
+    """Return the common cell of some keys for each value; -1 if outside one of them."""
     labels = np.zeros(attribute.size, dtype=np.int64)
     sizes = {key.column: key.size for key in attribute.keys}
     for name in names:
@@ -76,7 +77,7 @@ def _labels(attribute: Attribute, names: Sequence[str]) -> Integers:
 
 
 def _target(names: Sequence[str], one: CountedTable, cells: Integers, guess: Floats) -> Floats:
-    """Return what a table tells of the common cells of some keys, as parts of their sum."""
+    """Return the shares of the common cells of some keys, from one table."""
     keys, strides = one.query.keys.keys, one.query.keys.strides
     at = {key.column: (key.size, stride) for key, stride in zip(keys, strides, strict=True)}
     label = np.zeros(len(cells), dtype=np.int64)
@@ -101,12 +102,14 @@ def _scale_to_margin(share: Floats, labels: Integers, target: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class BaselineGuesses:
-    """What somebody gets right who draws all records of a block from its true one-way marginals.
+    """The score of a guesser who draws all records of a block from its true one-way marginals.
 
-    `right`, `variance`: expected number of records, by combination; the variance of their sum is at
-    most the sum of these, for numbers of a multinomial law are negatively associated (Joag-Dev and
-    Proschan 1983). `met`: the probability that a combination is among those drawn. `apportioned`:
-    the records of somebody who draws nothing and takes each combination as often as is expected.
+    `right`, `variance`: expected number of records, by combination; the variance of their sum
+    is at
+    most the sum of these, as multinomial counts are negatively associated (Joag-Dev and Proschan
+    1983). `met`: the probability that a combination is among those drawn. `apportioned`: the
+    records
+    of a guesser who does not draw but takes each combination as often as expected.
     """
 
     right: Floats
@@ -118,10 +121,11 @@ class BaselineGuesses:
 def guess_records(
     combinations: Combinations, block: Integers, records: Integers
 ) -> BaselineGuesses:
-    """Return what is guessed of a block, given how many records really have each combination.
+    """Return the guesses for a block, from the true number of records of each combination.
 
-    Whoever guesses knows more than the tables tell: the exact number of records, and the exact
-    marginal of each attribute.
+    The guesser knows more than the tables show: the exact number of records, and the exact
+    marginal of
+    each attribute.
     """
     total = int(records.sum())
     parts = np.full(len(block), 1.0)
@@ -139,7 +143,7 @@ def guess_records(
 
 
 def apportion(expected: Floats, total: int) -> Integers:
-    """Return whole numbers with a sum, by largest remainders."""
+    """Return integers with a given sum, by largest remainders."""
     whole = np.floor(expected).astype(np.int64)
     left = max(0, min(total - int(whole.sum()), len(whole)))
     rest = expected - whole
@@ -148,6 +152,6 @@ def apportion(expected: Floats, total: int) -> Integers:
 
 
 def log_rates(rates: Floats) -> Floats:
-    """Return the logarithms of expected numbers, of which none is quite impossible."""
+    """Return the logarithms of expected numbers, none of which is completely impossible."""
     found: Floats = np.log(np.maximum(rates, math.exp(-20.0)))
     return found

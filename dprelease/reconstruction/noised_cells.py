@@ -1,4 +1,4 @@
-"""What noised tables tell: the likelihood of every true value, by the law in the manifest."""
+"""Compute the likelihood of every true value of noisy cells, from the noise in the manifest."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from dprelease.query.post import PostProcessing
 from dprelease.reconstruction.cell_likelihoods import ObservedCells, Segments, convex, exactly
 
 CONFIDENCES = (0.2, 0.5, 0.8, 0.95, 0.99, 0.999)
-"""Between the half widths of these the logarithm of the likelihood is taken for a straight line."""
+"""Between the half widths at these confidences the log likelihood is taken as linear."""
 
 
 def likelihoods_from_noise(
     published: Floats, law: Randomizer | None, post: PostProcessing
 ) -> ObservedCells:
-    """Return what published counts tell; nothing is ruled out but numbers below 0.
+    """Return the likelihoods of noisy counts; only negative true values are excluded.
 
-    Cells that are left empty tell nothing, and rounding adds half a step on each side.
+    Suppressed cells give no information, and rounding adds half a step on each side.
     """
     if law is None:
         return exactly(published)
@@ -31,7 +31,7 @@ def likelihoods_from_noise(
         raise TypeError("counts must have additive noise")
     flat = () if post.round_to is None else ((float(post.round_to) / 2, 0.0),)
     n = len(published)
-    # Noise is what was published less what is true: a true value above it has noise below 0.
+    # Noise is the published minus the true value: for larger true values the noise is negative.
     return ObservedCells(
         published,
         np.zeros(n),
@@ -43,11 +43,13 @@ def likelihoods_from_noise(
 
 
 def falling(law: Mechanism, sign: int) -> Segments:
-    """Return by how much the logarithm of a law's masses falls away from 0, on one side.
+    """Return by how much the log probability of the noise falls away from 0, on one side.
 
-    Straight between a few quantiles, and convex: of laws with heavy tails, which fall ever slower,
-    it is the slope next to 0 that goes on, as of least absolute deviations. The last segment has
-    no end.
+    Piecewise linear between a few quantiles, and convex. For heavy-tailed noise, whose log
+    probability
+    falls ever more slowly, the slope next to 0 continues, as for least absolute deviations. The
+    last
+    segment has no end.
     """
     ends = sorted({0, *(max(1, law.half_width(c)) for c in CONFIDENCES)})
     falls = [_information(law, sign * end) for end in ends]
@@ -60,7 +62,7 @@ def falling(law: Mechanism, sign: int) -> Segments:
 
 
 def _information(law: Mechanism, k: int) -> float:
-    """Return the negative logarithm of the mass at k."""
+    """Return the negative log probability at k."""
     with ctx.workprec(256):
         mass = law.tail(k, True) - law.tail(k + 1, True)
         return -float(mass.log().mid())

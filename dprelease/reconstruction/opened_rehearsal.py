@@ -1,4 +1,4 @@
-"""A rehearsal that is opened to be attacked: verified first, and about stand-ins alone."""
+"""Open a rehearsal for an attack: verified first, and about stand-ins only."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dprelease.verification.verify import verify
 
 @dataclass(frozen=True, slots=True)
 class OpenedRehearsal:
-    """A rehearsal with what its manifest follows from, and the people that it is about."""
+    """A rehearsal with its declaration and plan, and its people."""
 
     folder: Path
     declaration: Declaration
@@ -38,15 +38,16 @@ class OpenedRehearsal:
 
 
 def open_rehearsal(folder: Path, on: Words = None) -> OpenedRehearsal:
-    """Return a rehearsal that verifies; `on`: the public files that stood in, which it names.
+    """Return a verified rehearsal; `on`: the public stand-in files, which it names.
 
     Raises
     ------
     VerificationError
-        DP-VERIFY-001 to 003 for what has no manifest; DP-ATTACK-001 for a release, whose truth
-        nobody may know; all that `verify` finds.
+        DP-VERIFY-001 to 003 for a folder without a manifest; DP-ATTACK-001 for a release, whose
+        truth
+        must stay unknown; all errors of `verify`.
     DeclarationError
-        DP-ATTACK-002 for public files that are not given, or are other ones; as `files_asked`.
+        DP-ATTACK-002 for public files that are missing or different; others as `files_asked`.
     """
     record = read_sealed(folder)
     if record["format"] != FORMAT:
@@ -71,7 +72,7 @@ def open_rehearsal(folder: Path, on: Words = None) -> OpenedRehearsal:
 def _cast(
     folder: Path, record: Mapping[str, Any], declaration: Declaration, on: Mapping[str, Path]
 ) -> Cast:
-    """Return who stood in: public files by their digests, and the invented people of the folder."""
+    """Return the stand-ins: public files by digest, and the synthetic people of the folder."""
     told = {one["table"]: one for one in record["rehearsal"]["stand_ins"]}
     public = {name: one for name, one in told.items() if one["by"] == "public"}
     for name, one in public.items():
@@ -91,7 +92,7 @@ def _cast(
 
 
 def _problem(path: Path | None, digest: str) -> str:
-    """Return why a file is not the public one that stood in; empty if it is."""
+    """Return why a file is not the public stand-in; empty if it is."""
     if path is None:
         return "it is not given"
     try:

@@ -1,4 +1,4 @@
-"""Integer programs over the records of a block: all tables together, solved by HiGHS."""
+"""Solve integer programs over the records of a block, with all tables jointly, by HiGHS."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from dprelease.reconstruction.record_combinations import Combinations
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What the tables say of the numbers of records of some combinations.
+    """The constraints of the tables on the numbers of records of some combinations.
 
-    `matrix`: (cells, combinations), 1 where a cell counts one. `lower`, `upper`: of each cell, as
-    is sure. `most`: of each combination, what the cells that count it leave. `middle`: the
+    `matrix`: (cells, combinations), 1 where a cell counts one. `lower`, `upper`: certain bounds
+    of each
+    cell. `most`: the maximum of each combination, from the cells that count it. `middle`: the
     likeliest value of a cell, NaN without one; `soft`: groups of cells and how their likelihood
     falls below and above it.
     """
@@ -35,11 +36,11 @@ class Program:
 
     @property
     def is_hard(self) -> bool:
-        """Return whether every cell has bounds that are sure."""
+        """Return whether every cell has certain bounds."""
         return not self.soft or bool(np.isfinite(self.upper).all())
 
     def admits(self, records: Integers) -> bool:
-        """Return whether numbers of records are within all bounds that are sure."""
+        """Return whether numbers of records are within all certain bounds."""
         found = self.matrix @ records
         return bool(((self.lower <= found) & (found <= self.upper)).all())
 
@@ -51,9 +52,10 @@ def program(
     told: Mapping[str, ObservedCells],
     total: float,
 ) -> Program:
-    """Return the program of a block; `total`: about how many records it has.
+    """Return the program of a block; `total`: its approximate number of records.
 
-    Of a combination there are no more than in any cell that counts it: surely, or within the last
+    A combination has no more records than any cell that counts it: with certainty, or within
+    the last
     segment of its likelihood.
     """
     rows, columns = [], []
@@ -91,15 +93,15 @@ def program(
 
 
 STARTS = (0, 1, 2, 3, 4, 6, 9, 13, 19, 28, 42, 63, 95, 142, 213, 320, 480, 720, 10**9)
-"""Numbers of records between which the logarithm of a factorial is taken for a straight line."""
+"""Numbers of records between which the logarithm of a factorial is taken as linear."""
 
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """Numbers of records by combination, and whether they were shown to be the likeliest.
+    """Numbers of records by combination, and whether they are proven to be the likeliest.
 
-    `admitted`: whether they are within everything that is sure; else time ran out before any such
-    numbers were found, and these are the rounded solution in fractions.
+    `admitted`: whether they are within all certain bounds; if not, time ran out before any such
+    numbers were found, and these are the rounded fractional solution.
     """
 
     records: Integers
@@ -109,11 +111,13 @@ class Solution:
 
 
 def likeliest(asked: Program, logs: Floats, seconds: float, gap: float = 0.01) -> Solution:
-    """Return the likeliest records: whole numbers that the tables admit, of the highest posterior.
+    """Return the likeliest records: integers compatible with the tables, of the highest posterior.
 
-    Before any table is seen, records of a combination have a Poisson law with the mean exp(`logs`);
-    what the tables tell is the likelihood. Both logarithms are concave in whole numbers (that of a
-    factorial is straight between a few large ones), so that the program is linear.
+    The prior of the records of a combination is a Poisson distribution with the mean
+    exp(`logs`); the
+    tables give the likelihood. Both logarithms are concave in integers (that of a factorial is
+    linear
+    between a few large ones), so that the program is linear.
 
     Parameters
     ----------
@@ -122,9 +126,9 @@ def likeliest(asked: Program, logs: Floats, seconds: float, gap: float = 0.01) -
     logs
         Logarithms of expected numbers, one for each combination.
     seconds
-        After which the best numbers so far are taken.
+        The time limit, after which the best numbers so far are returned.
     gap
-        Within which part of the least cost a solution counts as shown to be the likeliest.
+        The relative gap to the lowest cost within which a solution counts as proven.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -141,7 +145,7 @@ def likeliest(asked: Program, logs: Floats, seconds: float, gap: float = 0.01) -
                 widths = np.concatenate([widths, np.full(len(cells), width)])
                 costs = np.concatenate([costs, np.full(len(cells), slope)])
     matrix = hstack(parts, format="csr")
-    if not len(costs):  # every combination is ruled out by a cell without anybody
+    if not len(costs):  # every combination is excluded by a cell with a count of 0
         nobody = np.zeros(len(logs), dtype=np.int64)
         return Solution(nobody, True, asked.admits(nobody), 0.0)
     whole = np.arange(len(costs)) < len(of)
@@ -160,7 +164,7 @@ def likeliest(asked: Program, logs: Floats, seconds: float, gap: float = 0.01) -
 
 
 def _units(most: Integers, logs: Floats) -> tuple[Integers, Floats, Floats]:
-    """Return variables that sum up to the records of each combination: of which, how far, costs."""
+    """Return variables that sum to the records of each combination: index, upper bound, cost."""
     of, widths, costs = [], [], []
     for start, end in pairwise(STARTS):
         there = np.flatnonzero(most > start)
@@ -187,7 +191,7 @@ def _in_fractions(
     of: Integers,
     seconds: float,
 ) -> Solution:
-    """Return the likeliest numbers that need not be whole, rounded; nobody without time for it."""
+    """Return the likeliest fractional numbers, rounded; zeros if there is no time for it."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     from dprelease.reconstruction.guesses import apportion

@@ -1,4 +1,4 @@
-"""All combinations of attributes that a record can have, and the cells that each is counted in."""
+"""List all combinations of attributes that a record can have, and the cells that count each."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from dprelease.reconstruction.attributes import OUTSIDE, Attribute, attributes_o
 from dprelease.reconstruction.counted_tables import CountedTable
 
 MOST_COMBINATIONS = 2_000_000
-"""Combinations that are held at once: 8 bytes each for every attribute and every table."""
+"""Maximum combinations in memory: 8 bytes each for every attribute and every table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Combinations:
-    """Combinations of values, one a row, that some table counts.
+    """Combinations of values, one per row, that some table counts.
 
-    `values`: (combinations, attributes) places of values. `complete`: those that have a cell of
-    every key; others are counted by tables alone that lack an attribute. `cells`: by table, the
+    `values`: (combinations, attributes) indices of values. `complete`: those that have a cell of
+    every key; others are counted only by tables that lack an attribute. `cells`: by table, the
     cell of each combination, `OUTSIDE` for none.
     """
 
@@ -50,7 +50,7 @@ def combinations_of(tables: Sequence[CountedTable]) -> Combinations:
     Raises
     ------
     DeclarationError
-        DP-ATTACK-003 for more than can be held.
+        DP-ATTACK-003 for more than can be held in memory.
     """
     attributes = attributes_of([table.query for table in tables])
     sizes = [attribute.size for attribute in attributes]

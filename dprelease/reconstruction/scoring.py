@@ -1,4 +1,4 @@
-"""How many records of an attacker are right, beside those that are guessed."""
+"""Score an attack: how many records are right, compared with guesses."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ from dprelease.reconstruction.guesses import BaselineGuesses
 from dprelease.reconstruction.programs import Solution
 
 SIZES = ((1, 1, "1"), (2, 9, "2 to 9"), (10, None, "10 or more"))
-"""How many people have a combination: classes of records."""
+"""Classes of records by the number of people with the same combination."""
 
 DEVIATIONS = 2.576
-"""Of an interval of 99 %."""
+"""Standard deviations of a 99 % interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class SolvedBlock:
-    """A block whose answer stands: what was found, what is certain, and what is true.
+    """A block with a fixed answer: its solution, its certain records, and the truth.
 
-    All by combination, complete ones alone but for `solved` and `certain`; `complete`: which these
-    are.
+    All arrays are by combination, complete ones only except in `solved` and `certain`;
+    `complete`:
+    the complete ones among these.
     """
 
     solved: Solution
@@ -44,7 +45,7 @@ class SolvedBlock:
 
 
 def baseline(guesses: Sequence[BaselineGuesses], records: Sequence[Integers]) -> Baseline:
-    """Return what is right by guessing, of all blocks together."""
+    """Return how many guesses are right, over all blocks."""
     apportioned = [
         int(np.minimum(one.apportioned, true).sum())
         for one, true in zip(guesses, records, strict=True)
@@ -62,7 +63,7 @@ def baseline(guesses: Sequence[BaselineGuesses], records: Sequence[Integers]) ->
 def outcome(
     form: Form, blocks: Sequence[SolvedBlock], beside: Baseline, error: tuple[float | None, float]
 ) -> FormOutcome:
-    """Return what one form of the tables gives away; `error`: mean one, and the part withheld."""
+    """Return what one form of the tables reveals; `error`: mean error, and suppressed share."""
     named = np.concatenate([one.solved.records[one.complete] for one in blocks])
     true = np.concatenate([one.records[one.complete] for one in blocks])
     certain = np.concatenate([one.certain.least[one.complete] for one in blocks])
@@ -109,7 +110,7 @@ def _classes(named: Integers, true: Integers, guess: Floats) -> list[SizeClass]:
 
 
 def error_of(told: Sequence[ObservedCells], true: Sequence[Integers]) -> tuple[float | None, float]:
-    """Return the mean absolute error of the cells that tables show, and the part they withhold."""
+    """Return the mean absolute error of the published cells, and the share of suppressed ones."""
     shown = np.concatenate([one.middle for one in told])
     errors = np.abs(shown - np.concatenate(true))
     known = ~np.isnan(errors)

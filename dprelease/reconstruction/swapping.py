@@ -1,4 +1,4 @@
-"""Targeted swapping: records that stand out change areas with others before they are counted."""
+"""Targeted swapping: rare records change areas with others before they are counted."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from dprelease.rehearsal.draws import Draws
 def swap_areas(
     records: Integers, combinations: Combinations, area: int, rate: float, draws: Draws
 ) -> Integers:
-    """Return how many records have each combination after a part of them has changed areas.
+    """Return the number of records of each combination after a share of them changed areas.
 
-    Records that are alone with their combination come first, then those of two, and so on; among
-    equals chance decides. Each changes the area (and nothing else) with a record of another one
-    that is drawn among those that have not moved yet: if there is one, with the same value of the
-    first other attribute, whose counts by area then stay as they are. So both are moved, until
-    `rate` of all records are. Records of the same combination are one as good as the other.
+    Records with a unique combination come first, then those of two, and so on; ties are random.
+    Each
+    swaps its area (and nothing else) with a record drawn among those that have not moved yet: if
+    possible, one with the same value of the first other attribute, whose counts by area then stay
+    unchanged. So both are moved, until `rate` of all records are. Records of the same
+    combination are
+    interchangeable.
     """
     of_record = np.repeat(np.arange(len(records)), records)
     values = combinations.values[of_record]
@@ -40,14 +42,14 @@ def swap_areas(
 
 
 def _matching_values(values: Integers, area: int) -> Integers:
-    """Return the value that partners have in common: of the first attribute that is no area."""
+    """Return the value that partners share: of the first attribute that is not the area."""
     others = [i for i in range(values.shape[1]) if i != area]
     found: Integers = values[:, others[0]] if others else np.zeros(len(values), dtype=np.int64)
     return found
 
 
 class Free:
-    """Records that have not moved, in groups by kept value and area; a partner costs no search."""
+    """Records that have not moved, grouped by shared value and area; a partner needs no search."""
 
     def __init__(self, kept: Integers, areas: Integers) -> None:
         shape = (int(kept.max(initial=0)) + 1, int(areas.max(initial=0)) + 1)
@@ -60,7 +62,7 @@ class Free:
         """Free members of a group are the first `left` ones from its start on."""
 
     def take(self, one: int) -> None:
-        """Leave a free record out from here on."""
+        """Remove a free record."""
         group = self._group[one]
         self._left.ravel()[group] -= 1
         self._left_in[group % len(self._left_in)] -= 1
@@ -95,7 +97,7 @@ class Free:
 
 
 def _draw_member(counts: Integers, draws: Draws) -> tuple[int, int]:
-    """Return one of all that are counted, each as likely as any: its group, its place there."""
+    """Return a record drawn uniformly from all counted ones: its group, its index there."""
     until = np.cumsum(counts)
     drawn = draws.whole(1, 0, int(until[-1]) - 1)[0]
     group = int(np.searchsorted(until, drawn, side="right"))
@@ -103,7 +105,7 @@ def _draw_member(counts: Integers, draws: Draws) -> tuple[int, int]:
 
 
 def _count_combinations(moved: Integers, combinations: Combinations) -> Integers:
-    """Return how many of some records each combination has."""
+    """Return how many of some records have each combination."""
     sizes = combinations.values.max(axis=0, initial=0) + 1
     index = np.ravel_multi_index(tuple(moved.T), tuple(sizes))
     places = np.ravel_multi_index(tuple(combinations.values.T), tuple(sizes))

@@ -1,7 +1,7 @@
-"""What is true of a rehearsal's people: how many have each combination, and each table's cells.
+"""Count the true records of a rehearsal: by combination, and by cell of each table.
 
-It is asked of the engine once more, about the people that lie in the rehearsal or the public file,
-and held against the true answers that the rehearsal tells.
+The engine counts them again, from the people in the rehearsal or in the public file, and they are
+compared with the true answers in the rehearsal.
 """
 
 from __future__ import annotations
@@ -29,15 +29,16 @@ from dprelease.tables import formats
 from dprelease.tables.published_tables import schema_of
 
 MOST_CELLS = 50_000_000
-"""Cells of the table of all keys together."""
+"""Maximum cells of the table by all keys together."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrueCounts:
-    """`records`: of each combination, 0 for those that are not complete. `cells`: by table.
+    """`records`: of each combination, 0 for incomplete ones. `cells`: by table.
 
-    `partial`: records that lack a cell of some key. No combination is theirs alone, so nobody can
-    be right about them; they are in the tables that count them.
+    `partial`: records that lack a cell of some key. They have no complete combination, so no
+    guess
+    of them can be right; they are in the tables that count them.
     """
 
     records: Integers
@@ -48,14 +49,14 @@ class TrueCounts:
 def true_counts(
     rehearsal: OpenedRehearsal, tables: Sequence[CountedTable], combinations: Combinations
 ) -> TrueCounts:
-    """Return what is true.
+    """Return the true counts.
 
     Raises
     ------
     VerificationError
-        DP-ATTACK-004 if the people have other counts than the rehearsal says is true of them.
+        DP-ATTACK-004 if the counts differ from the true answers in the rehearsal.
     DeclarationError
-        DP-ATTACK-003 for keys that have too many cells together.
+        DP-ATTACK-003 for keys that have too many joint cells.
     """
     asked_of = {query.name: query for query in resolve(rehearsal.cast.declaration)}
     queries = [asked_of[one.name] for one in tables]
@@ -83,7 +84,7 @@ def true_counts(
 
 
 def _keys_of_attribute(attribute: Attribute, query: Query) -> tuple[Key, ...]:
-    """Return the keys that tell an attribute's values apart: declared ones, for areas."""
+    """Return the keys that separate an attribute's values: declared ones, for areas."""
     if not attribute.leaf:
         return attribute.keys
     key = key_of(attribute.column, query.table.columns[attribute.column])
@@ -93,7 +94,7 @@ def _keys_of_attribute(attribute: Attribute, query: Query) -> tuple[Key, ...]:
 
 
 def _joint(first: Query, queries: Sequence[Query], keys: KeySpace) -> Query:
-    """Return a query of the rows of all keys together, made of one without any condition."""
+    """Return a query of the rows by all keys jointly, made from one without any condition."""
     formulas: dict[str, Formula] = {}
     for query in queries:
         names = {key.column for key in query.keys.keys}
@@ -105,7 +106,7 @@ def _joint(first: Query, queries: Sequence[Query], keys: KeySpace) -> Query:
         first,
         name="all keys",
         keys=keys,
-        measurements=first.measurements[:1],  # the rows of a cell are told beside any
+        measurements=first.measurements[:1],  # rows per cell are in every answer
         columns=(),
         view=view,
         formulas=formulas,
@@ -131,7 +132,7 @@ def _of_combinations(
 
 
 def _refuse_other_truth(rehearsal: OpenedRehearsal, query: str, rows: Integers) -> None:
-    """Raise DP-ATTACK-004 where the rehearsal's own true answers to a query are other ones."""
+    """Raise DP-ATTACK-004 if the rehearsal's true answers to a query differ."""
     outputs = {one.name: one for family in rehearsal.families for one in family.outputs}
     for name, asked, as_noised in published_tables(rehearsal.families):
         if asked.name != query:
@@ -141,7 +142,7 @@ def _refuse_other_truth(rehearsal: OpenedRehearsal, query: str, rows: Integers) 
         file = truth_of(name)
         column = truth_columns(sorted(keys), (one for one in held if one not in keys)).rows
         told = formats.PUBLISHED.read(rehearsal.folder / file, [column]).column(0).to_numpy()
-        # A step may publish some cells alone; what it says of these is summed up.
+        # A step may publish only some cells: then only their sum is checked.
         same = np.array_equal(told, rows) if len(told) == len(rows) else told.sum() <= rows.sum()
         if not same:
             place = Place(manifest.NAME, None, "rehearsal.truth")

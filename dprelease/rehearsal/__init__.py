@@ -1,6 +1,6 @@
-"""Rehearsals: a whole release about people who were invented, with the errors that it makes.
+"""Rehearse a whole release on synthetic people, and measure its errors.
 
-No declared source is opened: `stand_ins` takes the sources out of the declaration before anything
-runs, so what is asked of engines here can reach nothing but what stands in for them. That is why
-`truth` may read what an engine found, as elsewhere `noise` alone does.
+No declared source is opened: `stand_ins` removes the sources from the declaration before anything
+runs, so engines here can only reach the stand-ins. That is why `truth` may read exact answers of
+an engine, which elsewhere only `noise` does.
 """

@@ -1,4 +1,4 @@
-"""Invented values of one column, by its declared type: spread over the bounds, and at them."""
+"""Generate values of one column by its declared type, within the bounds and at them."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 AT_A_BOUND = 0.02
-"""The part of numbers that are at the lower bound, and of those at the upper one."""
+"""The share of numbers at the lower bound, and of those at the upper one."""
 
 FIRST_DAY, LAST_DAY = date(2020, 1, 1), date(2029, 12, 31)
-"""Days of columns without bounds, where no condition names one."""
+"""Days of columns without bounds, if no condition contains a day."""
 
 EPOCH = date(1970, 1, 1)
 
 MOST_TEXTS = 5000
 FEWEST_TEXTS = 20
 ROWS_OF_A_TEXT = 20
-"""How many different texts a column has: one for so many rows, within these limits."""
+"""Rows per different text of a column, within these limits."""
 
 
 @dataclass(frozen=True)
 class Literals:
-    """What conditions and expressions of a release compare columns with."""
+    """The literals that conditions and expressions of a release compare columns with."""
 
     texts: tuple[str, ...] = ()
     numbers: tuple[Fraction, ...] = ()
@@ -52,13 +52,13 @@ class Literals:
 
 @dataclass(frozen=True)
 class Inventing:
-    """What is known of a table while its columns are invented."""
+    """The state of one table while its columns are generated."""
 
     draws: Draws
     spec: RehearsalSpec
     literals: Literals = Literals()
     places: dict[str, Integers] = field(default_factory=dict)
-    """Of categories that were invented: the place of each row's value, by column."""
+    """For generated categories: the index of each row's value, by column."""
     known: dict[str, Sequence[str]] = field(default_factory=dict)
     """Their declared values."""
 
@@ -109,7 +109,7 @@ class Inventing:
         return pa.array(texts, pa.string()).take(pa.array(places, mask=missing))
 
     def _lying(self, column: CategoryColumn, above: str) -> Integers:
-        """Return the place of the area that each value lies in; they rise."""
+        """Return the index of the area that each value is in, in ascending order."""
         areas = {area: place for place, area in enumerate(self.known[above])}
         lying: Integers = np.array([areas[area] for area in column.above], dtype=np.int64)
         return lying
@@ -142,12 +142,12 @@ class Inventing:
         return pa.array(np.clip(scaled, float(column.lower or 0), float(column.upper or 0)))
 
     def _open_ends(self) -> tuple[int, int]:
-        """Return between which numbers those without bounds lie: around what they are compared."""
+        """Return a range for numbers without bounds, around the literals they are compared with."""
         known = [int(number) for number in self.literals.numbers if abs(number) < 2**40]
         return min([0, *(2 * number for number in known)]), max([100, *(2 * n for n in known)])
 
     def _spread(self, n: int, low: int, high: int) -> Integers:
-        """Return whole numbers from `low` to `high`: some at each, and more near to `low`."""
+        """Return integers from `low` to `high`: some at each end, and more near `low`."""
         drawn = self.draws.uniform(n) ** 2
         span = float(high - low)
         spread = low + np.minimum(drawn * (span + 1), span).astype(np.int64)
@@ -204,7 +204,7 @@ def _undeclared_text(values: Sequence[str]) -> str:
 
 
 def _zipf_within(areas: Integers, power: float) -> Floats:
-    """Return weights by Zipf's law in each area; `areas` rise."""
+    """Return weights by Zipf's law in each area; `areas` is ascending."""
     first = np.searchsorted(areas, areas)
     rank: Floats = (np.arange(len(areas)) - first + 1).astype(np.float64)
     return rank**-power
@@ -218,7 +218,7 @@ def _shift_day(day: date, days: int) -> date:
 
 
 def nested_last(columns: Mapping[str, Column]) -> list[str]:
-    """Return names in an order in which each column comes after the area that it lies in."""
+    """Return names in an order in which each column comes after the area that contains it."""
     left, done = dict(columns), list[str]()
     while left:
         for name, column in list(left.items()):

@@ -1,7 +1,7 @@
-"""Draws of invented values from random words, whole vectors at a time.
+"""Draw synthetic values from random words, whole vectors at a time.
 
-What is drawn here decides how invented people look, and nothing about anybody's privacy: 53 bits of
-a uniform number are more than enough, and floats may be rounded.
+These draws decide only how synthetic people look, and affect nobody's privacy. So 53 bits of a
+uniform number suffice, and floats may be rounded.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ class Draws:
         return (self._bits.words(n) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
     def happens(self, n: int, chance: float) -> Flags:
-        """Return (n,) whether something of this chance happens."""
+        """Return (n,) booleans that are true with this probability."""
         return self.uniform(n) < chance
 
     def whole(self, n: int, low: int, high: int) -> Integers:
-        """Return (n,) whole numbers from `low` to `high`, which are within 2^62."""
+        """Return (n,) integers from `low` to `high`, which are within 2^62."""
         return low + (self.uniform(n) * (high - low + 1)).astype(np.int64)
 
     def of_weights(self, n: int, weights: Floats) -> Integers:
-        """Return (n,) places in `weights`, each with its weight's part of them all."""
+        """Return (n,) indices in `weights`, with probabilities proportional to the weights."""
         return self.of_parts(
             np.zeros(n, dtype=np.int64), weights, np.zeros(len(weights), dtype=np.int64)
         )
 
     def of_parts(self, areas: Integers, weights: Floats, area_of: Integers) -> Integers:
-        """Return a place in `weights` for each area: one of those that lie in it, by weight.
+        """Return an index in `weights` for each area: one of those in it, by weight.
 
-        `area_of`: the area that each place lies in, rising; every one of `areas` has some weight.
+        `area_of`: the area of each index, ascending; every one of `areas` has some weight.
         """
         upto = np.concatenate(([0.0], np.cumsum(weights)))
         numbers = np.arange(int(areas.max(initial=0)) + 2)
@@ -49,13 +49,15 @@ class Draws:
         low, high = upto[first[areas]], upto[first[areas + 1]]
         drawn = low + self.uniform(len(areas)) * (high - low)
         places: Integers = np.searchsorted(upto, drawn, side="right") - 1
-        # At a rounded end of its stretch a draw may fall on the place beside it.
+        # A draw at the rounded end of an interval may be the neighbouring index.
         return np.clip(places, first[areas], np.maximum(first[areas + 1] - 1, 0))
 
     def numbers_up_to(self, n: int, most: int, beyond: float) -> Integers:
-        """Return (n,) numbers from 1 to `most`, small ones most often; a part lies above it.
+        """Return (n,) numbers from 1 to `most`, small ones most often; a share is above it.
 
-        Their logarithm is uniform, so each size has some; those above go up to twice as far.
+        Their logarithm is uniform, so every order of magnitude occurs; those above `most` go up
+        to twice
+        as far.
         """
         drawn = np.exp(self.uniform(n) * math.log(most + 1)).astype(np.int64)
         numbers = np.clip(drawn, 1, most)

@@ -1,4 +1,4 @@
-"""How far published values are from the truth, by size of the cell: computed from truth tables."""
+"""Compute how far published values are from the truth, by size of the cell, from truth tables."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ SIZES = (0, 1, 10, 100, 1_000, 10_000)
 
 
 def summary(columns: Sequence[ColumnComparison], table: pa.Table) -> list[dict[str, Any]]:
-    """Return the errors of the columns of one truth table, by class of size and of all cells.
+    """Return the errors of the columns of one truth table, by size class and of all cells.
 
     `error` is published minus exact, both within the contribution bounds. `cut`: by how much the
-    bounds lower the exact value. `covered`: the part of the cells whose margin holds the truth. Of
-    choices errors are in rows, as `plan` has them.
+    bounds lower the exact value. `covered`: the share of cells whose margin contains the truth.
+    Errors
+    of choices are in rows, as in `plan`.
     """
     return [_of_column(one, table) for one in columns]
 
@@ -49,9 +50,9 @@ def _of_column(one: ColumnComparison, table: pa.Table) -> dict[str, Any]:
 def summary_of_cells(
     errors: Floats, rows: Floats, margins: Floats | None, cut: Floats | None = None
 ) -> dict[str, Any]:
-    """Return the errors of cells, of each class by their rows and of all.
+    """Return the errors of cells, by class of their rows and of all.
 
-    Those without an error (NaN) are empty. `cut`: by how much bounds lower what is exact.
+    Cells without an error (NaN) are empty. `cut`: by how much bounds lower the exact value.
     """
     known = np.isfinite(errors)
     classes = [
@@ -88,7 +89,7 @@ def _classes(rows: Floats) -> Iterable[tuple[str, Flags]]:
 def _figures(
     errors: Floats, known: Flags, margins: Floats | None, cut: Floats | None, inside: Flags
 ) -> dict[str, Any]:
-    """Return what is told of some cells; null where there is nothing to tell it of."""
+    """Return the figures of some cells; null where there are no cells to compute them from."""
     counted = errors[inside & known].tolist()
     n = len(counted)
     told: dict[str, Any] = {
@@ -117,7 +118,7 @@ def _floats(table: pa.Table, name: str) -> Floats:
 
     column = table.column(name)
     if pa.types.is_integer(column.type) or pa.types.is_decimal(column.type):
-        column = column.cast(pa.float64(), safe=False)  # beyond 2^53 the last digits don't matter
+        column = column.cast(pa.float64(), safe=False)  # above 2^53 the last digits don't matter
     floats: Floats = column.to_numpy(zero_copy_only=False).astype(np.float64)
     return floats
 

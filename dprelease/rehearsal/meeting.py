@@ -1,4 +1,4 @@
-"""What invented tables have to have in common with what a release asks of them."""
+"""Find the values that synthetic tables need so that conditions and joins of a release match."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ YEAR, YEARS = "year", re.compile("[1-9][0-9]{3}")
 """The part of a day that conditions ask for by a number, as in `year(day) = 2014`."""
 
 MOST_KEYS = 100_000
-"""Keys of an invented public table, at most."""
+"""Maximum number of keys of a synthetic public table."""
 
 
 def literals_of(declaration: Declaration) -> Literals:
     """Return the literals of all conditions and expressions of a release.
 
-    Columns of any text, and those without bounds, get values that its conditions can meet.
+    Free-text columns, and those without bounds, get values that can satisfy its conditions.
     """
     written = list(_expressions(declaration))
     if not written:
@@ -56,7 +56,7 @@ def literals_of(declaration: Declaration) -> Literals:
                 days += [] if day is None else [day]
                 texts[token.text] = None
             elif token.token_type.name == "NUMBER":
-                with suppress(ValueError):  # written as no declaration would
+                with suppress(ValueError):  # in a form that no declaration has
                     numbers.append(exact(token.text))
     return Literals(tuple(texts), tuple(numbers), tuple(days))
 
@@ -78,7 +78,7 @@ def _day(text: str) -> date | None:
 
 
 def keys_of(queries: Sequence[Query], table: str) -> frozenset[str]:
-    """Return the columns of a table that tables of a release are grouped by, or made from."""
+    """Return the key columns of a table, and the columns that keys are made from."""
     found = set[str]()
     for query in queries:
         if query.declared.table.name != table:
@@ -94,7 +94,7 @@ def keys_of(queries: Sequence[Query], table: str) -> frozenset[str]:
 def met_keys(
     queries: Sequence[Query], people: Mapping[str, pa.Table], table: str
 ) -> dict[tuple[str, ...], list[tuple[object, ...]]]:
-    """Return the keys that joins with a public table may meet, by the columns that they compare."""
+    """Return the keys that joins with a public table may match, by the compared columns."""
     found: dict[tuple[str, ...], list[tuple[object, ...]]] = {}
     for query in queries:
         join = query.join

@@ -1,4 +1,4 @@
-"""Tables of invented people: units, the groups that each has rows in, and the rows."""
+"""Generate tables of synthetic people: units, the groups that each has rows in, and the rows."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROWS = 100_000
-"""Rows of a table of which nothing says how many it has."""
+"""Rows of a table without any declared number."""
 
 MOST_GROUPS, MOST_ROWS_PER_GROUP = 10_000, 1_000
-"""What one invented unit has at most, but for those beyond their bounds: higher ones are seldom
-reached, and a unit as large as the table would be all that there is."""
+"""Maximum groups and rows of a synthetic unit, except units above their limits: higher limits are
+rarely reached, and a unit as large as the table would leave no room for others."""
 
 DIGITS = 10
-"""Of the number in an id that is a text: as many in every table, where the same unit has it."""
+"""Digits of the number in a text id: the same in every table, so that units match."""
 
 FEWEST_UNITS = 16
-"""Units of a table whose rows are given, where it has room for them."""
+"""Minimum units of a table with a given number of rows, if it has room for them."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableRequest:
-    """How many rows a table shall have, or how many units, and the columns that are keys."""
+    """The number of rows or units of a table, and its key columns."""
 
     rows: int | None
     units: int | None
@@ -49,7 +49,7 @@ class TableRequest:
 
 
 def wanted_of(table: Table, rows: int | None, keys: Iterable[str]) -> TableRequest:
-    """Return how large an invented table is: as asked, as declared, or as usual."""
+    """Return the size of a synthetic table: as requested, as declared, or the default."""
     rows = rows or table.rehearsal.rows
     if rows is None and table.size is None:
         rows = ROWS
@@ -60,7 +60,7 @@ def wanted_of(table: Table, rows: int | None, keys: Iterable[str]) -> TableReque
 def invented_people(
     table: Table, wanted: TableRequest, draws: Draws, literals: Literals
 ) -> pa.Table:
-    """Return a table of invented people with every column that its source stores."""
+    """Return a table of synthetic people with every column that its source stores."""
     import pyarrow as pa
 
     places = _laid_out(table, wanted, draws)
@@ -86,7 +86,7 @@ def invented_people(
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Groups that units have rows in: whose each is, and how many rows."""
+    """The groups that units have rows in: the unit of each, and its number of rows."""
 
     unit: Integers
     rows: Integers
@@ -104,7 +104,7 @@ def _laid_out(table: Table, wanted: TableRequest, draws: Draws) -> _Places:
 
 
 def _fill_units(table: Table, rows: int, draws: Draws) -> _Places:
-    """Return as many units as have so many rows together; the last one gets what is left."""
+    """Return as many units as have this many rows together; the last one gets the rest."""
     parts, units, held = list[_Places](), 0, 0
     ask = FEWEST_UNITS
     while held < rows:
@@ -121,7 +121,7 @@ def _fill_units(table: Table, rows: int, draws: Draws) -> _Places:
 
 
 def _groups(table: Table, draws: Draws, first: int, n: int, most: int = 2**31) -> _Places:
-    """Return the groups of n units from `first` on, none of which is larger than `most` rows."""
+    """Return the groups of n units from `first` on, none larger than `most` rows."""
     unit, beyond = table.unit, float(table.rehearsal.beyond)
     groups = draws.numbers_up_to(n, *_cap_bound(unit.max_groups, min(most, MOST_GROUPS), beyond))
     of_unit = np.repeat(np.arange(first, first + n), groups)
@@ -131,12 +131,12 @@ def _groups(table: Table, draws: Draws, first: int, n: int, most: int = 2**31) -
 
 
 def _cap_bound(bound: int, most: int, beyond: float) -> tuple[int, float]:
-    """Return a bound, and the part above it; where it is higher than `most`, this and no part."""
+    """Return a bound and the share above it; if it is higher than `most`, `most` and no share."""
     return (bound, beyond) if bound <= most else (most, 0.0)
 
 
 def _is_of_the_group(column: Column) -> bool:
-    """Return whether rows of one group have the same value: what tables are grouped by, mostly."""
+    """Return whether rows of one group share the value: mostly columns that tables group by."""
     return isinstance(column, CategoryColumn | BooleanColumn | DateColumn)
 
 
@@ -157,9 +157,9 @@ def invented_public(
     draws: Draws,
     literals: Literals,
 ) -> pa.Table:
-    """Return an invented public table: for each of its keys, every value once, others after them.
+    """Return a synthetic public table: for each key every value once, others after them.
 
-    `keys`: the columns that each join compares, with the values that it may meet.
+    `keys`: the columns that each join compares, with the values that it may match.
     """
     import pyarrow as pa
 

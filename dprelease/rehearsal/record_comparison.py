@@ -1,4 +1,4 @@
-"""Records beside the true ones, and what is estimated from them beside what is true of all."""
+"""Compare noisy records with true ones, and estimates from them with the true values."""
 
 from __future__ import annotations
 
@@ -21,24 +21,25 @@ if TYPE_CHECKING:
 
 CONFIDENCE = 0.95
 ESTIMATES = "estimates"
-"""The folder of estimates among the truths; no table's name has a part before a slash."""
+"""The folder of estimates among the truth files; no table's name has a part before a slash."""
 
 CHANGED, PARTS = "records changed", "parts of all records"
-"""In what errors of values are: of one record whether it was changed, of all how many have one."""
+"""Units of the errors of values: whether one record was changed, and the share of all that have
+one."""
 
 
 def names_of(part: Records) -> TruthColumns:
-    """Return what the columns of a truth are called beside those of records."""
+    """Return the names of the columns of true values in tables of records."""
     return truth_columns((), (column.name for column in part.columns))
 
 
 def estimates_of(part: Records) -> str:
-    """Return what the table of estimates from some records is called."""
+    """Return the name of the table of estimates from some records."""
     return f"{ESTIMATES}/{part.name}"
 
 
 def beside_records(part: Records, noised: pa.Table, true: Mapping[str, Integers]) -> pa.Table:
-    """Return noised records with the true ones beside them, of the same types."""
+    """Return noisy records with the true ones in further columns of the same types."""
     names = names_of(part).true
     exact = records_to_arrow(true, part.columns)
     for column in part.columns:
@@ -49,10 +50,11 @@ def beside_records(part: Records, noised: pa.Table, true: Mapping[str, Integers]
 def estimates_with_truth(
     part: Records, columns: Sequence[LocalColumn], beside: pa.Table
 ) -> pa.Table:
-    """Return every estimate from the records of a truth, beside what is true of its records.
+    """Return every estimate from the records of a truth, with its true value.
 
-    A row for the mean of each column of numbers, and for the part of each value of others; of those
-    with that value it tells how many records there are.
+    One row for the mean of each numeric column, and one for the share of each value of other
+    columns,
+    with the number of records that have that value.
     """
     import pyarrow as pa
 
@@ -92,7 +94,7 @@ def _counts(values: pa.ChunkedArray, column: RecordColumn) -> Integers:
     import pyarrow.compute as pc
 
     known = public_values(column)
-    if known.type == pa.bool_():  # Arrow looks up no truth values
+    if known.type == pa.bool_():  # Arrow can't look up booleans
         known, values = known.cast(pa.int8()), values.cast(pa.int8())
     places = pc.index_in(values, value_set=known).to_numpy(zero_copy_only=False)
     counts: Integers = np.bincount(places.astype(np.int64), minlength=len(known))
@@ -109,8 +111,9 @@ def errors_of_records(
 ) -> list[dict[str, Any]]:
     """Return the errors of single records, and of the estimates from all of them, by column.
 
-    Of a value the error of one record is 1 where it was changed. Estimates are by how many records
-    there are: all of a table, or those with the value.
+    For a value, the error of one record is 1 if it was changed. Estimates are by number of
+    records:
+    all of a table, or those with the value.
     """
     names = names_of(part).true
     told = [_single(part, planned, beside, names[planned.column.name]) for planned in columns]
@@ -137,7 +140,7 @@ NUMBERS = ("estimate", "true", "records", "margin")
 
 
 def _single(part: Records, planned: LocalColumn, beside: pa.Table, true: str) -> dict[str, Any]:
-    """Return how far the noise moved single records of one column."""
+    """Return how far the noise changed single records of one column."""
     column, noised = planned.column, beside.column(planned.column.name)
     margins: Floats | None = None
     if column.is_response:

@@ -1,4 +1,4 @@
-"""What every rehearsal does, whatever it publishes: its folder, its mark, what lies beside it."""
+"""Steps shared by all kinds of rehearsal: claim the folder, mark it, write the truth files."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ASIDE = "-rehearsal"
-"""What follows the declared folder's name in that of its rehearsal."""
+"""Suffix of the declared folder's name for its rehearsal."""
 
 
 @dataclass(frozen=True, slots=True)
 class RehearsalRequest:
-    """A rehearsal as it was asked for; `declaration`: with its sources. See `rehearse`."""
+    """A requested rehearsal; `declaration`: with its sources. See `rehearse`."""
 
     declaration: Declaration
     output: Path | None
@@ -51,7 +51,7 @@ class RehearsalRequest:
 
     @property
     def target(self) -> Path:
-        """Return the folder: by default one beside that of the release."""
+        """Return the folder: by default next to that of the release."""
         declared = self.declaration.spec.output.rstrip("/")
         return self.output or self.declaration.folder / f"{declared}{ASIDE}"
 
@@ -67,15 +67,15 @@ def rehearsing(
     files: Sequence[str],
     tables: int = 0,
 ) -> Iterator[Publication]:
-    """Yield a rehearsal that is about to be filled: its folder claimed, its tables marked.
+    """Yield an empty rehearsal to be filled: its folder claimed, its tables marked.
 
-    It may not lie among the declared sources. `files`: the names of all that may stand beside its
+    It must not be inside a declared source. `files`: the names of all possible files next to its
     tables. `tables`: bytes, as for `publishing`.
 
     Raises
     ------
     OutputError
-        DP-REHEARSE-004 where a release would be replaced; as `publishing`.
+        DP-REHEARSE-004 if a release would be replaced; others as `publishing`.
     """
     refuse_own_source(wanted.declaration, plan, wanted.target, list(files))
     with publishing(
@@ -93,11 +93,11 @@ def rehearsing(
 
 
 def _refuse_release(target: Path) -> None:
-    """Raise DP-REHEARSE-004 if anything but a rehearsal is there, which has been paid for."""
+    """Raise DP-REHEARSE-004 if it holds anything but a rehearsal: releases use budget."""
     try:
         record = parse_json(read_file(target / manifest.NAME, MOST_BYTES))
     except FileNotFoundError:
-        return  # nothing is there: else the claim had been refused
+        return  # nothing is there, or the claim would have failed
     except (OSError, ValueError, RecursionError):
         record = None
     if not isinstance(record, dict) or record.get("format") not in FORMATS:
@@ -105,17 +105,17 @@ def _refuse_release(target: Path) -> None:
 
 
 def truth_of(name: str) -> str:
-    """Return the name of the file in which a published table stands beside its truth."""
+    """Return the name of the file that compares a published table with its truth."""
     return formats.file_of(f"{TRUTH}/{name}")
 
 
 def people_of(table: str) -> str:
-    """Return the name of the file of a table's invented rows."""
+    """Return the name of the file of a table's synthetic rows."""
     return formats.file_of(f"{PEOPLE}/{table}")
 
 
 def written_people(folder: Path, cast: Cast) -> dict[str, FileDigest]:
-    """Write the invented rows of every table, and return digests and rows by file."""
+    """Write the synthetic rows of every table, and return digests and rows by file."""
     files = {people_of(name): table for name, table in cast.invented.items()}
     return {name: written_table(folder, name, table) for name, table in files.items()}
 
@@ -130,7 +130,7 @@ def written_errors(folder: Path, errors: list[dict[str, Any]]) -> dict[str, File
 def written_table(
     folder: Path, file: str, table: pa.Table, notes: Mapping[str, str] | None = None
 ) -> FileDigest:
-    """Write a table that says of itself what it is, and return its digest and rows."""
+    """Write a table marked as part of a rehearsal, and return its digest and rows."""
     path = folder / file
     path.parent.mkdir(exist_ok=True, parents=True)
     noted = table.replace_schema_metadata(dict(notes or {NOTED: NOTE}))

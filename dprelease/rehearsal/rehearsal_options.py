@@ -1,4 +1,4 @@
-"""What a command asks of a rehearsal: rows of tables, and public files that stand in for them."""
+"""Read the command-line options of a rehearsal: rows per table, and public stand-in files."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Words = Sequence[str | int | Path] | Mapping[str, int | str | Path] | str | int 
 
 
 def rows_asked(declaration: Declaration, asked: Words) -> dict[str, int]:
-    """Return how many rows tables shall have, by name: `N` for all about people, or `table=N`.
+    """Return the number of rows by table: `N` for all tables about people, or `table=N`.
 
     Raises
     ------
     DeclarationError
-        DP-REHEARSE-002 for what is no number of rows, or of no table.
+        DP-REHEARSE-002 for an invalid number of rows, or an unknown table.
     """
     about_people = [name for name, d in declaration.tables.items() if not d.table.public]
     rows: dict[str, int] = {}
@@ -38,7 +38,7 @@ def rows_asked(declaration: Declaration, asked: Words) -> dict[str, int]:
 
 
 def files_asked(declaration: Declaration, asked: Words) -> dict[str, Path]:
-    """Return which files stand in for tables, by name: `FILE=table`, or `FILE` for the only one.
+    """Return stand-in files by table: `FILE=table`, or `FILE` for the only one.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def files_asked(declaration: Declaration, asked: Words) -> dict[str, Path]:
 def _pairs(
     asked: Words, *, file_first: bool = False, known: Sequence[str] = ()
 ) -> Iterator[tuple[str | None, str]]:
-    """Yield tables, None for all, and what is asked of them."""
+    """Yield tables, None for all, with the value of the option."""
     if isinstance(asked, Mapping):
         yield from ((str(name), str(value)) for name, value in asked.items())
         return

@@ -21,21 +21,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """A release that was rehearsed, in its `folder`."""
+    """A finished rehearsal, in its `folder`."""
 
     folder: Path
 
     @property
     def tables(self) -> Mapping[str, pd.DataFrame]:
-        """Return each published table beside the truth, by name; read when it is asked for."""
+        """Return each published table with its truth, by name; read on access."""
         return _Frames(self.folder / TRUTH)
 
     @property
     def errors(self) -> pd.DataFrame:
         """Return how far the published values are from the truth.
 
-        A row for each column of each table and class of cells, by the rows that they really have;
-        where `rows` is "all", of all cells.
+        One row per column of each table and class of cells, by their true number of rows; where
+        `rows`
+        is "all", of all cells.
         """
         import pandas as pd
 
@@ -65,7 +66,7 @@ FIGURES = (
 
 
 class _Frames(Mapping[str, Any]):
-    """The truths of a folder as frames, by the name of the published table."""
+    """The truth tables of a folder as frames, by the name of the published table."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -97,34 +98,36 @@ def rehearse(
     overwrite: bool = False,
     variables: Mapping[str, object] | None = None,
 ) -> Rehearsal:
-    """Run a whole release on invented people, and tell how far it is from the truth about them.
+    """Run a whole release on synthetic people, and measure how far it is from the truth.
 
-    No declared source is opened and nothing is charged: tables, errors and margins are seen before
-    any record is touched. What is written is marked in its manifest and in every file as a
-    rehearsal, which no command takes for a release.
+    No declared source is opened and nothing is charged: you see tables, errors and margins before
+    any record is read. The manifest and every file are marked as a rehearsal, which no command
+    accepts
+    as a release.
 
     Parameters
     ----------
     release
         A release, or the file that declares it.
     rows
-        How many rows are invented: a number, or numbers by table. Without it the tables' declared
+        The number of synthetic rows: a number, or numbers by table. By default the tables'
+        declared
         `rehearsal: {rows: ...}` or `size`, else 100,000.
     on
-        A public file that stands in for the only table about people, or files by table.
+        A public file that replaces the only table about people, or files by table.
     output
-        The folder; by default one beside the declared output, which ends with `-rehearsal`.
+        The folder; by default the declared output with the suffix `-rehearsal`.
     overwrite
-        Whether a rehearsal that is there is replaced; a release never is.
+        Whether to replace an existing rehearsal; a release is never replaced.
     variables
-        Of the release file, where it is read here.
+        Of the release file, if it is read here.
 
     Raises
     ------
     DeclarationError
-        DP-REHEARSE-001 to 003 for what can't be rehearsed so.
+        DP-REHEARSE-001 to 003 for options or releases that can't be rehearsed.
     OutputError
-        DP-REHEARSE-004 for a folder that holds a release; as any run.
+        DP-REHEARSE-004 for a folder that holds a release; others as any run.
     DpReleaseError
         As `read_release` and `Release.plan`.
     """

@@ -1,6 +1,6 @@
-"""The rehearsal of a federated release: every party's messages, their sum, and the true one.
+"""Rehearse a federated release: every party's messages, their sum, and the true sum.
 
-Stand-ins of a federated release, dealt to its parties: each unit's rows to one of them.
+The stand-ins are split among the parties: all rows of one unit go to one party.
 """
 
 from __future__ import annotations
@@ -65,19 +65,22 @@ if TYPE_CHECKING:
 
 
 ROWS_AT_ONCE = 1 << 16
-"""Rows of a text file that are held at a time."""
+"""Rows of a text file that are in memory at a time."""
 
 
 def split_among_parties(cast: Cast, parties: int, scratch: Path) -> Iterator[Cast]:
     """Yield the cast of each party, all tables of which have the same units.
 
-    Rows of one unit are with one party, of every table; rows without an id go round. Public tables
-    are every party's. `scratch`: an empty folder, for the parties' files of public stand-ins.
+    Rows of one unit, in every table, belong to one party; rows without an id are distributed in
+    turn.
+    Every party has all public tables. `scratch`: an empty folder, for the parties' files of
+    public
+    stand-ins.
 
     Raises
     ------
     DeclarationError
-        DP-REHEARSE-003 for a file whose rows can't be told apart.
+        DP-REHEARSE-003 for a file whose rows can't be separated.
     """
     tables = {name: declared.table for name, declared in cast.declaration.tables.items()}
     people = {name: table for name, table in tables.items() if not table.public}
@@ -99,12 +102,12 @@ def split_among_parties(cast: Cast, parties: int, scratch: Path) -> Iterator[Cas
 
 
 def dealt_to(unit: object, parties: int) -> int:
-    """Return the place of the party that a unit is with, by what its id says as a text."""
+    """Return the index of a unit's party, computed from the text of its id."""
     return crc32(str(unit).encode("utf-8", "surrogatepass")) % parties
 
 
 def _dealt_rows(table: pa.Table, declared: Table, parties: int) -> Integers:
-    """Return the place of the party of every row."""
+    """Return the index of the party of every row."""
     name = declared.unit.id
     if name is None or name not in table.column_names:
         return np.arange(len(table), dtype=np.int64) % parties
@@ -121,7 +124,7 @@ def _of(table: pa.Table, to: Integers, party: int) -> pa.Table:
 
 
 def _dealt_file(table: Table, path: Path, parties: int, scratch: Path) -> list[Path]:
-    """Return the file of each party, each written as the public one; as `dealt`."""
+    """Return the file of each party, in the format of the public one."""
     source = table.source
     kind = None if source is None else source.kind
     deal = {"parquet": _deal_parquet, "csv": _deal_csv, "json_lines": _deal_lines}.get(kind or "")
@@ -204,16 +207,17 @@ def _deal_lines(table: Table, source: Source, path: Path, paths: list[Path]) -> 
 
 
 MOST_PARTIES = 100
-"""Parties that are rehearsed at most: each of them is a run, and the margins tell of any number."""
+"""Maximum number of rehearsed parties: each is a run, and the margins hold for any number."""
 
 
 def rehearse_parties(wanted: RehearsalRequest, cast: Cast) -> Path:
-    """Run every party over its part of what stands in, sum, and return the folder.
+    """Run every party over its share of the stand-ins, sum, and return the folder.
 
     Raises
     ------
     DeclarationError
-        DP-REHEARSE-001 for more than `MOST_PARTIES`; as `dealt` and `rehearse`.
+        DP-REHEARSE-001 for more than `MOST_PARTIES`; others as `split_among_parties` and
+        `rehearse`.
     BudgetError
         DP-FED-003 for sums that do not fit 64 bits.
     """
@@ -248,7 +252,7 @@ def rehearse_parties(wanted: RehearsalRequest, cast: Cast) -> Path:
 
 
 def _refuse_many(declaration: Declaration) -> None:
-    """Raise DP-REHEARSE-001 for more parties than are rehearsed."""
+    """Raise DP-REHEARSE-001 if there are too many parties to rehearse."""
     spec = declaration.spec.federated
     if spec is not None and spec.parties > MOST_PARTIES:
         place, kind = declaration.place("federated"), f"more than {MOST_PARTIES} parties"
@@ -256,7 +260,7 @@ def _refuse_many(declaration: Declaration) -> None:
 
 
 def message_of(party: int, query: str) -> str:
-    """Return the name of the file of what a party sends; parties are numbered from 1."""
+    """Return the file name of a party's messages; parties are numbered from 1."""
     return formats.file_of(f"{PARTIES}/{party}/{query}")
 
 
@@ -267,7 +271,7 @@ def messages_of(queries: Sequence[Query], parties: int) -> Iterator[str]:
 
 
 def truth_of_sums(queries: Sequence[Query], declaration: Declaration) -> Iterator[str]:
-    """Yield the names of all files of true answers that a rehearsal may have."""
+    """Yield the names of all possible files of true answers of a rehearsal."""
     yield from (truth_of(query.name) for query in queries)
     yield from (people_of(name) for name in declaration.tables)
     yield ERRORS
@@ -280,7 +284,7 @@ def _write_messages(
     described: ReleaseMetadata,
     wanted: RehearsalRequest,
 ) -> dict[str, FileDigest]:
-    """Write what every party sends, over its own rows alone; return digests and rows by file."""
+    """Write every party's messages over its own rows; return digests and rows by file."""
     written: dict[str, FileDigest] = {}
     with temporary_folder("dprelease-parties-") as scratch:
         for party, own in enumerate(split_among_parties(cast, plan.parties, scratch), start=1):
@@ -362,7 +366,7 @@ def compared_sums(query: Query, plan: FederatedPlan) -> list[ColumnComparison]:
 def _write_truth(
     folder: Path, cast: Cast, queries: Sequence[Query], plan: FederatedPlan
 ) -> Mapping[str, FileDigest]:
-    """Write what is known of a rehearsal alone: the sums beside those of all rows together."""
+    """Write the truth files: the noisy sums next to the exact answers over all rows."""
     written = written_people(folder, cast)
     errors: list[dict[str, Any]] = []
     for truth in truths(cast, queries):

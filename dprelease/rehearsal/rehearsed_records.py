@@ -1,4 +1,4 @@
-"""The rehearsal of a release of single records: each with its noise, and the true ones beside."""
+"""Rehearse a release of single records: noisy records and the true ones."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def rehearse_records(wanted: RehearsalRequest, cast: Cast) -> Path:
-    """Noise the records of stand-ins, and return their folder; raises as `rehearse`."""
+    """Add noise to the records of stand-ins, and return their folder; raises as `rehearse`."""
     plan, described = prepare_local(cast.declaration), ReleaseMetadata(cast.declaration.spec)
     names = [part.name for part in plan.records]
     queries = [part.query for part in plan.records]
@@ -76,7 +76,7 @@ def rehearse_records(wanted: RehearsalRequest, cast: Cast) -> Path:
 
 
 def truth_of_records(plan: LocalPlan, declaration: Declaration) -> Iterator[str]:
-    """Yield the names of all files that a rehearsal may have beside its records."""
+    """Yield the names of all possible files of a rehearsal next to its records."""
     for part in plan.records:
         yield truth_of(part.name)
         yield truth_of(estimates_of(part))
@@ -87,9 +87,9 @@ def truth_of_records(plan: LocalPlan, declaration: Declaration) -> Iterator[str]
 def _write_truth(
     folder: Path, cast: Cast, plan: LocalPlan, compared: dict[str, pa.Table]
 ) -> dict[str, FileDigest]:
-    """Write what only a rehearsal knows, and return digests and rows by file.
+    """Write the truth files, and return digests and rows by file.
 
-    `compared`: by name, the noised records with the true ones.
+    `compared`: by name, the noisy records with the true ones.
     """
     written = written_people(folder, cast)
     errors: list[dict[str, Any]] = []

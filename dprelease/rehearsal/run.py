@@ -1,4 +1,4 @@
-"""The steps of a rehearsal: those of a release, over stand-ins, and then the truth beside it."""
+"""Run a rehearsal: the steps of a release, over stand-ins, and then the truth files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from dprelease.release.runs.family_run import publish_families
 from dprelease.schema.load import Declaration
 
 BESIDE = 4
-"""How many times as large as the published tables those with the truth beside them may be."""
+"""How many times as large as the published tables the truth files may be."""
 
 
 def rehearse(
@@ -51,18 +51,19 @@ def rehearse(
 ) -> Path:
     """Rehearse a release and return the folder; on any failure nothing becomes readable.
 
-    No declared source is opened, and nothing charged. `on`: public files that stand in for tables,
-    by name; `rows`: of the others, which are invented. `bits` is for tests. `output`: by default a
-    folder beside that of the release.
+    No declared source is opened, and nothing is charged. `on`: public files that replace tables,
+    by name; `rows`: rows of the other tables, which are generated. `bits` is for tests.
+    `output`: by
+    default a folder next to that of the release.
 
     Raises
     ------
     DeclarationError
-        DP-REHEARSE-001 for more parties than can be rehearsed, 003 for a file that can't stand in.
+        DP-REHEARSE-001 for more parties than can be rehearsed, 003 for an invalid stand-in file.
     OutputError
-        DP-REHEARSE-004 where a release would be replaced; as `publishing`.
+        DP-REHEARSE-004 if a release would be replaced; others as `publishing`.
     DpReleaseError
-        As `pipeline.run`, but for what only a source or a ledger could be the cause of.
+        As `pipeline.run`, except errors that only a source or a ledger can cause.
     """
     wanted = RehearsalRequest(declaration, output, overwrite, bits or Entropy(), progress, state)
     other, cast = _other(declaration), Cast.of(declaration, on or {}, rows or {})
@@ -111,7 +112,7 @@ def _other(declaration: Declaration) -> Callable[[RehearsalRequest, Cast], Path]
 
 
 def truth_names(families: Sequence[Family], declaration: Declaration) -> Iterator[str]:
-    """Yield the names of all files that a rehearsal may have beside the published ones."""
+    """Yield the names of all possible files of a rehearsal next to the published ones."""
     for name, _, _ in published_tables(families):
         yield truth_of(name)
     yield from (people_of(name) for name in declaration.tables)
@@ -121,7 +122,7 @@ def truth_names(families: Sequence[Family], declaration: Declaration) -> Iterato
 def _write_truth(
     folder: Path, cast: Cast, queries: Sequence[Query], plan: Plan, families: Sequence[Family]
 ) -> dict[str, FileDigest]:
-    """Write what is known of a rehearsal alone, and return digests and rows by file."""
+    """Write the truth files, and return digests and rows by file."""
     written = written_people(folder, cast)
     columns = columns_to_compare(families, plan)
     outputs = [(name, query.name) for name, query, _ in published_tables(families)]

@@ -1,8 +1,8 @@
-"""What stands in for the declared sources of a rehearsal, which are taken out of its declaration.
+"""Replace the declared sources of a release by stand-ins for a rehearsal.
 
-A `Cast` is a declaration of which no table has its own source any more: each has none, and an
-invented frame is given for it, or that of a public file. Everything in this folder that opens an
-engine asks the cast for it, so there is no argument by which it could reach a declared source.
+A `Cast` is a declaration whose tables have no declared source: each has a synthetic frame or a
+public file instead. Everything in this package that opens an engine gets it from the cast, so no
+argument can lead to a declared source.
 """
 
 from __future__ import annotations
@@ -45,15 +45,16 @@ WRITTEN = (
     "timestamp_format",
     "time_zone",
 )
-"""Keys of a source that say how its texts are written: those of a stand-in are written alike."""
+"""Keys of a source that give the format of its texts: stand-ins have the same format."""
 
 
 @dataclass(frozen=True)
 class Cast:
-    """A release as it is rehearsed: its declaration without any declared source.
+    """A release to be rehearsed: its declaration without any declared source.
 
-    `invented`: the tables that were made, by name, once `invent` has made them. `public`: the files
-    that stand in for others, by table.
+    `invented`: the generated tables by name, after `invent`. `public`: the files that replace
+    other
+    tables, by table.
     """
 
     declaration: Declaration
@@ -65,9 +66,9 @@ class Cast:
     def of(cls, declaration: Declaration, on: Mapping[str, Path], rows: Mapping[str, int]) -> Cast:
         """Return the cast of a release; raises DP-REHEARSE-003 as `_stand_in`.
 
-        It is answered by the engine of this machine with its own settings: the answers are the
-        same, and folders and clusters that are declared may be those of another machine. Nothing is
-        signed.
+        It uses the engine of this machine with default settings: the answers are the same, and
+        declared
+        folders and clusters may belong to another machine. Nothing is signed.
         """
         tables = {
             name: replace(declared, table=declared.table.model_copy(update={"source": source}))
@@ -81,12 +82,12 @@ class Cast:
 
     @property
     def unpaid(self) -> Declaration:
-        """Return the declaration without a ledger, which only the choice of noise looks at."""
+        """Return the declaration without a ledger, which only the choice of noise uses."""
         spec = self.declaration.spec.model_copy(update={"ledger": None})
         return replace(self.declaration, spec=spec)
 
     def invent(self, queries: Sequence[Query], bits: BitSource) -> Cast:
-        """Return the cast with a table of invented people for each that no file stands in for."""
+        """Return the cast with a synthetic table for each table that no file replaces."""
         draws, literals = Draws(bits), literals_of(self.declaration)
         made: dict[str, pa.Table] = {}
         tables = {n: d.table for n, d in self.declaration.tables.items() if n not in self.public}
@@ -102,12 +103,12 @@ class Cast:
 
     @contextmanager
     def engines(self, queries: Sequence[Query]) -> Iterator[dict[str, Answering]]:
-        """Yield the engine of each query, over what stands in for its tables; as `open_engines`.
+        """Yield the engine of each query, over the stand-ins of its tables; as `open_engines`.
 
         Raises
         ------
         TypeError
-            For a query of another declaration: of one that has its sources.
+            For a query of a declaration with sources.
         """
         for query in queries:
             joined = [] if query.join is None else [query.join.declared]
@@ -117,12 +118,12 @@ class Cast:
 
     @contextmanager
     def recorders(self, parts: Sequence[Records]) -> Iterator[dict[str, Recording]]:
-        """Yield the engine of each table of records, over what stands in for it; as `engines`.
+        """Yield the engine of each table of records, over its stand-in; as `engines`.
 
         Raises
         ------
         TypeError
-            For records of another declaration: of one that has its sources.
+            For records of a declaration with sources.
         """
         declared = {part.declared.table.name: part.declared for part in parts}
         self._refuse_sources([part.declared for part in parts])
@@ -136,16 +137,16 @@ class Cast:
             yield opened
 
     def _refuse_sources(self, read: Sequence[Declared]) -> None:
-        """Raise TypeError for a table whose source is none that stands in for it."""
+        """Raise TypeError for a table whose source is not its stand-in."""
         for declared in read:
             stand_in = self.declaration.tables[declared.table.name].table.source
             if declared.table.source is not stand_in:
                 raise TypeError("a rehearsal asks stand-ins alone")
 
     def of_party(self, rows: Mapping[str, pa.Table], files: Mapping[str, Path]) -> Cast:
-        """Return the cast of one party: its rows of invented tables, its files of public ones.
+        """Return the cast of one party: its rows of synthetic tables, its files of public ones.
 
-        Its files are written as those that stand in, but for what packs them.
+        Its files have the format of the stand-ins, but are not compressed.
         """
         tables = dict(self.declaration.tables)
         for name, path in files.items():
@@ -164,7 +165,7 @@ class Cast:
         )
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Return what the manifest says of each table's stand-in."""
+        """Return the manifest's entry of each table's stand-in."""
         told: list[dict[str, Any]] = []
         for name in self.declaration.tables:
             if name in self.public:
@@ -178,13 +179,14 @@ class Cast:
 
 
 def _stand_in(declaration: Declaration, name: str, path: Path) -> Source:
-    """Return the source that a public file is, for the table of a name.
+    """Return the source for a public file that replaces a table.
 
     Raises
     ------
     DeclarationError
-        DP-REHEARSE-003 for a file that is not there, is of no known kind, or is one of the declared
-        sources, of whichever table: what is beside a rehearsal is the truth.
+        DP-REHEARSE-003 for a file that does not exist, has an unknown format, or is a declared
+        source
+        of any table: a rehearsal publishes the truth about its stand-ins.
     """
     declared = declaration.tables[name]
     own = declared.table.source

@@ -1,7 +1,7 @@
-"""The exact answers about stand-ins: what a rehearsal's published tables are compared with.
+"""Compute the exact answers about stand-ins, to compare published tables with.
 
-Beside `noise` the only reader of what an engine found. It may be, for nobody is behind these
-numbers: engines come from a `Cast`, which has no declared source.
+Apart from `noise`, only this module reads exact answers of an engine. It may, because the data
+are no real people's: engines come from a `Cast`, which has no declared source.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from dprelease.schema.mechanism import AUTO, MechanismSpec
 from dprelease.schema.release import PRIVATE_KEYS
 
 ROWS = "rows of the cell"
-"""The name of a count that every truth has; a space in it keeps it apart from declared ones."""
+"""The name of a count in every truth; its space separates it from declared names."""
 
 MANY_GROUPS, MANY_ROWS = 10**6, 10**9
-"""The highest bounds that can be declared: of invented people they cut nothing off."""
+"""The highest limits that can be declared: they remove nothing from synthetic people."""
 
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """Exact integers of one table's cells, as noise would have got them.
+    """Exact integers of one table's cells, as the noise mechanism receives them.
 
-    `query`: with all keys that occur, where they are not public. `vectors`: by measurement; of a
+    `query`: with all keys that occur, if they are not public. `vectors`: by measurement; of a
     choice the exact one, below 0 where a cell has no value. `unbounded`: the same without
-    contribution bounds; None where there are none to leave out. `rows`: of each cell, before any
-    bounding. `profiles`: how often each candidate of a choice occurs, within the bounds.
+    contribution bounds; None if there are none. `rows`: of each cell, before contribution bounds.
+    `profiles`: how often each candidate of a choice occurs, within the bounds.
     """
 
     query: Query
@@ -52,12 +52,12 @@ class Truth:
 
 
 def truths(cast: Cast, queries: Sequence[Query]) -> Iterator[Truth]:
-    """Yield the truth of each query, all of which the cast's own declaration asks.
+    """Yield the truth of each query of the cast's declaration.
 
     Raises
     ------
     DataError
-        If what stands in for a source is not as declared.
+        If a stand-in does not match the declaration of its source.
     TypeError
         As `Cast.engines`.
     """
@@ -77,7 +77,7 @@ def truths(cast: Cast, queries: Sequence[Query]) -> Iterator[Truth]:
 
 
 def true_records(part: Records, exact: ExactRecords) -> dict[str, Integers]:
-    """Return the exact integers of records, by column: within their bounds, as noise got them."""
+    """Return the exact integers of records, by column, within their bounds."""
     return {
         column.name: np.clip(exact.vector(column.name), column.low, column.high)
         for column in part.columns
@@ -92,7 +92,7 @@ class _Read:
 
 
 def _loose(query: Query) -> Query:
-    """Return the query with bounds that cut nothing off, and a count of rows."""
+    """Return the query with bounds that remove nothing, and a count of rows."""
     unit = query.unit
     if unit.id is not None:
         unit = PrivacyUnit(unit.id, MANY_GROUPS, MANY_ROWS)
@@ -115,7 +115,7 @@ def _row_count(query: Query, unit: PrivacyUnit) -> Measurement:
 
 
 def _with_sensitivity(measurement: Measurement, query: Query, unit: PrivacyUnit) -> Measurement:
-    """Return a vector whose sums have room for what bounds no longer cut off."""
+    """Return a vector whose sums have room for values without bounds."""
     if not measurement.is_vector:
         return measurement
     cells = max(1, query.keys.size)
@@ -124,7 +124,7 @@ def _with_sensitivity(measurement: Measurement, query: Query, unit: PrivacyUnit)
 
 
 def _read_answer(engine: Answering, query: Query) -> _Read:
-    """Return what a query finds; over all keys that occur, where they are not public."""
+    """Return the answer of a query; over all keys that occur, if they are not public."""
     if query.private is not None:
         names = engine.partitions(query).names
         query = replace(query, keys=query.private.among(names))
@@ -151,7 +151,7 @@ def _read(engine: Answering, query: Query) -> _Read:
 
 
 def _units(engine: Answering, query: Query) -> Integers:
-    """Return how many units each key has that is not public."""
+    """Return the number of units of each key that is not public."""
     partitions = engine.partitions(query)
     units = dict(zip(partitions.names, partitions.units.tolist(), strict=True))
     (key,) = query.keys.keys
@@ -164,7 +164,7 @@ def _pairs(exact: ExactTable, measurement: Measurement) -> Profile:
 
 
 def _exact_choices(query: Query, measurement: Measurement, profile: Profile) -> dict[str, Integers]:
-    """Return the candidates that an exact choice takes: lattice steps, or places of values."""
+    """Return the candidates of an exact choice: noise steps, or indices of values."""
     aggregate, name = measurement.aggregate, measurement.name
     if aggregate.by_rank:
         return {name: _frequent(profile, narrow_aggregate(aggregate, Frequent))}
@@ -179,18 +179,18 @@ def _exact_choices(query: Query, measurement: Measurement, profile: Profile) -> 
 
 
 def _steps(places: Integers, aggregate: Aggregate) -> Integers:
-    """Return candidates of a lattice as steps; MISSING stays."""
+    """Return candidates of a grid as steps; MISSING stays."""
     stride, lattice = getattr(aggregate, "stride", 1), aggregate.lattice
     lower = 0 if lattice is None else lattice.lower
     return np.where(places < 0, MISSING, places * stride + lower)
 
 
 MISSING = -(2**63)
-"""Stands for a choice in a cell without any value; no candidate is as low."""
+"""A choice in a cell without any value; lower than any candidate."""
 
 
 def below_and_upto(profile: Profile) -> tuple[Integers, Integers, Integers]:
-    """Return of each pair of a profile its cell, and how many values lie below, and up to it."""
+    """Return for each pair of a profile its cell, and the number of values below, and up to it."""
     sizes = np.diff(profile.starts)
     cell = np.repeat(np.arange(len(sizes)), sizes)
     sums = np.cumsum(profile.counts)
@@ -200,25 +200,25 @@ def below_and_upto(profile: Profile) -> tuple[Integers, Integers, Integers]:
 
 
 def totals(profile: Profile) -> Integers:
-    """Return how many values each cell has."""
+    """Return the number of values of each cell."""
     sums = np.concatenate(([0], np.cumsum(profile.counts)))
     held: Integers = sums[profile.starts[1:]] - sums[profile.starts[:-1]]
     return held
 
 
 def quantile(profile: Profile, at: Fraction) -> Integers:
-    """Return the least candidate of each cell that holds a rank; MISSING without a value."""
+    """Return the smallest candidate of each cell that holds a rank; MISSING without a value."""
     cell, _, upto = below_and_upto(profile)
     total = totals(profile)
     rank = np.maximum(-(-(total * at.numerator) // at.denominator), 1)
     holds = np.flatnonzero(upto >= rank[cell])
     found: Integers = np.full(len(total), MISSING, dtype=np.int64)
-    found[cell[holds][::-1]] = profile.values[holds][::-1]  # the first of a cell is the last set
+    found[cell[holds][::-1]] = profile.values[holds][::-1]  # the first of a cell is written last
     return found
 
 
 def _frequent(profile: Profile, aggregate: Frequent) -> Integers:
-    """Return the value of each cell with some rank by its number of rows; ties as declared."""
+    """Return the value of each cell with some rank by number of rows; ties in declared order."""
     cell, _, _ = below_and_upto(profile)
     order = np.lexsort((profile.values, -profile.counts, cell))
     wanted = profile.starts[:-1] + aggregate.rank - 1

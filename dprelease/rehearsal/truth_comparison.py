@@ -1,4 +1,4 @@
-"""Published tables beside the truth: one table for each, cell by cell."""
+"""Compare published tables with the truth: one table for each, cell by cell."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ColumnComparison:
-    """One published column of one published table, and what it is compared as.
+    """One published column of one published table, and how it is compared.
 
-    `names`: of its columns in the truth: exact value, value without bounds (empty where no bounds
-    cut), rows off (empty where it is a number), margin (empty without one), rows of the cell, and
-    whether it is told.
+    `names`: of its columns in the truth: exact value, value without bounds (empty if no bounds
+    apply), rows off (empty for a number), margin (empty without one), rows of the cell, and
+    whether it is published.
     """
 
     table: str
@@ -55,8 +55,9 @@ class ColumnComparison:
 def published_tables(families: Sequence[Family]) -> Iterator[tuple[str, Query, bool]]:
     """Yield name and query of every published table with a truth, and whether it is as noised.
 
-    Measurements have none: what a step makes of them has the same cells. What a step publishes that
-    is no table of a query, as invented persons, has none either.
+    Measurements have none: the output of a step from them has the same cells. Step outputs that
+    are
+    not a table of a query, such as synthetic persons, have none either.
     """
     for family in families:
         queries = {table.query.name: table.query for table in family.tables}
@@ -100,7 +101,7 @@ def columns_to_compare(families: Sequence[Family], plan: Plan) -> list[ColumnCom
 
 
 def _columns_by_table(families: Sequence[Family]) -> dict[str, tuple[str, ...]]:
-    """Return the published columns of every table, but for its keys."""
+    """Return the published columns of every table, except its keys."""
     held: dict[str, tuple[str, ...]] = {}
     for family in families:
         for table in family.tables:
@@ -117,9 +118,9 @@ def _margin(column: OutputColumn, as_noised: bool) -> str:
 def beside_truth(
     folder: Path, name: str, truth: Truth, columns: Sequence[ColumnComparison]
 ) -> pa.Table:
-    """Return a published table with the truth beside it.
+    """Return a published table with columns of true values.
 
-    A row for each row that is published; where keys are not public, one for each that occurs.
+    One row per published row; if keys are not public, one per key that occurs.
     """
     held = formats.PUBLISHED.read(folder / formats.file_of(name))
     query = truth.query
@@ -145,14 +146,14 @@ def beside_truth(
 
 
 def wrapped_places(places: Integers) -> pa.Array:
-    """Return whole numbers as an Arrow array."""
+    """Return integers as an Arrow array."""
     import pyarrow as pa
 
     return wrap_array(pa.int64(), np.ascontiguousarray(places))
 
 
 def _arrays(query: Query, vectors: Mapping[str, Integers]) -> dict[str, pa.Array]:
-    """Return the exact values of every published column, without what finishes it for readers."""
+    """Return the exact values of every published column, without processing for readers."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -187,7 +188,7 @@ def _cells(held: pa.Table, keys: KeySpace) -> Integers:
             places = values.to_numpy(zero_copy_only=False).astype(np.int64) - key.values[0]
         else:
             known = key_values(key)
-            if known.type == pa.bool_():  # Arrow looks up no truth values
+            if known.type == pa.bool_():  # Arrow can't look up booleans
                 known, values = known.cast(pa.int8()), values.cast(pa.int8())
             places = pc.index_in(values, value_set=known).to_numpy(zero_copy_only=False)
         cells += places.astype(np.int64) * stride
@@ -195,9 +196,9 @@ def _cells(held: pa.Table, keys: KeySpace) -> Integers:
 
 
 def _spread(held: pa.Table, query: Query, told_in: str) -> tuple[pa.Table, Integers]:
-    """Return a table of all keys that occur, with what is published of some; and all cells.
+    """Return a table of all keys that occur, with published values of some; and all cells.
 
-    `told_in`: the column that says which are published.
+    `told_in`: the column that marks the published ones.
     """
     import pyarrow as pa
 
@@ -221,7 +222,7 @@ def _spread(held: pa.Table, query: Query, told_in: str) -> tuple[pa.Table, Integ
 def _rows_off(
     published: pa.ChunkedArray, column: OutputColumn, truth: Truth, cells: Integers
 ) -> Floats:
-    """Return how many rows lie between what was chosen and what is right; NaN without either."""
+    """Return the rows between the published and the right choice; NaN without either."""
     first = column.parts[0]
     aggregate, profile = first.aggregate, truth.profiles[first.name]
     places = _places(published, column, truth.query)
@@ -243,7 +244,7 @@ def _rows_off(
 
 
 def _places(published: pa.ChunkedArray, column: OutputColumn, query: Query) -> Floats:
-    """Return what was published as places of candidates; between two, where it was rounded."""
+    """Return published values as indices of candidates; between two, if rounded."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -286,7 +287,7 @@ def _count_at(
     by_cell: Integers | None,
     chosen: Integers | None = None,
 ) -> Integers:
-    """Return how often a value stands in each of some cells, one for each cell or each row."""
+    """Return how often a value occurs in each of some cells, one per cell or per row."""
     wanted = chosen if by_cell is None else by_cell[cells]
     if wanted is None:
         raise TypeError("a value is needed")
@@ -309,7 +310,7 @@ def _ranks(
     cells: Integers,
     places: Floats,
 ) -> tuple[Integers, Integers]:
-    """Return how many values of each cell lie below a place, and up to it."""
+    """Return how many values of each cell are below a candidate, and up to it."""
     whole = np.floor(places).astype(np.int64)
     span = int(values.max(initial=0)) + 2
     pairs = cell * span + values

@@ -1,5 +1,5 @@
-"""The report: one HTML file about a release, for those who agree to it and those who read it.
+"""Make the report of a release: one HTML file for those who approve it and those who read it.
 
-Made from a release folder and from what is given to it, as the outcome of its checks; reads no data
-about people, imports no engine, no noise and no entropy.
+It is made from a release folder and from the results of its checks. This package reads no data
+about people and imports no engine, no noise and no entropy.
 """

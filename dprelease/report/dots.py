@@ -1,4 +1,4 @@
-"""Rows of dots on one scale: the form of most pictures of a report."""
+"""Draw rows of dots on one scale: the form of most pictures of a report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dprelease.report.sheet import (
 )
 
 ROW = 0.32
-"""Inches of a row: its name above, its dots below."""
+"""Inches of a row: name above, dots below."""
 
 LOOKS = {
     "dot": {"marker": "o", "markersize": 5.0, "mfc": BLUE, "mec": BLUE},
@@ -27,12 +27,12 @@ LOOKS = {
     "faint": {"marker": "o", "markersize": 3.0, "mfc": "white", "mec": PALE, "mew": 0.6},
     "bar": {"marker": "|", "markersize": 7.0, "mec": INK, "mew": 1.2},
 }
-"""Marks that differ by their form, not by their colour alone."""
+"""Marks that differ in shape, not only in colour."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A name, what stands at the other end of its line, marks, and a line between two numbers."""
+    """A name, a text at the right end of its line, marks, and a line between two numbers."""
 
     name: str
     told: str
@@ -42,7 +42,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What is measured. `ends`: of a linear scale; a logarithmic one has those of its rows.
+    """The scale of a picture. `ends`: of a linear scale; a logarithmic one has those of its rows.
 
     `beside`: rows of other pictures with the same scale.
     """
@@ -60,12 +60,12 @@ class Scale:
 
 
 def is_drawn(value: float | None) -> bool:
-    """Return whether a logarithmic scale has a place for a number."""
+    """Return whether a number can be drawn on a logarithmic scale."""
     return value is not None and 0.0 < value < math.inf
 
 
 def rows_of_dots(rows: Sequence[Row], scale: Scale, key: Sequence[tuple[str, str]] = ()) -> Sheet:
-    """Return a drawing of rows, from the top; `key`: what each kind of mark is."""
+    """Return a drawing of rows, from the top; `key`: the meaning of each kind of mark."""
     above = 0.08 + 0.17 * len(key)
     sheet = Sheet(ROW * len(rows), above=above, left=0.1, right=0.12)
     axes = sheet.axes
@@ -84,7 +84,7 @@ def rows_of_dots(rows: Sequence[Row], scale: Scale, key: Sequence[tuple[str, str
 
 
 def _around(rows: Sequence[Row]) -> tuple[float, float]:
-    """Return the ends of a logarithmic scale, with room beside the outermost marks."""
+    """Return the ends of a logarithmic scale, with space around the outermost marks."""
     drawn = [place for row in rows for place, _ in row.marks if is_drawn(place)]
     drawn += [end for row in rows for end in row.line or () if is_drawn(end)]
     low, high = min(drawn, default=1.0), max(drawn, default=1.0)
@@ -113,7 +113,7 @@ def _draw(sheet: Sheet, row: Row, top: float, ends: tuple[float, float]) -> None
 
 
 def _tell(sheet: Sheet, look: str, words: str, ends: tuple[float, float], at: float) -> None:
-    """Draw one kind of mark above the field, and say what it is."""
+    """Draw the legend entry of one kind of mark above the field."""
     axes = sheet.axes
     style = {"linestyle": "", "clip_on": False, **LOOKS[look]}
     low, high = ends

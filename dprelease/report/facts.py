@@ -1,4 +1,4 @@
-"""What a manifest declares and records, by table and column, as a report needs it."""
+"""Read a manifest for the report: declarations and records by table and column."""
 
 from __future__ import annotations
 
@@ -27,16 +27,18 @@ from dprelease.query.resolve import Query, resolve
 from dprelease.schema.load import Declaration, declaration_from_texts
 
 Measured = Mapping[str, Any]
-"""What a manifest records of one noisy vector."""
+"""The manifest's record of one noisy vector."""
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorBeforeRun:
-    """The error that a column was expected to have before any row was read.
+    """The error expected of a column before any row was read.
 
-    `margin`: of a cell at `confidence`; of tables that agree the middle of all areas, from `least`
-    to `largest`. `error`: the mean absolute error, where the noise tells it. `rows`: how many rows
-    an evenly filled cell has that the margin was computed for; None if it holds for every cell.
+    `margin`: of a cell at `confidence`; for consistent tables the middle of all areas, from
+    `least`
+    to `largest`. `error`: the mean absolute error, if it follows from the noise. `rows`: the
+    rows per
+    evenly filled cell for which the margin was computed; None if it holds for every cell.
     """
 
     margin: float
@@ -50,29 +52,29 @@ class ErrorBeforeRun:
 
 @dataclass(frozen=True)
 class Facts:
-    """A verified manifest, read: its declaration resolved, its noise by query and column."""
+    """A verified manifest: its resolved declaration, and its noise by query and column."""
 
     record: Mapping[str, Any]
 
     @cached_property
     def declaration(self) -> Declaration:
-        """Return what was declared."""
+        """Return the declaration."""
         held = self.record["declaration"]
         return declaration_from_texts(held["texts"], held["release"], held.get("variables"))
 
     @cached_property
     def queries(self) -> Mapping[str, Query]:
-        """Return every table that was asked for, by name."""
+        """Return the query of every table, by name."""
         return {query.name: query for query in resolve(self.declaration)}
 
     @cached_property
     def measurement_records(self) -> Mapping[tuple[str, str], Measured]:
-        """Return what is recorded of each noisy vector, by names of its table and its own."""
+        """Return the record of each noisy vector, by its table and its name."""
         return {(held["query"], held["column"]): held for held in self.record["measurements"]}
 
     @cached_property
     def laws(self) -> Mapping[tuple[str, str], Randomizer]:
-        """Return the noise of each vector."""
+        """Return the noise mechanism of each vector."""
         return {
             name: registry.law_of(Event.from_json(held))
             for name, held in self.measurement_records.items()
@@ -82,7 +84,7 @@ class Facts:
     def _standard_errors(
         self,
     ) -> Mapping[tuple[str, str], tuple[Mapping[str, Any], Mapping[str, Any]]]:
-        """Return standard errors of tables that agree, by names of table and column."""
+        """Return standard errors of consistent tables, by table and column."""
         return {
             (errors["table"], column["name"]): (column, errors)
             for family in self.record.get("families", ())
@@ -91,15 +93,15 @@ class Facts:
         }
 
     def query_of(self, table: TableMetadata) -> Query | None:
-        """Return what was asked for in a table; None for one that holds no cells."""
+        """Return the query of a table; None for one that holds no cells."""
         return self.queries.get(_own_name(table))
 
     def is_agreed(self, table: TableMetadata) -> bool:
-        """Return whether a table was made from several measurements that had to agree."""
+        """Return whether a table combines several measurements into consistent values."""
         return "/" in table.name
 
     def query_column(self, table: TableMetadata, column: ColumnMetadata) -> OutputColumn | None:
-        """Return how a column was asked for; None if it is not one of the query's own."""
+        """Return the declaration of a column; None if the query does not declare it."""
         query = self.query_of(table)
         columns = () if query is None else query.columns
         return next((one for one in columns if one.name == column.name), None)
@@ -107,7 +109,7 @@ class Facts:
     def expected_error_of(
         self, table: TableMetadata, column: ColumnMetadata
     ) -> ErrorBeforeRun | None:
-        """Return the error that a column was expected to have; None where no number tells it."""
+        """Return the error expected of a column; None if it is not a number."""
         asked = self.query_column(table, column)
         if asked is None:
             return None
@@ -138,7 +140,7 @@ class Facts:
         return ErrorBeforeRun(middle, confidence, least, largest, asked.unit)
 
     def noise_of(self, table: TableMetadata, column: ColumnMetadata) -> Mechanism | None:
-        """Return the noise of a column that shows one noised number and nothing else."""
+        """Return the noise of a column that is a single noisy number."""
         asked = self.query_column(table, column)
         if asked is None or self.is_agreed(table) or is_computed(asked):
             return None
@@ -146,7 +148,7 @@ class Facts:
         return law if isinstance(law, Mechanism) and asked.parts[0].is_vector else None
 
     def adds_up(self, table: TableMetadata, column: ColumnMetadata) -> bool:
-        """Return whether cells of a column may be added up: counts of rows, and sums."""
+        """Return whether cells of a column may be added: counts of rows, and sums."""
         asked = self.query_column(table, column)
         if asked is None or not asked.form.on_lattice:
             return False
@@ -154,7 +156,7 @@ class Facts:
         return part.is_vector and part.aggregate.adds_up
 
     def is_never_negative(self, table: TableMetadata, column: ColumnMetadata) -> bool:
-        """Return whether no table of any people could have a number below 0 in a column."""
+        """Return whether true values of a column can't be negative, for any data."""
         asked = self.query_column(table, column)
         if asked is None or not asked.parts[0].is_vector:
             return False
@@ -176,7 +178,7 @@ class Facts:
         return pairs_of(vectors, math.inf if pure is None else float(pure))
 
     def planned_columns(self) -> Iterator[PlannedColumn]:
-        """Yield every vector with its query and its noise; an invariant has none."""
+        """Yield every vector with its query and its noise, except invariants."""
         for query in self.queries.values():
             for measurement in query.measurements:
                 if measurement.exact:
@@ -188,11 +190,11 @@ class Facts:
 
 
 def _own_name(table: TableMetadata) -> str:
-    """Return the name of a table without the folder that says what was made of it."""
+    """Return the name of a table without the folder of the step's output."""
     return table.name.rpartition("/")[2]
 
 
 def exact_of(text: str) -> Fraction:
-    """Return the number that a manifest writes, as a decimal or as p/q."""
+    """Return a number of a manifest, written as a decimal or as p/q."""
     over, _, under = text.partition("/")
     return exact(over) / exact(under) if under else exact(over)

@@ -1,7 +1,7 @@
-"""The report's own words in one language, and numbers as it writes them.
+"""Load the report's texts in one language, and format numbers in it.
 
-A language is one file of `words`: a mapping of names to sentences, and two signs for numbers. The
-sentences are HTML of our own; what is put into them is escaped.
+A language is one module of `words`: a mapping of names to sentences, and two signs for numbers.
+The sentences are trusted HTML; the values in them are escaped.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from dprelease.report.safe import SPACE, printable_text
 
 DEFAULT = "en"
 NOTHING = "\u2013"
-"""Stands where there is no number."""
+"""Text for a missing number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Sentences of one language by their names."""
+    """The sentences of one language, by name."""
 
     language: str
     sentences: Mapping[str, str]
@@ -34,7 +34,7 @@ class Words:
     thousands: str
 
     def say(self, name: str, /, **values: object) -> Markup:
-        """Return a sentence with values in it, each safe unless it is HTML of our own."""
+        """Return a sentence with values in it, each escaped unless it is trusted HTML."""
         safe = {
             place: value if isinstance(value, Markup) else printable_text(str(value), None)
             for place, value in values.items()
@@ -46,15 +46,15 @@ class Words:
         return self.sentences[name].format(**values)
 
     def many(self, name: str, number: int, /, **values: object) -> Markup:
-        """Return a sentence about a number of things, or its own one about a single thing."""
+        """Return a sentence about a number of things, with a separate form for one."""
         return self.say(self.of_many(name, number), number=self.number(number), **values)
 
     def of_many(self, name: str, number: int, /) -> str:
-        """Return the name of the sentence that fits a number of things."""
+        """Return the name of the sentence for a number of things."""
         return f"{name}.one" if number == 1 else name
 
     def number(self, value: float | None, decimals: int | None = None) -> str:
-        """Return a number: whole ones in full, others with three digits that count."""
+        """Return a number: integers in full, others with three significant digits."""
         if value is None or not math.isfinite(value):
             return NOTHING
         short = decimals is None
@@ -72,9 +72,9 @@ class Words:
         return self._signs("0" if text.strip("-0.,") == "" and decimals == 0 else text)
 
     def percent(self, part: float | None, *, up: bool = False) -> str:
-        """Return a part of 1 as a percentage; what is not all and not none isn't told as such.
+        """Return a share as a percentage; 0 % only for 0; 100 % for less than 1 only with `up`.
 
-        `up`: one that is promised not to be exceeded, rounded to the safe side.
+        `up`: an upper bound, rounded up.
         """
         if part is None or not math.isfinite(part):
             return NOTHING
@@ -103,14 +103,14 @@ class Words:
 
 
 def three(value: float) -> float:
-    """Return a number with three digits that count."""
+    """Return a number with three significant digits."""
     return float(f"{value:.3g}")
 
 
 def three_up(value: float) -> float:
-    """Return a number with three digits that count, or all before the point: never too small.
+    """Return a number with three significant digits, or all digits before the point, rounded up.
 
-    What is promised of an error stays true.
+    So an upper bound of an error stays an upper bound.
     """
     rounded = three(value)
     if abs(value) < 1000.0 and value == int(value):
@@ -121,12 +121,12 @@ def three_up(value: float) -> float:
 
 
 def languages() -> list[str]:
-    """Return the languages that the report speaks itself."""
+    """Return the languages of the report's texts."""
     return sorted(module.name for module in pkgutil.iter_modules(words.__path__))
 
 
 def words_in(language: str) -> Words:
-    """Return the words of a language; those of English where it has none of its own."""
+    """Return the words of a language; in English where it has none."""
     spoken = language.split("-")[0].lower()
     name = spoken if spoken in languages() else DEFAULT
     module = importlib.import_module(f"{words.__name__}.{name}")

@@ -1,6 +1,6 @@
-"""The report as one HTML file: self-contained, without scripts, of bounded size.
+"""Write the report as one HTML file: self-contained, without scripts, of bounded size.
 
-How a margin is read: one cell of the release as the example.
+It explains how to read a margin with one cell of the release as the example.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
 
 @dataclass(frozen=True)
 class Example:
-    """One cell, told in sentences, and its picture; without any where no cell has a margin."""
+    """One cell explained in sentences, and its picture; empty if no cell has a margin."""
 
     sentences: list[Markup]
     picture: Picture | None = None
@@ -120,7 +120,7 @@ def _order(one: ColumnQuality) -> tuple[bool, bool]:
 
 
 def _middle(release: ReleaseFiles, one: ColumnQuality) -> Iterator[_Cell]:
-    """Yield the middle one of the first cells of a column that have a margin, if any has."""
+    """Yield the middle one of the first cells of a column that have a margin, if there are any."""
     table, name = one.table, one.column.name
     keys = [key.name for key in table.keys]
     ends = [table.companion_of(name, role) for role in (Role.LOWER, Role.UPPER)]
@@ -171,12 +171,13 @@ def page_of(
     Parameters
     ----------
     release
-        Verified: what its manifest says is taken for true. A release of tables, not of records.
+        A verified release of tables, not of records: its manifest is trusted.
     language
-        That of labels, one of its metadata; by default the first one. The report's own words are in
-        English where there are none in this language.
+        The language of labels, one of its metadata; by default the first one. The report's
+        other texts
+        are in English if they don't exist in this language.
     checks
-        What `verify` has checked.
+        The results of `verify`.
     truth
         True values of a rehearsal.
     """

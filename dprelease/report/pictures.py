@@ -1,4 +1,4 @@
-"""The pictures of a report: a drawing, words below it, words for those who don't see it."""
+"""Draw the pictures of a report, with a caption and an alternative text for each."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from dprelease.report.safe import printable_text
 from dprelease.report.sheet import BLUE, GRID, PALE, Sheet
 
 ALARMS = (0.01, 0.05, 0.1)
-"""False alarms for which it is told in words what is missed."""
+"""False alarm rates for which the text gives the missed detections."""
 
 UPRIGHT = 1.9
-"""Inches of a drawing that is no list of rows."""
+"""Inches of a drawing that is not a list of rows."""
 
 
 @dataclass(frozen=True)
 class PageTable:
-    """A table of the page: its caption, its heads, and its rows; the first cell heads a row."""
+    """A table of the page: caption, headers, and rows; the first cell of a row is its header."""
 
     caption: Markup
     heads: list[Markup]
@@ -35,7 +35,7 @@ class PageTable:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A drawing as an element of the page, and the words below it."""
+    """A drawing as an element of the page, with its caption."""
 
     svg: Markup
     caption: Markup
@@ -43,7 +43,7 @@ class Picture:
 
 @dataclass
 class Gallery:
-    """Pictures with names that are theirs alone in a page."""
+    """The pictures of one page, with unique names."""
 
     words: Words
     drawn: int = 0
@@ -67,7 +67,7 @@ class Gallery:
         key: Sequence[tuple[str, str]] = (),
         title: Mapping[str, Any] | None = None,
     ) -> Picture:
-        """Return a drawing of rows, which its alternative text tells one by one."""
+        """Return a drawing of rows; its alternative text lists each row."""
         told = ". ".join(
             self.words.plain("errors.alt.row", name=row.name, told=row.told) for row in rows
         )
@@ -76,7 +76,7 @@ class Gallery:
 
 
 def belief(gallery: Gallery, reading: Mapping[str, Any]) -> Picture:
-    """Return how far beliefs can rise."""
+    """Return the picture of how much an attacker's belief can rise."""
     words, percent = gallery.words, gallery.words.percent
     rows, alt = [], []
     for row in reading["largest_posterior"]:
@@ -100,7 +100,7 @@ def belief(gallery: Gallery, reading: Mapping[str, Any]) -> Picture:
 
 
 def trade_off(gallery: Gallery, pairs: Pairs, *, replace: bool) -> Picture:
-    """Return what an attacker misses, by false alarms; `pairs`: all that the release has."""
+    """Return an attacker's missed detections by false alarms; `pairs`: all that the release has."""
     words, percent = gallery.words, gallery.words.percent
     sheet = Sheet(UPRIGHT, left=0.5, above=0.26)
     axes = sheet.axes
@@ -115,7 +115,7 @@ def trade_off(gallery: Gallery, pairs: Pairs, *, replace: bool) -> Picture:
     axes.plot([0, 1], [1, 0], color=PALE, linewidth=1.0, linestyle=(0, (4, 3)))
     axes.plot(alarms, missed, color=BLUE, linewidth=1.8)
     sheet.write(0.62, 0.41, words.plain("trade.blind"), ha="left", va="bottom", color=PALE)
-    # Below the line where there is room, else between it and the dashed one.
+    # Below the line if there is space, otherwise between it and the dashed one.
     roomy = float(missed[20]) > 0.25
     place = (0.04, 0.06) if roomy else (0.35, (float(missed[35]) + 0.65) / 2.0)
     look: dict[str, Any] = {"ha": "left", "va": "bottom", "color": BLUE, "fontweight": "bold"}
@@ -131,7 +131,7 @@ def trade_off(gallery: Gallery, pairs: Pairs, *, replace: bool) -> Picture:
 def interval(
     gallery: Gallery, name: str, value: float, ends: tuple[float, float], number: Callable[..., str]
 ) -> Picture:
-    """Return one number and its margin, on a scale that has both ends."""
+    """Return one number and its margin, on a scale that shows both ends."""
     words = gallery.words
     low, high = ends
     room = 0.18 * ((high - low) or max(abs(value), 1.0))
@@ -148,11 +148,11 @@ def interval(
 
 
 PARTS = (0.5, 0.2, 0.05, 0.02, 0.01, 0.005, 0.002)
-"""Shares of cells with a larger error, where a law is looked at."""
+"""Shares of cells with a larger error, for which a noise distribution is drawn."""
 
 
 def noise(gallery: Gallery, law: Mechanism, step: float, name: str, unit: str) -> Picture | None:
-    """Return how many cells have larger errors; None where no finite number tells."""
+    """Return the share of cells with larger errors; None if no finite number describes it."""
     words, percent, number = gallery.words, gallery.words.percent, gallery.words.number
     widths = [(part, three_up(law.half_width(1.0 - part) * step)) for part in PARTS]
     farthest = widths[-1][1]

@@ -1,4 +1,4 @@
-"""The label: what a release promises, to whom, at what cost, and what it does not promise."""
+"""Write the label: what a release guarantees, to whom, at what cost, and what it does not."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from dprelease.report.safe import SPACE
 from dprelease.report.safe_labels import Names
 
 MOST_UNITS = 12
-"""Privacy units that are told by themselves; a release has one for each table of people."""
+"""Maximum number of listed privacy units; a release has one for each table about people."""
 
 
 @dataclass(frozen=True)
 class Label:
-    """What stands on the label, ready to be put into the page."""
+    """The content of the label, ready for the page."""
 
     units: list[Markup]
     promised: Markup
@@ -53,9 +53,10 @@ def label_of(
 ) -> Label:
     """Return the label of a release.
 
-    `record`: what it is made of, where that is not the manifest as it stands; `units`: the
-    protected ones, where it does not list them. `is_curved`: whether the price at several deltas is
-    known, so that the curve of attacks can be drawn.
+    `record`: the source of the label, if it is not the manifest; `units`: the privacy units, if
+    `record` does not list them. `is_curved`: whether epsilons at several deltas are known, so
+    that the
+    curve of attacks can be drawn.
     """
     record = facts.record if record is None else record
     protected = record["privacy_unit"] if units is None else units
@@ -119,7 +120,7 @@ def _units(units: Sequence[Mapping[str, Any]], words: Words, names: Names) -> It
 
 
 def _cuts(units: Sequence[Mapping[str, Any]], names: Names, words: Words) -> Iterator[Markup]:
-    """Yield what bounds leave of a unit, each sentence once."""
+    """Yield the contribution limits of a privacy unit, each sentence once."""
     told = dict.fromkeys(unit["words"].partition(" Values are ")[2] for unit in units)
     sentences = [text for text in told if text]
     for text in sentences[:MOST_UNITS]:
@@ -154,7 +155,7 @@ def _costs(
 
 
 def _part_of(renewal: Mapping[str, Any], facts: Facts) -> float:
-    """Return the part of a table's budget for a period that the release's noise costs."""
+    """Return the share of a table's budget for one period that the release uses."""
     from dprelease.ledger.account import Account, price
 
     of_period = {name: renewal[name] for name in ("every", "begins", "periods")}

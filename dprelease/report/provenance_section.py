@@ -1,4 +1,4 @@
-"""How a release was made, as it was declared and as its manifest records it."""
+"""Write how a release was made, from its declaration and its manifest."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from dprelease.report.pictures import PageTable, Picture, noise
 from dprelease.report.source import Checks
 
 MOST_CURVES = 6
-"""Laws of noise that are drawn; all are listed."""
+"""Maximum number of drawn noise distributions; all are listed."""
 
 MOST_NAMED = 4
-"""Columns that are named of those that share a law."""
+"""Maximum number of named columns among those that share a noise distribution."""
 
 LONGEST = 600
-"""Letters of a sentence of the manifest."""
+"""Maximum letters of a sentence of the manifest."""
 
 
 @dataclass(frozen=True)
 class ProvenanceSection:
-    """What stands under how it was made, ready to be put into the page."""
+    """The content of the section, ready for the page."""
 
     bounds: PageTable | None
     treatments: PageTable | None
@@ -47,7 +47,7 @@ class ProvenanceSection:
 
 
 def made_part(told: Context, checks: Checks | None, *, is_drawn: bool = True) -> ProvenanceSection:
-    """Return what is said of how a release was made; `is_drawn`: with curves of its noise."""
+    """Return the content of the section; `is_drawn`: with curves of the noise."""
     names, record = told.names, told.facts.record
     laws = _laws(told)
     return ProvenanceSection(
@@ -81,7 +81,7 @@ def _heads(told: Context, *names: str) -> list[Markup]:
 
 
 def _truncate_rows(told: Context, rows: Sequence[list[Markup]]) -> list[list[Markup]]:
-    """Return no more rows than the page takes; the last one says how many there are more."""
+    """Return at most as many rows as the page takes; the last one counts the others."""
     if len(rows) <= told.most:
         return list(rows)
     left = told.words.say("page.more", number=told.words.number(len(rows) - told.most + 1))
@@ -90,7 +90,7 @@ def _truncate_rows(told: Context, rows: Sequence[list[Markup]]) -> list[list[Mar
 
 
 def _bounds(told: Context) -> PageTable | None:
-    """Return the bounds of all columns that are added up, once for each table."""
+    """Return the bounds of all columns that are summed, once per table."""
     words, found = told.words, {}
     for query in told.facts.queries.values():
         for measurement in query.measurements:
@@ -114,7 +114,7 @@ def _bounds(told: Context) -> PageTable | None:
 
 
 def _treatments(told: Context) -> PageTable | None:
-    """Return what happens to values that are missing or not declared, once for each column."""
+    """Return the treatment of missing and undeclared values, once per column."""
     found: dict[tuple[str, str], list[Markup]] = {}
     for held in told.facts.record["treatments"]:
         for column, says in held["columns"].items():
@@ -128,7 +128,7 @@ def _treatments(told: Context) -> PageTable | None:
 
 
 def _cuts(told: Context) -> Iterator[Markup]:
-    """Yield which rows count, in words: conditions, joins, and bounds of what one unit adds."""
+    """Yield which rows count: conditions, joins, and contribution limits of a privacy unit."""
     spec = told.facts.declaration.spec
     said: dict[str, None] = {}
     counted: dict[str, list[str]] = {}
@@ -156,7 +156,7 @@ Laws = Mapping[tuple[Any, ...], list[PlannedColumn]]
 
 
 def _laws(told: Context) -> Laws:
-    """Return noisy vectors by what is the same of them: noise, step, what one unit moves."""
+    """Return noisy vectors grouped by noise, step and sensitivity."""
     found: dict[tuple[Any, ...], list[PlannedColumn]] = {}
     for column in without_invariants(list(told.facts.planned_columns())):
         measurement = column.measurement
@@ -196,7 +196,7 @@ def _noise(told: Context, laws: Laws) -> PageTable:
 
 
 def _audit(told: Context, audit: Audit) -> PageTable:
-    """Return how near invented neighbours came to each claim, and what draws showed of it."""
+    """Return how close neighbouring data came to each claim in the audit, and its draws."""
     words, names = told.words, told.names
     bounds: dict[tuple[str, str], float] = {}
     for bound in audit.black_box or ():
@@ -234,7 +234,7 @@ def _added_to(told: Context, columns: Sequence[PlannedColumn]) -> Markup:
 
 
 def short(text: str, told: Context) -> str:
-    """Return a parameter of a law with three digits that count; a word as it is."""
+    """Return a noise parameter with three significant digits; a word unchanged."""
     try:
         return told.words.number(three(float(text)))
     except ValueError:
@@ -259,7 +259,7 @@ def _curves(told: Context, laws: Laws) -> list[Picture]:
 
 
 def _processing(told: Context) -> Iterator[Markup]:
-    """Yield what was done to noised values, for all columns, then for those it was declared of."""
+    """Yield the processing of noisy values, first of all columns, then of single ones."""
     record, names = told.facts.record, told.names
     for text in record["post_processing"]:
         yield names.sentence(text, LONGEST)

@@ -1,4 +1,4 @@
-"""The page itself: templates that escape, a policy that forbids scripts, one size that it keeps."""
+"""Render the page: templates that escape, a policy that forbids scripts, and a size limit."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 LARGEST = 1_000_000
-"""Bytes of a report."""
+"""Maximum bytes of a report."""
 
 ROWS = (80, 30, 10, 3)
-"""Rows that tables of a page may have: fewer are tried where a page gets too large."""
+"""Maximum rows of the tables of a page: smaller numbers are tried if a page is too large."""
 
 TEMPLATES = "dprelease.report.templates"
 
 Filled = Callable[[Words, Names, int], Mapping[str, Any]]
-"""What is put into the page: its parts by name, for so many rows of a table at most."""
+"""Fills the page: its parts by name, for a maximum number of rows of a table."""
 
 
 def page(release: ReleaseFiles, language: str | None, filled: Filled) -> bytes:
-    """Return a page about a release, with the largest tables for which it has its size."""
+    """Return a page about a release, with the largest tables that fit its size limit."""
     asked = language or release.metadata.language
     words, names = words_in(asked), Names(release.metadata, asked)
     about = release.metadata.about

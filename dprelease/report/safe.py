@@ -1,24 +1,22 @@
-"""Texts of others as a page may have them, whoever has written them."""
+"""Make untrusted texts safe for a page."""
 
 from __future__ import annotations
 
 from dprelease.errors.printable import one_line
 
 LONGEST = 200
-"""Letters of a label in a page; a longer one is cut, and says so."""
+"""Maximum letters of a label in a page; a longer one is truncated and marked."""
 
 SPACE = "\u00a0"
-"""Between a number and its unit, where no line may break."""
+"""Non-breaking space between a number and its unit."""
 
 KEPT = dict(zip(("\u200c", "\u200d", SPACE, "\u202f"), "\ue000\ue001\ue002\ue003", strict=True))
-"""Joiners of letters, and spaces where no line breaks: they hide nothing and turn nothing around.
-
-Each with a sign for private use that stands for it meanwhile.
-"""
+"""Allowed joiners of letters and non-breaking spaces: they neither hide nor reverse text. Each has
+a private use character that replaces it temporarily."""
 
 
 def printable_text(text: str, longest: int | None = LONGEST) -> str:
-    """Return a text in one line, without signs that are obeyed or hidden, cut to a length."""
+    """Return a text in one line, without control or invisible characters, truncated."""
     if longest is not None and len(text) > longest:
         text = f"{text[: longest - 1]}\u2026"
     if text.isprintable() and text.isascii():

@@ -1,7 +1,7 @@
-"""Labels in one language, safe to stand in a page: escaped, of bounded length, and by themselves.
+"""Make labels in one language safe for a page: escaped, of bounded length, and isolated.
 
-Whoever wrote a label may have meant harm or may write from right to left: each stands isolated, and
-has none of the characters that would turn around, or hide, what comes after.
+A label may be malicious or written from right to left. So each is isolated, and characters that
+would reverse or hide the text after it are removed.
 """
 
 from __future__ import annotations
@@ -22,40 +22,41 @@ from dprelease.documents.metadata import (
 from dprelease.report.safe import LONGEST, printable_text
 
 UNDETERMINED = "und"
-"""The language of texts of which none was told."""
+"""The language of texts without a declared one."""
 
 
 BREAKS = re.compile(r"(?<=[A-Za-z0-9][_.])(?=[A-Za-z])(?![^<]*>)")
-"""Within names of several parts, such as people.age or discrete_laplace; not in what HTML has."""
+"""Break points in names of several parts, such as people.age or discrete_laplace; not in HTML
+entities."""
 
 
 def breakable(cell: str) -> Markup:
-    """Return a cell of a table whose names may break where their parts meet."""
+    """Return a table cell whose names may break between their parts."""
     return Markup("<wbr>").join(Markup(part) for part in BREAKS.split(str(escape(cell))))
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The labels of a release in one language, and its first one where that has none."""
+    """The labels of a release in one language, or in its first one if there is none."""
 
     metadata: Metadata
     language: str
 
     def text(self, texts: Texts, fallback: str = "") -> Markup:
-        """Return a declared text, marked with its language; else what stands in for it."""
+        """Return a declared text, marked with its language; else its substitute."""
         for language in (self.language, self.metadata.language):
             if texts.get(language):
                 return self._bidi_isolate(texts[language], language)
         return self._bidi_isolate(fallback) if fallback else Markup("")
 
     def name(self, text: str, longest: int = LONGEST) -> Markup:
-        """Return a text that is no label: a name, a code, what another has written."""
+        """Return a text that is not a label: a name, a code, or text from others."""
         return self._bidi_isolate(text, longest=longest)
 
     def sentence(self, text: str, longest: int = LONGEST) -> Markup:
-        """Return a sentence of a manifest, whose names in `...` are set as such."""
+        """Return a sentence of a manifest, with names in `...` set as code."""
         parts = printable_text(text, longest).split("`")
-        if len(parts) % 2 == 0:  # one has no end, as where a sentence is cut
+        if len(parts) % 2 == 0:  # unpaired, as in a truncated sentence
             return self.name(text, longest)
         set_ = [
             Markup("<code>{}</code>").format(part) if i % 2 else escape(part)

@@ -1,4 +1,4 @@
-"""One small drawing, as wide as a telephone: its places in inches, its texts as labels say them."""
+"""One small drawing, as wide as a phone: positions in inches, texts as safe labels."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 WIDTH = 3.4
-"""Inches: 326 pixels, which a window of 360 shows as they are."""
+"""Inches: 326 pixels, which fit a window of 360 pixels unscaled."""
 
 LEFT, RIGHT, BELOW, ABOVE = 0.06, 0.06, 0.46, 0.06
 """Inches around the field of a drawing."""
 
 INK, PALE, GRID = "#1a1a1a", "#5c5c5c", "#d9d9d9"
 BLUE, ORANGE = "#0b5394", "#a34700"
-"""Dark on white, apart for who can't tell red from green; for a printer, shapes differ as well."""
+"""Dark on white, and distinguishable with red-green colour blindness; shapes differ as well, for
+print."""
 
 LETTER, APART = 0.066, 0.03
-"""Inches of a digit of a scale, and at least between two numbers."""
+"""Inches of a digit of a scale, and the minimum between two numbers."""
 
 LETTERS = 46
-"""Letters that fit beside each other, of those as wide as Latin ones."""
+"""Letters that fit in a line, at the width of Latin letters."""
 
 
 class Sheet:
-    """A drawing: `axes` is its field, from which all frames and ticks are gone."""
+    """A drawing: `axes` is its field, without frames and ticks."""
 
     def __init__(
         self, height: float, *, left: float = LEFT, right: float = RIGHT, above: float = ABOVE
@@ -51,14 +52,14 @@ class Sheet:
         self.whole = whole
 
     def placeholder(self, text: str) -> str:
-        """Return what stands for a text until it is in the page."""
+        """Return the placeholder of a text until it is in the page."""
         self._words.append(text)
         return f"T{len(self._words) - 1}"
 
     def write(
         self, x: float, y: float, text: str, *, beside: tuple[float, float] = (0, 0), **look: Any
     ) -> None:
-        """Write a text at a place of the field; `beside`: so many points away."""
+        """Write a text at a position of the field; `beside`: its offset in points."""
         style = {"fontsize": 8.0, "color": INK, **look}
         self.axes.annotate(
             self.placeholder(text), (x, y), xytext=beside, textcoords="offset points",
@@ -66,7 +67,7 @@ class Sheet:
         )  # fmt: skip
 
     def scale(self, low: float, high: float, ticks: Sequence[tuple[float, str]], name: str) -> None:
-        """Draw the scale below: fine lines up, numbers that don't meet, and what is measured."""
+        """Draw the scale below: fine vertical lines, numbers that don't overlap, and its title."""
         bottom, top = self.axes.get_ylim()
         self.axes.set_xlim(low, high)
         taken = -math.inf
@@ -85,9 +86,9 @@ class Sheet:
         )
 
     def _room(self, place: float, text: str) -> tuple[str, float, float]:
-        """Return how a number stands to its tick, so that it does not leave the drawing.
+        """Return the alignment of a number that keeps it inside the drawing.
 
-        And from where to where it goes, in inches.
+        Also returns its extent, in inches.
         """
         low, high = self.axes.get_xlim()
         if self.axes.get_xscale() == "log":
@@ -104,7 +105,7 @@ class Sheet:
 
 
 def cut(text: str, letters: int = LETTERS) -> str:
-    """Return a text that fits, with a sign that it was cut; wide letters count twice."""
+    """Return a text shortened to fit, with an ellipsis; wide letters count twice."""
     room = letters
     for i, letter in enumerate(text):
         room -= 2 if unicodedata.east_asian_width(letter) in "WF" else 1

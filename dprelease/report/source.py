@@ -1,4 +1,4 @@
-"""What a report is made of: a published release, the outcome of its checks, a rehearsal's truth."""
+"""The inputs of a report: a published release, the results of its checks, a rehearsal's truth."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ReleaseFiles(Protocol):
-    """A release whose tables are written, and what is said of it."""
+    """A release whose tables are written, with its metadata."""
 
     @property
     def record(self) -> Mapping[str, Any]:
@@ -27,23 +27,23 @@ class ReleaseFiles(Protocol):
     def batches(
         self, table: TableMetadata, columns: Sequence[str] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a table in their order, some columns or all."""
+        """Yield the rows of a table in order, for some columns or all."""
 
 
 class Truth(Protocol):
-    """What a rehearsal knows: the true values of invented people, never those of real ones."""
+    """The true values of a rehearsal; they are about synthetic people only."""
 
     def batches(
         self, table: TableMetadata, columns: Sequence[str]
     ) -> Iterator[pa.RecordBatch] | None:
-        """Yield true values in the order of the published rows; None where it has none."""
+        """Yield true values in the order of the published rows; None if there are none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """What a verification has checked, in words, and what it saw and did not check.
+    """What a verification has checked, in words, and what it found but did not check.
 
-    `audit`: the outcome of the one that the release names, which was checked too.
+    `audit`: the results of the audit that the release refers to, which were checked too.
     """
 
     checked: tuple[str, ...]

@@ -1,7 +1,7 @@
-"""Matplotlib's SVG as part of a page: small, without styles or ids that others could have.
+"""Turn Matplotlib's SVG into an element of a page: small, without styles or shared ids.
 
-What Matplotlib writes is a whole document, whose style rules would hold for the page that it stands
-in. Here its shapes and texts are taken, with what they look like as attributes, and nothing else.
+Matplotlib writes a whole document, whose style rules would apply to the surrounding page. This
+module takes only its shapes and texts, with their appearance as attributes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SETTINGS: Any = {
     "path.simplify": False,
     "axes.unicode_minus": False,
 }
-"""What is not as Matplotlib has it: texts stay texts, and ids depend on what they name."""
+"""Settings that differ from Matplotlib's defaults: texts stay texts, and ids are deterministic."""
 
 SVG = "{http://www.w3.org/2000/svg}"
 LINK = "{http://www.w3.org/1999/xlink}href"
@@ -39,12 +39,12 @@ KEPT = {
     "fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "opacity",
     "fill-opacity", "stroke-opacity", "text-anchor",
 }  # fmt: skip
-"""Properties that are kept; fonts are those of the page."""
+"""Properties that are copied; fonts are those of the page."""
 
 
 @contextmanager
 def same_everywhere() -> Iterator[None]:
-    """Draw with the same settings wherever it is, and leave a user's own as they were."""
+    """Draw with fixed settings, and restore the user's own afterwards."""
     from matplotlib import rc_context, rcdefaults, rcParams
 
     with rc_context():
@@ -59,14 +59,15 @@ def inline_svg(figure: Figure, words: Sequence[str], name: str, title: str, told
     Parameters
     ----------
     figure
-        Its texts are "T0", "T1", ... and stand for `words`: what a label says is no formula, and
-        needs no font here.
+        Its texts are "T0", "T1", ... and stand for `words`, so that labels are never read as
+        formulas
+        and need no font here.
     words
         The texts.
     name
-        What the ids inside begin with; another one for each picture of a page.
+        The prefix of ids inside; unique per picture of a page.
     title, told
-        What the picture is, and what it shows, for those who don't see it.
+        Title and description of the picture, for those who don't see it.
     """
     held = StringIO()
     figure.savefig(held, format="svg", metadata={"Date": None})
@@ -93,12 +94,12 @@ def _label_text(text: str, words: Sequence[str]) -> str:
 def _shapes(
     root: ElementTree.Element, marks: dict[str, str], name: str
 ) -> Iterator[ElementTree.Element]:
-    """Yield shapes and texts in the order in which they are painted; markers before their uses."""
+    """Yield shapes and texts in painting order; markers before their uses."""
     for defined in root.iter(f"{SVG}defs"):
         for mark in defined.findall(f"{SVG}path"):
             marks[f"#{mark.attrib['id']}"] = f"{name}-m{len(marks)}"
             definition = ElementTree.Element("defs")
-            # Its colours are those of each use, which a colour of its own would hide.
+            # Its colours are those of each use, which its own colour would override.
             held = {"id": marks[f"#{mark.attrib['id']}"], "d": _look(mark)["d"]}
             ElementTree.SubElement(definition, "path", held)
             yield definition
@@ -108,7 +109,7 @@ def _shapes(
             continue
         if element.tag == f"{SVG}path":
             look = _look(element)
-            if len(look["d"].split()) > 3:  # else it is a place, and no line
+            if len(look["d"].split()) > 3:  # otherwise it is a position, not a line
                 yield ElementTree.Element("path", look)
         elif element.tag == f"{SVG}use":
             link = {"href": marks[element.attrib[LINK]]}
@@ -121,7 +122,7 @@ def _shapes(
 
 
 def _look(element: ElementTree.Element) -> dict[str, str]:
-    """Return what an element looks like, and where it is, with numbers of few digits."""
+    """Return the appearance and position of an element, with numbers of few digits."""
     places = ("d", "x", "y")
     held = {name: element.attrib[name] for name in places if name in element.attrib}
     look: dict[str, str] = {name: " ".join(_few(value).split()) for name, value in held.items()}
@@ -150,5 +151,5 @@ def _font(font: str) -> dict[str, str]:
 
 
 def _few(text: str) -> str:
-    """Return a text whose numbers have one digit behind the point."""
+    """Return a text whose numbers have one decimal."""
     return NUMBER.sub(lambda number: f"{float(number[0]):.1f}".removesuffix(".0"), text)

@@ -1,4 +1,4 @@
-"""First drafts of declarations, for `dprelease init`: from names, types and the first bytes.
+"""Draft declarations for `dprelease init`, from names, types and the first bytes of a file.
 
-Whatever is proposed from the data is marked as such, and quotes none of it.
+Proposals from the data are marked as such, and quote none of it.
 """

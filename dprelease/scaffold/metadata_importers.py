@@ -1,8 +1,9 @@
-"""Descriptions of tables that other tools for differential privacy read, as columns to sketch.
+"""Read table descriptions of other differential privacy tools, as columns for a draft.
 
-CSVW-EO and what came before it (CSVW-SAFE, CSVW-DP), which Lomas reads, and plain CSVW: JSON. The
-metadata of SmartNoise SQL: YAML. Lists of columns with types and bounds, as they are written down
-for OpenDP and Tumult Analytics: JSON or YAML. No row is read.
+CSVW-EO and its predecessors (CSVW-SAFE, CSVW-DP), which Lomas reads, and plain CSVW: JSON. The
+metadata of SmartNoise SQL: YAML. Lists of columns with types and bounds, as written for OpenDP
+and
+Tumult Analytics: JSON or YAML. No row is read.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ Told = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ColumnDescription:
-    """One column: its kind, as columns are declared, and what is said of its values, as text."""
+    """One column: its kind, as in declarations, and its properties, as text."""
 
     name: str
     kind: str
@@ -57,7 +58,7 @@ class ColumnDescription:
 
 @dataclass(frozen=True, slots=True)
 class DescribedTable:
-    """A described table; `source`: its file, if that is named. Bounds: None where none is said."""
+    """A described table; `source`: its file, if named. Bounds: None if not described."""
 
     form: str
     name: str
@@ -74,7 +75,7 @@ def described_table(path: Path) -> DescribedTable:
     Raises
     ------
     DataError
-        DP-DATA-023 for a file that can't be read, or describes no table, or a column twice.
+        DP-DATA-023 for a file that can't be read, has no table, or describes a column twice.
     """
     values, why = _read(path)
     if not why:
@@ -90,7 +91,7 @@ def described_table(path: Path) -> DescribedTable:
 
 
 def _read(path: Path) -> tuple[Any, str]:
-    """Return the values of a file, all of its scalars as text; or why there are none."""
+    """Return the values of a file, all scalars as text; or why it has none."""
     try:
         text = read_file(path, SIZE_LIMIT).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError):
@@ -104,7 +105,7 @@ def _read(path: Path) -> tuple[Any, str]:
 
 
 def _as_yaml(text: str) -> str:
-    """Return JSON as YAML reads it; of a list of columns, under the key of one."""
+    """Return JSON values as YAML reads them; a list of columns becomes a mapping with one key."""
     try:
         values = json.loads(text, parse_float=str, parse_int=str, parse_constant=str)
         whole = {"columns": values} if isinstance(values, list) else values
@@ -168,7 +169,7 @@ def _csvw(table: Told) -> DescribedTable:
 
 
 def _values(column: Told) -> tuple[str, ...]:
-    """Return the keys that a column is said to have: of its partitions, if not by themselves."""
+    """Return the keys of a column: its own, or those of its partitions."""
     for name in ("keyValues", "publicKeys", "publicKeyValues", "values", "keys"):
         if isinstance(column.get(name), list):
             return tuple(text for text in map(_text, column[name]) if text is not None)
@@ -184,7 +185,7 @@ def _values(column: Told) -> tuple[str, ...]:
 
 
 def _smartnoise(databases: Told) -> DescribedTable | None:
-    """Return the first table of collections of databases, schemas and tables, however deep."""
+    """Return the first table in collections of databases, schemas and tables, at any depth."""
     for name, held in databases.items():
         if not isinstance(held, Mapping):
             continue
@@ -212,7 +213,7 @@ def _smartnoise_table(name: str, table: Told, columns: Mapping[str, Told]) -> De
 
 
 def _plain(table: Told) -> DescribedTable | None:
-    """Return a table of listed columns: a list of mappings with a name, or a mapping of them."""
+    """Return a table from listed columns: a list of mappings with a name, or a mapping of them."""
     columns = table["columns"]
     if isinstance(columns, Mapping):
         named = [
@@ -258,7 +259,7 @@ def _flag(value: object) -> bool:
 
 
 def _text(value: object) -> str | None:
-    """Return a scalar as text; of titles in several languages the first."""
+    """Return a scalar as text; for titles in several languages the first."""
     if isinstance(value, Mapping):
         value = next(iter(value.values()), None)
     if isinstance(value, list):

@@ -1,8 +1,10 @@
-"""A table schema from what other tools say of a table, each bound marked for confirmation.
+"""Draft a table schema from another tool's description, with each bound marked for confirmation.
 
-Whoever wrote a description down may have taken bounds and keys from the data, as some of these
-tools do by themselves: a guarantee needs that they are public. So each carries a mark, and a schema
-with a mark is refused until its keeper has confirmed or replaced what stands there.
+The author of a description may have taken bounds and keys from the data, as some of these tools
+do
+automatically, but the guarantee needs public ones. So each carries a mark, and a schema with
+marks
+is refused until its owner has confirmed or replaced them.
 """
 
 from __future__ import annotations
@@ -46,13 +48,14 @@ def translate_description(
 ) -> str:
     """Return the text of a table schema from a description of the table.
 
-    `source`: the file of its rows, if that is known. `unit`: the column that names the privacy
-    units, if the description does not say or is wrong. `folder`: where the schema will be.
+    `source`: the file of its rows, if known. `unit`: the column that identifies the privacy
+    units, if
+    the description has none or a wrong one. `folder`: where the schema will be.
 
     Raises
     ------
     DataError
-        DP-DATA-023 if nothing is described, 011 if `unit` is no column of it.
+        DP-DATA-023 if nothing is described, 011 if `unit` is not one of its columns.
     """
     table = described_table(described)
     names = [column.name for column in table.columns]
@@ -85,7 +88,7 @@ def _unit(table: DescribedTable, unit: str | None) -> list[str]:
             "# is their id: privacy_unit: {id: ..., max_groups: ..., max_rows_per_group: ...}",
         ]
     rows = _whole(table.max_rows)
-    groups = _whole(table.max_groups) or rows  # so many rows lie in no more groups
+    groups = _whole(table.max_groups) or rows  # that many rows are in at most that many groups
     lines = ["privacy_unit:", f"  id: {word_of(unit)}"]
     for key, bound in (("max_groups", groups), ("max_rows_per_group", rows)):
         lines.append(f"  # {key}: {FILL}" if bound is None else f"  {key}: {bound}{MARK}")
@@ -123,7 +126,7 @@ def _label(column: ColumnDescription) -> str:
 
 
 def _bounds(column: ColumnDescription) -> str:
-    """Return both bounds as they are declared; nothing without both, or for those that are none."""
+    """Return both bounds as declared; nothing if one is missing or they are invalid."""
     ends = [column.lower, column.upper]
     if None in ends or column.kind not in ("integer", "number", "date"):
         return ""

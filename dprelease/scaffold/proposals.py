@@ -1,8 +1,9 @@
-"""A table schema whose open places are proposed from the data, each marked as such.
+"""Draft a table schema with proposals from the data, each marked as such.
 
-A bound that is the largest value in the data tells of whoever has it, and a key list made from the
-data tells who is there: with them no release keeps its guarantee. So every proposal carries a mark,
-and a schema with a mark is refused until its keeper has confirmed or replaced what stands there.
+A bound that is the largest value in the data reveals something about the person who has it, and a
+key list from the data reveals who is there: with them no release keeps its guarantee. So every
+proposal carries a mark, and a schema with marks is refused until its owner has confirmed or
+replaced them.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def peeked_sketch(
 ) -> str:
     """Return the text of a table schema with marked proposals from the values of a file.
 
-    `state` is told that rows are read. `table`: as in `sketch`.
+    `state` records that rows are read. `table`: as in `sketch`.
 
     Raises
     ------
@@ -54,7 +55,7 @@ def peeked_sketch(
     """
     sketch(
         source, unit, folder, table=table
-    )  # what names and types refuse is refused before a value is read
+    )  # errors of names and types come before any value is read
     if state is not None:
         state.rows = True
     shown = {name: body_of(column) for name, column in peek(source, table).items() if name != unit}
@@ -63,7 +64,7 @@ def peeked_sketch(
 
 
 def body_of(column: ColumnPeek) -> str:
-    """Return what stands at a column; empty where its values propose nothing."""
+    """Return the text of a column; empty if its values give no proposal."""
     if column.values is not None:
         values = ", ".join(quote_yaml(value) for value in column.values)
         return f"{{type: category, values: [{values}]}}{MARK}"

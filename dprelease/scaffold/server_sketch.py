@@ -1,11 +1,8 @@
-"""A first table schema for a table of a PostgreSQL server, from its catalogue.
+"""Draft a table schema for a table of a PostgreSQL server, from its catalogue.
 
-What the catalogue of a server proposes for a column: values or bounds, marked; and notes.
-
-What the CHECK constraints of a server's table leave for a column: bounds, or a list of values.
-
-A constraint that says something else, or that is written in a way which is not known here, says
-nothing of the column: whatever is proposed, the constraint holds it. No row is read.
+The catalogue proposes values or bounds of a column, marked for confirmation, and notes. CHECK
+constraints limit a column to bounds or to a list of values. Constraints in an unknown form are
+ignored; they hold whatever is proposed. No row is read unless `peek` is set.
 """
 
 from __future__ import annotations
@@ -41,7 +38,7 @@ from dprelease.scaffold.sketch import (
 from dprelease.schema.load import CONFIRM
 
 LONGEST = 20_000
-"""Characters of a constraint that is looked at."""
+"""Maximum characters of a constraint that is parsed."""
 
 End = Fraction | date
 
@@ -50,14 +47,14 @@ _NUMBERS = (
     exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT, exp.DType.DECIMAL, exp.DType.DOUBLE,
     exp.DType.FLOAT,
 )  # fmt: skip
-_PADDED = (exp.DType.BPCHAR, exp.DType.CHAR)  # blanks at its end are no part of a value
+_PADDED = (exp.DType.BPCHAR, exp.DType.CHAR)  # trailing blanks are not part of a value
 _OF_KIND = {"integer": _NUMBERS, "number": _NUMBERS, "date": (exp.DType.DATE,), "text": _TEXTS}
 _WIDER = {**_OF_KIND, "number": (exp.DType.DECIMAL,)}  # as a float it may be another number
 _TURNED = {exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE, exp.EQ: exp.EQ}
 
 
 class Limits(NamedTuple):
-    """What a column may hold: between two ends, None for one that is open; or of a list."""
+    """The allowed values of a column: between two ends, None for an open one; or in a list."""
 
     lower: End | None = None
     upper: End | None = None
@@ -65,7 +62,7 @@ class Limits(NamedTuple):
 
     @property
     def ends(self) -> tuple[End, End] | None:
-        """Return both ends; None where one is open, or nothing lies between them."""
+        """Return both ends; None if one is open, or if nothing is between them."""
         if self.lower is None or self.upper is None:
             return None
         crossed = self.lower != self.upper and _farthest(max, self.lower, self.upper) == self.lower
@@ -73,12 +70,12 @@ class Limits(NamedTuple):
 
 
 NOTHING = Limits(values=())
-"""Of a condition that only a missing value fulfils."""
+"""Limits of a condition that only a missing value meets."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ConstrainedColumn:
-    """The column that is asked of: how the constraint calls it, its kind, whether it is a list."""
+    """The examined column: its name in the constraint, its kind, whether it is an enumeration."""
 
     name: str
     kind: str
@@ -86,9 +83,10 @@ class _ConstrainedColumn:
 
 
 def limits_of(checks: Iterable[Check], kind: str, *, is_enum: bool = False) -> Limits:
-    """Return what all checks of one column leave for it; what is open where they say nothing.
+    """Return the limits of a column from all checks; open where the checks give none.
 
-    `kind`: what its values are read as. `is_enum`: whether they are labels of an enumeration.
+    `kind`: the type as which its values are read. `is_enum`: whether they are labels of an
+    enumeration.
     """
     found = [_limits_of(check, kind, is_enum) for check in checks]
     return reduce(both, found, Limits())
@@ -105,7 +103,7 @@ def _limits_of(check: Check, kind: str, is_enum: bool) -> Limits:
 
 
 def _read(tree: exp.Expr, asked: _ConstrainedColumn) -> Limits:
-    """Return what a condition leaves for a column."""
+    """Return the limits of a column from a condition."""
     match tree:
         case exp.Paren():
             return _read(tree.this, asked)
@@ -129,7 +127,7 @@ def _is_missing(tree: exp.Is, asked: _ConstrainedColumn) -> bool:
 
 
 def _limits_of_comparison(tree: exp.Binary, asked: _ConstrainedColumn) -> Limits:
-    """Return what the comparison of a column with a constant leaves."""
+    """Return the limits from the comparison of a column with a constant."""
     how, constant = type(tree), tree.expression
     if not _is_column(tree.this, asked):
         how, constant = _TURNED[how], tree.this
@@ -143,7 +141,7 @@ def _limits_of_comparison(tree: exp.Binary, asked: _ConstrainedColumn) -> Limits
     lower = None if how in (exp.LT, exp.LTE) else value
     upper = None if how in (exp.GT, exp.GTE) else value
     if asked.kind == "integer":
-        # The whole numbers above 2, or from 2.5 on, begin with 3.
+        # The integers above 2, or from 2.5 on, begin with 3.
         lower = _inside(lower, ceil, 1 if how is exp.GT else 0)
         upper = _inside(upper, floor, -1 if how is exp.LT else 0)
     return Limits(lower, upper)
@@ -156,7 +154,7 @@ def _inside(end: End | None, rounded: Callable[[Fraction], int], further: int) -
 
 
 def _limits_of_list(tree: exp.EQ, asked: _ConstrainedColumn) -> Limits:
-    """Return the list that a column's values have to be of: IN, as the server writes it."""
+    """Return the list of a column's allowed values: IN, as the server writes it."""
     array = _bare(tree.expression.this)
     while isinstance(array, exp.Cast):
         array = _bare(array.this)
@@ -176,7 +174,7 @@ def _at(value: End | str | None) -> Limits:
 
 
 def _is_column(tree: exp.Expr, asked: _ConstrainedColumn) -> bool:
-    """Return whether a part is the column itself, or as another type that can hold all of it."""
+    """Return whether an expression is the column, or a cast that holds all of its values."""
     tree = _bare(tree)
     while isinstance(tree, exp.Cast):
         if not _is_of(tree, _WIDER[asked.kind]):
@@ -188,7 +186,7 @@ def _is_column(tree: exp.Expr, asked: _ConstrainedColumn) -> bool:
 
 
 def _constant(tree: exp.Expr, asked: _ConstrainedColumn) -> End | str | None:
-    """Return the value of a constant that a column's values are compared with."""
+    """Return the value of a constant that is compared with the column."""
     sign, is_padded = 1, False
     tree = _bare(tree)
     while isinstance(tree, exp.Cast | exp.Neg):
@@ -211,7 +209,7 @@ def _constant(tree: exp.Expr, asked: _ConstrainedColumn) -> End | str | None:
 
 
 def _is_of(cast: exp.Cast, types: Collection[exp.DType]) -> bool:
-    """Return whether a part is made one of these types, without a length that would cut it."""
+    """Return whether an expression is a cast to one of these types, without a truncating length."""
     return cast.to.this in types and not cast.to.expressions
 
 
@@ -222,7 +220,7 @@ def _bare(tree: exp.Expr) -> exp.Expr:
 
 
 def both(one: Limits, other: Limits) -> Limits:
-    """Return what two conditions that hold together leave."""
+    """Return the limits of two conditions joined by AND."""
     if one.values is not None and other.values is not None:
         return Limits(values=tuple(value for value in one.values if value in other.values))
     if one.values is not None or other.values is not None:
@@ -234,7 +232,7 @@ def both(one: Limits, other: Limits) -> Limits:
 
 
 def _either(one: Limits, other: Limits) -> Limits:
-    """Return what two conditions of which one holds leave."""
+    """Return the limits of two conditions joined by OR."""
     if NOTHING in (one, other):
         return other if one == NOTHING else one
     if one.values is not None and other.values is not None:
@@ -248,7 +246,7 @@ def _either(one: Limits, other: Limits) -> Limits:
 
 
 def _farthest(chosen: Callable[..., End], *ends: End | None) -> End | None:
-    """Return one of the ends that there are, which are of one kind."""
+    """Return one of the ends that exist, which have one type."""
     known = [end for end in ends if end is not None]
     return chosen(known) if known else None
 
@@ -264,7 +262,7 @@ CHECK = (
 
 
 def proposal_of(form: ServerForm, name: str) -> str:
-    """Return a list of values, or bounds, of a column; empty where the catalogue has neither."""
+    """Return a list of values, or bounds, of a column; empty if the catalogue has neither."""
     limits, labels = _limits(form, name), form.labels.get(name)
     if limits.values is not None:
         values = [one for one in limits.values if labels is None or one in labels]
@@ -275,7 +273,7 @@ def proposal_of(form: ServerForm, name: str) -> str:
 
 
 def notes_of(form: ServerForm, name: str) -> str:
-    """Return what else the catalogue says of a column: one end of its bounds, or NOT NULL."""
+    """Return further facts about a column: one end of its bounds, or NOT NULL."""
     limits = Limits() if proposal_of(form, name) else _limits(form, name)
     ends = {"lower": limits.lower, "upper": limits.upper}
     said = [f"{key}: {_bound_text(end)}" for key, end in ends.items() if end is not None]
@@ -295,7 +293,7 @@ def _category(values: Sequence[str], mark: str) -> str:
 
 
 def _between(form: ServerForm, name: str, limits: Limits) -> str:
-    """Return the bounds that checks and digits leave together, if both ends are known."""
+    """Return the bounds from checks and digits together, if both ends are known."""
     step, largest = form.digits.get(name, (None, None))
     if largest is not None:
         limits = both(limits, Limits(-largest, largest))
@@ -329,17 +327,20 @@ def server_sketch(
 ) -> str:
     """Return the text of a table schema for a table of a server.
 
-    Of enumerations the labels are proposed, of numbers with declared digits the bounds that they
-    have room for, of columns and domains with CHECK constraints what these leave, each marked for
-    confirmation. `peek`: rows are read as well, and what is proposed from them, where the catalogue
-    has no more to say than a type, is marked so; `state` is told.
+    Proposals, each marked for confirmation, are: the labels of enumerations, bounds from the
+    declared
+    digits of numbers, and limits from CHECK constraints of columns and domains. `peek`: rows are
+    read as well, and proposals from them are marked so, if the catalogue has only a type; `state`
+    records that.
 
     Raises
     ------
     DataError
-        DP-DATA-010 without a table, 011 if `unit` is no column of it, 003 for names that are one
-        but for their case, 013 if the values can't be read, 026 if the server compares `unit`
-        otherwise than by its characters; as `server_form`.
+        DP-DATA-010 without a table, 011 if `unit` is not one of its columns, 003 for names that
+        differ
+        only in case, 013 if the values can't be read, 026 if the server compares `unit`
+        otherwise than
+        by its characters; as `server_form`.
     SchemaError
         As `server_form`.
     """

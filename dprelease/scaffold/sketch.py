@@ -1,11 +1,11 @@
-"""A first table schema from names and types, and how a text file is written.
+"""Draft a table schema from names and types, and from the format of a text file.
 
-No value is told: a Parquet file tells its types in its metadata, a CSV file its names in its first
-line, a JSON lines file in its first rows, and their first bytes how texts, numbers and days are
-written. What must come from public knowledge is left open: bounds and key lists that are read off
-the data would make the guarantee untrue.
-
-The file, pattern or folder that a first schema is asked for.
+No value is quoted. A Parquet file has types in its metadata, a CSV file names in its first
+line, a
+JSON lines file names in its first rows, and their first bytes show the format of texts, numbers
+and
+days. Bounds and key lists are left open, since they must come from public knowledge: taken from
+the data they would make the guarantee untrue.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def first_of(asked: Path) -> Path:
-    """Return a file itself; of a pattern or a folder of Parquet the first one by name.
+    """Return a file itself; of a pattern or a folder of Parquet the first file by name.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def file_error(asked: Path, problem: Problem) -> DataError:
 
 
 def first_told(asked: Path, first: Path) -> list[str]:
-    """Return a comment that says which of several files was looked at; none for a file alone."""
+    """Return a comment that names the examined one of several files; none for a single file."""
     if asked == first:
         return []
     return [
@@ -77,7 +77,7 @@ def first_told(asked: Path, first: Path) -> list[str]:
 
 
 def stem_of(asked: Path) -> str:
-    """Return what its table may be called: the name before any pattern, or that of the folder."""
+    """Return a name for its table: the file name up to any pattern, or that of the folder."""
     name = asked.name.split(".")[0]
     if not asked.is_file() and glob.has_magic(name):
         name = name.partition("*")[0].rstrip("_-")
@@ -87,9 +87,9 @@ def stem_of(asked: Path) -> str:
 
 
 def path_of(asked: Path, folder: Path | None) -> str:
-    """Return the path as a schema in `folder` has it; without one it is beside a file.
+    """Return the path relative to `folder`, or else to the folder of the file.
 
-    A pattern or a folder is then told as it is asked for. A folder ends with a stroke.
+    A pattern or a folder is then unchanged. A folder ends with a slash.
     """
     if folder is not None:
         path = os.path.relpath(asked, folder)
@@ -129,20 +129,22 @@ def sketch(
     proposals: Mapping[str, str] | None = None,
     table: str | None = None,
 ) -> str:
-    """Return the text of a table schema for a file, or for a pattern or folder of such.
+    """Return the text of a table schema for a file, or for a pattern or folder of files.
 
     `source`: of Parquet, CSV, JSON lines, DuckDB, SQLite or Excel. Of several files the first one
-    by name is looked at, since all have the same columns. `unit`: the column that names the
-    privacy units. `folder`: where the schema will be, if that is not beside the file. `head`: the
-    comment at its top. `proposals`: what stands at some columns in place of what their types say.
-    `table`: which one of a DuckDB or SQLite file's tables, or which sheet.
+    by name is read, since all have the same columns. `unit`: the column that identifies the
+    privacy units. `folder`: where the schema will be, if not next to the file. `head`: the
+    comment at its top. `proposals`: the text of some columns, instead of text from their types.
+    `table`: one of the tables of a DuckDB or SQLite file, or a sheet.
 
     Raises
     ------
     DataError
-        DP-DATA-018 if the file is not there, 024 for one whose rows can't be read, 010 if it does
-        not tell its columns, 011 if `unit` is none of them, 003 for names that are one but for
-        their case, 026 if the file compares `unit` otherwise than by its characters.
+        DP-DATA-018 if the file does not exist, 024 for one whose rows can't be read, 010 if it
+        has no
+        column names, 011 if `unit` is not one of them, 003 for names that differ only in case,
+        026 if
+        the file compares `unit` otherwise than by its characters.
     """
     place, asked = Place(file=source.name), source
     source = first_of(asked)
@@ -176,9 +178,9 @@ def lines_of(
     form: Form | None,
     notes: Mapping[str, str] | None = None,
 ) -> str:
-    """Return the text of a schema that begins with `head`, given names and kinds of columns.
+    """Return the text of a schema that begins with `head`, from names and kinds of columns.
 
-    `notes`: what is added to the comments of columns.
+    `notes`: additions to the comments of columns.
     """
     lines = list(head)
     if unit is None:
@@ -212,12 +214,12 @@ def lines_of(
 
 
 def _header(form: Form | None, cells: CellForm | None) -> tuple[str, ...]:
-    """Return the names as they stand in a header; nothing for a file that has none."""
+    """Return the names in a header; empty for a file without one."""
     return form.names if form is not None else () if cells is None else cells.names
 
 
 def refuse_twins(names: Sequence[str], place: Place, called: str) -> None:
-    """Raise DP-DATA-003 for names of columns that no run could tell apart."""
+    """Raise DP-DATA-003 for column names that a run could not distinguish."""
     seen: set[str] = set()
     for name in filter(None, names):
         if name.casefold() in seen:
@@ -228,14 +230,14 @@ def refuse_twins(names: Sequence[str], place: Place, called: str) -> None:
 def refuse_collated(
     unit: str | None, kind: str, collations: Mapping[str, str], place: Place
 ) -> None:
-    """Raise DP-DATA-026 for an id that its source compares otherwise than by its characters."""
+    """Raise DP-DATA-026 for an id that its source does not compare by its characters."""
     comparison = collations.get(unit or "")
     if unit is not None and comparison:
         raise inexact(kind, comparison, unit, "id", place)
 
 
 def _form(source: Path) -> Form | None:
-    """Return how a text file is written; None for other files, and for one that can't be read."""
+    """Return the format of a text file; None for other files, and for one that can't be read."""
     try:
         kind = Source(path=source.name).kind
         forms = {"csv": form_of, "json_lines": form_of_json_lines}
@@ -245,7 +247,7 @@ def _form(source: Path) -> Form | None:
 
 
 def _cells(source: Path, table: str | None) -> CellForm | None:
-    """Return what a file of DuckDB, SQLite or Excel says; None for other files."""
+    """Return the columns of a DuckDB, SQLite or Excel file; None for other files."""
     kind = Source.model_construct(path=source.name).kind
     if kind not in ("duckdb", "sqlite", "excel"):
         return None
@@ -253,7 +255,7 @@ def _cells(source: Path, table: str | None) -> CellForm | None:
 
 
 def source_lines(path: str, form: Form | None, told: Mapping[str, Told]) -> list[str]:
-    """Return what a schema says of its source: where it is, and how it is written."""
+    """Return the lines on the source of a schema: its place, and its format."""
     told = told if form is None else form.source
     if not told:
         lines = [f"source: {word_of(path)}"]
@@ -274,7 +276,7 @@ def source_lines(path: str, form: Form | None, told: Mapping[str, Told]) -> list
 
 
 def _type_from_values(name: str, proposals: Mapping[str, str], form: Form | None) -> str:
-    """Return what values propose, unless they are numbers or days that only look like texts."""
+    """Return proposals from values, except for numbers or days stored as texts."""
     proposal = proposals.get(name, "")
     kind = "text" if form is None else form.columns[name].name
     return "" if kind != "text" and proposal.startswith("{type: category") else proposal
@@ -289,7 +291,7 @@ def _columns(source: Path, form: Form | None) -> Iterator[tuple[str, str]]:
 
 
 def _type_from_cells(kind: Kind, form: Form) -> str:
-    """Return what stands at a column of a text file by how its first cells are written."""
+    """Return the text of a column of a text file, by the form of its first cells."""
     if kind.is_mixed:
         return f"{TEXT}; {MIXED}"
     if kind.name == "text":
@@ -316,21 +318,21 @@ def _fields(source: Path) -> list[pa.Field]:
 
 
 def _zone(source: Path) -> dict[str, Told]:
-    """Return the time zone of a Parquet file's instants, if they have one: hours are then of it.
+    """Return the time zone of a Parquet file's instants, if they have one: hours are then local.
 
-    The instants themselves are stored as UTC, which is what a schema without `time_zone` takes.
+    The instants themselves are stored as UTC, which is what a schema without `time_zone` assumes.
     """
     zones = {field.type.tz for field in _fields(source) if str(field.type).startswith("timestamp")}
     try:
         zone = to_zone((zones - {None}).pop())
-    except (KeyError, PydanticCustomError):  # none; or an offset, which is no zone
+    except (KeyError, PydanticCustomError):  # none; or an offset, which is not a zone
         return {}
     return {} if zone == UTC or len(zones - {None}) > 1 else {"time_zone": zone}
 
 
 def _kind(arrow: str) -> str:
-    """Return the declared type that fits an Arrow type, by its name."""
-    # What follows the first mark may hold names, such as those of a struct's parts.
+    """Return the declared type for an Arrow type, by its name."""
+    # The text after the first bracket may hold names, such as those of a struct's fields.
     value = re.split(r"[<,(\[]", arrow.removeprefix("dictionary<values="))[0]
     starts = {
         ("int", "uint"): "integer",
@@ -358,13 +360,13 @@ def _type_of_kind(kind: str, *, is_unit: bool) -> str:
 
 
 def name_of(stem: str) -> str:
-    """Return a name of a table that is like another name."""
+    """Return a valid name of a table, similar to another name."""
     cleaned = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in stem)[:60]
     return cleaned if cleaned[:1].isalpha() else f"t_{cleaned}"
 
 
 def word_of(text: str) -> str:
-    """Return a text as YAML reads it back: bare where it is a plain word, else quoted."""
+    """Return a text as YAML: bare if it is a plain word, else quoted."""
     plain = text.isascii() and text.replace("_", "").replace(".", "").replace("-", "").isalnum()
     word = (
         plain
@@ -379,7 +381,7 @@ def word_of(text: str) -> str:
 
 
 def quote_yaml(text: str) -> str:
-    """Return a text in quotes as YAML reads it back; a terminal shows all of it, too."""
+    """Return a text quoted as YAML, with all characters visible on a terminal."""
     return "".join(map(_escape, json.dumps(text, ensure_ascii=False)))
 
 

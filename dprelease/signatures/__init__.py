@@ -1,1 +1,1 @@
-"""SSH signatures by Ed25519 keys: made, read, and judged by a list of who may sign what."""
+"""Make, read and judge SSH signatures by Ed25519 keys, by a list of allowed signers."""

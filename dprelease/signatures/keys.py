@@ -1,8 +1,8 @@
-"""Keys that sign: an Ed25519 key of a file, or one that an agent holds, through ssh-keygen.
+"""Sign with an Ed25519 key from a file, or with one that an agent holds, through ssh-keygen.
 
-A passphrase is asked of the terminal by whoever calls this, or read of a file that its owner alone
-can read: command lines and environments are seen by others. A key that an agent holds never comes
-into this process.
+The caller asks for a passphrase on the terminal, or reads it from a file that only its owner can
+read: other users can see command lines and environments. A key that an agent holds never enters
+this process.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 1 << 16
 PATIENCE = 120.0
-"""Seconds that an agent has, which may ask a person."""
+"""Seconds to wait for an agent, which may ask a person."""
 
 PRIVATE, PUBLIC = b"-----BEGIN OPENSSH PRIVATE KEY-----", b"ssh-"
 TRIAL = "dprelease-trial"
-"""The namespace of what an agent signs to show that it can; it says nothing."""
+"""The namespace of an agent's trial signature, which has no other meaning."""
 
 Passphrase = Callable[[str], bytes]
-"""Returns the passphrase of a key, whose name it is told."""
+"""Returns the passphrase of a key, from the name of the key."""
 
 
 class SigningKey(Protocol):
-    """What signs messages; `public` is its public part, as SSH writes it."""
+    """A key that signs messages; `public` is its public part, as SSH writes it."""
 
     @property
     def public(self) -> bytes:
@@ -108,7 +108,7 @@ class AgentKey:
 
 
 def _run_ssh_keygen(program: str, key: Path, message: bytes, namespace: str) -> tuple[bytes, str]:
-    """Return what ssh-keygen says, and why it did not sign."""
+    """Return the output of ssh-keygen, and why it did not sign."""
     command = [program, "-q", "-Y", "sign", "-n", namespace, "-f", os.fspath(key.absolute())]
     done = subprocess.run(
         command, input=message, capture_output=True, timeout=PATIENCE, check=False
@@ -120,15 +120,17 @@ def _run_ssh_keygen(program: str, key: Path, message: bytes, namespace: str) -> 
 def read_key(path: Path, passphrase: Passphrase | None = None) -> SigningKey:
     """Return the key of a file: a private one, or a public one whose private part an agent holds.
 
-    `passphrase` is asked for the passphrase of a key that has one.
+    `passphrase` is called for the passphrase of a key that has one.
 
     Raises
     ------
     SignatureError
-        DP-SIGN-001 if the file can't be read, 002 if it holds no key of OpenSSH, 003 for a key of
-        another type, 004 if others may read a private one, 005 if its passphrase is wrong or there
-        is none, 006 if no agent signs with a public one, 009 if the package that opens keys with a
-        passphrase is not installed.
+        DP-SIGN-001 if the file can't be read, 002 if it holds no OpenSSH key, 003 for a key of
+        another type, 004 if others may read a private one, 005 if its passphrase is wrong or
+        missing,
+        006 if no agent signs with a public one, 009 if the package that opens keys with a
+        passphrase
+        is not installed.
     """
     data = _read(path, "DP-SIGN-001")
     if PRIVATE in data[:200]:
@@ -141,12 +143,14 @@ def read_key(path: Path, passphrase: Passphrase | None = None) -> SigningKey:
         kind = data.split(None, 1)[0][:40].decode("ascii", "replace")
         raise SignatureError("DP-SIGN-003", name=path.name, found=kind)
     held = AgentKey(path, public)
-    held.sign(b"", TRIAL)  # before anything is read or charged for a release that it can't sign
+    held.sign(
+        b"", TRIAL
+    )  # before any row is read or budget charged for a release that it can't sign
     return held
 
 
 def signing_key(path: str | Path, passphrase: str | None = None) -> SigningKey:
-    """Return an Ed25519 key of OpenSSH, to sign releases and entries of ledgers with.
+    """Return an Ed25519 key of OpenSSH that signs releases and ledger entries.
 
     `path`: of a private file, or of the .pub file of a key that an agent holds.
 
@@ -170,14 +174,14 @@ def _read(path: Path, code: str) -> bytes:
 
 
 def refuse_readable(path: Path) -> None:
-    """Raise SignatureError DP-SIGN-004 for a secret of ours that others may read, as SSH does."""
+    """Raise SignatureError DP-SIGN-004 for a secret file that others may read, as SSH does."""
     status = path.stat()
     if status.st_uid == os.getuid() and stat.S_IMODE(status.st_mode) & 0o077:
         raise SignatureError("DP-SIGN-004", name=path.name)
 
 
 def passphrase_of(path: Path) -> Passphrase:
-    """Return what reads a passphrase from a file: its one line, as `ssh-keygen` would be told it.
+    """Return a function that reads a passphrase from a file: its one line.
 
     Raises
     ------
@@ -220,18 +224,18 @@ def _open_key(data: bytes, path: Path, passphrase: Passphrase | None) -> Ed25519
 
 
 def _load_key(data: bytes, path: Path, passphrase: bytes | None) -> object:
-    """Return the key; None if it has a passphrase and none is given."""
+    """Return the key; None if it has a passphrase but none was passed."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import load_ssh_private_key
 
     code = "DP-SIGN-002" if passphrase is None else "DP-SIGN-005"
     try:
         return load_ssh_private_key(data, passphrase)
-    except TypeError:  # so the library says that it has one, also where an empty one is given
+    except TypeError:  # so the library reports that it has one, also for an empty passphrase
         if passphrase is None:
             return None
     except ValueError:
-        pass  # of a corrupt file, and of a wrong passphrase
+        pass  # for a corrupt file, and for a wrong passphrase
     except UnsupportedAlgorithm:
         code = "DP-SIGN-009"
     raise SignatureError(code, name=path.name, problem="the passphrase is wrong")

@@ -1,8 +1,9 @@
-"""Who may sign what, and when: OpenSSH's allowed_signers files (ssh-keygen(1), ALLOWED SIGNERS).
+"""Read who may sign what and when: OpenSSH's allowed_signers (ssh-keygen(1), ALLOWED SIGNERS).
 
-A line names principals, options and a public key. What OpenSSH would not take is refused with its
-line, and so are authorities of certificates, which are not followed here. Lines are read as in
-`sshsig_check_allowed_keys` of OpenSSH: only `\\"` escapes, and only blanks and tabs part words.
+A line has principals, options and a public key. Lines that OpenSSH rejects are refused with their
+number, and so are certificate authorities, which are not supported. Lines are parsed as in
+`sshsig_check_allowed_keys` of OpenSSH: only `\\"` escapes, and only blanks and tabs separate
+words.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from dprelease.system.files import read_file, reason_of
 
 MOST_BYTES = 1 << 20
 QUOTED = r'"((?:\\"|[^"\\]|\\(?!"))*)"'
-"""A text in quotes, in which a backslash is one but before a quote."""
+"""A text in quotes, in which a backslash is literal except before a quote."""
 
 OPTION = re.compile(rf"([A-Za-z-]+)(?:={QUOTED})?")
 OPTIONS = re.compile(rf'((?:\\"|[^ \t"\\]|\\(?!")|{QUOTED})+)[ \t]+(.*)$', re.DOTALL)
@@ -31,7 +32,7 @@ KINDS = re.compile(
     r"(ssh-(rsa|dss|ed25519)|ecdsa-sha2-nistp(256|384|521))(-cert-v01@openssh\.com)?"
     r"|sk-(ssh-ed25519|ecdsa-sha2-nistp256)(-cert-v01)?@openssh\.com"
 )
-"""Types of keys that OpenSSH knows."""
+"""Types of keys that OpenSSH supports."""
 
 LONGEST_PATTERN = 1022
 """Bytes: OpenSSH finds no match in a list of patterns with a longer one."""
@@ -42,7 +43,7 @@ TIMES = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """One line: whose key it is, for which namespaces, and from when to when."""
+    """One line: the owner of a key, its namespaces, and its period of validity."""
 
     principals: str
     public: bytes
@@ -50,10 +51,10 @@ class Signer:
     after: datetime | None = None
     before: datetime | None = None
     is_local: bool = False
-    """Whether one of its times is of the time zone of whoever reads it."""
+    """Whether one of its times is in the time zone of the reading machine."""
 
     def refusal(self, namespace: str, at: datetime) -> str | None:
-        """Return why the key did not count for a namespace at a time; None if it did."""
+        """Return why the key was not valid for a namespace at a time; None if it was."""
         if not _names_anyone(self.principals):
             return f"the principals {self.principals} match nobody"
         if self.namespaces is not None and not _matches(namespace, self.namespaces):
@@ -67,7 +68,7 @@ class Signer:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a list says of a key: whose it is, or why it does not count."""
+    """The verdict of a list on a key: its owner, or why it is not accepted."""
 
     principals: str = ""
     known: bool = False
@@ -75,7 +76,7 @@ class Verdict:
 
     @property
     def is_accepted(self) -> bool:
-        """Return whether a signature by the key counts."""
+        """Return whether a signature by the key is accepted."""
         return self.known and not self.refusal
 
 
@@ -87,7 +88,7 @@ class Signers:
     lines: tuple[Signer, ...]
 
     def judge(self, public: bytes, namespace: str, at: datetime) -> Verdict:
-        """Return what the list says of a key; one line that admits it is enough."""
+        """Return the verdict on a key; one line that admits it is enough."""
         refusal, known = "", False
         for line in self.lines:
             if line.public != public:
@@ -105,7 +106,7 @@ def read_signers(path: Path) -> Signers:
     Raises
     ------
     SignatureError
-        DP-SIGN-008 if it can't be read, 007 for the first line that is none.
+        DP-SIGN-008 if it can't be read, 007 for the first invalid line.
     """
     problem = ""
     try:
@@ -169,7 +170,7 @@ def _principals(line: str) -> tuple[str, str]:
 
 
 def _key(text: str) -> bytes | None:
-    """Return the key that a text begins with; None if it begins with none."""
+    """Return the key at the beginning of a text; None if there is none."""
     words = re.split(r"[ \t]+", text, maxsplit=2)
     if len(words) < 2 or not KINDS.fullmatch(words[0]):
         return None
@@ -184,7 +185,7 @@ def _key(text: str) -> bytes | None:
 
 
 def _cut_options(text: str) -> tuple[str, str]:
-    """Return the options at the beginning of a text, which spaces in quotes don't end, and more."""
+    """Return the options at the beginning of a text, up to a blank outside quotes, and the rest."""
     match = OPTIONS.match(text)
     if match is None:
         raise ValueError("principals and options must be followed by a key type and the key")
@@ -215,7 +216,7 @@ KNOWN = {"cert-authority": False, "namespaces": True, "valid-after": True, "vali
 
 
 def _time(text: str | None) -> datetime | None:
-    """Return a time as OpenSSH writes it: of the machine's time zone, unless it ends with Z."""
+    """Return a time in OpenSSH's format: in the machine's time zone, unless it ends with Z."""
     if text is None:
         return None
     digits = ZONED.sub("", text)
@@ -225,7 +226,7 @@ def _time(text: str | None) -> datetime | None:
             raise ValueError
         read = datetime.strptime(digits, form)
         moment = read.replace(tzinfo=UTC) if digits != text else _standard_time(read)
-        if moment.timestamp() <= 0:  # which means no time there
+        if moment.timestamp() <= 0:  # which OpenSSH reads as no time
             raise ValueError
         return moment
     except (ValueError, OverflowError, OSError):
@@ -237,13 +238,13 @@ def _time(text: str | None) -> datetime | None:
 
 
 def _standard_time(local: datetime) -> datetime:
-    """Return the instant of a local time as OpenSSH reads it: summer time does not count there."""
+    """Return the instant of a local time as OpenSSH reads it: without summer time."""
     fields = (*local.timetuple()[:8], 0)
     return datetime.fromtimestamp(time.mktime(fields), UTC)
 
 
 def _matches(name: str, patterns: str) -> bool:
-    """Return whether a name is one of a list of patterns, none of which denies it."""
+    """Return whether a name matches a list of patterns, and no pattern that denies it."""
     found = False
     for pattern in patterns.split(","):
         denies, text = pattern.startswith("!"), pattern.removeprefix("!")
@@ -259,10 +260,11 @@ def _matches(name: str, patterns: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _names_anyone(principals: str) -> bool:
-    """Return whether there is a name that `ssh-keygen -Y verify -I` takes for the principals.
+    """Return whether there is a name that `ssh-keygen -Y verify -I` accepts for the principals.
 
-    Tried are names of the patterns themselves: `*` stands for none, one, two or many letters that
-    are in no pattern. Of lists that deny names in stranger ways it may say that they name nobody.
+    It tries names made from the patterns: `*` stands for none, one, two or many letters that
+    are in no
+    pattern. For lists with unusual denials it may answer that no name is accepted.
     """
     letter = next(chr(code) for code in range(97, 0x10000) if chr(code) not in principals)
     for pattern in principals.split(","):

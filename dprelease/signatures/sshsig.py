@@ -1,7 +1,8 @@
-"""One SSH signature of a message, as `ssh-keygen -Y sign` writes it (PROTOCOL.sshsig of OpenSSH).
+"""Read and write an SSH signature as `ssh-keygen -Y sign` does (PROTOCOL.sshsig of OpenSSH).
 
-What is signed is not the message but its digest, beside the namespace: a signature that was made
-for one purpose says nothing for another one. Only Ed25519 (RFC 8709) is known.
+The key signs not the message but its digest, together with the namespace: a signature made for
+one
+purpose is not valid for another. Only Ed25519 (RFC 8709) is supported.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from dprelease.signatures.wire import Reader, from_base64, string
 MANIFESTS = "dprelease-manifest"
 ENTRIES = "dprelease-ledger"
 AUDITS = "dprelease-audit"
-"""Namespaces: of manifests, of entries of ledgers, and of outcomes of audits."""
+"""Namespaces of signatures of manifests, of ledger entries, and of audit outcomes."""
 
 ED25519 = b"ssh-ed25519"
 MAGIC, VERSION = b"SSHSIG", 1
 BEGIN, END = b"-----BEGIN SSH SIGNATURE-----", b"-----END SSH SIGNATURE-----"
 WIDTH = 70
 MOST_BYTES = 1 << 16
-"""Of a file that holds a signature: those of Ed25519 keys take some three hundred."""
+"""Maximum bytes of a signature file: those of Ed25519 keys have some three hundred."""
 
 
 def public_blob(raw: bytes) -> bytes:
@@ -38,7 +39,7 @@ def fingerprint(public: bytes) -> str:
 
 
 def signed_data(message: bytes, namespace: str, algorithm: str = "sha512") -> bytes:
-    """Return what the key signs in place of a message."""
+    """Return the data that the key signs for a message."""
     digest = hashlib.new(algorithm, message).digest()
     named = string(namespace.encode()) + string(b"") + string(algorithm.encode())
     return MAGIC + named + string(digest)
@@ -46,7 +47,7 @@ def signed_data(message: bytes, namespace: str, algorithm: str = "sha512") -> by
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """Who signed what for: `public` is the key as SSH writes it, `raw` the 64 bytes it made."""
+    """The key, namespace and bytes of a signature: `public` as SSH writes it, `raw` of 64 bytes."""
 
     public: bytes
     namespace: str
@@ -70,9 +71,9 @@ class Signature:
 
     @classmethod
     def from_armor(cls, text: bytes) -> Self:
-        """Return the signature of a file; raise ValueError, with words, for anything else."""
-        # As OpenSSH 9.2 does: nothing before the first line nor after it (a carriage return is
-        # taken by later versions only), white space in Base64, anything after the last line.
+        """Return the signature of a file; raise ValueError with a reason for anything else."""
+        # As OpenSSH 9.2: nothing before the first line nor after it (only later versions accept a
+        # carriage return), white space in Base64, anything after the last line.
         head = BEGIN + b"\n"
         body, foot, _ = text.removeprefix(head).partition(b"\n" + END)
         if not text.startswith(head) or not foot:

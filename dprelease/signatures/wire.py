@@ -12,13 +12,13 @@ def string(data: bytes) -> bytes:
 
 
 class Reader:
-    """Takes parts from the beginning of bytes that anybody may have written."""
+    """Takes fields from the beginning of untrusted bytes."""
 
     def __init__(self, data: bytes) -> None:
         self._rest = data
 
     def take(self, size: int) -> bytes:
-        """Return the next bytes; raise ValueError if there are not so many."""
+        """Return the next bytes; raise ValueError if there are fewer."""
         if size > len(self._rest):
             raise ValueError("it is cut off")
         taken, self._rest = self._rest[:size], self._rest[size:]
@@ -29,17 +29,17 @@ class Reader:
         return int(struct.unpack(">I", self.take(4))[0])
 
     def string(self) -> bytes:
-        """Return the bytes of the next string; raise ValueError if it is cut off."""
+        """Return the bytes of the next string; raise ValueError if it is truncated."""
         return self.take(self.number())
 
     def end(self) -> None:
-        """Raise ValueError if anything is left."""
+        """Raise ValueError if any bytes are left."""
         if self._rest:
             raise ValueError("more data follows its end")
 
 
 def from_base64(text: bytes) -> bytes:
-    """Return what a text of Base64 stands for, blanks in it left out.
+    """Return the bytes of a Base64 text, ignoring blanks.
 
     Raises
     ------

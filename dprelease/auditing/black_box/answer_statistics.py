@@ -1,9 +1,8 @@
-"""By which statistics the answers to a question are looked at.
+"""Compute statistics of answers: single numbers, residues, and trained scores over many numbers.
 
-Statistics of answers: one number of them, what it leaves, and scores over many.
-
-Scores are trained on answers that take part in nothing else. Whatever training makes of them is a
-function of an answer, so a bound that is shown by it holds: a bad score shows less, never too much.
+Scores are trained on answers that are used for nothing else. Whatever the training does, a score
+is a function of an answer, so a bound that it shows is valid: a bad score shows less, never too
+much.
 """
 
 from __future__ import annotations
@@ -19,13 +18,14 @@ from dprelease.auditing.black_box.tried_events import MOST_VALUES, Statistic
 from dprelease.numerics.lattice import Floats, Integers
 
 RIDGE = 1e-9
-"""Part of the largest variance that is added to all: numbers may depend on each other wholly."""
+"""Share of the largest variance that is added to all: numbers may be fully dependent."""
 
 LEFT_OUT = 0.05
-"""Part of the answers, about, that are too far out for averages to be taken over them."""
+"""Approximate share of answers that are outliers and excluded from averages."""
 
 PARTS, FEW_PARTS = 48, 12
-"""Intervals of one number in an additive score; of one that surely differs, which all count."""
+"""Intervals of one number in an additive score; fewer for a number known to differ, as all
+count."""
 
 SURE = 3.0
 """Standard errors within which a logarithm of a ratio counts as 0."""
@@ -46,7 +46,7 @@ class Single:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Residue:
-    """What one number leaves when it is divided by a modulus: coarse noise gives away the rest."""
+    """The remainder of one number modulo a step: with too coarse noise it reveals the value."""
 
     feature: int
     modulus: int
@@ -77,7 +77,7 @@ class Linear:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Additive:
-    """A sum over numbers of what the interval that each lies in weighs."""
+    """A sum over numbers of the weight of the interval that each is in."""
 
     features: Integers
     edges: tuple[Floats, ...]
@@ -96,7 +96,7 @@ class Additive:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SeveralNumbers:
-    """Several numbers as one, for answers of which each has few values."""
+    """Several numbers combined into one, for numbers with few values."""
 
     features: Integers
     lowest: Integers
@@ -104,7 +104,7 @@ class SeveralNumbers:
     kind: ClassVar[str] = "choice"
 
     def __call__(self, drawn: Integers) -> Floats:
-        """Return (n,) codes; what lies outside the values that were seen counts as the nearest."""
+        """Return (n,) codes; values not seen in training count as the nearest."""
         code: Integers = np.zeros(drawn.shape[1], dtype=np.int64)
         for feature, low, size in zip(
             self.features.tolist(), self.lowest.tolist(), self.sizes.tolist(), strict=True
@@ -115,7 +115,7 @@ class SeveralNumbers:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class RepeatedAnswer:
-    """Whether an answer was already seen: of the first table (1), the second (2), both (3)."""
+    """Whether an answer was seen before: of the first table (1), the second (2), both (3)."""
 
     features: Integers
     seen: tuple[frozenset[bytes], frozenset[bytes]]
@@ -123,7 +123,7 @@ class RepeatedAnswer:
 
     @classmethod
     def from_answers(cls, features: Integers, one: Integers, other: Integers) -> RepeatedAnswer:
-        """Return what knows the answers of both tables."""
+        """Return the statistic for the answers of both tables."""
         return cls(features, (frozenset(_rows(one, features)), frozenset(_rows(other, features))))
 
     def __call__(self, drawn: Integers) -> Floats:
@@ -155,8 +155,9 @@ def linear(features: Integers, one: Integers, other: Integers) -> Linear:
     """Return Fisher's discriminant: the inverse covariance times the difference of the means.
 
     Source: Fisher 1936, "The use of multiple measurements in taxonomic problems", Annals of
-    Eugenics 7(2). Numbers are centred and scaled by quantiles first, and answers far out are left
-    out of the averages: laws without a variance have quantiles as well.
+    Eugenics 7(2). Numbers are first centred and scaled by quantiles, and outlying answers are
+    left
+    out of the averages: distributions without a variance have quantiles, too.
     """
     both = [side[features].astype(np.float64) for side in (one, other)]
     quartiles = np.quantile(np.concatenate(both, axis=1), (0.25, 0.5, 0.75), axis=1)
@@ -174,7 +175,7 @@ def linear(features: Integers, one: Integers, other: Integers) -> Linear:
 
 
 def _inner(scaled: Sequence[Floats], features: int) -> list[Floats]:
-    """Return the answers no number of which is far out."""
+    """Return the answers without outlying numbers."""
     sizes = [np.abs(side) for side in scaled]
     cut = np.quantile(np.concatenate(sizes, axis=1), 1.0 - LEFT_OUT / features, axis=1)
     kept = [np.all(size <= cut[:, None], axis=0) for size in sizes]
@@ -186,11 +187,12 @@ def _inner(scaled: Sequence[Floats], features: int) -> list[Floats]:
 def additive(
     features: Integers, one: Integers, other: Integers, *, moved: bool = False
 ) -> Additive:
-    """Return the sum of each number's own logarithm of the ratio of both tables' shares.
+    """Return the sum of each number's logarithm of the ratio of both tables' shares.
 
-    For numbers that don't depend on each other it is about the likelihood ratio, the best of all
-    statistics (Neyman and Pearson 1933). A logarithm that lies within its error counts as 0, but
-    where the tables surely differ (`moved`): there many small ones add up.
+    For independent numbers it is about the likelihood ratio, the best of all statistics (Neyman
+    and
+    Pearson 1933). A logarithm within its error counts as 0, except where the tables are known to
+    differ (`moved`): there many small ones add up.
     """
     parts, sure = (FEW_PARTS, 0.0) if moved else (PARTS, SURE)
     edges, weights = [], []
@@ -212,7 +214,7 @@ def additive(
 
 
 def common_step(feature: int, drawn: Integers) -> int:
-    """Return the largest whole number that all differences of one number are multiples of."""
+    """Return the largest integer that divides all differences of one number."""
     values = drawn[feature]
     if values.dtype.kind != "i":
         return 1
@@ -220,10 +222,10 @@ def common_step(feature: int, drawn: Integers) -> int:
 
 
 MOST_SINGLE = 8
-"""Numbers of an answer that are looked at one by one."""
+"""Maximum numbers of an answer that are tested one by one."""
 
 POWER = 256
-"""Noise that was made by floats is a multiple of some power of two, where it is large."""
+"""Large noise that was made from floats is a multiple of some power of two."""
 
 
 def statistics(question: Question, one: Integers, other: Integers) -> Iterator[Statistic]:
@@ -252,7 +254,7 @@ def statistics(question: Question, one: Integers, other: Integers) -> Iterator[S
 
 
 def _steps(place: int, one: Integers, other: Integers) -> Iterator[int]:
-    """Yield moduli by which one table's numbers all leave the same; 1 for what is not whole."""
+    """Yield moduli for which all numbers of one table have the same remainder; 1 for fractions."""
     if one.dtype.kind != "i":
         yield 1
         return

@@ -1,8 +1,8 @@
-"""Which cells of a pair of tables are drawn: those in which the tables differ, and some others.
+"""Select which cells of a pair of tables are drawn: those that differ, and some others.
 
-An event over some cells is an event over the whole answer: a bound that it shows holds for all of
-it. Cells in which the tables agree tell nothing by themselves, as each has noise of its own; they
-are there for the case that it has not.
+An event over some cells is an event over the whole answer, so its bound holds for the whole
+answer. Cells in which the tables agree reveal nothing if each has independent noise; some are
+included to test that.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from dprelease.numerics.lattice import Integers
 from dprelease.planning.plan import PlannedColumn
 
 APART = 4
-"""Cells all over the table that are drawn beside those in which the tables differ."""
+"""Cells throughout the table that are drawn in addition to those that differ."""
 
 Sides = tuple[Side, Side]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class QueryCells:
-    """What the noise stage takes of one query, in some cells of two tables.
+    """The input of the noise stage for one query, in some cells of two tables.
 
-    `columns`: all that noise protects. `cells`: places in the whole table.
+    `columns`: all columns with noise. `cells`: indices in the whole table.
     """
 
     columns: tuple[PlannedColumn, ...]
@@ -55,7 +55,7 @@ def query_cells(
 ) -> QueryCells | None:
     """Return up to `most` cells in which two tables differ; None if there are none.
 
-    `columns`: all planned columns of one query. `beside`: with some cells in which they agree.
+    `columns`: all planned columns of one query. `beside`: add some cells in which they agree.
     """
     name = columns[0].query.name
     kept = tuple(c for c in columns if not c.measurement.exact)
@@ -87,7 +87,7 @@ def query_cells(
 
 
 def _cells_by_difference(sides: Sides, columns: Sequence[PlannedColumn], size: int) -> Integers:
-    """Return the cells in which two tables differ, those first that differ most."""
+    """Return the cells in which two tables differ, largest difference first."""
     name = columns[0].query.name
     far = np.zeros(size)
     for column in columns:
@@ -102,14 +102,14 @@ def _cells_by_difference(sides: Sides, columns: Sequence[PlannedColumn], size: i
 
 
 def _beside(moved: Integers, size: int) -> Integers:
-    """Return some other cells: next to the first that differs, and all over the table."""
+    """Return some other cells: next to the first that differs, and throughout the table."""
     near = moved[0] + np.array([-1, 1])
     near = near[(near >= 0) & (near < size)]
     return np.concatenate((near, np.linspace(0, size - 1, min(size, APART)).astype(np.int64)))
 
 
 def distance(sides: Sides, columns: Sequence[PlannedColumn]) -> float:
-    """Return about how well two tables are told apart: shifts over scales, squared, added up."""
+    """Return a score of how well two tables can be distinguished: sum of squared shift / scale."""
     total = 0.0
     for column in columns:
         name, own = column.query.name, column.measurement.name

@@ -1,9 +1,12 @@
-"""Answers about two neighbouring tables, drawn by the code that releases are drawn by.
+"""Draw answers about two neighbouring tables, with the noise code of releases.
 
-A source gives n answers at once, each as a column of whole numbers: how far its noised numbers lie
-from the first table's true ones, or what was chosen. Of a vector some cells are enough: all in
-which the tables differ, as far as they go, and some in which they don't. What shows a loss in a
-part of an answer shows it in the answer.
+A source gives n answers at once, each as a column of integers: the difference of its noisy
+numbers
+from the first table's true ones, or the selected candidate. Of a vector some cells suffice: as
+many
+of those that differ as fit, and some that don't. A loss that a part of an answer shows is a
+loss of
+the answer.
 """
 
 from __future__ import annotations
@@ -29,10 +32,10 @@ from dprelease.query.measurement import read_at
 from dprelease.schema.release import PRIVATE_KEYS
 
 Stream = BitSource
-"""What one run of the noise stage takes its bits from."""
+"""The source of bits of one run of the noise stage."""
 
 Bits = Callable[[], Stream]
-"""Gives a stream of bits for every run of the noise stage, as every release has its own."""
+"""Gives a new stream of bits to every run of the noise stage, as every release has its own."""
 
 FRESH: Bits = Entropy
 
@@ -48,11 +51,11 @@ class Feature:
 
 
 class Source(Protocol):
-    """What draws answers."""
+    """A source of answers."""
 
     @property
     def features(self) -> tuple[Feature, ...]:
-        """Return what the numbers of an answer are."""
+        """Return the features of an answer, in order."""
         ...
 
     def draw(self, n: int, side: int, bits: Stream) -> Integers:
@@ -62,7 +65,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class NoisedCells:
-    """Some cells of the vectors of one query, of which the columns are given."""
+    """Some cells of the vectors of one query, in some of its columns."""
 
     columns: tuple[PlannedColumn, ...]
     cells: tuple[int, ...]
@@ -83,7 +86,7 @@ class NoisedCells:
         return tuple(found)
 
     def draw(self, n: int, side: int, bits: Stream) -> Integers:
-        """Return how far noised numbers lie from the first table's."""
+        """Return the differences of noisy numbers from the first table's true ones."""
         vectors = {c.measurement.name: self.sides[side][c.measurement.name] for c in self.columns}
         exact = tiled_table(self.columns[0].query.name, vectors, {}, n)
         noised = perturb(exact, self.columns, bits).columns
@@ -97,7 +100,7 @@ class NoisedCells:
 
 @dataclass(frozen=True, eq=False)
 class ChosenInCells:
-    """What is chosen in some cells of one query, of which the columns are given."""
+    """Candidates selected in some cells of one query, in some of its columns."""
 
     columns: tuple[PlannedColumn, ...]
     cells: tuple[int, ...]
@@ -119,7 +122,7 @@ class ChosenInCells:
         return tuple(found)
 
     def draw(self, n: int, side: int, bits: Stream) -> Integers:
-        """Return the chosen candidates: lattice steps, or places of values."""
+        """Return the selected candidates: noise steps, or indices of values."""
         exact = tiled_table(self.columns[0].query.name, {}, self.sides[side], n)
         chosen = perturb(exact, self.columns, bits).columns
         names = [name for column in self.columns for name in chosen_names(column)]
@@ -127,7 +130,7 @@ class ChosenInCells:
 
 
 def chosen_names(column: PlannedColumn) -> list[str]:
-    """Return the names that the noise stage gives what it chooses for a measurement."""
+    """Return the names that the noise stage uses for the choices of a measurement."""
     name = column.measurement.name
     if not column.measurement.aggregate.paid_together:
         return [name]
@@ -136,7 +139,7 @@ def chosen_names(column: PlannedColumn) -> list[str]:
 
 
 def differ(one: Profiles, other: Profiles, name: str, cell: int) -> bool:
-    """Return whether two tables differ in what occurs in a cell."""
+    """Return whether the values in a cell of two tables differ."""
     both = [cells_of(side[name], [cell]) for side in (one, other)]
     return not all(
         np.array_equal(a, b)
@@ -146,7 +149,7 @@ def differ(one: Profiles, other: Profiles, name: str, cell: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class SelectedKeys:
-    """Which keys that are not public appear, and their noised numbers if these are published."""
+    """Which non-public keys appear, and their noisy numbers if these are published."""
 
     column: PlannedColumn
     units: tuple[Integers, Integers]
@@ -160,7 +163,7 @@ class SelectedKeys:
         return (*one, *one)
 
     def draw(self, n: int, side: int, bits: Stream) -> Integers:
-        """Return 1 where a key appears, and there its number; else 0. No unit, no key."""
+        """Return 1 where a key appears, with its number; else 0. A key needs a unit."""
         units = self.units[side]
         there = np.flatnonzero(units > 0)
         drawn: Integers = np.zeros((2, len(units), n), dtype=np.int64)
@@ -173,7 +176,7 @@ class SelectedKeys:
 
 @dataclass(frozen=True, eq=False)
 class UnderKeys:
-    """What is published of keys that appear: the numbers of all others are not there."""
+    """The published numbers of keys that appear; keys that don't appear have none."""
 
     keys: SelectedKeys
     inner: tuple[Source, ...]
@@ -181,7 +184,7 @@ class UnderKeys:
 
     @property
     def features(self) -> tuple[Feature, ...]:
-        """Return those of the keys, then of what stands beside them."""
+        """Return the features of the keys, then those of their other columns."""
         moved = self.keys.units[0] != self.keys.units[1]
         beside = [
             Feature(f.query, f.column, f.cell, bool(f.moved or moved[i % len(moved)]))
@@ -191,7 +194,7 @@ class UnderKeys:
         return (*self.keys.features, *beside)
 
     def draw(self, n: int, side: int, bits: Stream) -> Integers:
-        """Return keys and numbers; 0 in place of what is not published."""
+        """Return keys and numbers; 0 for unpublished ones."""
         keys = self.keys.draw(n, side, bits)
         number = len(self.keys.units[0])
         appears = keys[:number]
@@ -205,7 +208,7 @@ class UnderKeys:
 
 @dataclass(frozen=True, eq=False)
 class Several:
-    """Several sources as one: an answer is all of theirs."""
+    """Several sources as one: an answer consists of all of theirs."""
 
     sources: tuple[Source, ...]
 
@@ -220,10 +223,10 @@ class Several:
 
 
 def vectors_of(columns: Sequence[PlannedColumn]) -> tuple[PlannedColumn, ...]:
-    """Return the columns that noise is added to."""
+    """Return the columns with additive noise."""
     return tuple(c for c in columns if c.measurement.is_vector and not c.measurement.exact)
 
 
 def choices_of(columns: Sequence[PlannedColumn]) -> tuple[PlannedColumn, ...]:
-    """Return the columns of which a candidate is chosen in each cell."""
+    """Return the columns for which a candidate is selected in each cell."""
     return tuple(c for c in columns if c.measurement.is_choice)

@@ -1,4 +1,4 @@
-"""What is asked of a source of answers: which of its numbers, and the epsilon that is claimed."""
+"""Define a question to a source of answers: some of its numbers, and the claimed epsilon."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from dprelease.privacy.accounting import FINE, ROUGH, epsilon_at
 from dprelease.privacy.priced_vector import PricedVector
 
 OTHER_DELTAS = tuple(map(Fraction, ("1e-4", "1e-3", "1e-2", "3e-2", "0.1", "0.2", "0.4")))
-"""Where else the claimed curve is looked at: a million draws see little of what is rarer."""
+"""Other deltas at which the claim is tested: a million draws show little about rarer events."""
 
 NUMBERS, CHOICES, REPETITION = "numbers", "choices", "repetition"
 
 
 @dataclass(frozen=True, eq=False)
 class Claim:
-    """The epsilon that is claimed at a delta, and what the accountant says at others."""
+    """The epsilon claimed at a delta, and the accountant's epsilon at others."""
 
     delta: Fraction
     epsilon: float
@@ -34,13 +34,13 @@ class Claim:
     def of(
         cls, vectors: Sequence[PricedVector], delta: Fraction, epsilon: float | None = None
     ) -> Claim:
-        """Return what the accountant says of vectors; `epsilon`: a promise made at `delta`."""
+        """Return the accountant's claim for vectors; `epsilon`: a promise made at `delta`."""
         held = tuple(vectors)
         price = _price(held, delta) if epsilon is None else epsilon
         return cls(delta, price, lambda other: epsilon_at(held, other, ROUGH))
 
     def at(self, delta: Fraction) -> float:
-        """Return the epsilon at a delta; infinity where none is claimed."""
+        """Return the epsilon at a delta; infinity if none is claimed."""
         if delta == self.delta:
             return self.epsilon
         if delta not in self.known:
@@ -51,7 +51,7 @@ class Claim:
 
     @property
     def deltas(self) -> tuple[Fraction, ...]:
-        """Return where bounds are looked for: the release's own first."""
+        """Return the deltas for which bounds are computed: the release's own first."""
         if self.curve is None:
             return (self.delta,)
         return (self.delta, *(delta for delta in OTHER_DELTAS if delta > self.delta))
@@ -64,9 +64,9 @@ def _price(vectors: tuple[PricedVector, ...], delta: Fraction) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """Some of an answer's numbers, and what is claimed of them together.
+    """Some of an answer's numbers, and the joint claim for them.
 
-    `numbers`: their places in an answer; `moved`: of those in which the tables differ.
+    `numbers`: their indices in an answer; `moved`: of those in which the tables differ.
     """
 
     query: str
@@ -79,7 +79,7 @@ class Question:
 
     @property
     def deltas(self) -> tuple[Fraction, ...]:
-        """Return where bounds are looked for; few answers say nothing beside the release's own."""
+        """Return the deltas for bounds; with few answers only the release's own."""
         return (self.claim.delta,) if self.style == REPETITION else self.claim.deltas
 
 
@@ -90,9 +90,10 @@ def make_question(
     named: tuple[str, str, str],
     style: str = NUMBERS,
 ) -> Question | None:
-    """Return the question of some columns, or of all; None where the tables don't differ.
+    """Return the question of some columns, or of all; None if the tables don't differ.
 
-    `columns`: names of queries and measurements. `named`: query, column and mechanism, as told.
+    `columns`: names of queries and measurements. `named`: query, column and mechanism for the
+    output.
     """
     places = [
         i for i, f in enumerate(features) if columns is None or (f.query, f.column) in columns

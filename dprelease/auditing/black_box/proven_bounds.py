@@ -1,26 +1,31 @@
-"""Lower bounds of epsilon: events chosen on some of the draws, counted on all others.
+"""Prove lower bounds of epsilon: select events on some draws, and count them on all others.
 
-The first quarter says which statistics, which intervals and which event; it may be looked at in any
-way. Then the number of draws that are left is settled, and only one thing is done with them: the
-hits of the events are counted, one event for each question, order of the tables and delta. Each
-count gives two limits (`clopper_pearson`), all of which hold together but for a probability of
-`MISS`: it is shared out evenly over all limits that the whole audit may ask for, known beforehand.
+The first quarter of the draws selects statistics, intervals and events, in any way. Then the
+number
+of remaining draws is fixed, and they are used only to count the hits of the events: one event per
+question, order of the tables and delta. Each count gives two limits (`least_chance` and
+`greatest_chance`). All limits hold together except with a probability of `MISS`, which is divided
+evenly among all limits that the whole audit may compute, known beforehand.
 
-Limits of a chance from hits among draws, and of epsilon from two of them; never too sharp.
+The limits of a probability from hits among draws, and of epsilon from two of them, are never too
+sharp.
 
-Source  Clopper and Pearson 1934, "The use of confidence or fiducial limits illustrated in the case
-        of the binomial", Biometrika 26(4): the lower limit of a chance, after h hits among n draws,
-        is the p at which P(X >= h) is as large as the allowed miss, X binomial of n and p.
+Source  Clopper and Pearson 1934, "The use of confidence or fiducial limits illustrated in the
+case
+        of the binomial", Biometrika 26(4): the lower limit of a probability, after h hits among n
+        draws, is the p at which P(X >= h) equals the allowed miss, X binomial of n and p.
 
-That tail is bounded here, and not computed. From each k to the next one the binomial mass is
-multiplied by (n - k) p / ((k + 1) (1 - p)), which falls with k. So, where the factor at h is below
-1,
+That tail is bounded here, not computed. From each k to the next one the binomial probability is
+multiplied by (n - k) p / ((k + 1) (1 - p)), which decreases with k. So, where the factor at h is
+below 1,
 
     P(X >= h) <= P(X = h) / (1 - (n - h) p / ((h + 1) (1 - p))).
 
-A ball encloses the right side. The tail rises with p: where the right side certainly lies within
-the miss, p certainly lies at or below the limit. As far out as limits of small misses lie, masses
-fall so fast that nearly nothing is lost: the tests compare with the limit itself.
+A ball encloses the right side. The tail increases with p: where the right side is certainly
+within
+the miss, p is certainly at or below the limit. For small misses the limits are so far out, and
+probabilities decrease so fast, that nearly nothing is lost: the tests compare with the exact
+limit.
 """
 
 from __future__ import annotations
@@ -45,11 +50,11 @@ from dprelease.numerics.lattice import Integers
 PRECISION = 128
 STEPS = 400
 CLOSE = 2.0**-30
-"""Relative width, of the chance and of its complement, at which a search ends."""
+"""Relative width, of the probability and of its complement, at which a search ends."""
 
 
 def least_chance(hits: int, draws: int, miss: Fraction) -> Fraction:
-    """Return a number below the chance of a hit, but for a probability of at most `miss`.
+    """Return a lower limit of the probability of a hit, wrong with probability at most `miss`.
 
     At or below Clopper and Pearson's lower limit, exact as a fraction.
 
@@ -76,9 +81,9 @@ def least_chance(hits: int, draws: int, miss: Fraction) -> Fraction:
 
 
 def greatest_chance(hits: int, draws: int, miss: Fraction) -> Fraction:
-    """Return a number above the chance of a hit, but for a probability of at most `miss`.
+    """Return an upper limit of the probability of a hit, wrong with probability at most `miss`.
 
-    At or above Clopper and Pearson's upper limit: the rest of the lower one of the misses.
+    At or above Clopper and Pearson's upper limit: 1 minus the lower limit for the misses.
     """
     return 1 - least_chance(draws - hits, draws, miss)
 
@@ -90,7 +95,7 @@ def _log_ways(hits: int, draws: int) -> arb:
 
 
 def _log_tail(chance: float, hits: int, draws: int) -> arb:
-    """Return the logarithm of the bound, but for the binomial coefficient."""
+    """Return the logarithm of the bound, without the binomial coefficient."""
     p = arb(chance)
     q = 1 - p
     factor = (draws - hits) * p / ((hits + 1) * q)
@@ -98,10 +103,11 @@ def _log_tail(chance: float, hits: int, draws: int) -> arb:
 
 
 def epsilon_between(one: Fraction, other: Fraction, delta: Fraction) -> float:
-    """Return ln((one - delta) / other) rounded down, or 0 where it is no more than that.
+    """Return ln((one - delta) / other) rounded down, or 0 if it is not positive.
 
-    An event with a chance of at least `one` on one table and at most `other` on its neighbour shows
-    that no smaller epsilon holds at `delta`.
+    An event with a probability of at least `one` on one table and at most `other` on its
+    neighbour
+    shows that no smaller epsilon holds at `delta`.
     """
     gain = one - delta
     if gain <= other:
@@ -111,32 +117,32 @@ def epsilon_between(one: Fraction, other: Fraction, delta: Fraction) -> float:
 
 
 MISS = Fraction(1, 10**9)
-"""Probability, at most, that any limit of an audit is wrong."""
+"""Maximum probability that any limit of an audit is wrong."""
 
 AT_ONCE = 2**20
-"""Numbers that are drawn at once, about."""
+"""Approximate count of numbers that are drawn at once."""
 
 TRAINED, KEPT = 2**17, 2**22
-"""Answers that training is on, and numbers that it holds in memory, of each table."""
+"""Answers of each table for training, and numbers of each table held in memory for it."""
 
 PILOT = 0.02
-"""Seconds of a draw that tells how long draws take."""
+"""Seconds of a trial draw that measures how long draws take."""
 
 BREATH, LOOKS = 1.0, 20
-"""Seconds between two looks at the clock at most, and how often it is looked at."""
+"""Maximum seconds between two checks of the clock, and how often it is checked."""
 
 OVERHEAD, FIRST = 2.0, 0.35
-"""What an answer costs beyond its draw, and the part of the time that choosing may take."""
+"""Cost of an answer as a multiple of its draw, and the share of the time for selecting events."""
 
 LEAST = 200
-"""Answers of each table below which nothing is tried."""
+"""Minimum answers of each table for a test."""
 
 CHOOSING, MOST_TIMES = 4, 8.0
 """One of so many answers is there to choose by; as many times so many are expected at most."""
 
 
 Counts = tuple[Integers, Integers]
-"""Of each interval, how many answers of both tables lie there."""
+"""For each interval, the number of answers of both tables in it."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -146,15 +152,15 @@ class Group:
     source: Source
     questions: tuple[Question, ...]
     draws: int
-    """Answers of each table that are wanted."""
+    """Target number of answers of each table."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionResult:
     """What one question's answers showed at a delta.
 
-    `draws`: answers of each table. `tested`: those that hits were counted among. `hits`: of the
-    event, in the table that it was chosen for first.
+    `draws`: answers of each table. `tested`: those among which hits were counted. `hits`: of the
+    event, first in the table for which it was selected.
     """
 
     question: Question
@@ -178,10 +184,11 @@ class _TestedQuestion:
 def prove_bounds(
     groups: Sequence[Group], until: float, bits: Bits, miss: Fraction = MISS
 ) -> Iterator[QuestionResult]:
-    """Yield what each question showed, at the release's delta and maybe at another one.
+    """Yield the result of each question, at the release's delta and maybe at another one.
 
-    `until`: `time.monotonic()` by which to be done: fewer answers are drawn where it is near, and
-    none for what it does not reach. All limits together hold but for a probability of `miss`.
+    `until`: the deadline of `time.monotonic()`: near it fewer answers are drawn, and after it
+    none.
+    All limits together hold except with a probability of `miss`.
     """
     limits = 2 * sum(_events(question) for group in groups for question in group.questions)
     each = miss / max(1, limits)
@@ -197,13 +204,13 @@ def prove_bounds(
 
 
 def _events(question: Question) -> int:
-    """Return how many events are counted at most: two orders, at the delta and at one more."""
+    """Return the maximum number of counted events: two orders, at the delta and at one more."""
     return 2 * min(2, len(question.deltas))
 
 
 def _seconds(group: Group, bits: Bits) -> float:
-    """Return about the seconds of a processor that an answer of each table takes."""
-    group.source.draw(1, 0, bits())  # laws make their tables when they are first drawn from
+    """Return the approximate processor seconds per answer of each table."""
+    group.source.draw(1, 0, bits())  # noise mechanisms build their tables at their first draw
     n, spent = 4, 0.0
     while spent < PILOT and n <= group.draws:
         begun = time.process_time()
@@ -213,7 +220,7 @@ def _seconds(group: Group, bits: Bits) -> float:
 
 
 class _Trial:
-    """The draws of one group: trained on, chosen on, tested on."""
+    """The draws of one group: for training, for selection, for tests."""
 
     def __init__(self, group: Group, bits: Bits, each: Fraction, at_once: int) -> None:
         self._source, self._questions, self._bits = group.source, group.questions, bits
@@ -222,7 +229,7 @@ class _Trial:
         self._at_once = min(most, max(LEAST, at_once))
 
     def epsilon_bounds(self, draws: int, until: float) -> Iterator[QuestionResult]:
-        """Yield what the questions showed by so many answers, fewer where time is short."""
+        """Yield the results of the questions from this many answers, fewer near the deadline."""
         begun, choosing = time.monotonic(), draws // CHOOSING
         kept = min(choosing // 2, TRAINED, max(LEAST // 8, KEPT // len(self._source.features)))
         first = begun + FIRST * (until - begun)
@@ -238,7 +245,7 @@ class _Trial:
             for question, fitted, counted in zip(self._questions, views, counts, strict=True)
             for test in self._tests(question, fitted, counted, times)
         ]
-        # From here on the number of draws is settled.
+        # From here on the number of draws is fixed.
         room = max(0.0, until - time.monotonic()) * speed
         tested = max(LEAST // 2, int(min(draws - choosing, room)))
         hits = self._hits(tests, tested)
@@ -252,7 +259,7 @@ class _Trial:
                 yield self._best_bound(question, delta, own, (trained + chosen + tested, tested))
 
     def _draw_pairs(self, n: int, until: float = math.inf) -> Iterator[tuple[Integers, Integers]]:
-        """Yield answers of both tables, n of each in all, or those there was time for.
+        """Yield answers of both tables, n of each in all, fewer near the deadline.
 
         They are drawn with fresh bits every time.
         """
@@ -264,7 +271,7 @@ class _Trial:
                 return
 
     def _views(self, n: int, until: float) -> tuple[list[list[View]], int]:
-        """Return the views of every question, and on how many answers they were trained."""
+        """Return the views of every question, and the number of answers for their training."""
         drawn = list(self._draw_pairs(n, until))
         one, other = (np.concatenate([both[side] for both in drawn], axis=1) for side in (0, 1))
         views = [
@@ -276,7 +283,7 @@ class _Trial:
     def _counts(
         self, views: list[list[View]], n: int, until: float
     ) -> tuple[list[list[Counts]], int]:
-        """Return the counts of every view's intervals, and of how many answers they are."""
+        """Return the counts of every view's intervals, and their number of answers."""
         counts = [
             [(np.zeros_like(view.order), np.zeros_like(view.order)) for view in fitted]
             for fitted in views
@@ -293,9 +300,9 @@ class _Trial:
     def _tests(
         self, question: Question, views: list[View], counts: list[Counts], times: float
     ) -> Iterator[_TestedQuestion]:
-        """Yield the events to count: in either order the best at the delta, and where it is most.
+        """Yield the events to count: in each order the best at the delta, and at the best delta.
 
-        That is where the epsilon to be expected comes nearest to the claimed one, or most
+        That is the delta at which the expected epsilon is nearest to the claimed one, or most
         above it.
         """
         deltas = question.deltas
@@ -316,7 +323,7 @@ class _Trial:
                 yield _TestedQuestion(question, most, swapped, hoped[most].event)
 
     def _hits(self, tests: Sequence[_TestedQuestion], n: int) -> list[tuple[int, int]]:
-        """Return the hits of every event among n answers, in the table it was chosen for first."""
+        """Return the hits of every event among n answers, first in the table it is for."""
         hits: Integers = np.zeros((len(tests), 2), dtype=np.int64)
         for both in self._draw_pairs(n):
             for i, test in enumerate(tests):
@@ -331,7 +338,7 @@ class _Trial:
         own: Sequence[tuple[_TestedQuestion, tuple[int, int]]],
         draws: tuple[int, int],
     ) -> QuestionResult:
-        """Return the most that any of a question's events shows at a delta."""
+        """Return the largest bound of a question's events at a delta."""
         total, tested = draws
         bounds = [
             epsilon_between(
@@ -352,5 +359,5 @@ class _Trial:
 def _others(
     question: Question, own: Sequence[tuple[_TestedQuestion, tuple[int, int]]]
 ) -> Iterator[Fraction]:
-    """Yield the deltas beside the release's own that an event was chosen for."""
+    """Yield the deltas, except the release's own, for which an event was selected."""
     yield from sorted({test.delta for test, _ in own if test.delta != question.claim.delta})

@@ -1,6 +1,6 @@
-"""Lower bounds of epsilon for the measurements of a release, and for all of it.
+"""Compute lower bounds of epsilon for the measurements of a release, and for all of it.
 
-The questions about single records, and about the messages of parties.
+This module also has the questions about single records, and about the messages of parties.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ MOST_CELLS = 16
 
 @dataclass(frozen=True, eq=False, slots=True)
 class RecordPair:
-    """Two single records by their values, and the column that they are asked about.
+    """Two single records by their values, and the column of the question.
 
-    `fewer`: as of `Asked`.
+    `fewer`: as of `TestedPair`.
     """
 
     name: str
@@ -58,7 +58,7 @@ class RecordPair:
 
 @dataclass(frozen=True, eq=False)
 class NoisedRecord:
-    """One record, as it is and as another one in its place."""
+    """One record, and another one in its place."""
 
     columns: tuple[LocalColumn, ...]
     sides: tuple[Mapping[str, int], Mapping[str, int]]
@@ -73,7 +73,7 @@ class NoisedRecord:
         )
 
     def draw(self, n: int, side: int, bits: Stream) -> Integers:
-        """Return how far noised numbers lie from the first record's, or the places answered."""
+        """Return differences of noisy numbers from the first record's, or answered indices."""
         exact = tiled_records(self.columns[0].query.name, self.sides[side], n)
         noisy = perturb_records(exact, self.columns, bits)
         rows = []
@@ -115,7 +115,7 @@ def of_records(plan: LocalPlan, pairs: Sequence[RecordPair]) -> Iterator[Group]:
 
 @dataclass(frozen=True, eq=False)
 class SumsOfParties:
-    """The sum of the messages of parties that add noise; one of them has the tables that differ."""
+    """The sum of the messages of parties that add noise; the tables of one party differ."""
 
     shares: tuple[ShareColumn, ...]
     parties: int
@@ -139,7 +139,7 @@ class SumsOfParties:
         )
 
     def draw(self, n: int, side: int, bits: Stream) -> Integers:
-        """Return how far the sums lie, modulo 2^64, from the first table's true values."""
+        """Return the differences of sums, modulo 2^64, from the first table's true values."""
         empty = {name: np.zeros_like(vector) for name, vector in self.sides[0].items()}
         totals: dict[str, Integers] = {}
         for party in range(self.honest):
@@ -156,9 +156,9 @@ class SumsOfParties:
 
 
 def of_parties(plan: FederatedPlan, pairs: Sequence[TestedPair], least: int) -> Iterator[Group]:
-    """Yield the questions about sums of messages: with as few honest parties as the budget needs.
+    """Yield the questions about sums of messages, with as few honest parties as the budget needs.
 
-    And of one alone, whose promise the plan tells as well.
+    And those about one party alone, whose guarantee is in the plan as well.
     """
     for trust in plan.trusts:
         if trust.honest not in (least, 1):
@@ -198,7 +198,7 @@ def _of_trust(plan: FederatedPlan, trust: Trust, pair: TestedPair) -> Iterator[G
 
 
 def _claim_of_share(share: ShareColumn, trust: Trust) -> Claim:
-    """Return what one measurement's sums cost; see `privacy/rounded_shares.py`."""
+    """Return the privacy cost of one measurement's sums; see `privacy/rounded_shares.py`."""
     law, delta = share.sum_law(trust.honest), trust.guarantee.delta
     alone = epsilon_at([make_accounting_input(law, share.fine_sensitivity)], delta * ROOM)
     exponent = rounding_exponent(share.law.alpha, share.law.scale, trust.honest)
@@ -211,7 +211,7 @@ Worst = Mapping[Named, Pair]
 Alone = Mapping[Named, Sequence[Pair]]
 
 FEWER = 5
-"""How many times fewer answers are drawn of pairs with nobody else there."""
+"""Factor by which fewer answers are drawn for pairs without other units."""
 
 
 def lower_bounds(
@@ -223,26 +223,29 @@ def lower_bounds(
     at_once: Sequence[Pair] = (),
     alone: Alone | None = None,
 ) -> tuple[list[EpsilonBound], list[UntestedPart], list[str]]:
-    """Return lower bounds of epsilon, the questions that the time did not reach, and what failed.
+    """Return lower bounds of epsilon, the questions for which time was short, and failures.
 
-    All bounds hold together at a confidence of 1 - 1e-9. What failed was left out as the engine
-    does not answer.
+    All bounds hold together at a confidence of 1 - 1e-9. Questions on which the engine failed
+    are left
+    out.
 
     Parameters
     ----------
     worst
-        The pair of tables that moved a measurement most, by names of query and measurement.
+        The pair of tables with the largest change of a measurement, by names of query and
+        measurement.
     at_once
-        Pairs that moved many measurements together, for what is asked about whole releases.
+        Pairs that change many measurements together, for questions about whole releases.
     alone
-        Of every measurement that is audited, pairs with nobody else there: true values of 0, next
-        to the least and to the largest that a unit makes of them. Of single records, values all
-        over those that a column can have.
+        For every audited measurement, pairs without other units: true values of 0, next to the
+        smallest and to the largest value that a unit makes of them. For single records, values
+        across the range of each column.
     until
-        `time.monotonic()` by which to be done: fewer answers are drawn where it is near, and what
-        it does not reach has no bound.
+        The deadline of `time.monotonic()`: near it fewer answers are drawn, and questions after
+        it
+        have no bound.
     bits
-        What gives every run of the noise stage its bits.
+        A function that gives every run of the noise stage its random bits.
     """
     left_out: list[str] = []
     alone = alone or {}
@@ -264,7 +267,7 @@ def lower_bounds(
 def _untested_measurements(
     stage: Stage, names: set[Named], groups: Sequence[Group]
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield the measurements that no question is about, as no pair that is drawn moves them."""
+    """Yield the measurements without a question, as no drawn pair changes them."""
     plan = stage.plan
     asked = {(one.query, one.column) for group in groups for one in group.questions}
     for column in plan.shares if isinstance(plan, FederatedPlan) else plan.noisy_columns:
@@ -276,7 +279,7 @@ def _untested_measurements(
 def _merge_pairs(
     worst: Worst, at_once: Sequence[Pair], alone: Alone
 ) -> list[tuple[Pair, set[Named], int]]:
-    """Return each pair once: what it is drawn for, and how many times fewer answers."""
+    """Return each pair once, with its measurements and its reduction of answers."""
     merged: list[tuple[Pair, set[Named], int]] = []
     each = [(name, pair, 1) for name, pair in worst.items()]
     each += [(name, pair, FEWER) for name, pairs in alone.items() for pair in pairs]
@@ -334,7 +337,7 @@ def _reads(query: Query, pair: Pair) -> bool:
 
 
 def _agree(sides: tuple[Side, Side], plan: Plan) -> bool:
-    """Return whether two tables are equal in all invariants: of others nothing is promised."""
+    """Return whether two tables have equal invariants; nothing is promised of others."""
     one, other = sides
     exact = [c for c in plan.columns if c.measurement.exact and c.query.name in one.tables]
     named = [(c.query.name, c.measurement.name) for c in exact]

@@ -1,9 +1,8 @@
-"""The questions about noised tables: each measurement where it moves most, and all together.
+"""Ask about noised tables: each measurement where it changes most, and all together.
 
-Answers drawn as releases draw them: one call of the noise stage for each, with bits of its own.
-
-Many equal cells in one table tell what the noise of a cell is like. They can't tell whether the
-next release gets other noise, or whether the noise of one question comes back in another.
+Answers here are also drawn as releases draw them: one call of the noise stage for each, with
+separate bits. Many equal cells in one table show the noise of a cell. They can't show whether the
+next release gets other noise, or whether the noise of one question is repeated in another.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class ReleasedCells:
 
     @property
     def features(self) -> tuple[Feature, ...]:
-        """Return a feature for each number and cell; first whether keys appear, if not public."""
+        """Return a feature per number and cell; for non-public keys first whether they appear."""
         one, moved = self.sides[0], self._keys_moved()
         found = []
         name = self.columns[0].query.name
@@ -70,7 +69,7 @@ class ReleasedCells:
         return tuple(found)
 
     def _number_names(self) -> list[tuple[str, list[str]]]:
-        """Return names of measurements, each with those of its noised numbers."""
+        """Return names of measurements, each with those of its noisy numbers."""
         vectors = [(c.measurement.name, [c.measurement.name]) for c in vectors_of(self.columns)]
         return vectors + [(c.measurement.name, chosen_names(c)) for c in choices_of(self.columns)]
 
@@ -115,14 +114,14 @@ class ReleasedCells:
 
 @dataclass(frozen=True, eq=False)
 class Releases:
-    """Whole releases: all queries one after the other, from one stream of bits for each release."""
+    """Whole releases: all queries one after the other, from one stream of bits per release."""
 
     queries: tuple[ReleasedCells, ...]
     bits: Bits
 
     @property
     def features(self) -> tuple[Feature, ...]:
-        """Return those of all queries."""
+        """Return the features of all queries."""
         return tuple(feature for query in self.queries for feature in query.features)
 
     def draw(self, n: int, side: int, bits: Stream) -> Integers:
@@ -135,28 +134,28 @@ class Releases:
 
 
 DRAWS, CHOSEN, RELEASES = 10**6, 10**5, 4000
-"""Answers of each table that are wanted: of noised vectors, of choices, of whole releases."""
+"""Target number of answers of each table: for noisy vectors, for choices, for whole releases."""
 
 MOST_CELLS, MOST_CHOSEN = 16, 4
-"""Cells in which the tables differ that are drawn of a query, and of one that chooses in them."""
+"""Maximum number of differing cells that are drawn of a query, and of one with choices."""
 
 MOST_NUMBERS = 160
-"""Numbers of an answer, about, that a score is over."""
+"""Approximate maximum of numbers in a score."""
 
 MOST_COLUMNS = 256
-"""Columns of one pair of tables that are asked about."""
+"""Maximum number of tested columns of one pair of tables."""
 
 Names = frozenset[tuple[str, str]]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TestedPair:
-    """A pair of tables, and the measurements that it is asked about."""
+    """A pair of tables, and the measurements that it tests."""
 
     sides: Sides
     measurements: Names
     fewer: int = 1
-    """How many times fewer answers are drawn than of the pairs that move most."""
+    """Factor by which fewer answers are drawn than for the pairs with the largest changes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +205,7 @@ class TableQuestions:
 
     @cached_property
     def _promise(self) -> Claim:
-        """What the release promises."""
+        """The guarantee of the release."""
         promise = self.plan.guarantee
         priced = [column.accounting_input for column in self.plan.noisy_columns]
         return Claim.of(priced, promise.delta, promise.epsilon)
@@ -270,7 +269,7 @@ class TableQuestions:
         yield from _group(source, [question], draws)
 
     def _with_lower_ranks(self, column: PlannedColumn) -> list[PlannedColumn]:
-        """Return a choice with those that it depends on: what they took is not open to it."""
+        """Return a choice with those it depends on: it can't take their candidates."""
         wanted = column.measurement.aggregate
         if not isinstance(wanted, Frequent):
             return [column]
@@ -284,7 +283,7 @@ class TableQuestions:
         ]
 
     def _of_releases(self, sides: Sides) -> Iterator[Group]:
-        """Yield whole releases: all their numbers together, and each drawn by itself."""
+        """Yield whole releases: all their numbers together, and each drawn separately."""
         parts = self._cells(sides, None, lambda _column: True, MOST_CHOSEN)
         told = "", "", "whole releases"
         if any(choices_of(cells.columns) or cells.selecting for cells in parts):
@@ -303,7 +302,7 @@ class TableQuestions:
     def _repetition_questions(
         self, features: Sequence[Feature], cells: QueryCells
     ) -> Iterator[Question | None]:
-        """Yield each measurement of a query by itself; beside its keys, if these are not public."""
+        """Yield each measurement of a query alone, with its keys if they are not public."""
         keys = [] if cells.selecting is None else [cells.selecting]
         for column in cells.columns:
             if column is not cells.selecting:
@@ -315,7 +314,7 @@ class TableQuestions:
 
 
 def is_vector(column: PlannedColumn) -> bool:
-    """Return whether noise is added to it."""
+    """Return whether the column has additive noise."""
     return column.measurement.is_vector
 
 
@@ -334,26 +333,26 @@ def _group(source: Source, questions: Sequence[Question | None], draws: int) -> 
 
 
 def noise_source(cells: QueryCells) -> NoisedCells:
-    """Return what draws the noised vectors of some cells."""
+    """Return the source of the noisy vectors of some cells."""
     places = tuple(cells.cells.tolist())
     return NoisedCells(vectors_of(cells.columns), places, cells.vectors)
 
 
 def choice_source(cells: QueryCells) -> ChosenInCells:
-    """Return what draws the choices in some cells."""
+    """Return the source of the choices in some cells."""
     places = tuple(cells.cells.tolist())
     return ChosenInCells(choices_of(cells.columns), places, cells.profiles)
 
 
 def keys_of(cells: QueryCells, selecting: PlannedColumn) -> SelectedKeys:
-    """Return what draws which of some keys appear."""
+    """Return the source of which keys appear."""
     if cells.units is None:
         raise TypeError("public keys are not selected")
     return SelectedKeys(selecting, cells.units)
 
 
 def everything(cells: QueryCells) -> Source:
-    """Return what draws all that is published of some cells."""
+    """Return the source of everything that is published of some cells."""
     parts: list[Source] = []
     if vectors_of(cells.columns):
         parts.append(noise_source(cells))
@@ -365,7 +364,7 @@ def everything(cells: QueryCells) -> Source:
 
 
 def answered_cells(cells: QueryCells) -> ReleasedCells:
-    """Return what answers about some cells as a release does."""
+    """Return the source that answers about some cells as a release does."""
     number = len(cells.cells)
     known: list[KnownCells] = []
     for side in (0, 1):

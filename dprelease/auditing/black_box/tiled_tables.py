@@ -1,7 +1,8 @@
-"""Exact tables of many equal answers: one call of the noise stage draws all of them.
+"""Build exact tables of many equal cells, so that one call of the noise stage draws many answers.
 
-Cells of a vector get noise independently of each other, and so do cells in which something is
-chosen: a table of n times the same cells has n answers drawn by the code that draws one.
+Cells of a vector get independent noise, and so do choices in cells: a table of n copies of the
+same
+cells has n answers, drawn by the same code as one.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Profiles = Mapping[str, Profile]
 
 
 class TiledIntegers:
-    """A few integers n times over, without the memory that they would take."""
+    """A few integers repeated n times, without the memory that they would take."""
 
     def __init__(self, vector: Integers, n: int) -> None:
         self._cells, self._size = len(vector), n * len(vector)
@@ -45,7 +46,7 @@ class TiledIntegers:
 def tiled_table(
     name: str, vectors: Mapping[str, Integers], profiles: Profiles, n: int
 ) -> ExactTable:
-    """Return the exact table of n times the same cells."""
+    """Return the exact table of n copies of the same cells."""
     sizes = {len(vector) for vector in vectors.values()}
     sizes |= {len(profile.starts) - 1 for profile in profiles.values()}
     (cells,) = sizes
@@ -55,7 +56,7 @@ def tiled_table(
 
 
 def _times(profile: Profile, n: int) -> Profile:
-    """Return the profile of n times the same cells."""
+    """Return the profile of n copies of the same cells."""
     pairs = len(profile.values)
     starts = np.concatenate(
         [(profile.starts[:-1] + np.arange(n)[:, None] * pairs).ravel(), [n * pairs]]
@@ -73,12 +74,12 @@ def cells_of(profile: Profile, cells: Sequence[int]) -> Profile:
 
 
 def tiled_partitions(units: Integers, n: int) -> Partitions:
-    """Return n times the same partitions, without names: to be selected, they need none."""
+    """Return n copies of the same partitions, without names, which selection does not need."""
     return Partitions([], np.tile(units, n))
 
 
 def tiled_records(name: str, values: Mapping[str, int], n: int) -> ExactRecords:
-    """Return n times the same record."""
+    """Return n copies of the same record."""
     held = {column: np.full(n, value, dtype=np.int64) for column, value in values.items()}
     return ExactRecords(name, n, held)
 
@@ -96,7 +97,7 @@ def some_cells(
 
 @dataclass(frozen=True, eq=False)
 class KnownCells(Answering):
-    """An engine that knows what it finds: some cells of one query, and their keys if not public.
+    """An engine with fixed answers: some cells of one query, and their keys if not public.
 
     `names`: of the keys, one for each cell, and `units` their numbers of units.
     """
@@ -121,14 +122,14 @@ class KnownCells(Answering):
         return some_cells(query.name, self.vectors, self.profiles, places)
 
     def partitions(self, query: Query) -> Partitions:
-        """Return the keys that some unit has."""
+        """Return the keys that have a unit."""
         units = np.zeros(0, dtype=np.int64) if self.units is None else self.units
         there = np.flatnonzero(units > 0)
         return Partitions([self.names[i] for i in there.tolist()], units[there])
 
 
 def differing_cells(one: Profile, other: Profile) -> Integers:
-    """Return the cells in which values occur that do not occur as often in the other profile."""
+    """Return the cells in which the counts of values differ between two profiles."""
     rows = [
         np.stack((np.repeat(np.arange(len(p.starts) - 1), np.diff(p.starts)), p.values, p.counts))
         for p in (one, other)

@@ -1,9 +1,10 @@
-"""Events by which two tables may be told apart, and which of them tells most.
+"""Find events that distinguish two tables, and select the best.
 
-A view is a number that is computed of each answer, and intervals of that number. Events are unions
-of its intervals: all above or all below some edge, one alone, or those in which one table's answers
-were the more frequent ones. Both are settled on draws that take part in nothing else, so that which
-event is tested afterwards is no function of the draws that it is tested on.
+A view is a number computed from each answer, with intervals of that number. Events are unions of
+its intervals: all above or below an edge, a single one, or those in which one table's answers
+were
+more frequent. Both are fixed on draws that are used for nothing else, so the choice of the tested
+event is independent of the draws that test it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from scipy.special import betainccinv, betaincinv
 from dprelease.numerics.lattice import Flags, Floats, Integers
 
 MOST_VALUES = 512
-"""Different values up to which each is an interval of its own."""
+"""Maximum number of different values for which each is a separate interval."""
 
 EVEN, DOUBLINGS = 192, 24
 """Intervals of equal shares, and how often the outermost are halved."""
@@ -44,7 +45,7 @@ class Statistic(Protocol):
 class View:
     """A statistic and the edges of its intervals, the k-th of which begins at the edge before it.
 
-    `order`: the intervals, those first that the first table's answers had the larger share of.
+    `order`: the intervals, those first that have the larger share of the first table's answers.
     """
 
     statistic: Statistic
@@ -53,7 +54,7 @@ class View:
 
     @classmethod
     def fit(cls, statistic: Statistic, one: Integers, other: Integers) -> View:
-        """Return the view of a statistic whose intervals fit these answers of both tables."""
+        """Return the view of a statistic with intervals fitted to these answers of both tables."""
         both = statistic(one), statistic(other)
         edges = _edges(np.concatenate(both))
         counts = [_counts(values, edges) for values in both]
@@ -61,7 +62,7 @@ class View:
         return cls(statistic, edges, np.argsort(-ratios, kind="stable"))
 
     def counts(self, drawn: Integers) -> Integers:
-        """Return how many of (features, n) answers lie in each interval."""
+        """Return how many of (features, n) answers are in each interval."""
         return _counts(self.statistic(drawn), self.edges)
 
 
@@ -85,22 +86,22 @@ def _edges(values: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Event:
-    """Answers whose statistic lies in one of some intervals."""
+    """Answers whose statistic is in one of some intervals."""
 
     view: View
     held: Flags
     kind: str
 
     def hits(self, drawn: Integers) -> int:
-        """Return how many of (features, n) answers it is true of."""
+        """Return for how many of (features, n) answers the event occurs."""
         return int(self.view.counts(drawn)[self.held].sum())
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Hopeful:
-    """An event, and the epsilon that it may be expected to show at some delta.
+    """An event, and the epsilon that it is expected to show at some delta.
 
-    Below 0 where none is to be expected: then the better ones are those that are nearer to it.
+    Negative if it is expected to show none; a value nearer to 0 is then better.
     """
 
     promise: float
@@ -118,8 +119,9 @@ def hopefuls(
 ) -> list[Hopeful]:
     """Return the best event of a view at each delta, by limits at a miss.
 
-    `counts`: of both tables' answers in each interval. `swapped`: the second table is the one that
-    the event is to be more frequent on. `times`: as many answers as these there are to be counted.
+    `counts`: of both tables' answers in each interval. `swapped`: the event is to be more
+    frequent on
+    the second table. `times`: the number of answers to be counted, as a multiple of these.
     """
     more, less = (counts[1], counts[0]) if swapped else counts
     best: list[Hopeful | None] = [None] * len(deltas)
@@ -139,14 +141,15 @@ def hopefuls(
 
 
 def _hits(counts: Integers, *, ends: bool) -> Floats:
-    """Return the hits of events that are single intervals, or all up to each."""
+    """Return the hits of events that are single intervals, or all intervals up to each."""
     return (np.cumsum(counts) if ends else counts).astype(np.float64)
 
 
 def _promises(low: Floats, high: Floats, one: Floats, other: Floats, delta: float) -> Floats:
-    """Return the epsilons that limits show; where they show none, how near chances come to it.
+    """Return the epsilons that limits show; if none, how near the probabilities come to it.
 
-    That is their difference over its error, far below 0: the event of all answers comes nearest to
+    That is their difference over its error, far below 0: the event of all answers comes nearest
+    to
     an epsilon of 0, and shows nothing however many are counted.
     """
     with np.errstate(divide="ignore"):
@@ -158,7 +161,7 @@ def _promises(low: Floats, high: Floats, one: Floats, other: Floats, delta: floa
 
 
 def _families(view: View, size: int, *, swapped: bool) -> Iterator[tuple[str, Integers, bool]]:
-    """Yield a kind, an order of intervals, and whether events are its beginnings or its members."""
+    """Yield a kind, an order of intervals, and whether events are its prefixes or its members."""
     ascending: Integers = np.arange(size, dtype=np.int64)
     own = view.statistic.kind
     yield own or THRESHOLD, ascending, True
@@ -168,9 +171,9 @@ def _families(view: View, size: int, *, swapped: bool) -> Iterator[tuple[str, In
 
 
 def _limits(more: Floats, less: Floats, draws: float, miss: float) -> tuple[Floats, Floats]:
-    """Return lower limits of the one's chances and upper limits of the other's, as floats.
+    """Return lower limits of one table's probabilities and upper limits of the other's, as floats.
 
-    By them an event is only chosen: what is told of it comes from `clopper_pearson`.
+    They only select an event; its reported limits come from `least_chance` and `greatest_chance`.
     """
     some = betaincinv(np.maximum(more, 1.0), draws - more + 1.0, miss)
     low: Floats = np.where(more > 0, some, 0.0).astype(np.float64)

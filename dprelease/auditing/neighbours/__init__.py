@@ -1,1 +1,1 @@
-"""Neighbours as rows: units that move most, and tables in which many pairs stand together."""
+"""Make neighbouring rows: units with the largest changes, and tables that hold many pairs."""

@@ -1,9 +1,7 @@
-"""Rows that count: found by asking the release itself about many invented ones at once.
+"""Find rows that count, by running the release's queries on many synthetic rows at once.
 
 Conditions, expressions, joins and areas decide which rows count and where; nothing here computes
-them a second time.
-
-The values of one column that an audit tries: usual ones, those at bounds, and odd ones.
+them a second time. The audit tries usual values of each column, values at bounds, and odd ones.
 """
 
 from __future__ import annotations
@@ -44,7 +42,7 @@ from dprelease.schema.columns import (
 from dprelease.schema.table import Table
 
 MANY_VALUES = 40
-"""Values of a long list that are tried: first and last ones, and some between."""
+"""Maximum tried values of a long list: first and last ones, and some between."""
 
 UNDECLARED = "undeclared"
 FIRST_DAY, LAST_DAY = date(2020, 1, 1), date(2029, 12, 31)
@@ -52,14 +50,14 @@ FIRST_DAY, LAST_DAY = date(2020, 1, 1), date(2029, 12, 31)
 
 @dataclass(frozen=True, slots=True)
 class Extremes:
-    """`usual`: what a row that counts may say. `odd`: what is missing, beyond, or none at all."""
+    """`usual`: values of a row that may count. `odd`: missing, out of range, or invalid values."""
 
     usual: tuple[object, ...]
     odd: tuple[object, ...]
 
 
 def extremes_of(column: Column, literals: Literals) -> Extremes:
-    """Return the values of a stored column, and of what conditions compare it with."""
+    """Return the values of a stored column, and of literals that conditions compare it with."""
     match column:
         case CategoryColumn():
             texts = _some(column.values or ())
@@ -135,18 +133,18 @@ ROWS = 256
 """Rows of any values that are tried first."""
 
 BASES = 12
-"""Of these that count, how many are tried again with every value of what is measured."""
+"""How many of these rows, if they count, are tried with every value of the measured column."""
 
 MOST_CELLS = 1 << 22
-"""Cells of all tables of a stack: it has as many pairs as that leaves room for."""
+"""Maximum cells of all tables of a stack, which limits the number of its pairs."""
 
 ODD = 0.15
-"""The part of values that are odd ones."""
+"""The share of odd values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """Rows of one unit by themselves, the cell that they are in, and by how much they move it."""
+    """Rows of one unit alone, the cell that they are in, and their change of it."""
 
     rows: Rows
     cell: int
@@ -155,7 +153,7 @@ class Hit:
 
 @dataclass(frozen=True)
 class Group:
-    """Queries over the same tables about people, and what their columns are tried with."""
+    """Queries over the same tables about people, and the values to try in their columns."""
 
     stage: Stage
     queries: tuple[Query, ...]
@@ -166,24 +164,24 @@ class Group:
     known: dict[tuple[str, str], Extremes] = field(default_factory=dict)
     codes: Codes = field(default_factory=dict)
     failing: list[Situation] = field(default_factory=list)
-    """Units that the engine fails on as they are looked for: they are tried first."""
+    """Units on which the engine has failed during the search: they are tried first."""
 
     @property
     def pairs(self) -> int:
-        """Return how many pairs a stack has room for."""
+        """Return the maximum number of pairs in a stack."""
         finest = {id(q.finest): q.finest.size for q in self.queries if q.finest is not None}
         cells = sum(finest.values()) + sum(query.keys.size for query in self.queries)
         return max(1, min(4096, MOST_CELLS // max(1, cells)))
 
     def extremes(self, table: str, column: str) -> Extremes:
-        """Return what a stored column is tried with."""
+        """Return the values to try in a stored column."""
         if (table, column) not in self.known:
             declared = self.tables[table].columns[column]
             self.known[table, column] = extremes_of(declared, self.literals)
         return self.known[table, column]
 
     def invent_units(self, n: int) -> list[Rows]:
-        """Return n units of one row in each table, of values that are mostly usual."""
+        """Return n units of one row in each table, mostly with usual values."""
         by_table = {name: self._rows(name, n) for name in self.tables}
         return [{name: [rows[i]] for name, rows in by_table.items()} for i in range(n)]
 
@@ -211,13 +209,13 @@ class Group:
         way: str = AS_DECLARED,
         keys: Keys = NO_KEYS,
     ) -> dict[tuple[str, str], FoundCells]:
-        """Return what one side of all situations adds to every measurement, by their number.
+        """Return the contribution of one side of all situations to every measurement, by number.
 
         `keys`: as in `found_in_stack`.
 
         Raises
         ------
-        Unanswered
+        EngineFailure
             As `Stage.engines`.
         """
         made = stack(self.tables, situations, first=first, way=way)
@@ -225,12 +223,12 @@ class Group:
         return found_in_stack(self.stage, queries, {**self.public, **made}, self.codes, keys)
 
     def keys_of(self, situations: Sequence[Situation], ways: Sequence[str]) -> Keys:
-        """Return the keys of situations that are not public: of both sides, however stored."""
+        """Return the non-public keys of situations: of both sides, in each way of storing."""
         queries = stacked_queries(self.queries, len(situations))
         found: dict[str, set[str]] = {q.name: set() for q in queries if q.private is not None}
         for way, first in itertools.product(ways if found else (), (True, False)):
             made = stack(self.tables, situations, first=first, way=way)
-            with suppress(EngineFailure):  # it is told where measurements are asked for
+            with suppress(EngineFailure):  # it is reported with the measurements
                 known = keys_in_stack(self.stage, queries, {**self.public, **made})
                 for name, keys in known.items():
                     found[name] |= {*keys}
@@ -238,7 +236,7 @@ class Group:
 
 
 def _lie(rows: list[dict[str, object]], name: str, column: CategoryColumn) -> None:
-    """Let most areas lie where they are declared to; a row that contradicts itself is tried too."""
+    """Put most areas into their declared parents; contradictory rows are tried as well."""
     above = dict(zip(column.values or (), column.above, strict=False))
     for i, row in enumerate(rows):
         if i % 8:
@@ -248,7 +246,7 @@ def _lie(rows: list[dict[str, object]], name: str, column: CategoryColumn) -> No
 def hits_of(group: Group, until: float = math.inf) -> dict[tuple[str, str], list[Hit]]:
     """Return rows that count in each measurement: any, and those with every value it reads.
 
-    `until`: the time, as `time.monotonic` tells it, after which no further stack is asked about.
+    `until`: the deadline of `time.monotonic()`, after which no further stack is run.
     """
     room = group.pairs
     units = group.invent_units(min(ROWS, max(room, 16)))
@@ -308,7 +306,7 @@ def _vary_columns(
 
 
 def _at_once(group: Group, query: Query, bases: Sequence[Rows]) -> list[Rows]:
-    """Return rows in which all that the measurements read is at a bound at the same time."""
+    """Return rows in which all columns that the measurements read are at a bound together."""
     each = [_read_by(group, query, measurement) for measurement in query.measurements]
     places = list(dict.fromkeys(place for several in each for place in several))
     made = list[Rows]()

@@ -1,4 +1,4 @@
-"""Invented public tables, which rows about people meet; the same on both sides of a pair."""
+"""Make synthetic public tables for joins; they are the same on both sides of a pair."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a privacy unit is like on either side of a pair, as rows that are not yet stored."""
+"""Describe a privacy unit on either side of a pair, as rows that are not yet stored."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 Row = Mapping[str, object]
-"""Values of a table's stored columns, by name; what is not there is missing."""
+"""Values of a table's stored columns, by name; columns that are not in it are missing."""
 
 Rows = Mapping[str, Sequence[Row]]
 """Rows of one unit, by table."""
@@ -17,11 +17,12 @@ NOBODY: Rows = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """A unit that comes or goes, or gives way to another, and who else is there.
+    """A unit that is added, removed or replaced, and the other units present.
 
-    `words`: what the unit is like, naming no value. `one`, `other`: its rows on either side.
-    `crowd`: those of other units, on both sides, each in a mapping of its own. `spelled`: how its
-    id is written in its rows, in turn, where that is stored as text.
+    `words`: describes the unit without any value. `one`, `other`: its rows on either side.
+    `crowd`: the rows of other units, on both sides, one mapping per unit. `spelled`: how its id
+    is
+    written in its rows, in turn, if ids are stored as text.
     """
 
     words: str

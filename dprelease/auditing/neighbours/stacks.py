@@ -1,8 +1,8 @@
-"""Many pairs in one table: each with a number, which is a key of its own in every query.
+"""Stack many pairs in one table: each has a number, which is an additional key in every query.
 
-A stack is asked by the statements of the release, with one more key. So thousands of pairs cost two
-runs of the engine. What the number of the pair might hide, as that one unit changes what is kept of
-another, pairs by themselves show (`exact_pairs.exact_sides`).
+A stack is queried by the statements of the release with one more key. So thousands of pairs cost
+two runs of the engine. The pair number might hide that one unit changes which rows of another
+count; single pairs show that (`exact_pairs.exact_sides`).
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ PAIR = "dp_pair"
 """The column with the number of the pair."""
 
 MEMBERS = 64
-"""Ids that each pair has for its own."""
+"""Number of ids reserved for each pair."""
 
 OTHER = MEMBERS - 1
-"""Among these, that of the unit which another gives way to."""
+"""Among these, the id of the replacement of a unit."""
 
 
 @dataclass(frozen=True, slots=True)
 class StackRow:
-    """A row with the pair it is of, and its unit's id, or nothing where rows are units."""
+    """A row with the number of its pair, and its unit's id, or None if rows are units."""
 
     pair: int
     member: int
@@ -51,7 +51,7 @@ def stacked_queries(queries: Sequence[Query], pairs: int) -> tuple[Query, ...]:
     asked = []
     for query in queries:
         finest = query.finest
-        if finest is not None:  # one of all tables of a family, which the engine knows them by
+        if finest is not None:  # shared by all tables of a family; the engine identifies them by it
             finest = spaces.setdefault(id(finest), KeySpace((key, *finest.keys)))
         private = query.private
         if private is not None:
@@ -92,7 +92,7 @@ def stack(
 
 
 def numbers_of(numbers: Sequence[int]) -> pa.Array:
-    """Return whole numbers as a column."""
+    """Return integers as a column."""
     import pyarrow as pa
 
     return pa.array(numbers, pa.int64())
@@ -104,7 +104,7 @@ def lone(
     public: Tables,
     ways: tuple[str, str] = (AS_DECLARED, AS_DECLARED),
 ) -> Pair:
-    """Return a situation as a pair of whole tables, each stored in its own way."""
+    """Return a situation as a pair of whole tables, each stored in a given way."""
     sides = []
     for first, way in zip((True, False), ways, strict=True):
         held = {
@@ -145,10 +145,10 @@ def _table(table: Table, held: Sequence[StackRow], way: str) -> pa.Table:
 
 
 LARGE_IDS = 2**60
-"""From here on ids are, where none are declared: no two of them are one, but as floats."""
+"""Start of undeclared ids: they are distinct integers, but equal as floats."""
 
 NO_ID = "no id"
-"""Stands in a row for an id that is missing."""
+"""Marks a missing id in a row."""
 
 
 def _id(column: Column, held: StackRow, way: str) -> object:

@@ -1,4 +1,4 @@
-"""Invented values as a source may store them: one column in several physical types."""
+"""Store synthetic values as a source might: one column in several physical types."""
 
 from __future__ import annotations
 
@@ -19,36 +19,37 @@ AS_DECLARED, TEXTS, FLOATS, DECIMALS, PACKED = (
     "as declared", "as texts", "as floats", "as decimals", "packed",
 )  # fmt: skip
 WAYS = (AS_DECLARED, TEXTS, FLOATS, DECIMALS, PACKED)
-"""How all columns of a table are stored, where their declared types can be read of it."""
+"""Ways to store all columns of a table, where their declared types can be read from it."""
 
 TURNED = "in another order"
-"""As declared, and the last row first."""
+"""As declared, with the last row first."""
 
 FLOAT_IDS = "with ids as floats"
-"""As declared but for ids, of which floats hold many as one: an engine refuses that type."""
+"""As declared except ids as floats, which make many ids equal: an engine refuses that type."""
 
 ALIKE = (TEXTS, FLOATS, PACKED)
-"""Ways in which every usual value is the same as in `AS_DECLARED`: neighbours may differ in them,
-as one row with a letter turns a column of numbers into texts."""
+"""Ways in which every usual value is equal to that in `AS_DECLARED`: neighbours may differ in them,
+since one row with a letter turns a column of numbers into texts."""
 
 DIGITS = 6
-"""Of decimals."""
+"""Digits of decimals."""
 
 FEW_DIGITS = 9
-"""Of codes that are stored as numbers: fewer."""
+"""Digits of codes that are stored as numbers."""
 
 
 OTHER_CODE = 900_017
-"""Stands for a text that is no number where codes are stored as numbers; neither is declared."""
+"""Replaces a text that is not a number if codes are stored as numbers; neither is declared."""
 
 
 def stored_array(
     values: Sequence[object], name: str, column: Column, way: str, *, is_id: bool = False
 ) -> pa.Array:
-    """Return values as a column of a source, in the physical type of a way.
+    """Return values as a column of a source, in the physical type of a way of storing.
 
-    Where that type could not be read as declared, or not as an id, it is the declared one. What a
-    type can't hold is missing.
+    If that type can't be read as declared, or as an id, the declared type is used. Values that
+    a type
+    can't hold are missing.
     """
     import pyarrow as pa
 
@@ -80,7 +81,7 @@ def _number(text: str) -> int | None:
 
 
 def _code(value: object) -> int | None:
-    """Return the code that a text is; the one that is not declared for any other text."""
+    """Return the code of a text; undeclared texts share one undeclared code."""
     if not isinstance(value, str) or not value:
         return None
     number = _number(value.strip())

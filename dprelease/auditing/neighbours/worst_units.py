@@ -1,4 +1,4 @@
-"""Units that move most: composed of rows that count, up to the bounds and beyond them."""
+"""Compose units with the largest changes from rows that count, up to the bounds and above them."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from dprelease.query.resolve import Query
 from dprelease.schema.columns import CategoryColumn
 
 MOST_GROUPS, MOST_ROWS = 40, 40
-"""Groups of a unit, and rows in each, that are tried at most."""
+"""Maximum tried groups of a unit, and rows in each."""
 
 PARTS = 1000
-"""Into how many the most that a row moves a measurement is divided."""
+"""Number of parts into which the largest change by a row is divided."""
 
 BEYOND = 3
-"""By how many a unit goes beyond its bounds."""
+"""By how many a unit exceeds its bounds."""
 
 ALONE = 3
-"""Units that are also tried with nobody else there: groups are then empty without them."""
+"""Units that are also tried without other units: groups are then empty without them."""
 
 WIDE = 3
-"""Others that have more rows, in more groups, than count."""
+"""Number of others with more rows, in more groups, than count."""
 
 FEW = 12
-"""Rows of which all pairs are tried, where each row is a unit."""
+"""Maximum rows of which all pairs are tried, if each row is a unit."""
 
 SPELLED = ("{}", "0{}", "+{}", "{}.0", " {}", "{}e0")
-"""How one id may be written where ids are numbers stored as texts."""
+"""Ways to write one id if ids are numbers stored as texts."""
 
 
 def worst_units(group: Group, query: Query, hits: Sequence[Hit]) -> Iterator[Situation]:
-    """Yield situations in which a unit moves one measurement as far as it can, worst first."""
+    """Yield situations in which a unit changes one measurement as much as it can, worst first."""
     if not hits:
         return
     crowd = _crowd(query.unit, _by_size(hits))
@@ -71,9 +71,9 @@ def worst_units(group: Group, query: Query, hits: Sequence[Hit]) -> Iterator[Sit
 
 
 def together(hits: Mapping[tuple[str, str], Sequence[Hit]], query: Query) -> list[Hit]:
-    """Return the rows that count in a query by how far they move all of its measurements at once.
+    """Return the rows that count in a query, by how much they change all its measurements at once.
 
-    Each measurement counts by the part that a row moves it of the most that any does.
+    Each measurement counts by the row's change as a share of the largest change of any row.
     """
     each = [hits.get((query.name, one.name), ()) for one in query.measurements]
     moved: dict[tuple[int, int], tuple[Hit, float]] = {}
@@ -89,7 +89,7 @@ def together(hits: Mapping[tuple[str, str], Sequence[Hit]], query: Query) -> lis
 def _single_column_changes(
     group: Group, words: str, unit: Rows, crowd: tuple[Rows, ...]
 ) -> Iterator[Situation]:
-    """Yield units that give way to others which differ in one column: they agree in all else."""
+    """Yield replacements of a unit by one that differs in a single column."""
     for table, rows in unit.items():
         for name in list(rows[0]):
             values = group.extremes(table, name).usual
@@ -106,7 +106,7 @@ def _single_column_changes(
 
 
 def _beside(group: Group, table: str, name: str) -> dict[object, object]:
-    """Return for each area another one that lies in the same; nothing for what is no area."""
+    """Return for each area another one in the same parent; nothing for other columns."""
     column = group.tables[table].columns[name]
     found: dict[object, object] = {}
     if isinstance(column, CategoryColumn):
@@ -119,10 +119,10 @@ def _beside(group: Group, table: str, name: str) -> dict[object, object]:
 
 
 def _crowd(unit: PrivacyUnit, ordered: Sequence[Hit]) -> tuple[Rows, ...]:
-    """Return others with the largest and the least values of the same groups, in equal numbers.
+    """Return others with the smallest and the largest values of the same groups, in equal numbers.
 
-    Only among others are scores on both sides of a quantile what one unit moves most. Some have
-    more rows than count: which of them do may not depend on the order in which they come.
+    One unit changes scores on both sides of a quantile most when there are others. Some have more
+    rows than count: which of their rows count must not depend on row order.
     """
     if unit.id is None:
         same = [hit for hit in ordered if hit.cell == ordered[0].cell]
@@ -171,7 +171,7 @@ def _by_size(hits: Sequence[Hit]) -> list[Hit]:
 
 
 def _least(hits: Sequence[Hit]) -> Hit:
-    """Return the row that moves the measurement least, but does."""
+    """Return the row with the smallest change of the measurement that is not 0."""
     return min(hits, key=lambda hit: abs(hit.value) or math.inf)
 
 
@@ -183,7 +183,7 @@ def _by_cell(hits: Sequence[Hit]) -> dict[int, tuple[Hit, ...]]:
 
 
 def _unit(cells: dict[int, tuple[Hit, ...]], groups: int, rows: int) -> Rows:
-    """Return the rows of a unit: of each cell its first hits, again and again."""
+    """Return the rows of a unit: of each cell its first hits, repeated."""
     made: dict[str, list[dict[str, object]]] = {}
     for held in itertools.islice(cells.values(), groups):
         best = [hit for hit in held if hit.value == held[0].value] or held
@@ -203,7 +203,7 @@ def _without_id(unit: Rows) -> Rows:
 
 
 def random_units(group: Group, queries: Sequence[Query], n: int) -> Iterator[Situation]:
-    """Yield situations of rows at random, some odd."""
+    """Yield situations of random rows, some odd."""
     by_id = any(query.unit.id is not None for query in queries)
     replaced = any(query.neighbours is Neighbours.REPLACE for query in queries)
     rows = iter(group.invent_units(n * (16 if by_id else 4)))

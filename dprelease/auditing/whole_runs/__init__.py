@@ -1,1 +1,1 @@
-"""Whole runs about invented people: on twins with the same bits, and with canaries."""
+"""Whole runs on synthetic people: on twins with the same bits, and with canaries."""

@@ -1,6 +1,6 @@
-"""Values that stand nowhere else, planted in every column, and looked for everywhere.
+"""Plant unique values in every column, and search everything a run wrote for them.
 
-Looks for planted values in all that a run wrote or said, packed and encoded as it may be.
+The search covers packed and encoded files, error messages and printed text.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ if TYPE_CHECKING:
 
 
 MANY_BYTES = 8
-"""Of a number as it is stored: fewer would be met by chance."""
+"""Minimum bytes of a stored number: shorter ones would occur by chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """A value that stands in one column and nowhere else."""
+    """A value that occurs in one column and nowhere else."""
 
     table: str
     column: str
@@ -67,7 +67,7 @@ class Canary:
 
     @property
     def marks(self) -> tuple[bytes, ...]:
-        """Return the bytes by which it is told wherever it is written."""
+        """Return the byte sequences that identify it in any encoding."""
         value = self.value
         if isinstance(value, str):
             return (value.encode(), value.encode("utf-16-le"), value.lower().encode())
@@ -97,7 +97,7 @@ def found_in_folder(folder: Path, canaries: Sequence[Canary]) -> Iterator[tuple[
 
 
 def found_in_keys(folder: Path, query: Query, canaries: Sequence[Canary]) -> Iterator[Canary]:
-    """Yield the canaries that are keys which are not public, of a query's published table."""
+    """Yield the canaries that are non-public keys of a query's published table."""
     path = folder / formats.file_of(query.name)
     if query.private is not None and path.is_file():
         keys = [name for name, _ in query.private.columns]
@@ -105,7 +105,7 @@ def found_in_keys(folder: Path, query: Query, canaries: Sequence[Canary]) -> Ite
 
 
 def found_in(raw: bytes, canaries: Sequence[Canary]) -> Iterator[Canary]:
-    """Yield the canaries that some bytes hold."""
+    """Yield the canaries in some bytes."""
     lower = raw.lower()
     for canary in canaries:
         if any(mark in raw or mark in lower for mark in canary.marks):
@@ -126,7 +126,7 @@ def _found_in_file(path: Path, canaries: Sequence[Canary]) -> Iterator[Canary]:
 
 
 def _found_in_table(table: pa.Table, canaries: Sequence[Canary]) -> Iterator[Canary]:
-    """Yield the canaries that are values of a table, or stand in what it says of itself."""
+    """Yield the canaries among the values of a table, or in its metadata."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -145,7 +145,7 @@ def _found_in_table(table: pa.Table, canaries: Sequence[Canary]) -> Iterator[Can
 
 
 def found_in_failure(error: BaseException, canaries: Sequence[Canary]) -> Iterator[Canary]:
-    """Yield the canaries that an error says, or one that it came from."""
+    """Yield the canaries in an error, or in one of its causes."""
     seen: BaseException | None = error
     while seen is not None:
         said: Mapping[str, object] = vars(seen)
@@ -154,11 +154,11 @@ def found_in_failure(error: BaseException, canaries: Sequence[Canary]) -> Iterat
 
 
 FIRST_NUMBER = 918273645001
-"""Of whole numbers: with so many digits none is met by chance."""
+"""First integer canary: with so many digits none occurs by chance."""
 
 
 def make_canaries(tables: Mapping[str, Table]) -> list[Canary]:
-    """Return a value for every stored column that holds more than true and false."""
+    """Return a value for every stored column that can hold more than true and false."""
     found = list[Canary]()
     for table, declared in tables.items():
         for name, column in declared.columns.items():
@@ -184,7 +184,7 @@ def canaries(
 ) -> tuple[Canaries, list[AuditFinding], list[str]]:
     """Publish in every format and fail in several ways with canaries.
 
-    Returns what came of it, what was found, and what was left out.
+    Returns the results, the findings, and what was left out.
 
     Raises
     ------
@@ -205,7 +205,7 @@ def canaries(
         run = ran(stage, broken, place, "canaries", files=files)
         said = list(_canaries_in_output(run, every))
         if isinstance(run.failure, OutputError | LedgerError) and not said:
-            refuse_unrun(run)  # as little room as that tells nothing of what it should fail on
+            refuse_unrun(run)  # with so little space it says nothing about the planned failure
         places += [(words, canary) for canary in said]
         places += [
             (f"what {words} leaves", one) for _, one in _files_with_canaries(stage, place, every)
@@ -228,7 +228,7 @@ def canaries(
 
 
 def _safe(where: str, every: Sequence[Canary]) -> str:
-    """Return a place, or that it is a name which holds a canary itself."""
+    """Return a place, or a note that its name holds a canary."""
     return "the name of a file" if any(found_in(where.encode(), every)) else where
 
 
@@ -254,7 +254,7 @@ def _with_canaries(groups: Sequence[Group], every: Sequence[Canary]) -> dict[str
 def _run_with_canaries(
     stage: Stage, tables: Tables, every: Sequence[Canary], folder: Path
 ) -> tuple[Ran, list[tuple[str, Canary]]]:
-    """Return a run with a ledger, and where a canary stands in what it or its check writes."""
+    """Return a run with a ledger, and the places of canaries in its output or check."""
     beside = folder / "beside"
     beside.mkdir(parents=True)
     ledger = _open_ledger(stage, beside / "ledger.db")
@@ -274,9 +274,9 @@ def _run_with_canaries(
 def _files_with_canaries(
     stage: Stage, folder: Path, every: Sequence[Canary]
 ) -> Iterator[tuple[str, Canary]]:
-    """Yield the files of a run that hold a canary; but for keys that were selected to be told.
+    """Yield the files of a run that hold a canary, except for keys that were selected.
 
-    Such a key is a noised answer: where it was selected, the release's own files may hold it.
+    Such a key is a noisy answer: if it was selected, the release's own files may hold it.
     """
     release = folder / RELEASE
     told = {canary for query in stage.queries for canary in found_in_keys(release, query, every)}
@@ -292,7 +292,7 @@ def _canaries_in_output(run: Ran, every: Sequence[Canary]) -> Iterator[Canary]:
 
 
 def _formats(stage: Stage) -> tuple[str, ...] | None:
-    """Return all formats of publication that can be had of the release, here."""
+    """Return all formats of publication that the release and this machine allow."""
     spec = stage.declaration.spec
     if spec.mode == "local" or spec.federated is not None:
         return None
@@ -303,7 +303,7 @@ def _formats(stage: Stage) -> tuple[str, ...] | None:
 
 
 def _open_ledger(stage: Stage, path: Path) -> Path | None:
-    """Open a ledger that has what the release costs; None where it takes none."""
+    """Open a ledger with the budget of the release; None if it takes none."""
     spec = stage.declaration.spec
     if spec.federated is not None:
         return None
@@ -323,7 +323,7 @@ def _open_ledger(stage: Stage, path: Path) -> Path | None:
 def _broken(
     whole: Tables, tables: Mapping[str, Table], broken: Path
 ) -> Iterator[tuple[str, Tables, Mapping[str, Source] | None]]:
-    """Yield what runs fail on: a missing column, types that do not serve, `broken` files."""
+    """Yield the causes of failing runs: a missing column, wrong types, `broken` files."""
     import pyarrow as pa
     import pyarrow.parquet as pq
     from pyarrow import csv

@@ -1,4 +1,4 @@
-"""One whole run of a release about invented people, with all that it says."""
+"""Run a release once on synthetic people, and record all its output."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from dprelease.system.deferred_signals import temporary_folder
 from dprelease.system.files import reason_of
 
 VARIABLE = "TMPDIR"
-"""Where processes of a run learn of the folder for what is temporary."""
+"""Environment variable that gives processes of a run the temporary folder."""
 
 RELEASE = "release"
-"""The folder that a run publishes, in a place of its own."""
+"""The folder that a run publishes, inside its place."""
 
 
 @contextmanager
@@ -43,7 +43,7 @@ def room() -> Iterator[Path]:
     Raises
     ------
     OutputError
-        DP-AUDIT-008 where the system refuses.
+        DP-AUDIT-008 if the system refuses.
     """
     problem = ""
     try:
@@ -59,9 +59,9 @@ def room() -> Iterator[Path]:
 
 @dataclass
 class Ran:
-    """What a run left and said. `drawn`: words of its stream. `failure`: None if it published.
+    """The output of a run. `drawn`: words taken from its stream. `failure`: None if it published.
 
-    `beside`: what it left elsewhere: in the folder for what is temporary, or beside its own.
+    `beside`: files that it left elsewhere: in the temporary folder, or next to its own folder.
     """
 
     folder: Path
@@ -72,7 +72,7 @@ class Ran:
 
     @property
     def exit_code(self) -> int:
-        """Return the code that a command would end with."""
+        """Return the exit code of a command with this result."""
         if self.failure is None:
             return 0
         if isinstance(self.failure, DpReleaseError):
@@ -81,29 +81,29 @@ class Ran:
 
     @property
     def place(self) -> Path:
-        """Return the folder of all that the run left: its own, and what it left beside it."""
+        """Return the folder of all files of the run: its own, and those next to it."""
         return self.folder.parent
 
     @property
     def message(self) -> str:
-        """Return what the failure says; nothing without one."""
+        """Return the message of the failure; empty without one."""
         return "" if self.failure is None else str(self.failure)
 
     @property
     def code(self) -> str:
-        """Return by which error it ended, or by one of which class; nothing if it published."""
+        """Return the code, or else the class, of the error that ended it; empty if it published."""
         kind = "" if self.failure is None else type(self.failure).__name__
         return str(getattr(self.failure, "code", kind))
 
     @property
     def is_refused(self) -> bool:
-        """Return whether it ended before a row was read: by what was declared, or by types."""
+        """Return whether it ended before a row was read: by its declaration, or by types."""
         return isinstance(self.failure, DpReleaseError) and self.failure.state is State.NOTHING
 
 
 @contextmanager
 def _temporary(run: Ran) -> Iterator[None]:
-    """Have an own folder for what is temporary, and note what is left in it."""
+    """Use a separate temporary folder, and record the files left in it."""
     known, named = tempfile.tempdir, os.environ.get(VARIABLE)
     with temporary_folder("dprelease-audit-run-") as place:
         tempfile.tempdir = os.environ[VARIABLE] = str(place)
@@ -118,16 +118,17 @@ def _temporary(run: Ran) -> Iterator[None]:
 
 
 def failed_run(check: Literal["twins", "canaries"], seen: str, pair: str) -> AuditFinding:
-    """Return what was found where a run about invented people fails, or leaves more."""
+    """Return the finding if a run on synthetic people fails, or leaves more files."""
     claimed = "a release, whatever rows say, and nothing else"
     return AuditFinding(check=check, query="", column="", claimed=claimed, seen=seen, pair=pair)
 
 
 def refuse_unrun(*runs: Ran) -> None:
-    """Raise OutputError DP-AUDIT-008 for runs that tell nothing: all are refused in the same way.
+    """Raise OutputError DP-AUDIT-008 for runs that show nothing: all are refused alike.
 
-    Nor do those tell anything that failed on what no table says, as on a disk that is full. What
-    fails once rows are read is something to be told.
+    Runs that fail for reasons outside the tables, such as a full disk, show nothing either.
+    Failures
+    after rows are read are findings.
     """
     alike = all(run.is_refused for run in runs) and len({run.message for run in runs}) == 1
     for failure in (run.failure for run in runs):
@@ -146,9 +147,9 @@ def ran(
     ledger: Path | None = None,
     formats: tuple[str, ...] | None = None,
 ) -> Ran:
-    """Run the release with the bits of a stream, and return all that came of it.
+    """Run the release with the bits of a stream, and return the result.
 
-    `place`: a new folder, in which the release is published under the same name for every run.
+    `place`: a new folder, in which every run publishes the release under the same name.
     """
     place.mkdir(parents=True)
     folder = place / RELEASE

@@ -1,7 +1,4 @@
-"""Whole runs on both tables of a pair, with the same bits.
-
-What two runs on neighbours with the same bits may not differ in.
-"""
+"""Run the release on both tables of a pair with the same bits, and compare the output."""
 
 from __future__ import annotations
 
@@ -59,16 +56,16 @@ def allowed_differences(stage: Stage) -> list[str]:
 
 
 def _kinds(stage: Stage) -> tuple[bool, bool]:
-    """Return whether there are keys that are not public, and whether there are choices."""
+    """Return whether there are non-public keys, and whether there are choices."""
     private = any(query.private is not None for query in stage.queries)
     choices = any(m.is_choice for query in stage.queries for m in query.measurements)
     return private, choices
 
 
 def twin_differences(stage: Stage, one: Ran, other: Ran, *, silent: bool) -> Iterator[str]:
-    """Yield in words what differs and may not; of silent twins nothing may, to the byte.
+    """Yield forbidden differences in words; silent twins must be equal to the byte.
 
-    Nothing of it names a value.
+    The words contain no value.
     """
     if (one.exit_code, one.message) != (other.exit_code, other.message):
         yield "the exit code or the message of the run"
@@ -101,7 +98,7 @@ def _of_files(
 
 
 def _names(place: Path) -> list[str]:
-    """Return the names of all files and folders, those beside the release's own included."""
+    """Return the names of all files and folders, including those next to the release's own."""
     return sorted(path.relative_to(place).as_posix() for path in place.rglob("*"))
 
 
@@ -115,7 +112,7 @@ def _of_manifests(stage: Stage, one: Path, other: Path) -> Iterator[str]:
 
 
 def _without_values(stage: Stage, record: dict[str, Any]) -> dict[str, Any]:
-    """Return a manifest without digests, and without what is noised or computed of such."""
+    """Return a manifest without digests, and without noisy values or values computed from them."""
     public = {query.name for query in stage.queries if query.private is None}
     public |= {part.name for part in stage.records}
     record.pop("digest")
@@ -148,7 +145,7 @@ def _of_tables(stage: Stage, one: Path, other: Path, name: str) -> Iterator[str]
 
 
 OTHERS = MEMBERS - 4
-"""Other units that are there in a whole run."""
+"""Number of other units in a whole run."""
 
 FRAMES, PARQUET, CSV = "frames", "Parquet", "CSV"
 
@@ -169,7 +166,7 @@ def twins(
     folder: Path,
     until: float,
 ) -> tuple[Twins, list[AuditFinding], list[str]]:
-    """Run the release on twins; return what came of it, what was found, and what was left out.
+    """Run the release on twins; return the results, the findings, and what was left out.
 
     Raises
     ------
@@ -213,7 +210,7 @@ def twins(
 
 
 def failure_of(sides: Sequence[Ran]) -> str:
-    """Return by which error all of several runs ended, other than by one that read no row."""
+    """Return the error that ended all of several runs, unless one of them read no row."""
     codes = {run.code for run in sides}
     refused = any(run.failure is not None and run.is_refused for run in sides)
     return codes.pop() if len(codes) == 1 and not refused else ""
@@ -222,9 +219,9 @@ def failure_of(sides: Sequence[Ran]) -> str:
 def _twins(
     stage: Stage, groups: Sequence[Group], worst: Sequence[tuple[Group, Situation]]
 ) -> Iterator[Twin]:
-    """Yield twins: those who count nowhere first, then those that move most.
+    """Yield twins: units that count nowhere first, then those with the largest changes.
 
-    Of these the first one also beside nobody else, and with all rows in another order.
+    The first of these is also run without other units, and with all rows in another order.
     """
     base: dict[str, pa.Table] = {}
     for group in groups:
@@ -267,7 +264,7 @@ def _whole(
 
 
 def _add_crowd(group: Group, situation: Situation) -> Situation:
-    """Return a situation among as many others as a pair has ids for; all of usual values."""
+    """Return a situation among as many others as a pair has ids for, all with usual values."""
     usual = [
         {
             table: [{name: _usual(group, table, name, value) for name, value in row.items()}]
@@ -284,12 +281,12 @@ def _usual(group: Group, table: str, column: str, value: object) -> object:
 
 
 def _nowhere(group: Group) -> dict[str, list[dict[str, object]]]:
-    """Return rows that no query counts: without an id, or without any value at all."""
+    """Return rows that no query counts: without an id, or without any value."""
     return {name: [{NO_ID: True}, {NO_ID: True}] for name in group.tables}
 
 
 def _moves_nothing(stage: Stage, group: Group, pair: Pair) -> bool | None:
-    """Return whether no exact integer differs; None where the engine fails, as runs will tell."""
+    """Return whether no exact integer differs; None if the engine fails, as runs will report."""
     try:
         one, other = found_of_pair(stage, pair, group.queries)
     except EngineFailure:

@@ -1,1 +1,1 @@
-"""The Spark engine: rows are spread by Spark, and read and counted by DuckDB where they are."""
+"""The Spark engine: Spark distributes rows, and a DuckDB in each worker reads and counts them."""

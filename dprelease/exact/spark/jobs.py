@@ -1,4 +1,4 @@
-"""The jobs that Spark is given: which tasks, over which rows, and where their sums meet."""
+"""Build the jobs of Spark: which tasks, over which rows, and where their sums are added up."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 AT_DRIVER = 2**24
-"""Sums that the driver adds up at most; of more than that each block of cells has its task."""
+"""Maximum sums that the driver adds up; for more, each block of cells has a task."""
 
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums that tasks are going to find.
+    """Sums that tasks will compute.
 
-    `frame` makes rows of `SUMS`: nothing has been read yet. `many`: whether they come in blocks of
-    cells, for others than the driver to add up.
+    `frame` makes rows of `SUMS`, lazily. `many`: whether they come in blocks of cells, for tasks
+    instead of the driver to add up.
     """
 
     frame: Callable[[], DataFrame]
@@ -60,7 +60,7 @@ def sums_of_statement(
     numbers: int,
     block: int | None = None,
 ) -> Sums:
-    """Return what a statement finds in the rows of a table: so many sums, at most.
+    """Return the sums of a statement over the rows of a table, at most this many.
 
     `block`: cells of a block, if all sums are to come in blocks.
     """
@@ -80,16 +80,17 @@ def sums_of_joint_tables(
 
 
 def _adding(spark: SparkSession, numbers: int) -> int:
-    """Return how many tasks add up so many sums."""
+    """Return the number of tasks that add up this many sums."""
     return max(1, min(4 * cores_of(spark), -(-numbers // BLOCK)))
 
 
 @dataclass(frozen=True)
 class ShuffleRows:
-    """Rows of a table that meet by their unit: what of them is sent, and what says the unit.
+    """Rows of a table to be grouped by unit: the columns to send, and the SQL of the unit.
 
-    `sql`: empty for what is stored. `public`: what it reads beside. `coded`: whether it is codes
-    of keys, and values.
+    `sql`: empty for rows as stored. `public`: public data that it reads. `coded`: whether rows
+    are
+    codes of keys, and values.
     """
 
     at: TaskInput
@@ -101,10 +102,11 @@ class ShuffleRows:
 
 @dataclass(frozen=True)
 class Meeting:
-    """Tables whose rows of a unit meet in one task.
+    """Tables whose rows are grouped by unit in one task.
 
-    `sent`: the asked table, and the one that is joined to it by units. `held`: see `Bound`.
-    `public`: what the statements over the rows that met read. `text`: whether ids are texts.
+    `sent`: the query's table, and the one that is joined to it by units. `held`: see `BoundRows`.
+    `public`: public data that the statements over the grouped rows read. `text`: whether ids
+    are texts.
     """
 
     sent: tuple[ShuffleRows, ...]
@@ -114,7 +116,7 @@ class Meeting:
     text: bool
 
     def sums(self, spark: SparkSession, numbers: int, block: int | None = None) -> Sums:
-        """Return the sums of all tables, so many at most; `block` as in `sums_of_statement`."""
+        """Return the sums of all tables, at most this many; `block` as in `sums_of_statement`."""
         cores = cores_of(spark)
         buckets = buckets_of(sum(one.at.number for one in self.sent), cores)
         many = numbers * buckets > AT_DRIVER

@@ -1,4 +1,4 @@
-"""What tasks added up, as the aggregates of cells."""
+"""Turn the sums of tasks into the aggregates of cells."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def exact_table(
 ) -> ExactTable:
     """Return the aggregates of the `size` cells from `first` on.
 
-    `merged`: rows (part, cell, v, m0, ...) of these cells alone, each place once; None if none of
+    `merged`: rows (part, cell, v, m0, ...) of these cells only, each place once; None if none of
     them has rows.
     """
     if merged is None:
@@ -56,9 +56,9 @@ def _nothing(partial: Partial) -> pa.Table:
 def added_to(
     filled: Sequence[JointTable], found: Mapping[int, Sequence[pa.Table]]
 ) -> Scanned | None:
-    """Return the numbers of joint tables, of what tasks found; None if sums might not fit 64 bits.
+    """Return the joint tables filled with the sums of tasks; None if sums might not fit 64 bits.
 
-    `found`: sums by the place of a joint table, and how many rows there were.
+    `found`: sums by the index of a joint table, and the number of rows.
     """
     seen = sum(sum(table["m0"].to_pylist()) for table in found.get(ROWS_SEEN, ()))
     if seen > MOST_ROWS:
@@ -68,7 +68,7 @@ def added_to(
         vectors = {name: np.zeros(joint.size, dtype=np.int64) for name in joint.joint.vectors}
         for table in found.get(place, ()):
             cells = np.asarray(table["cell"], dtype=np.int64)
-            for j, vector in enumerate(vectors.values()):  # each cell stands there once
+            for j, vector in enumerate(vectors.values()):  # each cell occurs once per table
                 vector[cells] += np.asarray(table[f"m{j}"].cast("int64"), dtype=np.int64)
         scanned.append((joint, dict(vectors)))
     return scanned

@@ -1,14 +1,15 @@
-"""Large results, noised by the executors: true values of cells never come to the driver.
+"""Add noise to large results on the executors: true values of cells never reach the driver.
 
-Noise is drawn in the last stage, and by the task that writes what it draws. Of all attempts of a
-task (lost, failed, or run twice by speculation) Spark commits the file of one, and drops those of
-the others unread; a committed task is never done again, for no stage stands behind it. Only then is
-anything read, once, and refused unless every block of cells is there exactly once: so whatever a
-committer does, every published cell has the noise of one draw. Of all cells the driver holds some
-blocks at a time.
+Noise is drawn in the last stage, by the task that writes the result. Of all attempts of a task
+(lost, failed, or run twice by speculation) Spark commits the file of one, and discards the others
+unread. A committed task is never repeated, because no stage follows it. Only then are the files
+read, once, and refused unless every block of cells exists exactly once. So whatever a committer
+does, every published cell has the noise of one draw. The driver holds only some blocks at a time.
 
-Removed files are not relied on. A driver that is killed leaves its folder, and an attempt that was
-given up may write after the folder is gone: everything is sealed with a key of this run.
+Privacy does not depend on the removal of files. A killed driver leaves its folder, and an attempt
+that was given up may write after the folder is removed: everything is encrypted with a key of
+this
+run.
 """
 
 from __future__ import annotations
@@ -37,15 +38,15 @@ if TYPE_CHECKING:
 STAGED = "block bigint, content binary"
 
 TOGETHER = 16
-"""Blocks that come to the driver at a time: 8 MB of a vector."""
+"""Blocks that the driver reads at a time: 8 MB of a vector."""
 
 Noise = Callable[[ExactTable], Mapping[str, Integers]]
-"""From true values to noised ones, with fresh randomness at every call."""
+"""Maps true values to noisy ones, with fresh randomness at every call."""
 
 
 @dataclass(frozen=True)
 class BlockNoise:
-    """Adds up the sums of the blocks of cells that a task has got, and adds noise to them."""
+    """Adds up the sums of the blocks of cells of a task, and adds noise to them."""
 
     partial: Partial
     size: int
@@ -54,7 +55,7 @@ class BlockNoise:
     seal: Seal
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield rows (block, content): the noised vectors of its cells, packed and sealed."""
+        """Yield rows (block, content): the noisy vectors of its cells, packed and encrypted."""
         yield from redact_failures(lambda: self._add_noise(batches))
 
     def _add_noise(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -82,14 +83,14 @@ class BlockNoise:
 
 
 def write_noisy_blocks(spark: SparkSession, sums: DataFrame, task: BlockNoise, folder: str) -> None:
-    """Draw all noise, once for each cell, and leave what is noised in a folder.
+    """Draw all noise, once for each cell, and write the noisy vectors to a folder.
 
     `sums`: of the table 0, in blocks: the place of a block is its number.
     """
     from pyspark.sql import functions
 
     blocks = _blocks(task)
-    # Cells without rows have noise as well: every block has a row.
+    # Cells without rows need noise as well, so every block has a row.
     marks = spark.range(blocks).select(
         functions.lit(0).alias("number"),
         functions.col("id").cast("int").alias("place"),
@@ -101,12 +102,12 @@ def write_noisy_blocks(spark: SparkSession, sums: DataFrame, task: BlockNoise, f
 
 
 def read_back(spark: SparkSession, task: BlockNoise, folder: str) -> Iterator[dict[str, Integers]]:
-    """Return the noised vectors of the cells of each block, some blocks at a time at the driver.
+    """Return the noisy vectors of the cells of each block, some blocks at a time on the driver.
 
     Raises
     ------
     LookupError, ValueError
-        If a block of cells is not there exactly once, or not one of this run.
+        If a block of cells does not exist exactly once, or is not of this run.
     """
     from pyspark.sql import functions
 
@@ -139,17 +140,17 @@ def _decrypt_blocks(
 
 
 def folder_of(staging: str, seal: Seal) -> str:
-    """Return where what is sealed by a key is left."""
+    """Return the folder of the files that are encrypted with a key."""
     return f"{staging.rstrip('/')}/dprelease-{seal.name}"
 
 
 def remove_folder(spark: Any, folder: str) -> None:
-    """Remove what the executors wrote; what stays is sealed, and fails no release."""
+    """Remove the files of executors; leftovers are encrypted, and fail no release."""
     with contextlib.suppress(Exception):
         _remove(spark, folder)
 
 
 def _remove(spark: Any, folder: str) -> None:
-    """Remove what the executors wrote, wherever that is."""
+    """Remove the files of executors, on any file system."""
     path = spark._jvm.org.apache.hadoop.fs.Path(folder)
     path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).delete(path, True)

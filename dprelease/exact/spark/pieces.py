@@ -1,7 +1,7 @@
-"""How a source is cut into pieces, and rows into partitions: by the size of the data.
+"""Divide sources into pieces, and rows into partitions, by the size of the data.
 
-Neither Spark's number of shuffle partitions nor that of its files decides it: a task of few rows
-costs more than its rows, and one of too many has no room for them.
+Neither Spark's number of shuffle partitions nor its number of files is used: a task with few rows
+costs more than its rows, and one with too many runs out of memory.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TASKS_A_CORE = 2
-"""Of equal size, so that a core that is late costs little."""
+"""Tasks of equal size per core, so that a late core costs little."""
 
 CORES = 16
-"""Where Spark does not tell how many it has."""
+"""Number of cores if Spark does not report it."""
 
 LEAST_ROWS, MOST_ROWS = 2**17, 2**22
-"""Rows of a piece: below, reading them takes less than the task."""
+"""Rows of a piece: with fewer, reading them takes less time than starting the task."""
 
 LEAST_SENT = 2**13
-"""Rows of a frame that are sent to a task; at most as many as others have at least."""
+"""Minimum rows of a frame that are sent to a task; the maximum is `LEAST_ROWS`."""
 
 LEAST_BYTES, MOST_BYTES = 2**22, 2**27
 """Bytes of a piece of text files."""
 
 BYTES_A_ROW = 64
-"""Of text, about."""
+"""Approximate bytes of a row of text."""
 
 ROWS_TOGETHER = 2**20
 """Rows of units that are bounded in one task, about 100 MB."""
@@ -40,21 +40,21 @@ ROWS_TOGETHER = 2**20
 MOST_BUCKETS = 2**15
 
 MOST_BLOCKS = 64
-"""Blocks of cells that are noised in one task: what a task is told of a table takes longer to read
-than a block to draw."""
+"""Blocks of cells to which one task adds noise: reading the description of a table takes a task
+longer than drawing a block."""
 
 
 def cores_of(spark: SparkSession) -> int:
-    """Return how many tasks Spark runs at a time, as far as it says so."""
+    """Return how many tasks Spark runs at a time, as far as it reports that."""
     if is_classic(spark):
         return max(1, int(spark.sparkContext.defaultParallelism))
     return CORES
 
 
 def pieces_of(lengths: Sequence[int], cores: int, *, whole: bool) -> list[tuple[Range, ...]]:
-    """Return ranges of rows of files of so many rows, in order: a task for each tuple of them.
+    """Return ranges of rows of files with these numbers of rows, in order: one tuple per task.
 
-    `whole`: files can't be cut.
+    `whole`: files can't be divided.
     """
     size = _size(sum(lengths), cores, LEAST_ROWS, MOST_ROWS)
     pieces: list[tuple[Range, ...]] = []
@@ -74,7 +74,7 @@ def pieces_of(lengths: Sequence[int], cores: int, *, whole: bool) -> list[tuple[
 
 
 def files_together(sizes: Sequence[int], cores: int) -> list[tuple[int, ...]]:
-    """Return the places of files of so many bytes that are read by one task each."""
+    """Return the indices of files of these sizes that one task reads, for each task."""
     most = _size(sum(sizes), cores, LEAST_BYTES, MOST_BYTES)
     pieces: list[tuple[int, ...]] = []
     held: list[int] = []
@@ -87,20 +87,20 @@ def files_together(sizes: Sequence[int], cores: int) -> list[tuple[int, ...]]:
 
 
 def buckets_of(rows: int, cores: int) -> int:
-    """Return in how many partitions rows of units come together."""
+    """Return the number of partitions that group rows by unit."""
     return min(MOST_BUCKETS, math.ceil(rows / _size(rows, cores, LEAST_ROWS, ROWS_TOGETHER)) or 1)
 
 
 def tasks_of(blocks: int, cores: int) -> int:
-    """Return how many tasks noise so many blocks of cells."""
+    """Return the number of tasks that add noise to this many blocks of cells."""
     return max(min(blocks, cores * TASKS_A_CORE), math.ceil(blocks / MOST_BLOCKS))
 
 
 def size_of(rows: int, cores: int) -> int:
-    """Return how many rows a frame is sent by at a time."""
+    """Return the number of rows per piece of a frame."""
     return _size(rows, cores, LEAST_SENT, LEAST_ROWS)
 
 
 def _size(total: int, cores: int, least: int, most: int) -> int:
-    """Return the size of a piece, of which each core gets some."""
+    """Return the size of a piece such that each core gets several."""
     return max(least, min(most, math.ceil(total / (cores * TASKS_A_CORE))))

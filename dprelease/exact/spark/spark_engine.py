@@ -1,10 +1,12 @@
-"""The Spark engine: the answers of the engine duckdb, for tables that outgrow one machine.
+"""The Spark engine: the same answers as the engine duckdb, for tables too large for one machine.
 
-Tasks read ranges of rows, or get them from Spark, which brings those of a unit together where it
-has an id. There DuckDB runs the query's own statement, up to sums that can be added up over all
-parts. So every value is read, bounded and rounded by the very engine that would have read it alone.
+Tasks read ranges of rows, or get rows from Spark, which groups them by unit if units have an
+id. In
+each task DuckDB runs the query's own statement, up to sums that can be added over all parts. So
+every value is read, bounded and rounded by the same engine as on one machine.
 
-Which tables of units with ids are found by one job, so that their rows meet only once.
+One job computes all tables that read the same rows of units with ids, so that these are grouped
+only once.
 """
 
 from __future__ import annotations
@@ -57,10 +59,10 @@ Read = Callable[[Sequence[Query]], Mapping[str, ExactTable]]
 
 
 class SharedTables:
-    """Tables of queries that are to come: those of one job are held until they are asked for."""
+    """Tables of upcoming queries: those of one job are stored until their query runs."""
 
     def __init__(self, queries: Sequence[Query], read: Read) -> None:
-        """Plan for queries of which each is asked once; `read` finds all tables of a group."""
+        """Plan for queries that each run once; `read` computes all tables of a group."""
         self._read = read
         self._coming: dict[str, tuple[Query, list[Query]]] = {}
         self._found: dict[str, ExactTable] = {}
@@ -81,7 +83,7 @@ class SharedTables:
 
 
 def numbers_of(queries: Sequence[Query]) -> int:
-    """Return how many numbers tables have at most."""
+    """Return the maximum number of values of tables."""
     return sum(
         query.keys.size * sum(m.aggregate.candidates or 1 for m in query.measurements)
         for query in queries
@@ -89,7 +91,7 @@ def numbers_of(queries: Sequence[Query]) -> int:
 
 
 def _families(queries: Sequence[Query]) -> list[list[Query]]:
-    """Return tables of units with ids that are sums of the same finest cells."""
+    """Return groups of tables of units with ids that are sums of the same finest cells."""
     families: dict[object, list[Query]] = {}
     for query in queries:
         if query.unit.id is not None and query.finest is not None:
@@ -99,7 +101,7 @@ def _families(queries: Sequence[Query]) -> list[list[Query]]:
 
 
 def _that_fit(group: Sequence[Query]) -> list[list[Query]]:
-    """Return the queries of a group in as many as it takes to hold their tables."""
+    """Return the queries of a group in as few parts as fit in memory, in order."""
     parts: list[list[Query]] = [[]]
     for query in group:
         if parts[-1] and numbers_of([*parts[-1], query]) > MOST_NUMBERS:
@@ -109,17 +111,17 @@ def _that_fit(group: Sequence[Query]) -> list[list[Query]]:
 
 
 IN_A_TASK = 2**25
-"""Numbers of joint tables that every task of an executor holds: 256 MB."""
+"""Maximum numbers of joint tables in each task of an executor: 256 MB."""
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 MANY_CELLS = 2**20
-"""Cells from which on executors add the noise, where they have a folder to write to."""
+"""Minimum cells for which executors add the noise, if they have a folder to write to."""
 
 
 class SparkEngine(Answering):
-    """One declared table, and one joined to it, read by Spark. Open it as a context manager."""
+    """One table of a query, and one joined to it, read by Spark; use it as a context manager."""
 
     def __init__(
         self,
@@ -145,13 +147,13 @@ class SparkEngine(Answering):
         joined_frame: object | None = None,
         settings: Settings | None = None,
     ) -> Iterator[SparkEngine]:
-        """Yield an engine over the declared source, or over `frame` in its place.
+        """Yield an engine over the declared source, or over `frame` instead.
 
         Raises
         ------
         DataError
-            As the engine duckdb; DP-SPARK-001 or 002 for a table that Spark alone can read, but
-            not as it is; DP-SPARK-003 if there is no Spark, DP-SPARK-004 if its executors have
+            As the engine duckdb; DP-SPARK-001 or 002 for a table that only Spark can read, but
+            not unchanged; DP-SPARK-003 if there is no Spark, DP-SPARK-004 if its executors have
             other versions than the driver.
         """
         settings = settings or Settings()
@@ -170,12 +172,13 @@ class SparkEngine(Answering):
                     yield engine
 
     def compile(self, query: Query) -> Partial | None:
-        """Return the statement that executors run; None where keys are found first.
+        """Return the statement that executors run; None if keys are found first.
 
         Raises
         ------
         DataError
-            As the engine duckdb; DP-SPARK-001 or 002 for what Spark could read differently.
+            As the engine duckdb; DP-SPARK-001 or 002 for sources that Spark could read
+            differently.
         """
         self._reader.compile(query)
         at = self._sources.locate_inputs(query)
@@ -185,13 +188,13 @@ class SparkEngine(Answering):
         return compile_partial(query, *self._sources.types(at), bounded=bounded)
 
     def expect(self, queries: Sequence[Query]) -> None:
-        """Plan which of the queries that are to come are answered by one job."""
+        """Plan which upcoming queries are answered by one job."""
         here = [query for query in queries if not self._is_for_executors(query)]
         self._scanned = ScannedTables(here, self._read, self._scan)
         self._shared = SharedTables(here, self._tables_by_unit)
 
     def run(self, query: Query) -> ExactTable:
-        """Return the true aggregates of every cell, zero where there is no row.
+        """Return the exact aggregates of every cell, zero if it has no row.
 
         Raises
         ------
@@ -202,10 +205,11 @@ class SparkEngine(Answering):
         return self._scanned.table(query)
 
     def noisy_vectors(self, query: Query, noise: Noise) -> Iterator[dict[str, Integers]] | None:
-        """Return vectors, block after block, noised by executors; None where it is not for them.
+        """Return vectors with noise from executors, block by block; None if not applicable.
 
-        It is for many cells, where a folder for it was named, and the driver of Spark is here: who
-        reaches it through Spark Connect can't remove files, and adds the noise here.
+        It applies to many cells, if a folder is configured and the driver of Spark is in this
+        process:
+        through Spark Connect files can't be removed, so the noise is added here.
 
         Raises
         ------
@@ -224,7 +228,7 @@ class SparkEngine(Answering):
         return self._read_back(task, folder)
 
     def spread(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
-        """Yield what executors make of tasks, some of them at a time, the next ones meanwhile.
+        """Yield the results of tasks on executors, a wave at a time, with the next one running.
 
         Raises
         ------
@@ -239,7 +243,7 @@ class SparkEngine(Answering):
                 yield from results
 
     def _read_back(self, task: BlockNoise, folder: str) -> Iterator[dict[str, Integers]]:
-        """Yield what executors noised, to be read once; raises DP-DATA-006."""
+        """Yield the noisy vectors of executors, to be read once; raises DP-DATA-006."""
         failure = unreadable(self.declared.table.name, self._reader.inputs[0].kind)
         blocks = attempt_in_thread(lambda: read_back(self._spark, task, folder), failure)
         while (block := attempt_in_thread(lambda: next(blocks, None), failure)) is not None:
@@ -274,7 +278,7 @@ class SparkEngine(Answering):
         return large and self._settings.staging is not None and is_classic(self._spark)
 
     def _read(self, query: Query) -> ExactTable:
-        """Return the table of one query, or of units whose rows meet for several queries."""
+        """Return the table of one query, or those of queries that share rows of units."""
         if query.unit.id is not None and query.private is None:
             return self._shared.table(query)
         partial, sums = self._sums(query)
@@ -282,7 +286,7 @@ class SparkEngine(Answering):
         return exact_table(query.name, partial, found, query.keys.size)
 
     def _sums(self, query: Query, block: int | None = None) -> tuple[Partial, Sums]:
-        """Return the statement of one query, and what finds its sums; see `counted` for `block`."""
+        """Return the statement of one query, and its sums; `block` as in `sums_of_statement`."""
         sources, numbers = self._sources, numbers_of([query])
         if query.unit.id is None:
             at = sources.locate_inputs(query)
@@ -295,7 +299,7 @@ class SparkEngine(Answering):
         return partial, meeting.sums(self._spark, numbers, block)
 
     def _tables_by_unit(self, group: Sequence[Query]) -> dict[str, ExactTable]:
-        """Return the tables of queries whose rows meet by their unit."""
+        """Return the tables of queries whose rows are grouped by unit."""
         partials, meeting = units.plan_unit_job(self._sources, group)
         found = self._collect_sums(meeting.sums(self._spark, numbers_of(group)))
         return {
@@ -304,7 +308,7 @@ class SparkEngine(Answering):
         }
 
     def _scan(self, scan: Scan) -> Scanned | None:
-        """Return the joint tables of a scan; None where they, or sums, might not fit."""
+        """Return the joint tables of a scan; None if they, or their sums, might not fit."""
         if scan.numbers > IN_A_TASK:
             return None
         at = self._sources.locate_inputs(scan.query)
@@ -324,7 +328,7 @@ class SparkEngine(Answering):
         return self._attempt(gather)
 
     def _attempt(self, work: Callable[[], Result]) -> Result:
-        """Return what a job finds; raises DP-DATA-006, and DP-DATA-007 if a source changed."""
+        """Return the result of a job; raises DP-DATA-006, and DP-DATA-007 if a source changed."""
         format_ = self._reader.inputs[0].kind
         found = attempt(work, unreadable(self.declared.table.name, format_))
         self._reader.refuse_change()
@@ -337,7 +341,7 @@ class SparkEngine(Answering):
 def _find_spark_table(
     spark: SparkSession, declared: Declared, frame: object | None
 ) -> StoredTable | None:
-    """Return the table that is read, if Spark alone can read it."""
+    """Return the table to read, if only Spark can read it."""
     source = declared.table.source
     if frame is not None or source is None or not source.is_sparks:
         return None

@@ -1,4 +1,4 @@
-"""The engine spark: rows that are spread over executors."""
+"""Register the engine spark, which distributes rows over executors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ClusterKind(EngineKind):
     def open(
         self, sources: Sources, spec: ReleaseSpec | None, settings: Settings
     ) -> AbstractContextManager[SparkEngine]:
-        """See `EngineKind.open`; settings of the engine duckdb are not those of executors."""
+        """See `EngineKind.open`; settings of the engine duckdb don't apply to executors."""
         from dprelease.exact.spark.spark_engine import SparkEngine
 
         return SparkEngine.open(

@@ -1,9 +1,9 @@
-"""How the rows of a source reach the tasks.
+"""Choose how the rows of a source reach the tasks.
 
-Files that all machines share are read there, by DuckDB: Parquet in ranges of rows, text files as a
-whole. Frames go as bytes. What Spark alone has a file system for, or a catalogue, Spark reads; so
-it does columns at whose values the engine could stop. It is refused where it has no type that holds
-a column's.
+DuckDB reads files on shared file systems inside the tasks: Parquet in ranges of rows, text
+files as
+a whole. Frames are sent as bytes. Spark reads other file systems and catalogues, and also columns
+with values at which the engine could stop. Columns whose type Spark does not have are refused.
 """
 
 from __future__ import annotations
@@ -57,21 +57,22 @@ ASKED = {
     "TIMESTAMP_NS": "long",
     "TIMESTAMPTZ_NS": "long",
 }
-"""As what Spark is asked for a type: itself, or one that holds it and is turned back by tasks."""
+"""The type to request from Spark: the type itself, or one that holds it and that tasks convert
+back."""
 
 Types = Mapping[str, str]
 """The engine's types of columns, by name."""
 
 SPECIAL = "*?[]{}\\:"
-"""What Spark takes for a pattern, or for a scheme, in the name of a file."""
+"""Characters that Spark reads as a pattern, or as a scheme, in the name of a file."""
 
 
 @dataclass(frozen=True)
 class TaskInput:
-    """Where tasks get the rows of a table: what Spark hands them, and how they read that.
+    """Where tasks get the rows of a table: the data from Spark, and how tasks read it.
 
-    `frame` makes what Spark hands them, once a job is to run. `number`: rows, about. `tasks`: how
-    many there are, about.
+    `frame` makes the data from Spark when a job runs. `number`: the approximate number of rows.
+    `tasks`: the approximate number of tasks.
     """
 
     frame: Callable[[], DataFrame]
@@ -90,7 +91,7 @@ def locate_rows(
 ) -> TaskInput:
     """Return where the columns of an input are.
 
-    `stored`: a table that Spark alone can read.
+    `stored`: a table that only Spark can read.
 
     Raises
     ------
@@ -141,7 +142,7 @@ def _texts(spark: SparkSession, given: Input, source: Source, physical: Types) -
 def _tasks(
     spark: SparkSession, rows: TaskRows, pieces: int, number: int, access: Access
 ) -> TaskInput:
-    """Return rows of files: Spark hands each task the number of its piece."""
+    """Return rows of files: Spark sends each task the number of its piece."""
 
     def task_frame() -> DataFrame:
         return spark.range(0, pieces, 1, max(1, pieces))
@@ -150,7 +151,7 @@ def _tasks(
 
 
 def _frame(spark: SparkSession, arrow: Any, physical: Types) -> TaskInput:
-    """Return a frame's rows, packed: so that they keep types that Spark does not know."""
+    """Return a frame's rows, packed, so that they keep types that Spark does not have."""
     import pyarrow as pa
 
     size = size_of(len(arrow), cores_of(spark))
@@ -173,7 +174,7 @@ def _uri(file: Path, given: Input) -> str:
 
 
 def _parquet(spark: SparkSession, given: Input, physical: Types, number: int) -> TaskInput:
-    """Return the columns as they are asked for: Spark does not infer any type.
+    """Return the columns with explicit types, so that Spark infers none.
 
     For instants at which the engine could stop.
     """
@@ -194,7 +195,7 @@ def _parquet(spark: SparkSession, given: Input, physical: Types, number: int) ->
 
 
 def _spark_type(name: str, physical: str) -> str:
-    """Return the type to ask Spark for; refuse one that it does not have."""
+    """Return the type to request from Spark; refuse one that it does not have."""
     if base_type(physical) == "DECIMAL":
         return physical.lower()
     if physical not in ASKED:

@@ -1,7 +1,7 @@
-"""The driver's own look at sources: DuckDB tells names, types and sizes.
+"""Inspect sources on the driver: DuckDB reads names, types and sizes.
 
-The driver asks DuckDB what the sources are, exactly as the engine duckdb does, and reads no row of
-a table about people.
+The driver inspects sources with DuckDB exactly as the engine duckdb does, and reads no row of a
+table about people.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dprelease.query import quoting
 
 
 class Reader(Engine):
-    """The driver's own look at the sources: names, types, keys of public tables."""
+    """The driver's view of the sources: names, types, keys of public tables."""
 
     _by_arrow: ClassVar[bool] = False
 
@@ -32,7 +32,7 @@ class Reader(Engine):
 
     @property
     def inputs(self) -> list[Input]:
-        """Return the inputs: the asked table, then the joined one."""
+        """Return the inputs: the query's table, then the joined one."""
         return self._inputs
 
     def public_rows(self, names: Sequence[str]) -> bytes:
@@ -52,16 +52,16 @@ class Reader(Engine):
         return to_ipc_bytes(table)
 
     def lengths(self, place: int) -> tuple[list[int], bool]:
-        """Return how many rows each Parquet file of an input has, and whether they must stay whole.
+        """Return the rows of each Parquet file of an input, and whether files must stay whole.
 
-        That is where a column is called as the engine calls the place of a row.
+        They must if a column has the name that the engine uses for the row number.
 
         Raises
         ------
         DataError
-            DP-DATA-001 if a file does not say so.
+            DP-DATA-001 if a file has no such number.
         """
-        if place not in self._lengths:  # a file that changes meanwhile is refused
+        if place not in self._lengths:  # safe to cache: a file that changes meanwhile is refused
             self._lengths[place] = self._told_lengths(self._inputs[place])
         return self._lengths[place]
 

@@ -1,4 +1,4 @@
-"""The sources of one engine: what the driver knows of them, and where tasks get their rows."""
+"""Hold the sources of one engine: the driver's view of them, and where tasks get their rows."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ Types = dict[str, str]
 
 @dataclass(frozen=True)
 class Sources:
-    """The asked table, and the one that is joined to it; `stored` where Spark alone reads it."""
+    """The query's table, and the one joined to it; `stored` if only Spark can read it."""
 
     spark: SparkSession
     reader: Reader
     stored: Sequence[StoredTable | None]
 
     def locate_inputs(self, query: Query) -> list[TaskInput]:
-        """Return where the rows are of the tables about people that a query reads.
+        """Return the locations of the rows of all tables about people that a query reads.
 
         Raises
         ------
         DataError
-            DP-SPARK-001 or 002 for what Spark could read differently.
+            DP-SPARK-001 or 002 for sources that Spark could read differently.
         """
         needed = [needed_columns(query)]
         if query.join is not None and query.join.by_unit:
@@ -46,12 +46,12 @@ class Sources:
         ]
 
     def types(self, at: Sequence[TaskInput]) -> tuple[Types, Types]:
-        """Return the types of stored columns, of the asked table and of the joined one."""
+        """Return the types of stored columns, of the query's table and of the joined one."""
         own, *others = (dict(one.rows.physical) for one in at)
         return own, others[0] if others else self.reader.joined_types
 
     def public(self, query: Query, key_tables: Sequence[KeyTable]) -> Public:
-        """Return what the statements of a query read beside rows about people.
+        """Return the public data that the statements of a query read.
 
         Raises
         ------
@@ -64,7 +64,7 @@ class Sources:
         return Public(tuple(key_tables), joined)
 
     def unit(self, query: Query, place: int, types: Types) -> str:
-        """Return the SQL of the unit of a stored row, of the asked table or of the joined one."""
+        """Return the SQL of the unit of a stored row, of the query's table or of the joined one."""
         if query.unit.id is None:
             raise TypeError("every row is a unit of its own")
         name, table = query.unit.id, query.declared.table

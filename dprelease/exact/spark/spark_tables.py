@@ -1,8 +1,9 @@
-"""Tables that Spark alone can read: of its catalogue, or Parquet of another file system.
+"""Read tables that only Spark can read: of its catalogue, or Parquet on another file system.
 
-Spark's own schema says what their types are. What it tells of the files (names, sizes, times, and
-of a catalogue's tables the rows that it reads from each) stands for what a stat tells of a file of
-this machine: it is asked before and after rows are read, and a source that changed meanwhile is
+Types come from Spark's schema. Changes are detected by the files that Spark lists (names, sizes,
+times, and for a catalogue's tables the number of rows from each), as `stat` detects them for
+local
+files. They are listed before and after rows are read, and a source that changed meanwhile is
 refused.
 """
 
@@ -27,10 +28,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructField
 
 FORMATS = ("parquet", "delta", "iceberg")
-"""Formats of a catalogue's tables: files that say themselves what they hold, and never a view.
-
-A view may leave out rows of some for those of others, or answer differently each time it is asked.
-"""
+"""Formats of a catalogue's tables: files with their own schema, and never a view. A view may leave
+out rows of some for those of others, or answer differently each time it is read."""
 
 IN_CATALOGUE = (
     "declare it as a table of Spark's catalogue, by `source: {table: ...}` and no path; or write "
@@ -50,7 +49,7 @@ ARROW = {
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
 }
-"""Types as Spark hands them to a task; decimals beside them."""
+"""Types as Spark passes them to a task, in addition to decimals."""
 
 LAKES = {
     name: (lake_reason(kind, f"a folder above or among them holds '{name}'"), IN_CATALOGUE)
@@ -59,13 +58,11 @@ LAKES = {
     )
 }  # fmt: skip
 PROBLEMS = LAKES | {RUNNING: (f"a job has not ended there, by its '{RUNNING}'", AGAIN)}
-"""By the names that stand next to files that may not all count: why, and what to do.
-
-Spark itself reads the notes of its streams.
-"""
+"""By the names of entries next to files that may not all count: why, and what to do. Spark itself
+reads the notes of its streams."""
 
 CHAR = "__CHAR_VARCHAR_TYPE_STRING"
-"""Where Spark keeps the type of a text that it fills up with blanks."""
+"""Metadata key under which Spark keeps the type of a text that it pads with blanks."""
 
 NANOS = "spark.sql.legacy.parquet.nanosAsLong"
 
@@ -78,7 +75,7 @@ class StoredTable:
     frame: DataFrame
     stamp: list[Any]
     number: int
-    """How many rows there are."""
+    """The number of rows."""
 
     @property
     def empty(self) -> pa.Table:
@@ -87,7 +84,7 @@ class StoredTable:
         Raises
         ------
         DataError
-            DP-SPARK-002 for a type that is not handed on as it is.
+            DP-SPARK-002 for a type that can't be passed on unchanged.
         """
         names = set(stored_columns(self.declared))
         fields = [field for field in self.frame.schema.fields if field.name in names]
@@ -118,44 +115,47 @@ class StoredTable:
 
 
 def find_stored(spark: SparkSession, declared: Declared) -> StoredTable:
-    """Return a table that Spark alone can read.
+    """Return a table that only Spark can read.
 
     Raises
     ------
     DataError
-        DP-DATA-001 if it is not there, 024 for files that may not all count, DP-SPARK-001 if it is
+        DP-DATA-001 if it does not exist, 024 for files that may not all count, DP-SPARK-001 if
+        it is
         a view or of another format.
     """
     failure = DataError("DP-DATA-001", **source_fields(declared), format=format_of(declared))
-    first = stamp(spark, declared)  # before: a change in between is found by the next one
+    first = stamp(
+        spark, declared
+    )  # taken first, so that a later comparison finds any change after it
     if _is_listed(declared):
         _refuse_lakes(spark, declared, [str(path) for path, *_ in first])
     frame = attempt(lambda: _open_table(spark, declared), failure)
     if _is_listed(declared):
-        number = attempt(frame.count, failure)  # of the ends of files
+        number = attempt(frame.count, failure)  # from the footers of files
     else:
         number = sum(int(rows) for *_, rows in first)
     return StoredTable(declared, frame, first, number)
 
 
 def refuse_change(spark: SparkSession, seen: StoredTable) -> None:
-    """Raise DP-DATA-007 if a table is not what it was when it was found."""
+    """Raise DP-DATA-007 if a table has changed since it was found."""
     declared = seen.declared
     try:
         same = stamp(spark, declared) == seen.stamp
     except DataError:
-        same = False  # gone meanwhile
+        same = False  # removed meanwhile
     if not same:
         raise DataError("DP-DATA-007", table=declared.table.name, state=State.READ)
 
 
 def stamp(spark: SparkSession, declared: Declared) -> list[Any]:
-    """Return what changes when rows are written to a table, or replaced: its files, as of now.
+    """Return data that change when rows of a table are written or replaced: its current files.
 
     Raises
     ------
     DataError
-        DP-DATA-001 if it is not there.
+        DP-DATA-001 if it does not exist.
     """
     from pyspark.sql import functions
 
@@ -178,7 +178,7 @@ def _is_listed(declared: Declared) -> bool:
 
 
 def _files_of_folder(spark: SparkSession, declared: Declared) -> DataFrame:
-    """Return the files of a path, as a list of their folder tells them: none of them is opened."""
+    """Return the files of a path from a listing of their folder; opens none of them."""
     source = declared.table.source
     read = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
     files = read.load("" if source is None else source.path)
@@ -186,7 +186,7 @@ def _files_of_folder(spark: SparkSession, declared: Declared) -> DataFrame:
 
 
 def _refuse_lakes(spark: SparkSession, declared: Declared, files: Sequence[str]) -> None:
-    """Raise DP-DATA-024 for files of a lake's table, or of a job that has not ended."""
+    """Raise DP-DATA-024 for files of a lake's table, or of an unfinished job."""
     source = declared.table.source
     uri = ("" if source is None else source.path or "").rstrip("/")
     scheme, _, path = uri.partition("://")
@@ -202,14 +202,14 @@ def _refuse_lakes(spark: SparkSession, declared: Declared, files: Sequence[str])
         names = ",".join(f"{folder}/{name}" for name in some for folder in places[name])
         pattern = f"{scheme}://{authority}/{{{names}}}"
         if not attempt(partial(_is_there, spark, pattern), failure):
-            if len(some) > 1:  # none is there, as it is most often
+            if len(some) > 1:  # the usual case: none exists
                 return
         elif len(some) == 1:
             raise unreadable(declared, *PROBLEMS[some[0]])
 
 
 def _depth(uri: str) -> int:
-    """Return how many parts a URI has; Spark writes one slash where there are three."""
+    """Return the number of parts of a URI; Spark writes one slash instead of three."""
     return len([part for part in uri.partition(":")[2].split("/") if part])
 
 
@@ -227,12 +227,15 @@ def _is_there(spark: SparkSession, pattern: str) -> bool:
 
 
 def quote_identifier(name: str) -> str:
-    """Return a name as Spark reads it back."""
+    """Return a name quoted for Spark."""
     return f"`{name.replace('`', '``')}`"
 
 
 def _file(frame: DataFrame) -> list[Column]:
-    """Return columns that tell the file of a row; Iceberg tells its name, and never changes it."""
+    """Return columns that identify the file of a row; for Iceberg only its name.
+
+    Files of Iceberg never change.
+    """
     from pyspark.errors import AnalysisException
 
     names = ("file_path", "file_size", "file_modification_time")
@@ -245,7 +248,7 @@ def _file(frame: DataFrame) -> list[Column]:
 
 
 def _open_table(spark: SparkSession, declared: Declared) -> DataFrame:
-    """Return all rows, as they are now: Spark remembers which files a table had."""
+    """Return all current rows: Spark caches which files a table had."""
     source = declared.table.source
     if source is None:
         raise TypeError("the table has no source")
@@ -255,7 +258,7 @@ def _open_table(spark: SparkSession, declared: Declared) -> DataFrame:
     spark.catalog.refreshTable(name)
     told = [tuple(row) for row in spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()]
     known: dict[str, str] = {}
-    for name_, value, *_ in told:  # names of columns stand before the table's own
+    for name_, value, *_ in told:  # column names come before the table's own properties
         known = {} if name_.startswith("# Detailed Table") else known | {name_: value}
     provider = known.get("Provider", "").lower()
     if "VIEW" in known.get("Type", "VIEW").upper() or provider not in FORMATS:
@@ -265,10 +268,11 @@ def _open_table(spark: SparkSession, declared: Declared) -> DataFrame:
 
 
 def _parquet(spark: SparkSession, uri: str) -> DataFrame:
-    """Return Parquet files of a file system of Spark's, as their own schemas say.
+    """Return Parquet files of a file system of Spark's, with their own schemas.
 
-    All of them are asked: a column that they don't agree about is refused. So are nanoseconds, that
-    Spark would take for a whole number.
+    All schemas are read, and columns on which they differ are refused. So are nanoseconds,
+    which Spark
+    would read as integers.
     """
     before = spark.conf.get(NANOS)
     spark.conf.set(NANOS, "false")

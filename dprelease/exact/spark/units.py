@@ -1,8 +1,8 @@
-"""The jobs of tables whose units have ids, from declarations alone.
+"""Plan the jobs of tables whose units have ids, from declarations alone.
 
-Rows are sent by their unit as codes of keys and values, made where they are read. Two tables about
-people are joined where their rows meet, and so are sent as they are stored; so are rows whose keys
-are not public, for these are texts.
+Rows are sent by unit as codes of keys and values, made where they are read. Rows of two joined
+tables about people are joined after they are grouped by unit, so they are sent as stored. Rows
+with non-public keys are also sent as stored, because these keys are texts.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from dprelease.statements.rows_of_ids import CompiledRows, compile_rows
 
 
 def plan_unit_job(sources: Sources, queries: Sequence[Query]) -> tuple[list[Partial], Meeting]:
-    """Return the statements of queries that share their rows, and the job that finds all sums.
+    """Return the statements of queries that share their rows, and the job for all their sums.
 
-    The numbers of their tables are their places among the queries.
+    Their tables are numbered by the index of the query.
     """
     if queries[0].private is not None or queries[0].finest is not None:
         return as_stored(sources, queries)
@@ -52,7 +52,7 @@ def plan_unit_job(sources: Sources, queries: Sequence[Query]) -> tuple[list[Part
 
 
 def as_stored(sources: Sources, queries: Sequence[Query]) -> tuple[list[Partial], Meeting]:
-    """Return the same for one query whose keys were not public, or for tables of one family.
+    """Return the same for one query with non-public keys, or for tables of one family.
 
     Each table of a family bounds the same rows, by the finest cells.
     """

@@ -1,9 +1,9 @@
-"""Work on what is published, done by executors: tasks are sent to them, and results come back.
+"""Process published data on executors: send tasks, and receive results.
 
-The work is a function of its task, so one that is lost and done again, or twice at a time, has the
-same result. What is sent and what comes back are noised numbers that nobody has been shown yet, and
-Spark writes what it moves to disks: as with noise (`noise`), all of it is sealed with keys that end
-with the driver's work, so that of a run that was given up nothing can be read.
+The work is a function of its task, so a repeated task has the same result. Tasks and results hold
+noisy numbers that are not published yet, and Spark writes the data it moves to disk. So, as for
+noise (`noise`), all of it is encrypted with keys that exist only as long as the driver works, and
+nothing of an aborted run can be read.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ Done = TypeVar("Done")
 SENT = "number int, content binary"
 
 ROOM = 1 << 28
-"""Bytes of results that come at a time, of a size that those before them had."""
+"""Bytes of results at a time, estimated from the size of earlier ones."""
 
 AT_FIRST = 4
-"""Tasks that are sent while no result has a size."""
+"""Tasks to send while the size of results is unknown."""
 
 AT_ONCE = 16
-"""Tasks that are sent at a time: who writes what they made is one process."""
+"""Maximum tasks at a time: a single process writes their results."""
 
 CODEC = "zstd"
 
 SIZE = 8
-"""Bytes that say how long the rest is when it is not compressed."""
+"""Bytes of the uncompressed length before the content."""
 
 
 @dataclass(frozen=True)
 class Doing:
-    """Does the work on the tasks that come, sealed, and seals what it makes of them."""
+    """Decrypts incoming tasks, does the work, and encrypts the results."""
 
     work: Callable[[Any], Any]
     given: Seal
@@ -64,16 +64,16 @@ class Doing:
 
 
 class Waves:
-    """Tasks in waves of as many as there is room for; each wave is one job.
+    """Tasks in waves of as many as fit in memory; each wave is one job.
 
     Parameters
     ----------
     spark
-        The session, whose executors have this version.
+        The session; its executors have been checked for the version.
     work
-        What is done with each task: the same wherever and however often it is done.
+        The work on each task; a deterministic function.
     tasks
-        In the order of the results; they are made as they are sent.
+        In the order of the results; generated as they are sent.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Waves:
         Raises
         ------
         LookupError, ValueError
-            If a result is not there exactly once, or not one of this run.
+            If a result does not exist exactly once, or is not of this run.
         """
         sent = list(itertools.islice(self._tasks, self._most))
         if not sent:
@@ -112,20 +112,20 @@ class Waves:
         return [decrypt_object(self._doing.made, number, found[number]) for number, _ in sent]
 
     def _widen(self, largest: int) -> None:
-        """Let the next wave have as many tasks as there is room for results of that size."""
+        """Set the number of tasks of the next wave, from the size of the largest result."""
         cores = min(AT_ONCE, 2 * cores_of(self._spark))
         self._most = max(1, min(cores, ROOM // max(1, largest)))
 
 
 def encrypt_object(seal: Seal, number: int, thing: object) -> bytes:
-    """Return what is sent, sealed for its number."""
+    """Return an object, encrypted for its number."""
     plain = pickle.dumps(thing, protocol=pickle.HIGHEST_PROTOCOL)
     packed: bytes = pa.compress(plain, CODEC, asbytes=True)
     return seal.encrypt_block(number, len(plain).to_bytes(SIZE, "little") + packed)
 
 
 def decrypt_object(seal: Seal, number: int, content: bytes) -> Any:
-    """Return what was sent; ValueError if it was sealed in another run or for another number."""
+    """Return the decrypted object; ValueError for another run or another number."""
     plain = seal.decrypt_block(number, content)
     size = int.from_bytes(plain[:SIZE], "little")
     return pickle.loads(pa.decompress(plain[SIZE:], size, CODEC))

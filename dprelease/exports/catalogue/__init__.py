@@ -1,1 +1,1 @@
-"""What data catalogues and registries are told of a release."""
+"""Metadata of a release for data catalogues and registries."""

@@ -1,4 +1,4 @@
-"""The guarantee of a release in one paragraph, from its manifest."""
+"""Describe the guarantee of a release in one paragraph, from its manifest."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ VARIANTS = {
     "approximate": "Approximate DP",
     "zero_concentrated": "Zero-concentrated DP",
 }
-"""Names of the registry of deployments, by those of the manifest."""
+"""Names in the registry of deployments, by those of the manifest."""
 
 
 def guarantee_words(record: Mapping[str, Any]) -> str:
-    """Return what is protected, by how much, and by which tool, in English."""
+    """Return in English what is protected, by which parameters, and by which tool."""
     units = list(dict.fromkeys(unit["words"] for unit in record["privacy_unit"]))
     tool = record["tool"]
     exact = record["guarantee"].get("invariants", [])

@@ -1,7 +1,7 @@
-"""Terms of published vocabularies, by what a release calls them.
+"""Map languages, access rights, file types and licences to terms of published vocabularies.
 
-Languages, access rights and types of files are those of the EU's authority tables, as DCAT-AP asks;
-types of media those of IANA.
+Languages, access rights and file types are terms of the EU's authority tables, as DCAT-AP
+requires; media types are those of IANA.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CONTEXT = {
     "vcard": "http://www.w3.org/2006/vcard/ns#",
     "xsd": "http://www.w3.org/2001/XMLSchema#",
 }
-"""The prefixes of a record, which stand in it: nothing has to be fetched to read it."""
+"""The prefixes of a record. They are in the record, so that reading it needs no download."""
 
 FILES = {
     ".parquet": ("application/vnd.apache.parquet", "PARQUET"),
@@ -39,7 +39,7 @@ FILES = {
     ".yaml": ("application/yaml", "YAML"),
     ".html": ("text/html", "HTML"),
 }
-"""Type of media and of file by extension."""
+"""Media type and format by file extension."""
 
 LANGUAGES = {
     "ar": "ARA", "bg": "BUL", "bs": "BOS", "ca": "CAT", "cs": "CES", "cy": "CYM", "da": "DAN",
@@ -51,18 +51,18 @@ LANGUAGES = {
     "ru": "RUS", "sk": "SLK", "sl": "SLV", "sq": "SQI", "sr": "SRP", "sv": "SWE", "th": "THA",
     "tr": "TUR", "uk": "UKR", "vi": "VIE", "zh": "ZHO",
 }  # fmt: skip
-"""Codes of ISO 639-3 that the authority table has, by those of ISO 639-1."""
+"""ISO 639-3 codes in the authority table, by ISO 639-1 code."""
 
 LICENCES = {
     "CC0-1.0": f"{AUTHORITY}/licence/CC0",
     "CC-BY-4.0": f"{AUTHORITY}/licence/CC_BY_4_0",
     "CC-BY-SA-4.0": f"{AUTHORITY}/licence/CC_BYSA_4_0",
 }
-"""Licences that the authority table has, by their identifiers of SPDX; all others are of SPDX."""
+"""Licences in the authority table, by SPDX identifier; all others are terms of SPDX."""
 
 
 def language_of(tag: str) -> str:
-    """Return the term of a language of BCP 47: of the authority, or of the Library of Congress."""
+    """Return the term of a BCP 47 language: from the EU's table or the Library of Congress."""
     first = tag.split("-")[0].lower()
     if first in LANGUAGES:
         return f"{AUTHORITY}/language/{LANGUAGES[first]}"
@@ -71,22 +71,22 @@ def language_of(tag: str) -> str:
 
 
 def types_of(file: str) -> tuple[str, str] | None:
-    """Return the terms of a file's type of media and of its format; None for an unknown one."""
+    """Return the terms of a file's media type and format; None for an unknown one."""
     found = FILES.get(PurePosixPath(file).suffix)
     return found and (f"{MEDIA}/{found[0]}", f"{AUTHORITY}/file-type/{found[1]}")
 
 
 SPDX = r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*-[0-9]+(\.[0-9]+)*"
-"""How identifiers of SPDX look that end with a version, as those of licences for data do."""
+"""The pattern of SPDX identifiers that end with a version, as those of data licences do."""
 
 
 def is_spdx(licence: str) -> bool:
-    """Return whether a licence is named by its identifier of SPDX."""
+    """Return whether a licence is an SPDX identifier."""
     return re.fullmatch(SPDX, licence) is not None
 
 
 def is_iri(text: str) -> bool:
-    """Return whether a text names something on the web, or by a DOI, a URN or a handle."""
+    """Return whether a text is an IRI: a web or mail address, a DOI, a URN or a handle."""
     scheme, colon, rest = text.partition(":")
     known = scheme.lower() in ("http", "https", "urn", "doi", "hdl", "mailto")
     marks = '<>"{}|\\^` '

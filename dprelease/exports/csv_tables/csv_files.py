@@ -1,4 +1,4 @@
-"""CSV for programs: a file for each table, its description beside it, and lists of codes."""
+"""CSV for programs: one file per table, its CSVW metadata, and code lists."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ FOLDER = "csv"
 
 @dataclass(frozen=True, slots=True)
 class CsvFiles:
-    """RFC 4180 with metadata by CSV on the Web; see `Export`."""
+    """RFC 4180 files with CSV on the Web metadata; see `Export`."""
 
     name: str = "csv"
     extra: str | None = None
 
     def problems(self, metadata: Metadata) -> Iterator[Problem]:
-        """See `Export.problems`: there is no table that can't be a text."""
+        """See `Export.problems`: every table can be written as text."""
         yield from ()
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
@@ -57,7 +57,7 @@ class CsvFiles:
 
 @dataclass(frozen=True)
 class ListedKey:
-    """A key with a list of codes; keys of several tables with the same codes are one."""
+    """A key with a code list; keys of several tables with the same codes share one list."""
 
     name: str
     codes: CodeList
@@ -71,19 +71,19 @@ class ListedKey:
 
 
 def csv_file(table: TableMetadata) -> str:
-    """Return the name of a table's CSV file, below the folder that all formats lie in."""
+    """Return the name of a table's CSV file, relative to the folder of all formats."""
     return f"{FOLDER}/{table.name}.csv"
 
 
 def code_lists(tables: list[Laid]) -> dict[ListedKey, str]:
-    """Return the file of every list of codes of some tables, by its key."""
+    """Return the file of every code list of the tables, by key."""
     keys = list(dict.fromkeys(key for laid in tables for key in listed_keys(laid)))
     names = safe_names([key.name for key in keys], "key")
     return {key: f"{FOLDER}/codes/{name}.csv" for key, name in zip(keys, names, strict=True)}
 
 
 def listed_keys(laid: Laid) -> list[ListedKey]:
-    """Return the keys of a table whose codes are listed: texts, and what has labels."""
+    """Return the keys of a table that have code lists: text keys and keys with labels."""
     return [
         ListedKey(column.name, column.told.codes, column.told)
         for column in laid.columns
@@ -94,7 +94,7 @@ def listed_keys(laid: Laid) -> list[ListedKey]:
 
 
 def label_languages(key: ListedKey, metadata: Metadata) -> tuple[str, ...]:
-    """Return the languages of the labels of a key's codes; none where they have no labels."""
+    """Return the languages of the labels of a key's codes; empty without labels."""
     return metadata.languages if key.codes.labels else ()
 
 

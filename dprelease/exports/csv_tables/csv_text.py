@@ -1,4 +1,4 @@
-"""Rows as CSV: RFC 4180 in UTF-8, each number as the Parquet file has it, to the last digit."""
+"""Write rows as CSV: RFC 4180 in UTF-8, with every digit that the Parquet file has."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ if TYPE_CHECKING:
 
 END = "\r\n"
 QUOTED = r'^$|[",\r\n]|^\s|\s$'
-"""Of a text: what it has to be quoted for. An empty text is no missing value."""
+"""Pattern of texts that need quotes. An empty text differs from a missing value."""
 
 CELLS = 1 << 19
-"""Cells that are made text at once."""
+"""Cells that are converted to text at once."""
 
 PLAIN_SCALE = 6
-"""Decimals of up to so many places Arrow writes without an exponent."""
+"""Maximum number of decimals that Arrow writes without an exponent."""
 
 
 def csv_lines(names: Iterable[str], batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
-    """Yield a file piece by piece: a line of names, then one for each row.
+    """Yield a file in pieces: a header line, then one line per row.
 
-    A missing value is an empty field, as missing as the last one of a line can be: where it is the
-    only one, it is quoted, for readers pass over empty lines.
+    A missing value is an empty field. In a file with a single column it is quoted, because
+    readers
+    skip empty lines.
     """
     yield (",".join(map(quote_field, names)) + END).encode()
     for batch in batches:
@@ -33,7 +34,7 @@ def csv_lines(names: Iterable[str], batches: Iterable[pa.RecordBatch]) -> Iterat
 
 
 def quote_field(text: str) -> str:
-    """Return a text as a field."""
+    """Return a text as a CSV field."""
     plain = text and text == text.strip() and not set('",\r\n') & set(text)
     return text if plain else '"' + text.replace('"', '""') + '"'
 
@@ -51,7 +52,7 @@ def _lines(batch: pa.RecordBatch) -> bytes:
 
 
 def fields_of(column: pa.Array) -> pa.Array:
-    """Return values as fields, quoted where they have to be; null stays null."""
+    """Return values as CSV fields, quoted where necessary; null stays null."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -63,7 +64,7 @@ def fields_of(column: pa.Array) -> pa.Array:
 
 
 def plain_texts(column: pa.Array) -> pa.Array:
-    """Return values as texts, numbers to the last digit; null stays null."""
+    """Return values as texts, numbers with all digits; null stays null."""
     import pyarrow as pa
 
     kind = column.type

@@ -1,4 +1,4 @@
-"""CSV on the Web: what is said of a CSV file in JSON beside it (W3C, Metadata Vocabulary, 2015)."""
+"""Describe CSV files in JSON: CSV on the Web (W3C, Metadata Vocabulary, 2015)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dprelease.exports.names import is_address
 
 CONTEXT = "http://www.w3.org/ns/csvw"
 ENDING = "-metadata.json"
-"""What the name of a CSV file's description adds to its own: readers look for it there."""
+"""Suffix of the metadata file of a CSV file, where readers look for it."""
 
 UNDETERMINED = "und"
-"""The tag of what is in no language."""
+"""The tag of texts in no language."""
 
 CUBE = "http://purl.org/linked-data/cube#"
 PROPERTIES = {Role.KEY: "DimensionProperty", Role.VALUE: "MeasureProperty"}
-"""What a column is to who knows the RDF Data Cube vocabulary; all others are attributes."""
+"""Column properties of the RDF Data Cube vocabulary; all other columns are attributes."""
 
 DATATYPES = {"int64": "long", "double": "double", "bool": "boolean", "date32[day]": "date"}
 
@@ -28,10 +28,10 @@ DATATYPES = {"int64": "long", "double": "double", "bool": "boolean", "date32[day
 def csvw_metadata(
     laid: Laid, metadata: Metadata, file: str, lists: Mapping[str, str], code_tables: list[Any]
 ) -> dict[str, Any]:
-    """Return the description of a table's file, which stands beside it.
+    """Return the metadata of a table's CSV file.
 
-    `lists`: the files of the code lists of its keys, by name; `code_tables`: their descriptions.
-    All names of files are relative to one folder.
+    `lists`: the files of the code lists of its keys, by name; `code_tables`: their metadata.
+    All file names are relative to one folder.
     """
     folder = posixpath.dirname(file)
     return {
@@ -54,7 +54,7 @@ def csvw_metadata(
 
 
 def code_table(file: str, languages: Sequence[str], key: ColumnMetadata) -> dict[str, Any]:
-    """Return the description of a list of codes: each with its labels."""
+    """Return the metadata of a code list: each code with its labels."""
     code = {"name": "code", "titles": "code", "datatype": datatype(key), "required": True}
     labels = [
         {"name": head, "titles": head, "lang": tag, "datatype": "string"}
@@ -65,12 +65,12 @@ def code_table(file: str, languages: Sequence[str], key: ColumnMetadata) -> dict
 
 
 def label_heads(languages: Sequence[str]) -> list[str]:
-    """Return the heads of the columns of labels, one for each language."""
+    """Return the headers of the label columns, one per language."""
     return [f"label_{tag.replace('-', '_')}" for tag in languages]
 
 
 def datatype(column: ColumnMetadata) -> Any:
-    """Return the datatype of a column, with the least and the largest of a key of numbers."""
+    """Return the datatype of a column; for a numeric key with its smallest and largest value."""
     base = "decimal" if column.kind.startswith("decimal") else DATATYPES.get(column.kind, "string")
     codes = column.codes.values if column.codes else ()
     if base in ("long", "date") and codes and column.role == Role.KEY:
@@ -102,14 +102,14 @@ def _schema(
 
 
 def name_of(column: LaidColumn) -> str:
-    """Return the name of a column as templates of addresses have it: its own, where that is one."""
+    """Return the name of a column for URI templates: unchanged where that is valid there."""
     return quote(column.name, safe="").replace("-", "%2D").replace("~", "%7E")
 
 
 def _column(column: LaidColumn, laid: Laid, metadata: Metadata) -> dict[str, Any]:
     told = column.told
     kind = PROPERTIES.get(told.role, "AttributeProperty")
-    titles = {UNDETERMINED: [column.name]}  # what stands in the head of the file
+    titles = {UNDETERMINED: [column.name]}  # as in the header of the file
     for tag in metadata.languages:
         title = column.title(laid.turned, tag)
         titles[tag] = list(dict.fromkeys([*titles.get(tag, ()), title]))
@@ -129,7 +129,7 @@ def _column(column: LaidColumn, laid: Laid, metadata: Metadata) -> dict[str, Any
 
 
 def _exact_texts(column: dict[str, Any]) -> dict[str, Any]:
-    """Return a column of texts none of which is missing: an empty one is a text, too."""
+    """Return a text column without missing values: an empty text is a value."""
     return {**column, "null": []}
 
 
@@ -158,7 +158,7 @@ def _same(text: str, metadata: Metadata) -> Texts:
 
 
 def _texts(name: str, texts: Texts) -> dict[str, Any]:
-    """Return a property with a text in each language; nothing without one."""
+    """Return a property with one text per language; nothing without a text."""
     values = [{"@value": text, "@language": tag} for tag, text in texts.items()]
     return {name: values} if values else {}
 

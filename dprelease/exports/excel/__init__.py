@@ -1,5 +1,6 @@
-"""Excel for reading, as the Analysis Function of the UK's government asks of statistics.
+"""Write Excel workbooks for reading, by the guidance of the UK government's Analysis Function.
 
-A cover, a list of contents, notes, and a sheet for each table: one table a sheet, from the first
-column on, marked up as a table, without merged or hidden cells; a missing value is a shorthand.
+A workbook has a cover, a table of contents, notes, and one sheet per table. Tables start in the
+first column, are marked up as tables, and have no merged or hidden cells; a missing value is a
+shorthand.
 """

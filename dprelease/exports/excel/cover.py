@@ -1,4 +1,4 @@
-"""The cover: what the workbook is, whom to ask, who is protected and how much, in words."""
+"""Write the cover: what the workbook is, whom to contact, who is protected and how strongly."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def cover_lines(release: PublishedRelease) -> Iterator[tuple[str, str]]:
 
 
 def _guarantee(record: Any) -> Iterator[str]:
-    """Yield epsilon and delta, and what they mean to somebody who would find out about a person."""
+    """Yield epsilon and delta, and what they mean for an attacker's guess about a person."""
     parameters, reading = record["privacy_parameters"], record["reading"]
     exact = record.get("guarantee", {}).get("invariants", [])
     but = f", except the values that are published exactly: {', '.join(exact)}" if exact else ""

@@ -1,4 +1,4 @@
-"""Cells: a text is a text, whatever it looks like, and a number has the digits of the table."""
+"""Write cells: a text always stays a text, and a number has the digits of the table."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ if TYPE_CHECKING:
     from openpyxl.cell import Cell
 
 DIGITS = 15
-"""Significant digits that Excel keeps of a number; one with more of them is written as a text."""
+"""Significant digits that Excel stores of a number; longer numbers are written as text."""
 
 LONGEST = 32_767
-"""Characters of a cell."""
+"""Maximum number of characters of a cell."""
 
-# What XML does not take, or reads as something else, and what would be read as such an escape.
+# Characters that XML forbids or changes, and text that would be read as such an escape.
 ESCAPED = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
 
 
 def escape_text(text: str) -> str:
     """Return a text as a cell holds it: some characters as `_xHHHH_` (ECMA-376, ST_Xstring).
 
-    One that is cut off says so by its last character.
+    A truncated text ends in a character that marks it as truncated.
     """
     whole = ESCAPED.sub(lambda match: f"_x{ord(match[0]):04X}_", text)
     return whole if len(whole) <= LONGEST else f"{whole[: LONGEST - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
 def text_cell(sheet: Any, text: str, style: str = "") -> Cell | None:
-    """Return a cell that holds a text, and never a formula or an error; no cell for no text."""
+    """Return a cell that holds a text, never a formula or an error; None for no text."""
     from openpyxl.cell import WriteOnlyCell
 
     if not text:
@@ -41,9 +41,10 @@ def text_cell(sheet: Any, text: str, style: str = "") -> Cell | None:
 
 
 def number_cell(sheet: Any, text: str, form: str, *, exact: bool) -> Cell | None:
-    """Return a cell that holds a number as it is written; a text, if Excel would change it.
+    """Return a cell that holds a number as written; as text, if Excel would change it.
 
-    `form`: how it is shown. `exact`: whether each digit of it counts; a binary number stays one.
+    `form`: its number format. `exact`: whether every digit matters; a binary float stays a
+    number.
     """
     from openpyxl.cell import WriteOnlyCell
 
@@ -57,6 +58,6 @@ def number_cell(sheet: Any, text: str, form: str, *, exact: bool) -> Cell | None
 
 
 def significant(text: str) -> int:
-    """Return how many digits of a number have to be kept."""
+    """Return the number of significant digits of a number."""
     digits = text.lstrip("-").replace(".", "").lstrip("0")
     return len(digits.rstrip("0"))

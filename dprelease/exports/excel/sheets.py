@@ -1,4 +1,4 @@
-"""The sheets of a workbook: cover, contents, notes, and one for each table."""
+"""Write the sheets of a workbook: cover, contents, notes, and one per table."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 WIDEST = 48
-"""Characters that a column is wide at most; what is longer goes on below."""
+"""Maximum column width in characters; longer texts wrap."""
 
 TITLE, NAME = 180, 48
-"""Characters of a title, and of a name behind it, in the head of a column; Excel takes 255."""
+"""Characters of a title, and of a name after it, in a column header; Excel allows 255."""
 
 LEFT_EMPTY, NO_VALUE = "[c]", "[x]"
 SHORTHAND = {
     LEFT_EMPTY: "left empty: the noised value is below the declared threshold",
     NO_VALUE: "no value: not defined, such as a mean if the noised count is below 1",
 }
-"""What stands in cells without a number, by the words that the government's analysts agreed on."""
+"""Shorthands in cells without a number, as the UK government's analysts agreed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class TitledTable:
 
 
 class Book:
-    """A workbook that is written sheet by sheet, row by row; `folder` holds rows meanwhile."""
+    """A workbook that is written sheet by sheet, row by row; `folder` holds temporary rows."""
 
     def __init__(self, folder: Path) -> None:
         from openpyxl import Workbook
@@ -61,28 +61,28 @@ class Book:
             self.workbook.add_named_style(NamedStyle(name=name, font=font, alignment=wrapped))
 
     def __enter__(self) -> Book:
-        """Return the book; where its block fails, what was begun of its sheets is given up."""
+        """Return the book; if the block fails, unfinished sheets are discarded."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_more: object) -> None:
-        """Close the streams that the library leaves open, which would tell of themselves."""
+        """Close the streams that the library leaves open, to avoid messages at their deletion."""
         if kind is None:
             return
         for sheet in self.workbook.worksheets:
             for stream in (sheet._rows, getattr(sheet._writer, "xf", None)):
                 if stream is not None:
-                    with suppress(Exception):  # of the same disk, whose error is told already
+                    with suppress(Exception):  # of the same disk, whose error is already reported
                         stream.close()
 
     def sheet(self, name: str, widths: Sequence[int]) -> Any:
-        """Return a new sheet whose columns are so wide; its rows go to a file of the folder."""
+        """Return a new sheet with columns of these widths; rows go to a file of the folder."""
         from openpyxl.utils import get_column_letter
         from openpyxl.worksheet import _writer
 
         sheet = self.workbook.create_sheet(name)
         for i, width in enumerate(widths, 1):
             sheet.column_dimensions[get_column_letter(i)].width = min(WIDEST, max(10, width + 2))
-        # The library's own temporary files would outlive a run that is killed.
+        # The library's own temporary files would remain after a run that is killed.
         path = str(self._folder / f".{len(self.workbook.worksheets)}.rows")
         _writer.ALL_TEMP_FILES.append(path)
         sheet._writer = _writer.WorksheetWriter(sheet, out=path)
@@ -90,7 +90,7 @@ class Book:
         return sheet
 
     def mark_up(self, sheet: Any, heads: Sequence[str], first: int, rows: int) -> None:
-        """Mark up a table: its heads stand in row `first`, its rows below; an empty one is none."""
+        """Mark up a table with its header in row `first`; an empty table is not marked up."""
         from openpyxl.utils import get_column_letter
         from openpyxl.worksheet.table import Table
 
@@ -113,7 +113,7 @@ class Book:
         *,
         links: bool = False,
     ) -> None:
-        """Write a sheet with a table of texts; `links`: rows lead to the sheets that they name."""
+        """Write a sheet with a table of texts; `links`: rows link to the sheets they name."""
         from openpyxl.worksheet.hyperlink import Hyperlink
 
         held = list(rows)
@@ -156,7 +156,7 @@ def write_table(book: Book, titled: TitledTable, release: PublishedRelease) -> N
 
 
 def _header_lines(titled: TitledTable, release: PublishedRelease) -> Iterator[str]:
-    """Yield what stands above a table."""
+    """Yield the lines above a table."""
     laid = titled.laid
     text = in_first(laid.table.description, release.metadata)
     if text:
@@ -168,9 +168,9 @@ def _header_lines(titled: TitledTable, release: PublishedRelease) -> Iterator[st
 
 
 def values_named(column: ColumnMetadata, language: str) -> dict[Code, str]:
-    """Return what stands for each value of a list with labels; nothing for any other column.
+    """Return the label of each value of a column with labels; empty for other columns.
 
-    Where two values have one label, each has its code behind it.
+    If two values have the same label, each is followed by its code.
     """
     if column.codes is None or not column.codes.labels:
         return {}
@@ -185,7 +185,7 @@ def values_named(column: ColumnMetadata, language: str) -> dict[Code, str]:
 def _cells(
     sheet: Any, array: pa.Array, column: ColumnMetadata, names: Mapping[Code, str], missing: str
 ) -> Iterator[Any]:
-    """Yield the cells of a column, one for each row; `names`: what stands for its values."""
+    """Yield the cells of a column, one per row; `names`: the labels of its values."""
     if names:
         values = array.to_pylist()
         yield from (text_cell(sheet, missing if v is None else names[v]) for v in values)
@@ -206,7 +206,7 @@ def _cells(
 
 
 def _form(column: ColumnMetadata) -> str:
-    """Return how numbers of a column are shown; nothing for a key, which is no amount."""
+    """Return the number format of a column; none for a key, which is not an amount."""
     if column.role == Role.KEY:
         return ""
     if column.decimals is None:
@@ -215,9 +215,9 @@ def _form(column: ColumnMetadata) -> str:
 
 
 def heads_of(laid: Laid, language: str) -> list[str]:
-    """Return what stands above the columns of a table, no two the same.
+    """Return the unique headers of the columns of a table.
 
-    Titles that several columns have are told apart by the columns' names.
+    Where columns share a title, their names are added.
     """
     columns = laid.columns
     names = [column.name for column in columns]
@@ -225,7 +225,7 @@ def heads_of(laid: Laid, language: str) -> list[str]:
 
 
 def told_apart(titles: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Return titles, with the name behind each that stands there twice."""
+    """Return titles, with the name added to each title that occurs twice."""
     often = Counter(title.casefold() for title in titles)
     return [
         title if often[title.casefold()] == 1 else f"{title[:TITLE]} ({name[:NAME]})"
@@ -234,7 +234,7 @@ def told_apart(titles: Sequence[str], names: Sequence[str]) -> list[str]:
 
 
 def unique(heads: Iterable[str]) -> list[str]:
-    """Return heads of which no two are the same to Excel, and none is empty or too long."""
+    """Return headers that are unique to Excel, not empty and not too long."""
     taken: set[str] = set()
     made = []
     for i, head in enumerate(heads, 1):
@@ -248,9 +248,9 @@ def unique(heads: Iterable[str]) -> list[str]:
 
 
 def note_rows(tables: Sequence[TitledTable], release: PublishedRelease) -> Iterator[Sequence[str]]:
-    """Yield the notes: shorthand, what is computed of what, what was done to it, footnotes.
+    """Yield the notes: shorthand, how columns are computed and processed, footnotes.
 
-    What is said of several tables stands there once.
+    A note that applies to several tables appears once.
     """
     notes: dict[tuple[str, str], list[str]] = {}
     for mark, meaning in SHORTHAND.items():
@@ -265,7 +265,7 @@ def note_rows(tables: Sequence[TitledTable], release: PublishedRelease) -> Itera
 
 
 def _notes_of(table: TableMetadata, release: PublishedRelease) -> Iterator[tuple[str, str]]:
-    """Yield what is said of a table and of its columns, by the titles of these."""
+    """Yield the notes of a table and of its columns, by their titles."""
     metadata = release.metadata
     record = next(file for file in release.record["files"] if file["name"] == table.file)
     for note in table.footnotes:

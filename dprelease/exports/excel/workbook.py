@@ -1,6 +1,6 @@
-"""Excel for reading: one workbook for a release.
+"""Write one Excel workbook per release, and compare two workbooks.
 
-A workbook's archive with nothing of the hour or the machine in it; two of them compared.
+The archive holds no time and no machine name, so that the same release gives the same workbook.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 
 
 WRITTEN = (1980, 1, 1, 0, 0, 0)
-"""When every part of an archive was written: the first time that the format knows."""
+"""Timestamp of every part of an archive: the earliest that the format allows."""
 
 CORE = "docProps/core.xml"
 TIMES = re.compile(rb"(<dcterms:(created|modified)\b[^>]*>)[^<]*")
 
 IO = "IO_"
-"""How errors of the system begin, as the library of XML calls them."""
+"""Prefix of system errors from the XML library."""
 
 MOST_TIMES = 4
-"""Times as large as what it is compared with, a workbook is not looked into."""
+"""A workbook more than this many times as large as the other is not compared."""
 
 
 def without_times(source: Path, target: Path) -> None:
-    """Write an archive again, its parts in their order, without the times in it."""
+    """Rewrite an archive with its parts in the same order and without timestamps."""
     with ZipFile(source) as read, ZipFile(target, "w", ZIP_DEFLATED) as write:
         for part in read.infolist():
             info = ZipInfo(part.filename, WRITTEN)
@@ -54,12 +54,12 @@ def without_times(source: Path, target: Path) -> None:
 
 
 def reads_same(one: Path, other: Path) -> bool:
-    """Return whether a workbook has the parts of another, and the same in every cell.
+    """Return whether two workbooks have the same parts and the same content in every cell.
 
     Raises
     ------
     OSError, ValueError, KeyError
-        If one is no workbook.
+        If one is not a workbook.
     """
     try:
         with ZipFile(one) as held, ZipFile(other) as made:
@@ -80,7 +80,7 @@ def _side_by_side(one: Path, other: Path) -> Iterator[tuple[Any, Any]]:
 
 
 def _cells(path: Path) -> Iterator[tuple[Any, ...]]:
-    """Yield what every sheet says, in order: its name and state, then each cell."""
+    """Yield the content of every sheet in order: its name and state, then each cell."""
     from openpyxl import load_workbook
 
     book = load_workbook(path, read_only=True)
@@ -95,7 +95,7 @@ def _cells(path: Path) -> Iterator[tuple[Any, ...]]:
 
 @contextmanager
 def system_errors() -> Iterator[None]:
-    """Let what the library of XML says of a disk be the system's own error, as of other files.
+    """Raise disk errors of the XML library as system errors, as for other files.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def system_errors() -> Iterator[None]:
 
 FILE = "excel/release.xlsx"
 ABOVE = 8
-"""Rows above the first one of a table, at most."""
+"""Maximum number of rows above the first row of a table."""
 
 MOST_ROWS, MOST_COLUMNS = 1_048_576 - ABOVE, 16_384
 
@@ -161,12 +161,12 @@ class Excel:
         return [FILE]
 
     def same(self, one: Path, other: Path) -> bool:
-        """See `Packaged.same`: the same sheets with the same cells."""
+        """See `PackagedExport.same`: the same sheets with the same cells."""
         return reads_same(one, other)
 
 
 def _tables(metadata: Metadata) -> list[Laid]:
-    """Return the tables that are read, as they are laid out; invented records are for programs."""
+    """Return the tables for people, laid out; synthetic records are for programs only."""
     read = (table for table in metadata.read if table.values and not is_records(table))
     return [laid_out(table, metadata) for table in read]
 
@@ -199,7 +199,7 @@ def _write_sheets(book: Book, release: PublishedRelease) -> None:
 
 
 def _save(book: Book, metadata: Metadata, path: Path) -> None:
-    """Write the archive; no hour and no name of the machine is in it."""
+    """Write the archive without any time or machine name."""
     properties = book.workbook.properties
     properties.title = metadata.about.heading(metadata.language)
     properties.language = metadata.language
@@ -212,9 +212,10 @@ def _save(book: Book, metadata: Metadata, path: Path) -> None:
 
 
 def _archive(workbook: Any, path: Path) -> None:
-    """Write a workbook's archive, which is closed whatever happens.
+    """Write a workbook's archive and close it in all cases.
 
-    The library leaves one open that a disk did not take, and it would tell of itself when it goes.
+    After a disk error the library leaves its archive open, which would print a message when
+    deleted.
     """
     from openpyxl.writer.excel import ExcelWriter
 

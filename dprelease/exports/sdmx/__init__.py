@@ -1,1 +1,1 @@
-"""SDMX 3.0: identifiers, cubes, the message of their structures, the rows of their observations."""
+"""SDMX 3.0: identifiers, cubes, structures and statuses of observations."""

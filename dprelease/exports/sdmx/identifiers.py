@@ -1,10 +1,10 @@
-"""Identifiers of SDMX from names and values that were declared in any writing.
+"""Make SDMX identifiers from declared names and values in any script.
 
-The standard admits letters of ASCII, digits, `_` and `-` in the identifiers of components, which
-begin with a letter, and `@` and `$` in those of codes (SDMX 3.0, section 3A, `NCNameIDType` and
-`IDType`). What is none is escaped as SQL/XML escapes names (ISO/IEC 9075-14, 9.1): each other
-character becomes `_xHHHH_`, its number in four hexadecimal digits or more, and `_x` itself becomes
-`_x005F_x`. So no two names or values have one identifier, and each can be read back from its own.
+The standard admits ASCII letters, digits, `_` and `-` in the identifiers of components, which
+begin with a letter, and also `@` and `$` in those of codes (SDMX 3.0, section 3A, `NCNameIDType`
+and `IDType`). Other characters are escaped as SQL/XML escapes names (ISO/IEC 9075-14, 9.1): each
+becomes `_xHHHH_`, its number in four hexadecimal digits or more, and `_x` itself becomes
+`_x005F_x`. So no two names or values share an identifier, and each identifier can be decoded.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from datetime import date, timedelta
 
 ESCAPED = re.compile(r"_x([0-9A-F]{4,6})_")
 EMPTY = "_x_"
-"""The code of an empty text; no escape is without digits."""
+"""The code of an empty text; it can't be confused with an escape, which has digits."""
 
 INITIAL = "X_x_"
-"""What stands before a component's name that does not begin with a letter."""
+"""Prefix of a component's name that does not begin with a letter."""
 
 RESERVED = frozenset(
     # columns of SDMX-CSV 1 and 2
     {"DATAFLOW", "STRUCTURE", "STRUCTURE_ID", "STRUCTURE_NAME", "ACTION", "SERIES_KEY", "OBS_KEY"}
     # components whose meaning the standard fixes
     | {"TIME_PERIOD", "OBS_VALUE", "REPORTING_YEAR_START_DAY"}
-    # components that stand in every cube of a release
+    # components of every cube of a release
     | {"MEASURE", "OBS_STATUS", "CONF_STATUS", "UNIT_MEASURE", "DECIMALS", "CONFIDENCE_LEVEL"}
     | {"MARGIN_OF_ERROR", "STANDARD_ERROR", "LOWER_BOUND", "UPPER_BOUND", "VALUE_LABEL", "ADJUSTED"}
 )
-"""Names that no key may have, in upper or lower case: readers of CSV know no difference."""
+"""Names that no key may have, in upper or lower case: readers of CSV ignore case."""
 
 _IN_CODES = re.compile(r"_(?=x)|[^A-Za-z0-9_@$\-]")
 _IN_COMPONENTS = re.compile(r"_(?=x)|[^A-Za-z0-9_\-]")
@@ -37,18 +37,18 @@ _VERSION = re.compile(r"[0-9]+\.[0-9]+(\.[0-9]+)?")
 
 
 def code_id(value: str) -> str:
-    """Return the identifier of a value in a code list; two values never have the same one."""
+    """Return the identifier of a value in a code list; unique per value."""
     return _IN_CODES.sub(_escape, value) or EMPTY
 
 
 def component_id(name: str) -> str:
-    """Return the identifier of a column; two names never have the same one."""
+    """Return the identifier of a column; unique per name."""
     escaped = _IN_COMPONENTS.sub(_escape, name)
     return escaped if re.match("[A-Za-z]", name) else INITIAL + escaped
 
 
 def value_of(code: str) -> str:
-    """Return the value of a code, as `code_id` made it, or the name of a component."""
+    """Return the value or name of an identifier made by `code_id` or `component_id`."""
     if code == EMPTY:
         return ""
     return ESCAPED.sub(lambda found: chr(int(found[1], 16)), code.removeprefix(INITIAL))
@@ -59,16 +59,17 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def cube_id(table: str, column: str = "") -> str:
-    """Return the identifier of a table's cube, or of the cube of one column that is not numbers.
+    """Return the identifier of a table's cube, or of the cube of one column that is not numeric.
 
-    A folder is set off by `-`, a column by `--`, which are in no name of a query or column.
+    A folder is separated by `-`, a column by `--`; neither occurs in the name of a query or
+    column.
     """
     parts = [component_id(part) for part in table.split("/")]
     return "-".join(parts) + (f"--{component_id(column)}" if column else "")
 
 
 def agency_id(publisher: str) -> str:
-    """Return the identifier of who maintains the structures: its name, with `_` between words."""
+    """Return the identifier of the maintainer of the structures: its name, words joined by `_`."""
     words = re.findall("[A-Za-z0-9]+", publisher)
     if not words:
         return "UNSPECIFIED"
@@ -77,17 +78,17 @@ def agency_id(publisher: str) -> str:
 
 
 def version_of(declared: str) -> str:
-    """Return a version as the standard writes them: what is declared, if it is one, else 1.0.0."""
+    """Return the declared version if it is valid in the standard, otherwise 1.0.0."""
     if not _VERSION.fullmatch(declared):
         return "1.0.0"
     return declared if declared.count(".") == 2 else f"{declared}.0"
 
 
 def time_period(period: str) -> str | None:
-    """Return a reference period in the standard's writing; None for what is no period.
+    """Return a reference period in the standard's notation; None if it is not a period.
 
     `period`: a year, a month or a day of ISO 8601, or two days with a slash, both within the
-    period. A whole year, quarter or month is written so; else its first day and its length.
+    period. A whole year, quarter or month is written as such; others as first day and duration.
     """
     if re.fullmatch(ISO, period):
         return period if _days(period) is not None else None

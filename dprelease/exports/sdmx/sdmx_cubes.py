@@ -1,9 +1,9 @@
-"""What of a release is a cube: its dimensions, its measure and the attributes of its cells.
+"""Find the cubes of a release: their dimensions, measure and attributes.
 
-One observation is a number in a cell: the columns of a table that hold numbers are the codes of a
-dimension `MEASURE`, and `OBS_VALUE` is the number. So that each has a status of its own, and what
-reads SDMX 2.1 reads it too. A column of chosen labels, such as a mode, is a cube by itself, whose
-`OBS_VALUE` is a code. Invented persons are no cube.
+One observation is a number in a cell: the names of a table's numeric columns are the codes of a
+dimension `MEASURE`, and `OBS_VALUE` is the number. So each number has its own status, and readers
+of SDMX 2.1 can read it. A column of labels, such as a mode, is a separate cube whose `OBS_VALUE`
+is a code. Synthetic persons have no cube.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dprelease.postprocess.consistent.outputs import RECORDS
 
 NUMBERS = ("int64", "double", "decimal128")
 UNRELIABLE = "_unreliable"
-"""How the name of the flag of `flag_above` ends: it is a status, and no attribute of its own."""
+"""Suffix of the name of the `flag_above` column, which becomes a status and not an attribute."""
 
 BESIDE = {
     "MARGIN_OF_ERROR": Role.MARGIN,
@@ -27,14 +27,15 @@ BESIDE = {
     "UPPER_BOUND": Role.UPPER,
     "VALUE_LABEL": Role.LABEL,
 }
-"""The attributes that hold what stands beside a value, by its role."""
+"""The attributes of a value, by role of their column."""
 
 
 @dataclass(frozen=True)
 class Cube:
     """A table's numbers, or one of its columns of labels.
 
-    `time`: the period that all of it is about, in the standard's writing; None if none is declared.
+    `time`: the reference period of the whole cube in the standard's notation; None if not
+    declared.
     """
 
     table: TableMetadata
@@ -49,7 +50,7 @@ class Cube:
 
     @cached_property
     def beside(self) -> dict[str, dict[str, ColumnMetadata]]:
-        """Return the columns of each attribute by the value they stand beside; none is empty."""
+        """Return the columns of each attribute by the value they describe; none is empty."""
         found: dict[str, dict[str, ColumnMetadata]] = {}
         for attribute, role in BESIDE.items():
             for value in self.values:
@@ -63,7 +64,7 @@ class Cube:
 
     @cached_property
     def unreliable(self) -> dict[str, ColumnMetadata]:
-        """Return the flags of unreliable cells by the value they stand beside."""
+        """Return the flag columns of unreliable cells by the value they describe."""
         return {flag.of: flag for flag in self._flags(unreliable=True)}
 
     def _flags(self, *, unreliable: bool) -> Iterator[ColumnMetadata]:
@@ -74,7 +75,7 @@ class Cube:
 
     @property
     def confidence(self) -> dict[str, str]:
-        """Return the confidence of what stands beside a value, where any is told."""
+        """Return the confidence level of the attributes, if any."""
         columns = [column for held in self.beside.values() for column in held.values()]
         return {column.of: column.confidence for column in columns if column.confidence}
 
@@ -85,15 +86,15 @@ class Cube:
 
     @property
     def decimals(self) -> bool:
-        """Return whether of any of its values it is declared how many decimals are shown."""
+        """Return whether the displayed decimals of any value are declared."""
         return any(value.decimals is not None for value in self.values)
 
 
 def cubes(metadata: Metadata, time: str | None) -> Iterator[Cube]:
-    """Yield the cubes of all tables that are published to be read, in order."""
+    """Yield the cubes of all published tables for readers, in order."""
     for table in metadata.read:
         if table.name.startswith(f"{RECORDS}/"):
-            continue  # invented persons: nothing names a row
+            continue  # synthetic persons: no key identifies a row
         numbers = tuple(value for value in table.values if not is_label(value))
         if numbers:
             yield Cube(table, numbers, labels=False, time=time)
@@ -103,5 +104,5 @@ def cubes(metadata: Metadata, time: str | None) -> Iterator[Cube]:
 
 
 def is_label(value: ColumnMetadata) -> bool:
-    """Return whether a column's values are chosen labels, whatever they are written with."""
+    """Return whether the values of a column are labels, of whatever type."""
     return value.codes is not None or not value.kind.startswith(NUMBERS)

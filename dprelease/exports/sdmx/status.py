@@ -1,7 +1,7 @@
-"""What is said of an observation beside its number: status, and whether it is for publication.
+"""Set the status and the confidentiality of an observation.
 
-Codes are those of the cross-domain lists CL_OBS_STATUS 2.2 and CL_CONF_STATUS 1.3 of SDMX, with
-their meaning; only those that a release needs.
+Codes and meanings are those of the cross-domain lists CL_OBS_STATUS 2.2 and CL_CONF_STATUS 1.3 of
+SDMX; only the codes that a release needs.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def status_of(value: str | None, unreliable: bool, may_be_empty: bool) -> tuple[
     """Return the two statuses of an observation.
 
     `value`: as it is written; None if the cell is empty. `may_be_empty`: whether the release
-    declares that small values of the column are left empty.
+    declares that small values of the column are suppressed.
     """
     if value is None:
         return (SUPPRESSED, WITHHELD) if may_be_empty else (MISSING, FREE)

@@ -1,4 +1,4 @@
-"""The structures of all cubes of a release: concepts, code lists, data structures, dataflows."""
+"""Build the structures of all cubes: concepts, code lists, data structures, dataflows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Content = TypeVar("Content")
 
 CONCEPTS = "CONCEPTS"
 TEXT_TYPES = {"int64": "Long", "date32[day]": "GregorianDay", "bool": "Boolean"}
-"""How keys without a list of codes are written, by their Arrow types; all others as texts."""
+"""Data types of keys without a code list, by Arrow type; all others are texts."""
 
 OWN = {
     "MEASURE": ("Measure", "Which of the table's columns the number is."),
@@ -40,26 +40,27 @@ OWN = {
     "VALUE_LABEL": ("Label of the value", "The value as a text, where its ends are coded."),
     "ADJUSTED": ("Adjusted", "Whether the value had to leave its interval."),
 }
-"""Concepts that every release has in common, with their meaning."""
+"""Concepts of every release, with their meaning."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A concept, a code, or what has a name otherwise: its texts by language."""
+    """A concept, a code or another named object: its texts by language."""
 
     id: str
     name: Texts
     description: Texts = field(default_factory=dict)
     footnotes: tuple[Texts, ...] = ()
     value: str = ""
-    """The declared value of a code whose identifier is another text."""
+    """The declared value of a code, if its identifier differs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A part of a data structure.
+    """A component of a data structure.
 
-    `codes`: the identifier of its code list; empty for what is not coded, which is a `text_type`.
+    `codes`: the identifier of its code list; empty for an uncoded component, which has a
+    `text_type`.
     `level`: of an attribute, "observation" or the dimension that it belongs to.
     """
 
@@ -95,12 +96,12 @@ class Structures:
     cubes: list[Structure] = field(default_factory=list)
 
     def concept(self, column: ColumnMetadata) -> str:
-        """Return the concept of a column: one for all tables that say the same of it."""
+        """Return the concept of a column, shared by all tables with the same metadata."""
         item = _item(component_id(column.name), column, self.languages[0])
         return _identifier_of_content(self.concepts, item.id, item)
 
     def code_list(self, column: ColumnMetadata) -> str:
-        """Return the list of a column's codes: one for all tables in which it has the same."""
+        """Return the code list of a column, shared by all tables with the same codes."""
         if column.codes is None:
             return ""
         own = component_id(column.name)
@@ -169,9 +170,9 @@ def _dimension(made: Structures, key: ColumnMetadata) -> Component:
 
 
 def is_coded(key: ColumnMetadata) -> bool:
-    """Return whether a key has a code list: texts and what has labels, whose values are declared.
+    """Return whether a key has a code list: texts and keys with labels, with declared values.
 
-    Whole numbers and days may be as many as cells, and mean what they are.
+    Integers and days have none: there may be as many as cells, and they need no explanation.
     """
     return key.codes is not None and (key.kind == "string" or bool(key.codes.labels))
 
@@ -213,7 +214,7 @@ def _item(own: str, column: ColumnMetadata, language: str) -> Item:
 
 
 def _identifier_of_content(held: dict[str, Content], own: str, content: Content) -> str:
-    """Return an identifier of some content: its own, or with a number if that is another's."""
+    """Return a unique identifier for some content, with a number if already taken."""
     if held.setdefault(own, content) == content:
         return own
     names = (f"{own}-{number}" for number in count(2))

@@ -1,1 +1,1 @@
-"""Formats before they are paid for: tried on blank tables, and their size from above."""
+"""Try formats on blank tables, and bound their size, before any privacy budget is charged."""

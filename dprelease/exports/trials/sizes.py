@@ -1,7 +1,8 @@
-"""How many bytes the formats of a release have at most, from what is declared.
+"""Compute an upper bound of the bytes of all formats of a release, from its declarations.
 
-Texts of numbers, keys and names as long as they can be; for each format what it writes around them,
-uncompressed, and what it writes beside and removes again.
+The bound takes texts of numbers, keys and names at their maximum length, and per format the
+markup
+around them, uncompressed, and its temporary files.
 """
 
 from __future__ import annotations
@@ -16,23 +17,23 @@ NUMBER = {"bool": 5, "date32[day]": 10, "double": 25, "int64": 20, "int32": 11}
 """Bytes of a number as text; decimals have 41."""
 
 ESCAPED = 6
-"""Bytes in the place of one, where XML or JSON can't have it."""
+"""Bytes of an escaped character in XML or JSON."""
 
 LINKS, CELL = 192, 48
-"""Bytes of names around an observation that a line says again, and of marks around a cell."""
+"""Bytes of names that each observation repeats, and of markup around a cell."""
 
 ONCE, DESCRIBED = 1 << 16, 1 << 12
-"""Bytes of a format that has no rows, and of what it says of a column or a code, in a language."""
+"""Bytes of a format without rows, and of the metadata of a column or a code, per language."""
 
 PAGE = 1 << 22
-"""Bytes of a report, whose pictures and lists are as many as fit into it."""
+"""Bytes of a report, whose pictures and lists are cut to fit."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Size:
-    """A table: its rows, its columns that are no keys; bytes of a row's keys, and of the others.
+    """A table: its rows, its non-key columns, and the bytes per row of keys and of others.
 
-    `row`: of all of them, in CSV; the rest as XML and JSON have them.
+    `row`: of all of them, in CSV; the other fields as in XML and JSON.
     """
 
     rows: int
@@ -49,11 +50,11 @@ ROWS: dict[str, Callable[[_Size], int]] = {
     "sdmx-csv": lambda one: one.others + one.columns * (LINKS + one.keys),
     "mbi": lambda one: 8 * one.columns,
 }
-"""Bytes of one row of a table, of formats that have rows."""
+"""Bytes of one row of a table, by format with rows."""
 
 
 def most_bytes(names: Iterable[str], metadata: Metadata) -> int:
-    """Return how many bytes formats have at most; rows of unknown number left out."""
+    """Return the maximum bytes of the formats; rows of unknown number are left out."""
     tables = [_size(table) for table in metadata.tables]
     told = ONCE + len(metadata.languages) * sum(map(_metadata_size, metadata.tables))
     total = 0
@@ -80,7 +81,7 @@ def _escaped_width(columns: Iterable[ColumnMetadata]) -> int:
 
 
 def _width(column: ColumnMetadata) -> int:
-    """Return the bytes of a value as a field of a text file, quoted and with what ends it."""
+    """Return the bytes of a value as a field of a text file, with quotes and separator."""
     if column.codes is not None:
         values = column.codes.values
         if isinstance(values, range):
@@ -90,7 +91,7 @@ def _width(column: ColumnMetadata) -> int:
 
 
 def _metadata_size(table: TableMetadata) -> int:
-    """Return the bytes of what is said of a table: of its columns, and of each code of its keys."""
+    """Return the bytes of a table's metadata: of its columns, and of each code of its keys."""
     said = DESCRIBED * (1 + len(table.columns))
     for column in table.columns:
         if column.codes is not None:

@@ -1,13 +1,11 @@
-"""Formats are tried before a release pays for what they would be written of.
+"""Try formats on blank tables before any privacy budget is charged.
 
-All that a format is told is known beforehand but the values. So what fails on labels, names, types
-or packages fails on blank tables as well, and costs nothing.
+Everything that a format reads is known beforehand except the values. So errors in labels, names,
+types or packages already occur on blank tables, and cost nothing.
 
-Tables of a release before there is one: its columns, keys and types, and values of nobody.
-
-What formats are tried on before anything is charged. Of a table with few rows all cells are there;
-of a larger one cells from its first to its last, so that it has a row for some of its keys alone,
-as sparse tables have.
+A blank table has the columns, keys and types of a published one, and values that come from no
+data. A small table has all its cells. A larger one has cells from its first to its last, so that
+it has rows for only some of its keys, as sparse tables do.
 """
 
 from __future__ import annotations
@@ -34,22 +32,22 @@ if TYPE_CHECKING:
 
 
 ROWS, LEAST = 256, 4
-"""Rows of a blank table, at most, and of each of very many."""
+"""Maximum rows of a blank table, and minimum rows of each of very many."""
 
 ALL_ROWS = 1 << 12
-"""Rows of all blank tables together, unless each has the least number."""
+"""Maximum rows of all blank tables together, unless each has the minimum."""
 
 BLANK = "0" * 64
-"""Stands where a manifest has the digest of a file."""
+"""Placeholder for the digest of a file in the manifest."""
 
 WIDE = 2**63 - 1
-"""The largest of the numbers, before they are multiplied by a step."""
+"""The largest of the numbers, before multiplication by a step."""
 
 BESIDE = (Role.MARGIN, Role.STANDARD_ERROR)
-"""What is never below 0."""
+"""Roles of columns that are never below 0."""
 
 PLAIN = ("", "a", 'a "b", c', " é\n", "=1+1", "-1", "\U0001f600")
-"""Texts where no values are declared; what is no text of a kind that a file holds is not tried."""
+"""Texts for columns without declared values; texts that a file format can't hold are not tried."""
 
 
 def blank_release(record: Mapping[str, Any], metadata: Metadata, folder: Path) -> PublishedRelease:
@@ -58,16 +56,16 @@ def blank_release(record: Mapping[str, Any], metadata: Metadata, folder: Path) -
     Parameters
     ----------
     record
-        The manifest of such a release: digests and numbers of rows are put in here.
+        The manifest of such a release; digests and numbers of rows are filled in here.
     metadata
-        What is said of it. Tables that are not whole get the number of their rows.
+        Its metadata. Tables without all cells get the number of their rows.
     folder
         An empty one.
 
     Raises
     ------
     OSError
-        If it does not take them.
+        If the files can't be written.
     """
     asked = PublishedRelease(folder, record, metadata)
     most = max(LEAST, min(ROWS, ALL_ROWS // max(1, len(metadata.tables))))
@@ -88,7 +86,7 @@ def blank_release(record: Mapping[str, Any], metadata: Metadata, folder: Path) -
 
 
 def _blank_table(table: TableMetadata, emptied: set[str], most: int) -> pa.Table:
-    """Return a table of some rows: keys as declared, values of nobody.
+    """Return a table of some rows: keys as declared, values from no data.
 
     `emptied`: columns whose small values are published as missing.
     """
@@ -107,11 +105,11 @@ def _blank_table(table: TableMetadata, emptied: set[str], most: int) -> pa.Table
 
 
 def _keys(table: TableMetadata, most: int) -> dict[str, pa.Array]:
-    """Return the keys of some cells in their order; of the others no two are the same."""
+    """Return the keys of some cells in order; keys without declared values are unique."""
     lists = [_codes(key) for key in table.keys]
     total = math.prod(map(len, lists))
     number = min(total, most)
-    cells = [i * (total - 1) // max(1, number - 1) for i in range(number)]  # as long as they may be
+    cells = [i * (total - 1) // max(1, number - 1) for i in range(number)]  # as long as allowed
     arrays, stride = {}, total
     for key, codes in zip(table.keys, lists, strict=True):
         stride //= len(codes)
@@ -125,7 +123,7 @@ def _codes(key: ColumnMetadata) -> Sequence[Code]:
 
 
 def _values(column: ColumnMetadata, *, missing: bool) -> list[Any]:
-    """Return what a column may have: nothing, much, little, and a missing value."""
+    """Return values that a column may have: zero, large, small, and a missing value."""
     kind = column.kind
     values: list[Any]
     if column.codes is not None:
@@ -143,7 +141,7 @@ def _values(column: ColumnMetadata, *, missing: bool) -> list[Any]:
 
 
 def _numbers(column: ColumnMetadata) -> list[Any]:
-    """Return the numbers of a column: an extreme is what a file of its kind can hold of noise."""
+    """Return the numbers of a column: extremes of what its file type can hold of noise."""
     kind = column.kind
     if kind == "double":
         values: list[Any] = [0.0, 1 / 3, 1e15, -1e15]
@@ -172,23 +170,23 @@ def try_formats(
     place: Place,
     folder: Path | None = None,
 ) -> None:
-    """Write formats of blank tables, and throw all of it away.
+    """Write the formats of blank tables, and delete all files.
 
     Parameters
     ----------
     record
-        The manifest that the release would have, without what it says of formats and its digest.
+        The manifest that the release would have, without the entries of formats and its digest.
     place
-        Where the formats are asked for.
+        The location of `formats` in the declaration.
     folder
-        What may be written into; the system's own for such files otherwise.
+        For temporary files; the system's own otherwise.
 
     Raises
     ------
     DeclarationError
-        DP-EXPORT-008 for the first one that fails.
+        DP-EXPORT-008 for the first format that fails.
     OSError
-        If the system does not take the files.
+        If the system can't write the files.
     """
     with temporary_folder(".dprelease-trial-", folder) as private:
         release = blank_release(record, metadata, private)

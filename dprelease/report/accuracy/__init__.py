@@ -1,1 +1,1 @@
-"""How good published numbers are: expected and true errors, totals that disagree."""
+"""Accuracy of published numbers: expected and true errors, totals that disagree."""

@@ -1,4 +1,4 @@
-"""What publishing no number below 0 does to small ones: the mean error by the true size."""
+"""Compute the bias of small numbers when negative values are published as 0."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from fractions import Fraction
 from dprelease.mechanisms.base import Mechanism
 
 SPREADS = (Fraction(0), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))
-"""True values for which it is told, in standard deviations of the noise."""
+"""True values for which the bias is shown, in standard deviations of the noise."""
 
 PIECES = 400
-"""Parts in which what lies below 0 is added up."""
+"""Number of parts in which the probability below 0 is summed."""
 
 FARTHEST = 40.0
-"""Standard deviations below which nothing is added any more."""
+"""Standard deviations below which the sum ends."""
 
 
 def bias_at_zero(law: Mechanism) -> Sequence[tuple[int, float]]:
-    """Return (true value, mean error) in lattice steps, if what is below 0 is published as 0.
+    """Return (true value, mean error) in noise steps, if negative values are published as 0.
 
-    E max(t + K, 0) - t - E K is the sum of P(K <= -t - j) over j >= 1. Nothing where the noise has
-    no standard deviation.
+    E max(t + K, 0) - t - E K is the sum of P(K <= -t - j) over j >= 1. Empty if the noise has no
+    standard deviation.
     """
     spread = law.standard_deviation
     if not math.isfinite(spread):
@@ -32,7 +32,7 @@ def bias_at_zero(law: Mechanism) -> Sequence[tuple[int, float]]:
 
 
 def _below(law: Mechanism, true: int, spread: float) -> float:
-    """Return the sum of P(K <= -t - j) over j >= 1, in pieces of several steps where it is wide."""
+    """Return the sum of P(K <= -t - j) over j >= 1, over several steps at once for wide noise."""
     piece = max(1, math.ceil(FARTHEST * spread / PIECES))
     added, j = 0.0, 1
     while j <= FARTHEST * spread + 1:

@@ -1,7 +1,7 @@
-"""How good the published numbers are: counted from the published tables, a batch at a time.
+"""Measure the quality of published numbers, from the published tables, a batch at a time.
 
-Nothing here is about people: every number comes from noised values that are published, from the
-declaration, or from the law of the noise.
+No number here comes from data about people: all come from published noisy values, from the
+declaration, or from the distribution of the noise.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 CLASSES = 16
-"""Classes of size: below 10, to 100, and so on; the last one is of all that is larger."""
+"""Size classes: below 10, to 100, and so on; the last one has all larger values."""
 
 NUMBERS = ("int", "uint", "float", "double", "decimal")
-"""How names of Arrow types begin that are numbers."""
+"""Prefixes of numeric Arrow types."""
 
 Z95 = 1.959964
-"""Standard errors of a margin where a table publishes errors and no margin."""
+"""Standard errors of a margin, if a table publishes errors but no margin."""
 
 
 def class_of(values: Floats) -> Integers:
-    """Return the class of size of each value: its digits before the point, less one."""
+    """Return the size class of each value: its digits before the point, less one."""
     digits = np.log10(np.maximum(np.abs(values), 1.0))
     return np.minimum(digits, CLASSES - 1).astype(np.int64)
 
 
 def by_class(classes: Integers, weights: Floats) -> Floats:
-    """Return the sum of weights in each class of size."""
+    """Return the sum of weights in each size class."""
     return np.bincount(classes, weights, CLASSES).astype(np.float64)
 
 
 def ends_of(size: int) -> tuple[int, int]:
-    """Return where a class of size begins and ends: 0 to 10, 10 to 100, ..."""
+    """Return the ends of a size class: 0 to 10, 10 to 100, ..."""
     return (0 if size == 0 else 10**size), 10 ** (size + 1)
 
 
@@ -56,11 +56,11 @@ def _zeros() -> Floats:
 
 @dataclass
 class CellCounts:
-    """What a column's published cells are, all together and by class of size.
+    """Counts of a column's published cells, in total and by size class.
 
     `empty`: cells without a value. `wide`: cells whose margin is larger than the value. `above`:
     cells whose margin is above a declared limit. `by_class`, `sizes` and `margins` are of cells
-    with a value and a margin: how many, and the sums of both.
+    with a value and a margin: their number, and the sums of both.
     """
 
     cells: int = 0
@@ -76,12 +76,12 @@ class CellCounts:
 
     @property
     def with_margin(self) -> int:
-        """Return how many cells have a value and a margin."""
+        """Return the number of cells with a value and a margin."""
         return int(self.by_class.sum())
 
 
 class EmptyCells(StrEnum):
-    """Why cells of a column are left empty: by a declared limit, or where nothing divides it."""
+    """Why cells of a column may be empty: a small value suppressed, or no divisor for a ratio."""
 
     SMALL = "small"
     DIVIDED = "divided"
@@ -89,7 +89,7 @@ class EmptyCells(StrEnum):
 
     @classmethod
     def of(cls, asked: Asked) -> EmptyCells | None:
-        """Return why cells of a column may be left empty, by what was asked for."""
+        """Return why cells of a column may be empty; None if they can't be."""
         small, divided = asked.post.suppress_below is not None, not asked.form.on_lattice
         if small and divided:
             return cls.EITHER
@@ -98,11 +98,13 @@ class EmptyCells(StrEnum):
 
 @dataclass(frozen=True)
 class ColumnQuality:
-    """One published column: what was expected of it, and what is published.
+    """The quality of one published column: expected and observed.
 
-    `limit`: the declared limit of margins, a part of the value or, if `absolute`, in its unit.
-    `never_negative`, `whole`: what every true value is. `emptied`: why cells have no value; None
-    where none is without.
+    `limit`: the declared limit of margins, as a share of the value or, if `absolute`, in its
+    unit.
+    `never_negative`, `whole`: whether every true value is so. `emptied`: why cells may have no
+    value;
+    None if every cell has one.
     """
 
     table: TableMetadata
@@ -117,7 +119,7 @@ class ColumnQuality:
 
     @property
     def above_limit(self) -> float | None:
-        """Return the part of cells above the declared limit; None without one."""
+        """Return the share of cells above the declared limit; None without a limit."""
         counted = self.counted
         if self.limit is None or not counted.cells:
             return None
@@ -126,7 +128,7 @@ class ColumnQuality:
 
     @property
     def adjusted_share(self) -> float | None:
-        """Return the part of cells of a whole table that left their interval; None elsewhere."""
+        """Return the share of cells of an integer table outside their interval; None elsewhere."""
         counted = self.counted
         if self.limit is not None or self._flag is None or not counted.cells:
             return None
@@ -134,24 +136,24 @@ class ColumnQuality:
 
     @property
     def expected_error(self) -> float | None:
-        """Return the mean error that was expected of a value, in its unit; None in any other."""
+        """Return the expected mean error in the unit of the value; None if it has another."""
         fixed = self.expected
         return fixed.error if fixed is not None and fixed.unit == self.column.unit else None
 
     @property
     def wide(self) -> float | None:
-        """Return the part of cells whose margin is larger than the value; None without margins."""
+        """Return the share of cells whose margin is larger than the value; None without margins."""
         known = self.counted.with_margin
         return self.counted.wide / known if known else None
 
     def relative_in(self, size: int) -> float | None:
-        """Return the mean margin over the mean value of a class; None without any."""
+        """Return the mean margin divided by the mean value of a class; None without cells."""
         sizes = float(self.counted.sizes[size])
         return float(self.counted.margins[size]) / sizes if sizes else None
 
     @property
     def classes(self) -> list[int]:
-        """Return the classes of size that have cells with a margin."""
+        """Return the size classes that have cells with a margin."""
         return [int(size) for size in np.flatnonzero(self.counted.by_class)]
 
     @property
@@ -168,7 +170,7 @@ class ColumnQuality:
 
     @property
     def source_columns(self) -> list[str]:
-        """Return the names of the columns that it is counted from."""
+        """Return the names of the columns that it is computed from."""
         beside = (self._margin, self._error, self._flag)
         return [self.column.name, *(one.name for one in beside if one is not None)]
 
@@ -221,7 +223,7 @@ def is_number(column: ColumnMetadata) -> bool:
 
 
 def quality_of(release: ReleaseFiles, facts: Facts) -> Iterator[ColumnQuality]:
-    """Yield the quality of every column that is read and is a number, table by table."""
+    """Yield the quality of every published numeric column for readers, table by table."""
     for table in release.metadata.read:
         found = [column_quality(facts, table, column) for column in table.values]
         found = [one for one in found if is_number(one.column) and facts.query_of(table)]
@@ -233,7 +235,7 @@ def quality_of(release: ReleaseFiles, facts: Facts) -> Iterator[ColumnQuality]:
 
 
 def column_quality(facts: Facts, table: TableMetadata, column: ColumnMetadata) -> ColumnQuality:
-    """Return what is expected of a column, before its cells are counted."""
+    """Return the expected quality of a column, before its cells are counted."""
     one = ColumnQuality(table, column, facts.expected_error_of(table, column))
     asked = facts.query_column(table, column)
     if asked is None:

@@ -1,4 +1,4 @@
-"""What a report says of quality: expected errors, what is published, and a rehearsal's errors."""
+"""Write the quality section: expected errors, published cells, and errors of a rehearsal."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SimulatedErrors = Mapping[tuple[str, str], SimulatedColumn]
 
 @dataclass(frozen=True)
 class Quality:
-    """What stands under quality, ready to be put into the page."""
+    """The content of the quality section, ready for the page."""
 
     tables: list[PageTable]
     notes: list[Markup]
@@ -47,7 +47,7 @@ class Quality:
 
 @dataclass(frozen=True)
 class Context:
-    """What all parts of quality are told with; `most`: how many rows a table or picture has."""
+    """What all parts of the section share; `most`: the maximum rows of a table or picture."""
 
     facts: Facts
     words: Words
@@ -69,7 +69,7 @@ def quality_part(
     disagreements: tuple[Sequence[Disagreement], int],
     simulated: SimulatedErrors | None,
 ) -> Quality:
-    """Return what is said of quality."""
+    """Return the content of the quality section."""
     found, left = disagreements
     lifted = _bias_tables(told, columns)
     return Quality(
@@ -108,7 +108,7 @@ COLUMNS = (
 
 
 def _tables(told: Context, columns: Sequence[ColumnQuality]) -> list[PageTable]:
-    """Return every column by itself, or the sums of all and those with the widest margins."""
+    """Return one row per column, or group summaries and the columns with the widest margins."""
     if not columns:
         return []
     heads = _heads(told, *COLUMNS)
@@ -138,7 +138,7 @@ def _tables(told: Context, columns: Sequence[ColumnQuality]) -> list[PageTable]:
 
 
 def group_columns(columns: Sequence[ColumnQuality]) -> list[list[ColumnQuality]]:
-    """Return columns of one name that one query asks for, of what was made of them alike."""
+    """Return columns grouped by name, query and processing."""
     groups: dict[tuple[str, str, str], list[ColumnQuality]] = {}
     for one in columns:
         made = one.table.name.rpartition("/")[0]
@@ -147,7 +147,7 @@ def group_columns(columns: Sequence[ColumnQuality]) -> list[list[ColumnQuality]]
 
 
 def group_name(group: Sequence[ColumnQuality]) -> str:
-    """Return what a group of columns is called: its query, below what was made."""
+    """Return the name of a group of columns: its query, below the step's output."""
     made = group[0].table.name.rpartition("/")[0]
     query = group[0].table.query
     return f"{made}/{query}" if made else query
@@ -194,7 +194,7 @@ def _group_row(told: Context, group: Sequence[ColumnQuality]) -> list[Markup]:
 
 
 def margin_words(words: Words, group: Sequence[ColumnQuality]) -> str:
-    """Return the margin of a column, or the least, middle and largest of several."""
+    """Return the margin of a column, or the smallest, middle and largest of several."""
     expected = [one.expected for one in group if one.expected is not None]
     if not expected:
         return words.number(None)
@@ -248,7 +248,7 @@ def _impossible(told: Context, columns: Sequence[ColumnQuality]) -> list[Markup]
 
 
 def _empty_cell_texts(words: Words, columns: Sequence[ColumnQuality]) -> Iterator[Markup]:
-    """Yield how many cells have no value, by why they have none."""
+    """Yield how many cells have no value, by reason."""
     for why in EmptyCells:
         empty = sum(one.counted.empty for one in columns if one.emptied is why)
         if empty:
@@ -318,7 +318,7 @@ def _changed_by_clipping(told: Context, columns: Sequence[ColumnQuality]) -> lis
 
 
 def _bias(told: Context, columns: Sequence[ColumnQuality], *, is_told: bool) -> list[Markup]:
-    """Return which columns are lifted; `is_told`: whether a table below says by how much."""
+    """Return which columns are biased upward; `is_told`: whether a table below has the amounts."""
     said = []
     clipped = _changed_by_clipping(told, columns)
     if clipped:
@@ -336,7 +336,7 @@ def _bias(told: Context, columns: Sequence[ColumnQuality], *, is_told: bool) -> 
 
 
 def _bias_tables(told: Context, columns: Sequence[ColumnQuality]) -> list[PageTable]:
-    """Return how far each kind of noise lifts small numbers that are not published below 0."""
+    """Return per noise the bias of small numbers when negative ones are published as 0."""
     words, names = told.words, told.names
     tables: dict[object, PageTable] = {}
     for one in _changed_by_clipping(told, columns):
@@ -362,7 +362,7 @@ def _bias_tables(told: Context, columns: Sequence[ColumnQuality]) -> list[PageTa
 def _error_table(
     told: Context, columns: Sequence[ColumnQuality], simulated: SimulatedErrors
 ) -> PageTable:
-    """Return expected and simulated errors side by side; those that are farthest apart first."""
+    """Return expected and simulated errors side by side, largest difference first."""
     words, names = told.words, told.names
     heads = _heads(
         told,

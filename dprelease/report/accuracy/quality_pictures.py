@@ -1,4 +1,4 @@
-"""Pictures of quality: small multiples by unit, one scale each, dots and lines."""
+"""Draw the pictures of quality: small multiples by unit, each with one scale of dots and lines."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from dprelease.report.accuracy.quality_part import Context, SimulatedErrors
 
 MOST_UNITS = 8
-"""Pictures of one kind; units beyond stand in the tables alone."""
+"""Maximum pictures of one kind; further units are only in the tables."""
 
 MOST_ROWS = 24
-"""Rows of a picture; beyond that a row is a query and not a table."""
+"""Maximum rows of a picture; with more, a row is a query instead of a table."""
 
 MOST_RINGS = 60
-"""Rings of a row: of more columns, those at even distances in the order of their margins."""
+"""Maximum rings of a row; of more columns, those at even distances in the order of their
+margins."""
 
 
 def _by_unit(columns: Iterable[ColumnQuality]) -> Mapping[str, list[ColumnQuality]]:
@@ -59,7 +60,7 @@ def error_pictures(told: Context, columns: Sequence[ColumnQuality]) -> list[Pict
 
 
 def _rows_of_margins(told: Context, columns: Sequence[ColumnQuality]) -> Mapping[str, list[Row]]:
-    """Return rows of one picture or several: tables where there are few, else their queries."""
+    """Return rows of one or more pictures: per table if there are few, else per query."""
     from dprelease.report.accuracy.quality_part import group_columns, group_name
 
     groups = group_columns(columns)
@@ -98,7 +99,7 @@ def _row_of_margins(told: Context, name: str, group: Sequence[ColumnQuality]) ->
 
 
 def size_pictures(told: Context, columns: Sequence[ColumnQuality]) -> list[Picture]:
-    """Return margins as parts of the values, by the size of these."""
+    """Return margins as shares of the values, by size of the value."""
     pictures = []
     for unit, group in _by_unit(one for one in columns if one.classes).items():
         rows = [row for size in range(CLASSES) if (row := _row_of_size(told, group, size))]
@@ -115,7 +116,7 @@ def size_pictures(told: Context, columns: Sequence[ColumnQuality]) -> list[Pictu
 
 
 def _parts(rows: Sequence[Row]) -> tuple[float, ...]:
-    """Return round parts on the scale of some rows; their room at the ends is left free."""
+    """Return round shares on the scale of some rows, with space free at the ends."""
     places = [place for row in rows for place, _ in row.marks]
     low, high = min(places), max(places)
     if high < 3.0 * low:
@@ -146,7 +147,7 @@ def _row_of_size(told: Context, group: Sequence[ColumnQuality], size: int) -> Ro
 
 
 def class_words(told: Context, size: int) -> str:
-    """Return what a class of size is called."""
+    """Return the name of a size class."""
     low, high = ends_of(size)
     ends = {"low": told.words.number(low), "high": told.words.number(high)}
     return told.words.plain("size.row" if low else "size.row.first", **ends)
@@ -155,7 +156,7 @@ def class_words(told: Context, size: int) -> str:
 def _classes(
     group: Sequence[ColumnQuality], simulated: SimulatedErrors
 ) -> Mapping[int, list[tuple[ColumnQuality, float]]]:
-    """Return columns with truth in each class of size, and how many cells of theirs."""
+    """Return columns with truth in each size class, and their number of cells."""
     found: dict[int, list[tuple[ColumnQuality, float]]] = {}
     for one in group:
         errors = simulated.get((one.table.name, one.column.name))
@@ -168,7 +169,7 @@ def _classes(
 def simulated_pictures(
     told: Context, columns: Sequence[ColumnQuality], simulated: SimulatedErrors
 ) -> list[Picture]:
-    """Return simulated errors by the size of the true value, beside the expected ones."""
+    """Return simulated and expected errors by the size of the true value."""
     pictures = []
     words = told.words
     for unit, group in _by_unit(columns).items():
@@ -206,7 +207,7 @@ def simulated_pictures(
 def bias_pictures(
     told: Context, columns: Sequence[ColumnQuality], simulated: SimulatedErrors
 ) -> list[Picture]:
-    """Return the simulated bias by the size of the true value, and what chance makes of none."""
+    """Return the simulated bias by the size of the true value, with its random error."""
     pictures = []
     words = told.words
     for unit, group in _by_unit(columns).items():

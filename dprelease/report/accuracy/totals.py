@@ -1,8 +1,8 @@
-"""Totals that disagree: what finer tables add up to, beside what coarser ones say themselves.
+"""Compare sums of finer tables with the totals that coarser tables publish.
 
-From the published tables alone. Tables that are noised each by itself disagree by about as much as
-their noise says; more than that comes from what was done to the values afterwards, or from rows
-that only one of the tables counts.
+This uses only the published tables. Tables with independent noise disagree by about as much as
+the noise explains. A larger difference comes from processing after the noise, or from rows that
+only one of the tables counts.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from dprelease.report.facts import Facts
 from dprelease.report.source import ReleaseFiles
 
 MOST_PAIRS = 200
-"""Pairs of tables that are compared; a release with more tells how many it left out."""
+"""Maximum number of compared pairs; the report counts those left out."""
 
 MOST_ROWS = 2_000_000
-"""Rows of a finer table that are added up."""
+"""Maximum rows of a finer table to sum."""
 
 MOST_TOTALS = 100_000
-"""Rows of a coarser one."""
+"""Maximum rows of a coarser table."""
 
 SAME = 1e-9
-"""Parts of a total by which a sum of floats may be off."""
+"""Relative rounding error of a sum of floats."""
 
 Pair = tuple[TableMetadata, TableMetadata]
 Sums = Mapping[tuple[object, ...], Floats]
@@ -41,9 +41,11 @@ Sums = Mapping[tuple[object, ...], Floats]
 class Disagreement:
     """One column in two tables: how far the sums of one are from the totals of the other.
 
-    `expected`: the root mean square that the noise of both alone makes; None where that is not one
-    number, 0 for tables that were made to agree. `changed`: whether values were cut or rounded
-    after they were noised, so that sums can't agree.
+    `expected`: the root mean square difference from the noise of both alone; None if that is
+    not one
+    number, 0 for consistent tables. `changed`: whether values were clipped or rounded after the
+    noise,
+    so that sums can't agree.
     """
 
     fine: TableMetadata
@@ -58,7 +60,7 @@ class Disagreement:
 
 
 def disagreements(release: ReleaseFiles, facts: Facts) -> tuple[list[Disagreement], int]:
-    """Return how far tables disagree, and how many pairs of tables were too large or too many."""
+    """Return how far tables disagree, and how many pairs were skipped as too large or too many."""
     pairs = list(_pairs(release, facts))
     small = [
         (fine, coarse)
@@ -71,7 +73,7 @@ def disagreements(release: ReleaseFiles, facts: Facts) -> tuple[list[Disagreemen
 
 
 def _pairs(release: ReleaseFiles, facts: Facts) -> Iterator[Pair]:
-    """Yield pairs of tables of one query of which one has the other's keys, and few more."""
+    """Yield pairs of tables of one query where one has the other's keys and few more."""
     families: dict[tuple[str, str], list[TableMetadata]] = {}
     for table in release.metadata.read:
         if facts.query_of(table) is not None:
@@ -127,7 +129,7 @@ def _find_disagreements(release: ReleaseFiles, facts: Facts, pair: Pair) -> Iter
 def _added_up(
     release: ReleaseFiles, table: TableMetadata, keys: Sequence[str], names: Sequence[str]
 ) -> Sums:
-    """Return the sums of some columns over all rows with the same keys; NaN where one is empty."""
+    """Return the sums of columns over all rows with the same keys; NaN if a value is empty."""
     import pyarrow as pa
 
     sums: dict[tuple[object, ...], Floats] = {}

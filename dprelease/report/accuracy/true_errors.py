@@ -1,4 +1,4 @@
-"""Errors against what a rehearsal knows to be true, by size of the true value."""
+"""Compute errors against the true values of a rehearsal, by size of the true value."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def _zeros() -> Floats:
 class SimulatedColumn:
     """Errors of one column, summed by class of the true value.
 
-    `off`: with their signs, so that what stays is bias. `covered`: cells whose margin reaches the
-    truth, of those that have one.
+    `off`: sums with signs, which measure bias. `covered`: of the cells with a margin, those whose
+    margin contains the truth.
     """
 
     cells: Floats = field(default_factory=_zeros)
@@ -43,7 +43,7 @@ class SimulatedColumn:
     with_margin: int = 0
 
     def add(self, values: Floats, margins: Floats, true: Floats) -> None:
-        """Add cells; those without a value have no error."""
+        """Add cells; those without a value are skipped."""
         there = ~(np.isnan(values) | np.isnan(true))
         error, classes = (values - true)[there], class_of(true[there])
         self.cells += by_class(classes, np.ones_like(error))
@@ -67,7 +67,7 @@ class SimulatedColumn:
 
     @property
     def coverage(self) -> float | None:
-        """Return the part of margins that reach the truth."""
+        """Return the share of margins that contain the truth."""
         return self.covered / self.with_margin if self.with_margin else None
 
     def error_in(self, size: int) -> float:
@@ -79,7 +79,7 @@ class SimulatedColumn:
         return float(self.off[size] / self.cells[size])
 
     def doubt_in(self, size: int) -> float:
-        """Return two standard errors of that mean: what chance alone may make of no bias."""
+        """Return two standard errors of that mean: the bias that chance alone may show."""
         cells = float(self.cells[size])
         if cells < 2:
             return math.inf
@@ -90,7 +90,7 @@ class SimulatedColumn:
 def simulated_errors(
     release: ReleaseFiles, truth: Truth, columns: Sequence[ColumnQuality]
 ) -> Mapping[tuple[str, str], SimulatedColumn]:
-    """Return the errors of every column whose truth a rehearsal knows, by table and name."""
+    """Return the errors of every column with a known truth, by table and name."""
     found: dict[tuple[str, str], SimulatedColumn] = {}
     for table in {one.table.name: one.table for one in columns}.values():
         of_table = [one for one in columns if one.table.name == table.name]
@@ -111,7 +111,7 @@ def simulated_errors(
 def _side_by_side(
     one: Iterator[pa.RecordBatch], other: Iterator[pa.RecordBatch]
 ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-    """Yield batches of two tables with the same rows in the same order, equally long."""
+    """Yield batches of equal length of two tables with the same rows in the same order."""
     left, right = next(one, None), next(other, None)
     while left is not None and right is not None:
         size = min(len(left), len(right))

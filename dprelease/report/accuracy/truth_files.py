@@ -1,4 +1,4 @@
-"""The true values of a rehearsal, from the files that it leaves beside its tables."""
+"""Read the true values of a rehearsal from the files in its folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FOLDER = "truth"
-"""Where a published table stands beside its true values."""
+"""Folder of the files with published and true values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class TruthFiles:
     def batches(
         self, table: TableMetadata, columns: Sequence[str]
     ) -> Iterator[pa.RecordBatch] | None:
-        """See `Truth.batches`; None as well for keys that were found, which have other rows."""
+        """See `Truth.batches`; also None for discovered keys, whose files have other rows."""
         path = self.folder / FOLDER / table.file
         others = (column.name for column in table.columns if column.role != Role.KEY)
         true = truth_columns((key.name for key in table.keys), others).true

@@ -1,7 +1,4 @@
-"""The report on one party's messages: what holds of the sum of all, and for whom it does not.
-
-What a manifest of one party's messages declares and records, as a report needs it.
-"""
+"""Write the report on one party's messages: the guarantee of the sum, and its assumptions."""
 
 from __future__ import annotations
 
@@ -39,11 +36,11 @@ from dprelease.report.source import Checks, ReleaseFiles
 
 @dataclass(frozen=True)
 class PartyFacts(Facts):
-    """A verified manifest of messages: what holds of the sum, if enough parties are honest."""
+    """A verified manifest of messages: guarantees of the sum, if enough parties are honest."""
 
     @cached_property
     def queries(self) -> Mapping[str, Query]:
-        """Return every table that was asked for, by name."""
+        """Return the query of every table, by name."""
         return {query.name: query for query in resolve_federated(self.declaration)}
 
     @cached_property
@@ -61,7 +58,7 @@ class PartyFacts(Facts):
 
     @cached_property
     def assumed_trust(self) -> Trust:
-        """Return what holds with as many honest parties as the release counts on."""
+        """Return the guarantee for as many honest parties as the release assumes."""
         spec = self.declaration.spec.federated
         if spec is None:
             raise TypeError("the release declares no parties")
@@ -70,14 +67,14 @@ class PartyFacts(Facts):
 
     @cached_property
     def as_label(self) -> dict[str, Any]:
-        """Return what a label is made of, which a manifest of messages tells by trust alone."""
+        """Return the record for the label; a manifest of messages has it by trust only."""
         guarantee = self.assumed_trust.guarantee
         told = {**guarantee.to_json(), "neighbours": guarantee.neighbours.value}
         return {**self.record, "guarantee": told, "reading": reading(guarantee), "ledger": None}
 
     @property
     def protects_values_alone(self) -> bool:
-        """Return whether it is known who is in the data, and how many there are."""
+        """Return whether membership in the data, and its size, are public."""
         return self.assumed_trust.guarantee.neighbours is Neighbours.REPLACE
 
     def planned_columns(self) -> Iterator[PlannedColumn]:
@@ -91,7 +88,7 @@ PARTS = ("label", "sums", "made")
 
 @dataclass(frozen=True)
 class SumsPart:
-    """What stands under the sum of all messages, ready to be put into the page."""
+    """The content of the section on the sum of all messages, ready for the page."""
 
     margins: PageTable
     trusts: PageTable
@@ -107,7 +104,7 @@ def page_of_messages(
 ) -> bytes:
     """Return the report on one party's messages; parameters are those of `page_of`.
 
-    It tells nothing of the messages themselves: the noise of one share is all that hides them.
+    It shows no content of the messages: they are protected only by the noise of one share.
     `errors`: those of a rehearsal of all parties.
     """
     facts = PartyFacts(release.record)
@@ -139,7 +136,7 @@ def _warning(words: Words, facts: PartyFacts) -> Markup:
 
 
 def _margins(told: Context, facts: PartyFacts) -> PageTable:
-    """Return the margins of the sums: of each column, the same in every cell."""
+    """Return the margins of the sums: per column, the same in every cell."""
     words, names, rows = told.words, told.names, []
     for (query, column), held in list(facts.measurement_records.items())[: told.most]:
         margin = three_up(float(exact_of(held["sum_margin_95"])))
@@ -175,12 +172,12 @@ def _trusts(told: Context, facts: PartyFacts) -> PageTable:
 
 def _words(told: Context) -> Iterator[Markup]:
     yield told.words.say("sums.trust.seen")
-    for text in told.facts.record["trust_words"][2:]:  # the page itself has told of the lines
+    for text in told.facts.record["trust_words"][2:]:  # the page has counted the lines already
         yield told.names.sentence(text, LONGEST)
 
 
 def _provenance(told: Context, facts: PartyFacts, checks: Checks | None) -> ProvenanceSection:
-    """Return how it was made, with the shares of noise in place of noise by itself."""
+    """Return how the messages were made, with the noise of one share per column."""
     words, names, rows = told.words, told.names, []
     for share in facts.shares[: told.most]:
         rows.append(
@@ -204,5 +201,5 @@ def _provenance(told: Context, facts: PartyFacts, checks: Checks | None) -> Prov
 
 
 def _scale(law: SymmetricAlphaStable, refined: int) -> float:
-    """Return the scale of a share in steps of what is published."""
+    """Return the scale of a share in steps of the published value."""
     return float(law.scale) / refined

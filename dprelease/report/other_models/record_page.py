@@ -1,7 +1,4 @@
-"""The report on a release of single records: what holds for one, and what all of them tell.
-
-What a manifest of single records declares and records, as a report needs it.
-"""
+"""Write the report on single records: the guarantee for one, the estimates from all."""
 
 from __future__ import annotations
 
@@ -38,11 +35,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RecordFacts(Facts):
-    """A verified manifest of single records: every record is a unit, and has noise of its own."""
+    """A verified manifest of single records: each record is protected by its own noise."""
 
     @cached_property
     def parts(self) -> tuple[Records, ...]:
-        """Return what was asked for: columns of records, table by table."""
+        """Return the declared columns of records, table by table."""
         return resolve_records(self.declaration)
 
     @cached_property
@@ -52,7 +49,7 @@ class RecordFacts(Facts):
 
     @cached_property
     def laws(self) -> Mapping[tuple[str, str], Mechanism]:
-        """Return the noise of each column."""
+        """Return the noise mechanism of each column."""
         return {
             name: registry.record_law_of(Event.from_json(held))
             for name, held in self.measurement_records.items()
@@ -60,7 +57,7 @@ class RecordFacts(Facts):
 
     @property
     def units(self) -> list[dict[str, Any]]:
-        """Return the protected units: each record by itself, which counts as a whole."""
+        """Return the privacy units: each record is one."""
         tables = dict.fromkeys(part.declared.table.name for part in self.parts)
         return [{"table": table, "id": None, "words": ""} for table in tables]
 
@@ -76,7 +73,7 @@ class RecordFacts(Facts):
 PARTS = ("label", "records", "made")
 CONFIDENCE = 0.95
 MOST_VALUES = 20
-"""Values of a column that are told, those that occur most often; all are in the records."""
+"""Maximum listed values of a column, the most frequent ones; all are in the records."""
 
 DIGITS = 4
 """Decimals of an estimated frequency."""
@@ -84,7 +81,7 @@ DIGITS = 4
 
 @dataclass(frozen=True)
 class RecordsPart:
-    """What stands under what the records tell, ready to be put into the page."""
+    """The content of the section on the records, ready for the page."""
 
     singles: PageTable
     tables: list[PageTable]
@@ -130,7 +127,7 @@ def page_of_records(
 
 
 def _columns(release: ReleaseFiles, facts: RecordFacts) -> Iterator[_Column]:
-    """Yield every column with what its published values tell of the true ones."""
+    """Yield every column with estimates from its published values."""
     import pyarrow as pa
 
     by_name = {table.name: table for table in release.metadata.tables}
@@ -172,7 +169,7 @@ def _part(told: Context, facts: RecordFacts, columns: list[_Column]) -> RecordsP
 
 
 def _singles(told: Context, facts: RecordFacts) -> PageTable:
-    """Return what the noise does to one record, column by column."""
+    """Return the effect of the noise on one record, column by column."""
     words, names, rows = told.words, told.names, []
     for (query, name), held in list(facts.measurement_records.items())[: told.most]:
         one = held["one_record"]
@@ -192,12 +189,12 @@ def _singles(told: Context, facts: RecordFacts) -> PageTable:
 
 
 def _values(told: Context) -> int:
-    """Return how many values of a column are told."""
+    """Return how many values of a column are listed."""
     return min(told.most, MOST_VALUES)
 
 
 def _provenance(told: Context, facts: RecordFacts, checks: Checks | None) -> ProvenanceSection:
-    """Return how it was made: bounds of numbers alone, and noise by the law of one record."""
+    """Return how the records were made: bounds of numeric columns, and noise per record."""
     words, names = told.words, told.names
     bounds, noise = [], []
     for (query, name), held in list(facts.measurement_records.items())[: told.most]:
@@ -220,7 +217,7 @@ def _provenance(told: Context, facts: RecordFacts, checks: Checks | None) -> Pro
 
 
 def _table(told: Context, one: _Column) -> PageTable:
-    """Return the estimates of a column; of many values those that occur most often."""
+    """Return the estimates of a column; if there are many, of the most frequent values."""
     words, names = told.words, told.names
     shown = sorted(one.found, key=lambda each: -each.estimate)[: _values(told)]
     rows = [
@@ -249,7 +246,7 @@ def _value_label(told: Context, one: _Column, each: Estimate) -> Markup:
 
 
 def _figures(told: Context, one: _Column, each: Estimate) -> tuple[str, str]:
-    """Return an estimate and its margin, in the column's unit or as parts of all records."""
+    """Return an estimate and its margin, in the column's unit or as shares of all records."""
     words = told.words
     if each.value is not None:
         return words.number(each.estimate, DIGITS), f"± {words.number(each.margin, DIGITS)}"
@@ -261,7 +258,7 @@ def _figures(told: Context, one: _Column, each: Estimate) -> tuple[str, str]:
 
 
 def _example(told: Context, one: _Column) -> tuple[list[Markup], list[Picture]]:
-    """Return how the first estimate is read, in sentences, and its picture."""
+    """Return how to read the first estimate, in sentences, and its picture."""
     words, names = told.words, told.names
     each = max(one.found, key=lambda found: found.estimate)
     ends = each.estimate - each.margin, each.estimate + each.margin

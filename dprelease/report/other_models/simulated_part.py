@@ -1,4 +1,4 @@
-"""What a rehearsal of records or of parties says of its errors, as it has written them."""
+"""Show the errors of a rehearsal of records or of parties, from its error file."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from dprelease.report.pictures import PageTable
 Errors = Sequence[Mapping[str, Any]]
 
 NAME = "simulated"
-"""The part's name in the page."""
+"""The name of the section."""
 
 
 @dataclass(frozen=True)
 class SimulatedPart:
-    """What stands under simulated errors, ready to be put into the page."""
+    """The content of the section on simulated errors, ready for the page."""
 
     lead: Markup
     errors: PageTable
 
 
 def errors_in(folder: Path) -> Errors:
-    """Return the errors of a rehearsal that was verified."""
+    """Return the errors of a verified rehearsal."""
     found: list[dict[str, Any]] = json.loads((folder / ERRORS).read_bytes())
     return found
 
@@ -38,9 +38,9 @@ def errors_in(folder: Path) -> Errors:
 def with_errors(
     parts: Sequence[str], told: Context, errors: Errors | None, lead: str
 ) -> dict[str, Any]:
-    """Return what the page of a rehearsal has beside that of a release; nothing more without.
+    """Return the parts of a page, with the section on errors for a rehearsal.
 
-    `lead`: the name of the sentence that the errors begin with.
+    `lead`: the name of the sentence that introduces the errors.
     """
     if errors is None:
         return {"parts": parts}
@@ -49,7 +49,7 @@ def with_errors(
 
 
 def _rows(told: Context, errors: Errors) -> PageTable:
-    """Return expected and true errors of each column, those of all of its cells."""
+    """Return expected and true errors of each column, over all its cells."""
     words, names, rows = told.words, told.names, []
     for one in errors[: told.most]:
         rows.append(

@@ -1,5 +1,5 @@
-"""The report's own words: one module for each language, named by its tag.
+"""The report's texts: one module per language, named by its tag.
 
 `SENTENCES`: every sentence by its name, HTML with `{places}` for values; the names are those of
-`en`. `DECIMAL` and `THOUSANDS`: the signs of numbers.
+`en`. `DECIMAL` and `THOUSANDS`: the separators of numbers.
 """

@@ -1,1 +1,1 @@
-"""What runs on executors: rows read, typed, bounded and counted by a DuckDB of the worker."""
+"""Code that runs on executors: a worker's DuckDB reads, types, bounds and counts rows."""

@@ -1,8 +1,8 @@
-"""The DuckDB of a Python worker: private, locked, and silent about what it reads.
+"""Open the DuckDB of a Python worker: private, locked, and silent about the data it reads.
 
-A worker has one, which all of its tasks use after each other: to open and to lock it takes longer
-than to count a few thousand rows. Each task gets a connection of its own, which sees no table of
-another, and an own folder, which is empty at first and gone at its end.
+All tasks of a worker use one DuckDB in turn, because opening and locking it takes longer than
+counting a few thousand rows. Each task gets a separate connection, which sees no table of another
+task, and a separate folder, which is empty at first and removed at the end.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from dprelease.system.forks import Maker
 SCRATCH = "dprelease-task-"
 SPILL = "spill"
 MEMORY = "2GB"
-"""What a worker's DuckDB holds before it spills into the private folder of a task."""
+"""Memory of a worker's DuckDB before it spills into the private folder of a task."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What the tasks of a job may read beside their folder; the same for all of them.
+    """The files that the tasks of a job may read outside their folder; the same for all of them.
 
-    `floats`: whether one of the files has floats, of which statistics don't tell the whole truth.
+    `floats`: whether one of the files has floats, whose statistics ignore NaN.
     """
 
     files: tuple[str, ...] = ()
@@ -49,16 +49,16 @@ class _Own:
                 "autoload_known_extensions": False,
                 "python_enable_replacements": False,
                 "memory_limit": MEMORY,
-                "threads": 1,  # the other cores have tasks of their own
+                "threads": 1,  # other tasks use the other cores
             }
         )
-        # A file whose name looks like a pattern is asked for by an escaped name.
+        # A file whose name looks like a pattern is read by its escaped name.
         files = sorted({name for file in access.files for name in (file, pattern(Path(file)))})
         allowed = ", ".join(map(quoting.text, files))
         for setting in (
             "SET GLOBAL TimeZone = 'UTC'",
             "SET GLOBAL preserve_insertion_order = true",
-            # As in the engine of one machine: see there.
+            # As in the engine of one machine: see `nan_safety`.
             "SET GLOBAL disabled_optimizers = 'statistics_propagation'" if access.floats else "",
             f"SET GLOBAL allowed_paths = [{allowed}]",
             f"SET GLOBAL allowed_directories = [{quoting.text(str(folder))}]",
@@ -73,12 +73,12 @@ class _Own:
 
 
 _KEPT: list[_Own] = []
-"""The DuckDB of this process, unless a task is at work with it."""
+"""The idle DuckDB of this process, if no task is using it."""
 
 
 @contextmanager
 def task_link(access: Access) -> Iterator[tuple[duckdb.DuckDBPyConnection, Path]]:
-    """Yield a connection that sees one private folder and these files, and that folder."""
+    """Yield a connection that can read one private folder and these files, and that folder."""
     own = _KEPT.pop() if _KEPT else None
     if own is not None and not own.serves(access):
         if own.maker.is_here:
@@ -93,7 +93,7 @@ def task_link(access: Access) -> Iterator[tuple[duckdb.DuckDBPyConnection, Path]
             yield link, folder
         finally:
             link.close()
-            # What has spilled once counts on its folder.
+            # A DuckDB that has spilled once needs its folder, which is removed.
             if (folder / SPILL).exists() or _KEPT:
                 own.root.close()
             else:

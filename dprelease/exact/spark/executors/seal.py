@@ -1,8 +1,8 @@
-"""What executors leave for the driver, sealed: a file that is left behind tells nobody anything.
+"""Encrypt files that executors write for the driver, so that a leftover file reveals nothing.
 
-Noise that was drawn twice for the same cells is weaker than noise drawn once, for two draws can be
-averaged. A killed driver, a lost executor or an attempt that Spark gave up may leave a file that
-nobody removes; so all of it is encrypted, with a key that ends with the driver's work.
+Two independent noise draws for the same cells can be averaged, which weakens the noise. A killed
+driver, a lost executor or an attempt that Spark gave up may leave a file that nothing removes. So
+all files are encrypted, with a key that exists only as long as the driver works.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ KEY_WORDS = 4
 
 @dataclass(frozen=True)
 class Seal:
-    """A key of one run, and one folder; AES-256-GCM with nonces of the system's entropy."""
+    """A key of one run, and one folder; AES-256-GCM with random nonces from the system."""
 
     name: str
-    """What is public of it, and in no other run the same."""
+    """Its public name, which is unique to a run."""
     key: bytes = field(repr=False)
 
     @classmethod
@@ -35,7 +35,7 @@ class Seal:
         return cls(name, key)
 
     def encrypt_block(self, block: int, content: bytes) -> bytes:
-        """Return the content of a block, sealed; anew at every call."""
+        """Return the content of a block, encrypted with a new nonce at every call."""
         nonce = Entropy().words(2).tobytes()[:NONCE]
         return nonce + AESGCM(self.key).encrypt(nonce, content, self._bound(block))
 
@@ -45,7 +45,7 @@ class Seal:
         Raises
         ------
         ValueError
-            If it was sealed in another run, for another block, or changed meanwhile.
+            If it was encrypted in another run or for another block, or was changed.
         """
         nonce, rest = sealed[:NONCE], sealed[NONCE:]
         try:

@@ -1,7 +1,7 @@
-"""Whole numbers that tasks found, packed on their way, and added up wherever they meet.
+"""Pack the integers that tasks found for transport, and add them up.
 
-Spark moves them as they are packed: to the driver if they are few, else those of each block of
-cells to one task, which adds them up.
+Spark moves them packed: to the driver if they are few, otherwise those of each block of cells to
+one task, which adds them up.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from dprelease.exact.spark.executors.task_rows import Link, from_ipc_bytes, to_i
 from dprelease.numerics.lattice import LIMIT
 
 SUMS = "number int, place int, content binary"
-"""Rows of sums in Spark: of which table, where those of its block of cells meet, and the packed
-sums. Blocks of one table have places of their own, in their order, from its number on."""
+"""Rows of sums in Spark: the number of the table, the place where the sums of a block of cells
+meet, and the packed sums. Blocks of one table have consecutive places from its number on."""
 
 BLOCK = 2**16
 """Cells of a block."""
 
 FULL = 2**20
-"""Rows of sums that a task holds before it adds them up."""
+"""Maximum rows of sums that a task holds before it adds them up."""
 
 ADDED = "dp_added"
 
 
 def added_up(link: Link, tables: Iterable[pa.Table], *, final: bool = False) -> pa.Table:
-    """Return sums by place: `m0`, `m1`, ... for whatever other columns the tables have.
+    """Return sums by place: `m0`, `m1`, ... over all other columns of the tables.
 
     They are 128 bits wide; `final`: clamped to 2^62, as sums of all rows are, and 64 bits wide.
     """
@@ -53,7 +53,7 @@ def added_up(link: Link, tables: Iterable[pa.Table], *, final: bool = False) -> 
 
 
 class Adding:
-    """Sums that come part by part, added up whenever they have become many."""
+    """Sums that arrive in parts, added up whenever many have accumulated."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
@@ -61,7 +61,7 @@ class Adding:
         self._rows = self._least = 0
 
     def add(self, table: pa.Table) -> None:
-        """Take the sums of one part."""
+        """Add the sums of one part."""
         self._held.append(table)
         self._rows += len(table)
         if self._rows > FULL + 2 * self._least:
@@ -69,17 +69,17 @@ class Adding:
             self._rows = self._least = len(self._held[0])
 
     def table(self) -> pa.Table:
-        """Return the sums of all parts; there has to be one."""
+        """Return the sums of all parts; there must be at least one."""
         return self._held[0] if len(self._held) == 1 else added_up(self._link, self._held)
 
     def result_rows(self, number: int, block: int | None) -> Iterator[pa.RecordBatch]:
-        """Yield the sums of a table, if there was a part; see `result_rows`."""
+        """Yield the sums of a table, if there was a part; see `rows_of_sums`."""
         if self._held:
             yield from rows_of_sums(number, self.table(), block)
 
 
 def rows_of_sums(number: int, table: pa.Table, block: int | None) -> Iterator[pa.RecordBatch]:
-    """Yield rows of `SUMS`; one for all cells, or one for each block of so many."""
+    """Yield rows of `SUMS`: one for all cells, or one per block of this many cells."""
     if block is None:
         yield row_of(number, number, table)
         return
@@ -102,7 +102,7 @@ def row_of(number: int, place: int, table: pa.Table) -> pa.RecordBatch:
 
 
 def by_table(sums: Iterable[pa.RecordBatch]) -> dict[int, list[pa.Table]]:
-    """Return the sums of each table, as they came."""
+    """Return the sums of each table, in order of arrival."""
     found: dict[int, list[pa.Table]] = {}
     for batch in sums:
         numbers = numbers_of(batch.column("number")).tolist()

@@ -1,6 +1,6 @@
-"""Files that a task reads itself, by DuckDB: their rows never pass through Spark.
+"""Read files directly in a task, by DuckDB: their rows never pass through Spark.
 
-The paths are those of a file system that driver and executors share.
+The paths are on a file system that driver and executors share.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from dprelease.query import quoting
 from dprelease.statements.values.physical import SMALL_INTEGERS
 
 ROW_NUMBER = "file_row_number"
-"""What DuckDB calls the place of a row in its Parquet file."""
+"""DuckDB's name of the row number in a Parquet file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Rows of one file, from one place on to before another; all of them without the latter."""
+    """Rows of one file, from one index up to another (excluded), or to the end."""
 
     file: int
     first: int = 0
@@ -32,7 +32,7 @@ class Range:
 
 @dataclass(frozen=True)
 class ParquetRows:
-    """Ranges of rows of Parquet files: a row of Spark is the place of a piece in `pieces`."""
+    """Ranges of rows of Parquet files: a row of Spark is the index of a piece in `pieces`."""
 
     physical: Mapping[str, str]
     files: tuple[str, ...]
@@ -41,7 +41,7 @@ class ParquetRows:
     def parts(
         self, batches: Iterable[pa.RecordBatch], link: Link, folder: Path, relation: str
     ) -> Iterator[None]:
-        """See `Rows`."""
+        """See `TaskRows`."""
         for place in _places(batches):
             selects = [self._select(link, piece) for piece in self.pieces[place]]
             rows = " UNION ALL ".join(selects)
@@ -60,7 +60,7 @@ class ParquetRows:
 
 
 def _as(name: str, stored: str | None, wanted: str) -> str:
-    """Return a column of a file as all files have it; raise TypesDiffer for another type."""
+    """Return a column of a file with the type of all files; raise TypesDiffer for another type."""
     column = quoting.identifier(name)
     if stored == wanted:
         return column
@@ -73,8 +73,9 @@ def _as(name: str, stored: str | None, wanted: str) -> str:
 class TextRows:
     """Whole text files, read as the engine of one machine reads them.
 
-    So that a broken line means what it means there. A row of Spark is the place of a piece in
-    `pieces`, which has the places of its files.
+    So a broken line is treated the same way. A row of Spark is the index of a piece in
+    `pieces`, which
+    has the indices of its files.
     """
 
     physical: Mapping[str, str]
@@ -85,7 +86,7 @@ class TextRows:
     def parts(
         self, batches: Iterable[pa.RecordBatch], link: Link, folder: Path, relation: str
     ) -> Iterator[None]:
-        """See `Rows`."""
+        """See `TaskRows`."""
         for place in _places(batches):
             for file in self.pieces[place]:
                 yield from self._whole(Path(self.files[file]), link, folder, relation)
@@ -113,7 +114,7 @@ def _places(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
 def _temporary_view(
     rows: str, physical: Mapping[str, str], link: Link, relation: str
 ) -> Iterator[None]:
-    """Let a relation be the rows of a SELECT, for one turn."""
+    """Define a relation as the rows of a SELECT, inside the block."""
     link.execute(f"CREATE TEMP VIEW {relation} AS {rows}")
     check(physical, link, relation)
     yield

@@ -1,4 +1,4 @@
-"""What a task gets of a source, as a relation of DuckDB that has the types of the whole source."""
+"""Provide a task's rows of a source as a DuckDB relation with the types of the whole source."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dprelease.query import quoting
 from dprelease.statements.values.physical import base_type
 
 CHUNK = 2**18
-"""Rows that come from Spark, or from the driver, at a time."""
+"""Rows from Spark, or from the driver, at a time."""
 
 ARROW = {
     "TIMESTAMP_MS": pa.timestamp("ms"),
@@ -25,13 +25,13 @@ ARROW = {
     "UINTEGER": pa.uint32(),
     "UBIGINT": pa.uint64(),
 }
-"""Types that Spark does not know, but whose every value it hands over as another type's."""
+"""Types that Spark does not have, with a type in which it passes on every value."""
 
 Link = duckdb.DuckDBPyConnection
 
 
 class TypesDiffer(Exception):
-    """A column has another type in a task than it had when the statement was made."""
+    """A column has another type in a task than when the statement was compiled."""
 
 
 class TaskRows(Protocol):
@@ -45,30 +45,30 @@ class TaskRows(Protocol):
     def parts(
         self, batches: Iterable[pa.RecordBatch], link: Link, folder: Path, relation: str
     ) -> Iterator[None]:
-        """Give the relation the rows of the task, those of one part after the other.
+        """Register the rows of the task as the relation, one part after the other.
 
-        `batches`: what comes from Spark. `folder`: a private one.
+        `batches`: data from Spark. `folder`: a private one.
 
         Raises
         ------
         pyarrow.ArrowException, duckdb.Error, OSError
-            If the source is not what its format promises.
+            If the source is invalid in its format.
         TypesDiffer
-            If it is, but not what it was.
+            If it is valid, but has changed.
         """
         ...
 
 
 @dataclass(frozen=True)
 class SparkRows:
-    """Columns that Spark reads, in this order; types of `ARROW` come as another that holds them."""
+    """Columns that Spark reads, in this order; types of `ARROW` are sent as another type."""
 
     physical: Mapping[str, str]
 
     def parts(
         self, batches: Iterable[pa.RecordBatch], link: Link, folder: Path, relation: str
     ) -> Iterator[None]:
-        """See `Rows`."""
+        """See `TaskRows`."""
         for table in _tables_from_batches(batches):
             if self.physical:
                 table = self._restore_types(table.rename_columns(list(self.physical)))
@@ -83,14 +83,14 @@ class SparkRows:
 
 @dataclass(frozen=True)
 class PackedRows:
-    """Rows that come from the driver: each row of Spark is `content`, an Arrow stream."""
+    """Rows sent by the driver: each row of Spark is `content`, an Arrow stream."""
 
     physical: Mapping[str, str]
 
     def parts(
         self, batches: Iterable[pa.RecordBatch], link: Link, folder: Path, relation: str
     ) -> Iterator[None]:
-        """See `Rows`."""
+        """See `TaskRows`."""
         for batch in batches:
             for content in batch.column("content"):
                 table = from_ipc_bytes(content.as_buffer())
@@ -101,8 +101,8 @@ class PackedRows:
 def register_table(
     table: pa.Table, physical: Mapping[str, str], link: Link, relation: str
 ) -> Iterator[None]:
-    """Let a relation be a table, for one turn; raises as `Rows.parts`."""
-    table.validate(full=True)  # texts that are no UTF-8 would be read unchecked
+    """Register a table as a relation, inside the block; raises as `TaskRows.parts`."""
+    table.validate(full=True)  # otherwise texts in invalid UTF-8 would be read unchecked
     link.register(relation, table)
     check(physical, link, relation)
     yield
@@ -140,7 +140,7 @@ def from_ipc_bytes(content: object) -> pa.Table:
 
 
 def _tables_from_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Yield tables of about `CHUNK` rows: Spark's own batches are small."""
+    """Yield tables of about `CHUNK` rows, because Spark's batches are small."""
     held: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:

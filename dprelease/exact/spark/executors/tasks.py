@@ -1,8 +1,9 @@
-"""What the executors do: rows are typed, bounded and counted by the statements of a query.
+"""Define the tasks of executors: they type, bound and count rows by the statements of a query.
 
-A task draws nothing and its answer depends on its rows alone, so one that is lost and done again,
-or done twice at the same time, answers the same. No words of an engine leave it: Spark would write
-them into its logs, and they may quote a cell.
+A task draws no noise and its result depends only on its rows, so a task that is repeated, or run
+twice at the same time, has the same result. No error message of an engine leaves a task: Spark
+would
+write it to its logs, and it may quote a cell.
 """
 
 from __future__ import annotations
@@ -33,32 +34,32 @@ from dprelease.version import __version__
 Batches = Iterable[pa.RecordBatch]
 
 ROWS_SEEN = -1
-"""The number of a table of sums that has one cell: how many rows there were."""
+"""The number of a table of sums with one cell: the number of rows read."""
 
 
 class TaskFailure(Exception):
-    """A task failed; nothing of why is told."""
+    """A task failed; the reason is not reported."""
 
 
 def versions() -> str:
-    """Return what has to be the same on the driver and on every executor."""
+    """Return the versions that must be equal on the driver and on every executor."""
     python = ".".join(platform.python_version_tuple()[:2])
     return f"Python {python}, dprelease {__version__}, duckdb {duckdb.__version__}"
 
 
 def report_versions(batches: Batches) -> Iterator[pa.RecordBatch]:
-    """Yield the versions of an executor, whatever comes in."""
+    """Yield the versions of an executor, for any input."""
     for _ in batches:
         pass
     yield pa.RecordBatch.from_pydict({"versions": [versions()]})
 
 
 def redact_failures(work: Callable[[], Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
-    """Yield what work yields; its failures lose their words, which may quote a cell."""
+    """Yield the results of work; its exceptions lose their messages, which may quote a cell."""
     failed = False
     try:
         yield from work()
-    except Exception:  # noqa: BLE001 - whatever it is, its words stay here
+    except Exception:  # noqa: BLE001 - whatever it is, its message stays here
         failed = True
     if failed:
         raise TaskFailure(
@@ -68,7 +69,7 @@ def redact_failures(work: Callable[[], Iterator[pa.RecordBatch]]) -> Iterator[pa
 
 @dataclass(frozen=True)
 class Public:
-    """What the statements of tasks read beside rows about people.
+    """Public data that the statements of tasks read.
 
     `key_tables`: values of text keys. `joined`: the rows of a joined public table, packed.
     """
@@ -86,7 +87,7 @@ class Public:
 
 @dataclass(frozen=True)
 class Reading:
-    """How tasks read the rows of a table, by a DuckDB that may read so much."""
+    """How tasks read the rows of a table, with a DuckDB of limited access."""
 
     rows: TaskRows
     access: Access
@@ -94,7 +95,7 @@ class Reading:
 
     @contextmanager
     def parts(self, batches: Batches) -> Iterator[tuple[Link, Iterator[None]]]:
-        """Yield a connection, and parts of the rows of a task: each is `dp_source` for its turn."""
+        """Yield a connection, and parts of the rows of a task: each in turn is `dp_source`."""
         with task_link(self.access) as (link, folder):
             self.public.made_known(link)
             yield link, self.rows.parts(batches, link, folder, SOURCE)
@@ -102,7 +103,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Count:
-    """Adds up what a statement finds in the parts of a task; `block`: see `sums.sent`."""
+    """Adds up the results of a statement over the parts of a task; `block`: see `rows_of_sums`."""
 
     reading: Reading
     sql: str
@@ -122,14 +123,14 @@ class Count:
 
 @dataclass(frozen=True)
 class FillJoint:
-    """Fills the joint tables of a scan; numbers of tables of sums are their places."""
+    """Fills the joint tables of a scan; their sums are numbered by their index."""
 
     reading: Reading
     scan: CompiledScan
     block: int | None = None
 
     def run(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Yield rows of `SUMS`, and how many rows were seen."""
+        """Yield rows of `SUMS`, and the number of rows read."""
         yield from redact_failures(lambda: self._fill(batches))
 
     def _fill(self, batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -160,7 +161,7 @@ def _nonzero_cells(vectors: list[Integers]) -> pa.Table:
 
 @dataclass(frozen=True)
 class AddUp:
-    """Adds up the sums of the same tables and blocks, of which the task has got all."""
+    """Adds up the sums of the same tables and blocks, all of which are in this task."""
 
     def run(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Yield rows of `SUMS`."""

@@ -1,6 +1,6 @@
-"""What the executors do with rows of ids: those of an id meet in one task, which bounds them.
+"""Bound the contributions of units with ids: all rows of an id are in one task.
 
-The rows come together once for all tables that read them; there each table has its own bounds.
+Rows are brought together once for all tables that read them; each table has its own limits there.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from dprelease.statements.rows_of_ids import Columns, CompiledRows
 
 SPREAD = "bucket int, kind int, content binary"
 CODED = 2
-"""The kind of rows that are coded already; 0 and 1 are rows of the asked and the joined table."""
+"""The kind of coded rows; 0 and 1 are rows of the query's table and of the joined one."""
 
 ROWS, PART, GIVEN = "dp_rows", "dp_sent", "dp_given"
 MANY = 2**22
-"""Coded rows of a task that are held in memory; more are held by its DuckDB."""
+"""Maximum coded rows of a task in memory; more are stored in its DuckDB."""
 
 RELATIONS = (SOURCE, JOINED)
 WIDE = "HUGEINT"
@@ -44,7 +44,7 @@ WIDE = "HUGEINT"
 class BucketRows:
     """Packs rows by the bucket of their unit; rows without a unit are left out.
 
-    `sql`: the rows over `dp_source`. `unit`: what says their unit, as SQL. `kind`: of the rows.
+    `sql`: the rows over `dp_source`. `unit`: the SQL of their unit. `kind`: of the rows.
     """
 
     reading: Reading
@@ -59,7 +59,8 @@ class BucketRows:
 
     def _spread(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         with self.reading.parts(batches) as (link, parts):
-            # The same text is in the same bucket, whatever the type: all tasks have one version.
+            # Equal texts are in the same bucket, whatever the type: all tasks have one DuckDB
+            # version.
             bucket = f"CAST(hash(CAST({self.unit} AS VARCHAR)) % {self.buckets} AS USMALLINT)"
             rows = (
                 f"SELECT {bucket} AS dp_bucket, * FROM ({self.sql}) WHERE {self.unit} IS NOT NULL"
@@ -70,7 +71,9 @@ class BucketRows:
 
     def _packs(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         buckets = numbers_of(batch.column(0))
-        order = np.argsort(buckets, kind="stable")  # of 16 bits: by digits
+        order = np.argsort(
+            buckets, kind="stable"
+        )  # numpy sorts 16-bit integers by radix, which is fast
         ends = np.searchsorted(buckets[order], np.arange(self.buckets + 1))
         ordered = pa.Table.from_batches([batch]).remove_column(0).take(array_of(order))
         found = [
@@ -89,7 +92,7 @@ class BucketRows:
 
 
 def _sendable(link: Link, rows: str) -> str:
-    """Return the rows with ids that Arrow has: of wider integers it has none, but their texts."""
+    """Return the rows with ids that Arrow supports: wider integers are sent as texts."""
     kinds = link.sql(f"SELECT * FROM ({rows}) LIMIT 0")
     wide = dict(zip(kinds.columns, map(str, kinds.types), strict=True)).get("id") == WIDE
     return f"SELECT * REPLACE (CAST(id AS VARCHAR) AS id) FROM ({rows})" if wide else rows
@@ -97,11 +100,13 @@ def _sendable(link: Link, rows: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TableTask:
-    """A table of which rows are bounded by its own cells.
+    """A table whose rows are bounded by its own cells.
 
-    `sql`: its sums over `dp_kept`. `rows`: a SELECT of `id`, `cell` and `values`, of which some are
-    kept; empty if the sums are over the rows as they met. `columns`: where these stand in the rows
-    of all tables. `key_tables`: what `rows` and `sql` read.
+    `sql`: its sums over `dp_kept`. `rows`: a SELECT of `id`, `cell` and `values`, of which some
+    are
+    selected; empty if the sums are over the bounded rows of all tables. `columns`: the indices
+    of these
+    in the rows of all tables. `key_tables`: read by `rows` and `sql`.
     """
 
     number: int
@@ -114,17 +119,18 @@ class TableTask:
     key_tables: tuple[KeyTable, ...] = ()
 
     def by_windows(self, *, text: bool) -> str:
-        """Return the kept rows as a SELECT, for the engine to find."""
+        """Return the selected rows as a SELECT with window functions, for the engine."""
         return windows(self.rows, self.unit, self.values, self.cells, text=text)
 
 
 @dataclass(frozen=True)
 class BoundRows:
-    """Bounds the rows of the units of a task for several tables, and adds up what is kept.
+    """Bounds the rows of the units of a task for several tables, and adds up the selected ones.
 
-    `kinds`: the engine's types of the rows that come uncoded, by kind. `held`: the rows of all
-    tables, over `ROWS` or the uncoded ones; None where tables are bounded one by one. `text`:
-    whether ids are texts. `block`: see `sums.sent`.
+    `kinds`: the engine's types of uncoded rows, by kind. `held`: the rows of all tables, over
+    `ROWS`
+    or the uncoded ones; None if tables are bounded separately. `text`: whether ids are texts.
+    `block`: see `rows_of_sums`.
     """
 
     public: Public
@@ -153,7 +159,7 @@ class BoundRows:
                 link.execute(f"DROP TABLE IF EXISTS {KEPT}")
 
     def _keep(self, link: Link, table: TableTask, held: HeldRows | None) -> None:
-        """Make `dp_kept` the rows that count, in memory where there is room."""
+        """Create `dp_kept` with the rows that count, in memory if there is room."""
         Public(table.key_tables).made_known(link)
         if held is not None and table.columns is not None:
             link.register(KEPT, held.select_rows(link, table.columns, table.unit, table.cells))
@@ -163,7 +169,7 @@ class BoundRows:
             link.execute(f"CREATE TEMP TABLE {KEPT} AS {table.by_windows(text=self.text)}")
 
     def _gather(self, batches: Batches, link: Link) -> bool:
-        """Make relations of the rows of the task; False if there is none."""
+        """Create relations of the rows of the task; False if there are no rows."""
         for relation, physical in zip(RELATIONS, self.kinds, strict=False):
             columns = (f"{quoting.identifier(n)} {kind}" for n, kind in physical.items())
             link.execute(f"CREATE TEMP TABLE {relation} ({', '.join(columns)})")
@@ -188,7 +194,7 @@ class BoundRows:
         return seen
 
     def _store_rows(self, link: Link, coded: list[pa.Table], more: bool) -> pa.Table:
-        """Keep coded rows in a table of the engine, which may use the disk; return no rows."""
+        """Store coded rows in a table of the engine, which may spill; return no rows."""
         empty = coded[0].slice(0, 0)
         if not more:
             link.register(GIVEN, empty)
@@ -198,7 +204,7 @@ class BoundRows:
         return empty
 
     def _create_view(self, link: Link, ids: pa.DataType) -> None:
-        """Make a relation of the coded rows."""
+        """Create a relation of the coded rows."""
         wide = not self.text and pa.types.is_string(ids)
         columns = f"* REPLACE (CAST(id AS {WIDE}) AS id)" if wide else "*"
         link.execute(f"CREATE TEMP VIEW {ROWS} AS SELECT {columns} FROM {PART}")

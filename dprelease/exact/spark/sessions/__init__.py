@@ -1,1 +1,1 @@
-"""Sessions of Spark: what they are made of, kept private, and refused without what tasks need."""
+"""Start Spark sessions, make them private, and refuse those that lack what tasks need."""

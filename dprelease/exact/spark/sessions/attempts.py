@@ -1,4 +1,4 @@
-"""Work that Spark may fail at: its own words, which may quote a cell, go no further."""
+"""Run Spark actions that may fail, and drop Spark's error messages, which may quote a cell."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 
 
 def attempt(work: Callable[[], Result], failure: DpReleaseError) -> Result:
-    """Return what work returns; Spark's own words, which may quote a cell, go no further.
+    """Return the result of work; Spark's error messages, which may quote a cell, are dropped.
 
     Raises
     ------
@@ -26,7 +26,7 @@ def attempt(work: Callable[[], Result], failure: DpReleaseError) -> Result:
 
 
 def attempt_in_thread(work: Callable[[], Result], failure: DpReleaseError) -> Result:
-    """Return what `attempt` does, in any thread: nothing is done about Spark's warnings.
+    """Return the result of work as `attempt`, in any thread: warnings are not changed.
 
     Raises
     ------

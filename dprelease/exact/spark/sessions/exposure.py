@@ -1,4 +1,4 @@
-"""What a cluster's own configuration leaves open to others, in words; starts no Spark."""
+"""Report what a cluster's configuration exposes to others, in words; starts no Spark."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ OPEN = {
         "shuffle and spill files hold ids and values in the clear",
     ),
 }
-"""What a setting opens, and by which value."""
+"""What a setting exposes, and with which value."""
 
 SPARKS_OWN = {
     "spark.ui.enabled": "true",
     "spark.eventLog.enabled": "false",
     "spark.io.encryption.enabled": "false",
 }
-"""What holds where nobody says anything."""
+"""Spark's defaults."""
 
 LISTENERS = (
     "spark.extraListeners",
@@ -46,7 +46,7 @@ SERVER = (
 
 
 def left_open(master: str | None, config: Mapping[str, str]) -> list[str]:
-    """Return what stays open if Spark is started with these settings; empty if nothing does."""
+    """Return what these settings of Spark expose; empty if nothing."""
     defaults = Defaults.read()
     known = {**defaults, **CLOSED, **config}
     named = master or known.get("spark.remote") or known.get("spark.master") or "local[*]"
@@ -59,7 +59,7 @@ def left_open(master: str | None, config: Mapping[str, str]) -> list[str]:
 
 
 def left_open_by(spark: Any) -> list[str]:
-    """Return what a Spark that somebody else configured leaves open, as it says itself."""
+    """Return what a running Spark of another owner exposes, by its own configuration."""
     return _exposures({name: str(spark.conf.get(name, own)) for name, own in SPARKS_OWN.items()})
 
 

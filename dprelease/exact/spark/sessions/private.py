@@ -1,8 +1,9 @@
-"""What keeps a Spark of our own private: its settings, and the folder that it works in.
+"""Keep a Spark that we start private: its settings, and the folder that it works in.
 
-Of its own accord Spark serves a web page on every interface, without a password, that tells how
-many records each task read; and it writes what it moves between tasks, ids among it, in the clear,
-for all to read, into folders that stay after a kill.
+By default Spark serves a web page on every interface, without a password, which shows how many
+records each task read. It also writes shuffle data, ids included, unencrypted and readable for
+all,
+into folders that remain after a kill.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from dprelease.exact.spark.sessions.session_defaults import Defaults
 SCRATCH = "dprelease-spark-"
 LOCAL_DIR = "spark.local.dir"
 LOCAL_DIRS = "SPARK_LOCAL_DIRS"
-"""What Spark takes before `spark.local.dir`, where it is in the environment."""
+"""Environment variable that Spark prefers to `spark.local.dir`."""
 
 PATIENCE = 30.0
 
@@ -35,13 +36,13 @@ CLOSED = {
 """Settings of any Spark that is started here, unless the release declares others."""
 
 ALONE = {
-    # What one machine does alone is nobody's business on the network, nor another user's here.
+    # A job on one machine needs no network and must be invisible to other users here.
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.authenticate": "true",
     "spark.network.crypto.enabled": "true",
 }
-"""Settings beside these where driver and executors are one process."""
+"""Additional settings if driver and executors are one process."""
 
 
 def is_local(master: str) -> bool:
@@ -53,7 +54,7 @@ def is_local(master: str) -> bool:
 def private_settings(master: str | None, config: Mapping[str, str]) -> Iterator[dict[str, str]]:
     """Yield settings for a Spark of this process, with private folders that are then removed.
 
-    Folders that a killed run left are removed as well.
+    Folders left by killed runs are removed as well.
 
     Raises
     ------
@@ -70,7 +71,7 @@ def private_settings(master: str | None, config: Mapping[str, str]) -> Iterator[
 
 
 def has_java() -> bool:
-    """Return whether a Java of pyspark's is there already."""
+    """Return whether pyspark has already started a Java."""
     from pyspark import SparkContext
 
     known: Any = SparkContext
@@ -78,7 +79,7 @@ def has_java() -> bool:
 
 
 def forget_folders() -> None:
-    """Let Java look its folders up again: it would write into those of an earlier session."""
+    """Make Java look up its folders again: it would write into those of an earlier session."""
     from pyspark import SparkContext
 
     known: Any = SparkContext
@@ -88,14 +89,14 @@ def forget_folders() -> None:
 
 
 def end_java() -> None:
-    """End Java: one that stays would hand this run's settings on to sessions of others."""
+    """End Java: otherwise it would pass this run's settings to later sessions."""
     from pyspark import SparkContext
 
     known: Any = SparkContext
     gateway, known._gateway, known._jvm = known._gateway, None, None
     if gateway is not None:
         gateway.shutdown()
-        gateway.proc.stdin.close()  # it ends with that, and removes its files
+        gateway.proc.stdin.close()  # Java then exits, and removes its files
         try:
             gateway.proc.wait(PATIENCE)
         except subprocess.TimeoutExpired:
@@ -103,7 +104,7 @@ def end_java() -> None:
 
 
 def _parents(config: Mapping[str, str], defaults: Defaults) -> list[Path]:
-    """Return where the private folders are made: where Spark would have worked."""
+    """Return the parents of the private folders: Spark's own working folders."""
     told = config.get(LOCAL_DIR) or os.environ.get(LOCAL_DIRS) or defaults.get(LOCAL_DIR, "")
     names = [name.strip() for name in told.split(",") if name.strip()]
     return [Path(name) for name in names or [tempfile.gettempdir()]]
@@ -126,7 +127,7 @@ def _folder(parent: Path) -> Iterator[Path]:
 
 @contextmanager
 def _environment(folders: str) -> Iterator[None]:
-    """Name the folders in the environment as well, for the Java that is started meanwhile."""
+    """Set the folders in the environment as well, for a Java started in the block."""
     before = os.environ.get(LOCAL_DIRS)
     os.environ[LOCAL_DIRS] = folders
     try:

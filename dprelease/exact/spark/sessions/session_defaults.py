@@ -1,4 +1,4 @@
-"""What Spark's own configuration on this machine says, read without starting Spark."""
+"""Read Spark's configuration on this machine without starting Spark."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ FILE = "spark-defaults.conf"
 
 
 class Defaults(dict[str, str]):
-    """Settings of `spark-defaults.conf`; a release's own go before them."""
+    """Settings of `spark-defaults.conf`; a release's own settings override them."""
 
     @classmethod
     def read(cls) -> Self:
-        """Return what Spark would read; nothing where the file is not there, or not text."""
+        """Return the settings that Spark would read; empty if the file is missing or not text."""
         try:
             text = (_folder() / FILE).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):

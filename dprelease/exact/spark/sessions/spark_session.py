@@ -1,6 +1,6 @@
-"""Spark sessions, and what may be heard of them.
+"""Open Spark sessions, and silence what Spark's Python prints or takes over.
 
-What Spark's Python prints and takes over by itself: the run alone says how it ended.
+Only the run itself reports how it ended.
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ if TYPE_CHECKING:
 
 @contextmanager
 def handler_kept() -> Iterator[None]:
-    """Give the interrupt of the keyboard back to whoever handled it before the block.
+    """Restore the handler of keyboard interrupts after the block.
 
-    A new application takes it, and asks Java to cancel its jobs; ours are ended with it anyway.
+    A new application replaces it by one that makes Java cancel its jobs; our jobs end anyway.
     """
     before = signal.getsignal(signal.SIGINT)
     try:
         yield
     finally:
         is_main = threading.current_thread() is threading.main_thread()
-        if is_main and before is not None:  # else it isn't Python's to give
+        if is_main and before is not None:  # otherwise it was not set from Python
             signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
 def silence_logging() -> Iterator[None]:
-    """Let no log be printed in the block that nobody has asked for.
+    """Suppress log output in the block unless logging is configured.
 
-    Whoever is interrupted while Java answers finds a traceback on the screen otherwise, and log
-    records of everybody from then on: py4j configures the root logger.
+    Otherwise an interrupt while Java answers would print a traceback, and log records of all
+    libraries from then on, because py4j configures the root logger.
     """
     nobody, root = logging.NullHandler(), logging.getLogger()
     if not root.handlers:
@@ -69,7 +69,7 @@ def silence_logging() -> Iterator[None]:
 
 
 def without_tracebacks(spark: SparkSession) -> None:
-    """Let the thread that takes Spark's accumulators print nothing when Java is gone."""
+    """Keep the thread that reads Spark's accumulators silent when Java is gone."""
     server: Any = getattr(getattr(spark, "_sc", None), "_accumulatorServer", None)
     if server is not None:
         server.handle_error = lambda *_: None
@@ -77,14 +77,14 @@ def without_tracebacks(spark: SparkSession) -> None:
 
 FIXED = {
     "spark.sql.session.timeZone": "UTC",
-    # Else a column of a catalogue would be missing in files that write it otherwise.
+    # Otherwise a catalogue's column would be missing in files with another case of its name.
     "spark.sql.caseSensitive": "false",
-    # No partition may be cut or moved after rows were brought together by their unit.
+    # Partitions must not be split or moved after rows were grouped by unit.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
     "spark.sql.execution.arrow.maxBytesPerBatch": "64MB",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-    # Of what is asked of the files of a table; rows about people are spread by their number.
+    # For listings of a table's files; rows about people set their own number of partitions.
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.legacy.parquet.nanosAsLong": "true",  # else no column of the file can be read
     "spark.sql.parquet.binaryAsString": "false",
@@ -93,21 +93,21 @@ FIXED = {
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
 }
-"""Settings of the session that answers may depend on."""
+"""Settings of the session on which answers may depend."""
 
 CONNECT = "SPARK_CONNECT_MODE_ENABLED"
-"""Where pyspark notes that this process uses Spark Connect."""
+"""Environment variable by which pyspark knows that this process uses Spark Connect."""
 
 QUIET = {"spark.log.level": "OFF", "spark.ui.showConsoleProgress": "false"}
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Which Spark to use: its own configuration decides where nothing is said."""
+    """Which Spark to use; settings that are not given come from Spark's configuration."""
 
     master: str | None = None
     staging: str | None = None
-    """A folder that all executors reach, and as confidential as the data."""
+    """A folder that all executors can reach, and as confidential as the data."""
     config: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -117,20 +117,21 @@ class Settings:
 
 
 class ExposedWarning(UserWarning):
-    """A Spark that was configured elsewhere tells others more than the release does."""
+    """A Spark that was configured elsewhere exposes more to others than the release does."""
 
 
 @contextmanager
 def session(settings: Settings) -> Iterator[SparkSession]:
-    """Yield a session of its own: of the application that runs already, or of a new one.
+    """Yield a separate session: of the running application, or of a new one.
 
-    A new one is private, and its folder is removed; of one that runs, or of a server, it is told
-    what stays open.
+    A new application is private, and its folder is removed. For a running one, or a server, a
+    warning
+    lists what it exposes.
 
     Warns
     -----
     ExposedWarning
-        If somebody else configured Spark so that others see more than the release.
+        If Spark was configured by others so that it exposes more than the release.
 
     Raises
     ------
@@ -160,23 +161,25 @@ def session(settings: Settings) -> Iterator[SparkSession]:
                 _tell_open(spark)
             yield spark
         finally:
-            # Else the application would stop, or the parent of a forked process lose it.
+            # Otherwise the application would stop, or a fork would stop that of its parent.
             if maker.is_here and (running is None or not is_classic(spark)):
-                with suppress(DataError):  # what has been answered has been answered
+                with suppress(DataError):  # the answers are complete already
                     attempt(spark.stop, _not_started())
             if mode is None:
-                os.environ.pop(CONNECT, None)  # pyspark would start no other Spark after it
+                os.environ.pop(
+                    CONNECT, None
+                )  # otherwise pyspark would start no other Spark afterwards
 
 
 _KEPT: list[Maker] = []
-"""Who keeps an application of this process for several engines."""
+"""The makers of the application that this process keeps for several engines."""
 
 
 @contextmanager
 def keep_application(settings: Settings) -> Iterator[None]:
-    """Keep one application for all sessions of the block, whose executors are asked only once.
+    """Keep one application for all sessions of the block; its executors are checked once.
 
-    To start one takes longer than to count what an audit invents.
+    Starting one takes longer than counting the rows of an audit.
 
     Warns
     -----
@@ -198,19 +201,19 @@ def keep_application(settings: Settings) -> Iterator[None]:
 
 
 def is_kept() -> bool:
-    """Return whether this process keeps an application whose executors were asked already."""
+    """Return whether this process keeps an application whose executors are checked."""
     return bool(_KEPT) and _KEPT[-1].is_here
 
 
 @contextmanager
 def _java() -> Iterator[None]:
-    """Leave no Java that was not there before, nor any that remembers this run's folders."""
+    """End a Java started in the block, and make an earlier one forget this run's folders."""
     before, maker = has_java(), Maker()
     attempt(forget_folders, _not_started())
     try:
         yield
     finally:
-        if maker.is_here:  # the Java of a forked process is its parent's
+        if maker.is_here:  # a forked process must not stop its parent's Java
             with suppress(DataError):
                 attempt(forget_folders if before else end_java, _not_started())
 
@@ -223,7 +226,7 @@ def _tell_open(spark: SparkSession) -> None:
 
 
 def is_classic(spark: SparkSession) -> bool:
-    """Return whether the driver of Spark is here; else it is reached through Spark Connect."""
+    """Return whether the Spark driver is in this process, rather than behind Spark Connect."""
     return hasattr(spark, "_jsparkSession")
 
 

@@ -1,4 +1,4 @@
-"""Whether executors can do what tasks ask of them: told before any row is read, and by name."""
+"""Check before any row is read that executors have the Python and the versions that tasks need."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PYTHON = "PYSPARK_PYTHON"
-"""The environment's name for the Python that executors start."""
+"""Environment variable with the Python that executors start."""
 
 VERSION = ".".join(platform.python_version_tuple()[:2])
 NAMES = f"set {PYTHON} to the path of a Python {VERSION} that every executor has"
@@ -32,24 +32,24 @@ CAUSES: tuple[tuple[str, str, str], ...] = (
     (r"No module named '([\w.]*)'", "their Python has no module '{found}'", INSTALL),
     (r"(?i)error from python worker|python worker (?:failed|exited)", "their Python fails", NAMES),
 )  # fmt: skip
-"""What Spark says where a task that reads nothing fails, what it means, and what helps."""
+"""Messages of Spark if a task that reads nothing fails, with their meaning and remedy."""
 
 
 def refuse_missing_python(master: str | None, environment: Mapping[str, str]) -> None:
-    """Raise DP-SPARK-004 if tasks are to run here, by a Python that is not; starts nothing."""
+    """Raise DP-SPARK-004 if local tasks need a Python that is missing; starts nothing."""
     named = environment.get(PYTHON)
     if named and is_local(master or "local") and shutil.which(named) is None:
         raise _worker_error(f'Cannot run program "{named}"')
 
 
 def name_python(environment: MutableMapping[str, str]) -> None:
-    """Let workers of this machine find what this process found, unless a Python is named."""
+    """Make local workers use the Python of this process, unless one is configured."""
     if not environment.get(PYTHON):
         environment[PYTHON] = sys.executable
 
 
 def refuse_other_versions(spark: SparkSession) -> None:
-    """Raise DP-SPARK-004 unless an executor has what the driver has; reads no data."""
+    """Raise DP-SPARK-004 unless executors have the driver's versions; reads no data."""
 
     def ask_versions() -> tuple[str, str]:
         ask = spark.range(1, numPartitions=1).mapInArrow(report_versions, "versions string")
@@ -70,7 +70,7 @@ def refuse_other_versions(spark: SparkSession) -> None:
 
 
 def _worker_error(said: str) -> DataError:
-    """Return the error for what Spark said: no row was read, so it quotes none."""
+    """Return the error for a message of Spark, which can't quote a row: none was read."""
     for pattern, problem, remedy in CAUSES:
         found = re.search(pattern, said)
         if found is not None:
@@ -81,7 +81,7 @@ def _worker_error(said: str) -> DataError:
 
 
 def _python_setting(remedy: str) -> str:
-    """Return which Python was named, where another has to be."""
+    """Return words on the configured Python, if it has to be changed."""
     if remedy != NAMES:
         return ""
     named = os.environ.get(PYTHON)

@@ -1,4 +1,4 @@
-"""English."""
+"""English texts of the report."""
 
 from __future__ import annotations
 

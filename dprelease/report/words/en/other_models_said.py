@@ -1,4 +1,4 @@
-"""What is said of single records, and of the sum of several parties."""
+"""English texts on single records and on the sum of several parties."""
 
 from __future__ import annotations
 

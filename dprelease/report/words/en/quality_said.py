@@ -1,4 +1,4 @@
-"""What is said of quality."""
+"""English texts on quality."""
 
 from __future__ import annotations
 
