@@ -588,10 +588,7 @@ def test_what_is_declared_a_text_is_stored_as_texts(name: str) -> None:
     if is_of_objects(frame["v"].array):
         assert "stored as OBJECT" in str(caught.value)
         return
-    assert caught.value.fix == (
-        "a text is told by its spelling, and of 01 and 1.0 only the number 1 is stored: store it as "
-        "text, in pandas by read_csv(..., dtype={'v': str}), or declare the type that it has."
-    )
+    assert "read_csv(..., dtype={'v': str})" in caught.value.fix
 
 
 @pytest.mark.parametrize(
@@ -764,10 +761,7 @@ def test_declared_values_that_say_the_same_are_told_apart_by_texts_alone() -> No
     for cells in ([1, 1], [1.0, None], [True, False]):
         with pytest.raises(DataError, match="DP-DATA-004") as caught:
             meanings({"v": column}, pd.DataFrame({"v": cells}))
-        assert caught.value.fix == (
-            "the declared values '1' and '01' say the same, and only texts tell them apart: store "
-            "it as text, in pandas by read_csv(..., dtype={'v': str}), or declare one of them."
-        )
+        assert "'1' and '01'" in caught.value.fix
 
 
 def test_ids_are_no_python_objects() -> None:

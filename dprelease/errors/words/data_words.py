@@ -4,38 +4,40 @@ from __future__ import annotations
 
 from dprelease.errors.template import Template
 
-CONVERT = "declare the type that it has, or convert the source"
-"""What helps where a stored type can't be read as declared."""
+CONVERT = "declare the stored type, or convert the source"
+"""The fix where a stored type can't be read as declared."""
 
 AS_TEXT = "store it as text, in pandas by read_csv(..., dtype={{'{column}': str}})"
 SPELLED = (
-    "a text is told by its spelling, and of 01 and 1.0 only the number 1 is stored: "
-    f"{AS_TEXT}, or declare the type that it has"
+    "texts differ by their spelling, and a number column stores 01 and 1.0 both as 1: "
+    f"{AS_TEXT}, or declare the stored type"
 )
 DAYS = (
-    "in the format '{layout}' a text may look like a number, and of 10.2020 the number is 10.202: "
-    f"{AS_TEXT}"
+    "in the format '{layout}' a text may look like a number, and a number column stores 10.2020 as "
+    f"10.202: {AS_TEXT}"
 )
 NUMBERED = (
-    "in the format '{layout}' no number is a day: convert the source, in pandas by pd.to_datetime, "
-    "or declare the format that its numbers have, as %Y%m%d, or the type that it has"
+    "in the format '{layout}' a number is not a date: convert the source, in pandas by "
+    "pd.to_datetime, or declare the format of its numbers, such as %Y%m%d, or the stored type"
 )
 TWINS = (
-    "the declared values '{first}' and '{second}' say the same, and only texts tell them apart: "
+    "the declared values '{first}' and '{second}' are the same number, and differ only as texts: "
     f"{AS_TEXT}, or declare one of them"
 )
-"""As `CONVERT`, where texts alone will do; templates."""
+"""As `CONVERT`, where only texts serve; templates."""
 
 ALIKE_STORED = (
-    "store {spelled} in a column without a collation, spelled alike in all tables that have this "
-    "{use}, and declare that column"
+    "store {spelled} in a column without a collation, with the same spelling in all tables that "
+    "have this {use}, and declare that column"
 )
-ALIKE_SELECTED = "select {spelled} in its place, spelled alike in all tables that have this {use}"
-"""What helps where a source holds different texts equal; templates."""
+ALIKE_SELECTED = (
+    "select {spelled} instead, with the same spelling in all tables that have this {use}"
+)
+"""Fixes where a source compares different texts as equal; templates."""
 OF_ANY_TYPE = (
-    "each Python object has a type of its own, and numbers may have lost zeros or digits: "
-    f"{AS_TEXT}; what no reader has made a number of becomes text by "
-    "astype({{'{column}': 'str'}}), and whole numbers become Int64"
+    "each Python object has its own type, and numbers may have lost zeros or digits: "
+    f"{AS_TEXT}; if no reader has converted the column, make it text by "
+    "astype({{'{column}': 'str'}}), or Int64 for whole numbers"
 )
 """As `CONVERT`, of a pandas column of Python objects; a template."""
 
