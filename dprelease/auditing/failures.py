@@ -70,7 +70,7 @@ def code_of(ask: Ask[object], situations: Sequence[Situation]) -> str:
     return ""
 
 
-def told_apart(
+def smallest_failure(
     sides: Sequence[Ask[object]], situation: Situation
 ) -> tuple[Situation, tuple[str, str]]:
     """Return a situation on whose sides the engine fails differently, and the errors on both.

@@ -17,7 +17,7 @@ from dprelease.auditing.failures import (
     GroupReport,
     answer_without_failures,
     refusal_of,
-    told_apart,
+    smallest_failure,
 )
 from dprelease.auditing.neighbours.counting_rows import Group, hits_of
 from dprelease.auditing.neighbours.join_tables import public_tables
@@ -251,7 +251,7 @@ def _measure_side(
     if refused:
         return SideAnswers(None, (), refused)
     found, failing = answer_without_failures(sides[0 if first else 1], part)
-    for situation, codes in (told_apart(sides, part[i]) for i in failing):
+    for situation, codes in (smallest_failure(sides, part[i]) for i in failing):
         pair = lone(group.tables, situation, group.public, (way, way))
         told.fails(Failure(situation.words, way, codes, pair))
     if found is None:
@@ -384,7 +384,7 @@ def _compare_alone(done: TriedGroup, situation: Situation, ways: tuple[str, str]
 Progress = Callable[[str], None]
 
 
-def asked_queries(
+def queries_by_name(
     queries: Iterable[Query], names: Sequence[str], asked_by: Mapping[str, str]
 ) -> tuple[Query, ...]:
     """Return the queries of these names, tables or groups of tables; all without names."""

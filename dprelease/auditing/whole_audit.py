@@ -22,9 +22,9 @@ from dprelease.auditing.sensitivities import (
     Named,
     TriedGroup,
     Worst,
-    asked_queries,
     compare_pairs,
     groups_of,
+    queries_by_name,
 )
 from dprelease.auditing.single_records import TriedRecords, tried_records
 from dprelease.auditing.stage import Stage
@@ -271,7 +271,7 @@ def _audit_record(
 
 
 def _refuse_unknown(stage: Stage, names: Sequence[str]) -> None:
-    asked_by = _asked_by(stage)
+    asked_by = _queries_of(stage)
     known = {**asked_by, **dict.fromkeys(asked_by.values(), "")}
     for name in names:
         if name not in known:
@@ -279,7 +279,7 @@ def _refuse_unknown(stage: Stage, names: Sequence[str]) -> None:
             raise QueryError("DP-AUDIT-001", name=name, nearest=close, known=", ".join(known))
 
 
-def _asked_by(stage: Stage) -> Mapping[str, str]:
+def _queries_of(stage: Stage) -> Mapping[str, str]:
     if stage.records:
         return {part.name: part.name for part in stage.records}
     return stage.declaration.spec.query_of_table
@@ -298,7 +298,7 @@ def _compare_all(
             if not names or part.name in names:
                 yield tried_records(stage, part, bits)
         return
-    for group in groups_of(stage, asked_queries(stage.queries, names, _asked_by(stage)), bits):
+    for group in groups_of(stage, queries_by_name(stage.queries, names, _queries_of(stage)), bits):
         yield compare_pairs(group, until)
 
 

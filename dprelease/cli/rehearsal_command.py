@@ -46,12 +46,12 @@ def rehearse(
     with reporting(as_json) as state:
         from dprelease.documents.rehearsal_manifest import ERRORS, WORDS
         from dprelease.planning.declaration_findings import load_declaration
-        from dprelease.rehearsal.rehearsal_options import files_asked, rows_asked
+        from dprelease.rehearsal.rehearsal_options import requested_files, requested_rows
         from dprelease.rehearsal.run import rehearse as run
         from dprelease.schema.release_parts.variables import assignments
 
         declaration = load_declaration(release, assignments(variables))
-        files, sizes = files_asked(declaration, on), rows_asked(declaration, rows)
+        files, sizes = requested_files(declaration, on), requested_rows(declaration, rows)
         with progress_bar(len(declaration.spec.published_tables) + 2) as progress:
             folder = run(
                 declaration,

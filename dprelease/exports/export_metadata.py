@@ -14,7 +14,7 @@ from dprelease.schema.load import Declaration
 from dprelease.tables import formats
 
 
-def told_metadata(
+def aggregate_metadata(
     declaration: Declaration, queries: Sequence[Query], families: Sequence[Family]
 ) -> Metadata:
     """Return the metadata of a release of aggregates, with the row counts that are declared.
@@ -31,7 +31,7 @@ def told_metadata(
     return replace(metadata, tables=tables, wide=declaration.spec.wide)
 
 
-def told_records(declaration: Declaration) -> Metadata:
+def record_metadata(declaration: Declaration) -> Metadata:
     """Return the metadata of a release of single records, whose number is not declared."""
     return metadata_of_records(declaration, resolve_records(declaration))
 

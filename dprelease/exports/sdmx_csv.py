@@ -63,7 +63,7 @@ class _Rows:
         told = next(one for one in release.record["files"] if one["name"] == cube.table.file)
         words = told.get("post_processing", {})
         self._may_be_empty = {v.name: leaves_empty(words.get(v.name, ())) for v in cube.values}
-        self._beside = list(cube.beside)
+        self._beside = list(cube.attribute_columns)
         self._last = {value.name: self._constants(value) for value in cube.values}
         self._key_texts = [_texts_of_key(key) for key in cube.table.keys]
 
@@ -89,7 +89,7 @@ class _Rows:
         """Return the columns of the table that are needed."""
         cube = self._cube
         held = [*cube.table.keys, *cube.values, *cube.unreliable.values()]
-        held += [column for of in cube.beside.values() for column in of.values()]
+        held += [column for of in cube.attribute_columns.values() for column in of.values()]
         return [column.name for column in held]
 
     def _constants(self, value: ColumnMetadata) -> list[str | None]:
@@ -123,13 +123,13 @@ class _Rows:
         values = _texts_of_value(value)(batch.column(value.name))
         flag = cube.unreliable.get(value.name)
         flags = batch.column(flag.name).to_pylist() if flag else [False] * batch.num_rows
-        beside = [self._texts_beside(batch, name, value.name) for name in self._beside]
+        beside = [self._attribute_texts(batch, name, value.name) for name in self._beside]
         for text, unreliable, *others in zip(values, flags, *beside, strict=True):
             status = status_of(text, bool(unreliable), may_be_empty)
             yield [*first, text, *status, *others, *last]
 
-    def _texts_beside(self, batch: pa.RecordBatch, attribute: str, value: str) -> Cells:
-        column = self._cube.beside[attribute].get(value)
+    def _attribute_texts(self, batch: pa.RecordBatch, attribute: str, value: str) -> Cells:
+        column = self._cube.attribute_columns[attribute].get(value)
         return [None] * batch.num_rows if column is None else texts_of(batch.column(column.name))
 
 

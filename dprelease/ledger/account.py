@@ -31,7 +31,7 @@ from dprelease.mechanisms import registry
 from dprelease.numerics.rounding import exact, plain_text, round_down, round_up
 from dprelease.privacy.accounting import epsilon_at, pure_epsilon
 from dprelease.privacy.event import Event
-from dprelease.privacy.priced_vector import PricedVector, priced_of
+from dprelease.privacy.priced_vector import PricedVector, priced_vector
 from dprelease.privacy.renyi import rho_of, zcdp_epsilon
 
 EPSILON, RHO = "epsilon", "rho"
@@ -149,7 +149,7 @@ def vectors_of(events: Sequence[Event]) -> list[PricedVector]:
     """Return the accountant's input for recorded events."""
     laws = ((registry.law_of(event), event.sensitivity) for event in events)
     return [
-        priced_of(law, law.losses, sensitivity, by_squares=law.by_squares)
+        priced_vector(law, law.losses, sensitivity, by_squares=law.by_squares)
         for law, sensitivity in laws
     ]
 

@@ -116,7 +116,7 @@ class LawBlocks:
             blocks[i] = wrap_or_saturate(
                 block, modular
             )  # saturated draws lie outside all other cells
-        kept = large & self._certainly_kept(blocks, proposed)
+        kept = large & self._is_certainly_accepted(blocks, proposed)
         if not modular:  # saturate first, so that far cells don't overflow
             np.clip(blocks, (-LIMIT >> self.width) - 1, LIMIT >> self.width, out=blocks)
         cells = (blocks << self.width) + self._offset(proposed).view(np.int64)
@@ -146,7 +146,7 @@ class LawBlocks:
     def _offset(self, proposed: Words) -> Words:
         return proposed >> np.uint64(64 - self.width)
 
-    def _certainly_kept(self, blocks: Integers, proposed: Words) -> Flags:
+    def _is_certainly_accepted(self, blocks: Integers, proposed: Words) -> Flags:
         """Return where every W that starts with the last bits of a word is accepted.
 
         Valid only for blocks with a cell whose tail is 2**-20 or more.

@@ -15,7 +15,7 @@ from dprelease.numerics.rounding import round_down, round_up
 from dprelease.privacy.accounting import FINE, ROUGH, pure_epsilon
 from dprelease.privacy.budget import Budget, Variant
 from dprelease.privacy.calibrate import least_factor, near_factor, nearer_factor
-from dprelease.privacy.priced_vector import PricedVector, priced_of
+from dprelease.privacy.priced_vector import PricedVector, priced_vector
 from dprelease.privacy.renyi import has_rho
 from dprelease.privacy.unit import Sensitivity
 
@@ -136,7 +136,7 @@ def _largest_factor(fits: Callable[[float], bool], start: float) -> float | None
 def make_accounting_input(mechanism: Randomizer, sensitivity: Sensitivity) -> PricedVector:
     """Return the accountant's input for one vector."""
     law = mechanism
-    return priced_of(law, law.losses, sensitivity, by_squares=law.by_squares)
+    return priced_vector(law, law.losses, sensitivity, by_squares=law.by_squares)
 
 
 def typical_error(mechanism: Randomizer) -> float:

@@ -29,7 +29,7 @@ class PricedVector:
             raise ValueError("the parts of a change have to touch different cells")
 
 
-def priced_of(
+def priced_vector(
     key: Hashable,
     losses: Callable[[int], tuple[PrivacyLoss, ...]],
     sensitivity: Sensitivity,

@@ -77,7 +77,7 @@ def counted_tables(families: Sequence[Family], about: str | None = None) -> Coun
         reason = ""
         if one.query.declared.table.name != name:
             reason = f"it counts rows of '{one.query.declared.table.name}'"
-        apart = None if reason else _told_apart(one, used)
+        apart = None if reason else _with_unique_keys(one, used)
         if apart is None:
             left_out[one.name] = reason or "its areas differ from those of an earlier table"
         else:
@@ -130,7 +130,7 @@ def _is_count(one: Measurement) -> bool:
     return isinstance(one.aggregate, Count) and one.aggregate.column is None
 
 
-def _told_apart(one: CountedTable, others: Sequence[CountedTable]) -> CountedTable | None:
+def _with_unique_keys(one: CountedTable, others: Sequence[CountedTable]) -> CountedTable | None:
     """Return a table whose keys are renamed where other tables use the name differently.
 
     The same for bands of one column with other edges. None for levels of areas, which have no

@@ -15,7 +15,7 @@ from dprelease.planning.plan import PlannedColumn
 from dprelease.postprocess.families import Family
 from dprelease.query.resolve import Query, resolve
 from dprelease.rehearsal.rehearsal_folder import people_of
-from dprelease.rehearsal.rehearsal_options import Words, files_asked
+from dprelease.rehearsal.rehearsal_options import Words, requested_files
 from dprelease.rehearsal.stand_ins import Cast
 from dprelease.schema.load import Declaration
 from dprelease.tables import formats
@@ -65,7 +65,7 @@ def open_rehearsal(folder: Path, on: Words = None) -> OpenedRehearsal:
         raise_all(report.findings)
         raise AssertionError("what verifies has its noise")
     families = families_of(declaration.spec, columns)
-    cast = _cast(folder, record, declaration, files_asked(declaration, on))
+    cast = _cast(folder, record, declaration, requested_files(declaration, on))
     return OpenedRehearsal(folder, declaration, queries, columns, families, cast)
 
 

@@ -91,7 +91,7 @@ def keys_of(queries: Sequence[Query], table: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def met_keys(
+def join_key_values(
     queries: Sequence[Query], people: Mapping[str, pa.Table], table: str
 ) -> dict[tuple[str, ...], list[tuple[object, ...]]]:
     """Return the keys that joins with a public table may match, by the compared columns."""

@@ -38,7 +38,7 @@ def estimates_of(part: Records) -> str:
     return f"{ESTIMATES}/{part.name}"
 
 
-def beside_records(part: Records, noised: pa.Table, true: Mapping[str, Integers]) -> pa.Table:
+def compare_records(part: Records, noised: pa.Table, true: Mapping[str, Integers]) -> pa.Table:
     """Return noisy records with the true ones in further columns of the same types."""
     names = names_of(part).true
     exact = records_to_arrow(true, part.columns)

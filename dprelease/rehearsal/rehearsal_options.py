@@ -14,7 +14,7 @@ from dprelease.schema.rehearsal_form import MOST_ROWS
 Words = Sequence[str | int | Path] | Mapping[str, int | str | Path] | str | int | Path | None
 
 
-def rows_asked(declaration: Declaration, asked: Words) -> dict[str, int]:
+def requested_rows(declaration: Declaration, asked: Words) -> dict[str, int]:
     """Return the number of rows by table: `N` for all tables about people, or `table=N`.
 
     Raises
@@ -37,7 +37,7 @@ def rows_asked(declaration: Declaration, asked: Words) -> dict[str, int]:
     return rows
 
 
-def files_asked(declaration: Declaration, asked: Words) -> dict[str, Path]:
+def requested_files(declaration: Declaration, asked: Words) -> dict[str, Path]:
     """Return stand-in files by table: `FILE=table`, or `FILE` for the only one.
 
     Raises

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dprelease.documents.rehearsal_manifest import ERRORS, TRUTH
 from dprelease.errors.local_paths import check_paths
-from dprelease.rehearsal.rehearsal_options import Words, files_asked, rows_asked
+from dprelease.rehearsal.rehearsal_options import Words, requested_files, requested_rows
 from dprelease.rehearsal.run import rehearse as run
 from dprelease.release.api import Release, read_release
 from dprelease.tables import formats
@@ -138,7 +138,7 @@ def rehearse(
         declaration,
         output=None if output is None else Path(output),
         overwrite=overwrite,
-        on=files_asked(declaration, on),
-        rows=rows_asked(declaration, rows),
+        on=requested_files(declaration, on),
+        rows=requested_rows(declaration, rows),
     )
     return Rehearsal(folder)

@@ -43,7 +43,7 @@ from dprelease.rehearsal.rehearsal_folder import (
 )
 from dprelease.rehearsal.stand_ins import Cast
 from dprelease.rehearsal.truth import truths
-from dprelease.rehearsal.truth_comparison import ColumnComparison, beside_truth
+from dprelease.rehearsal.truth_comparison import ColumnComparison, compare_with_truth
 from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
 from dprelease.schema.load import Declaration
 from dprelease.schema.table import Source, Table
@@ -372,7 +372,7 @@ def _write_truth(
     for truth in truths(cast, queries):
         name = truth.query.name
         columns = compared_sums(truth.query, plan)
-        table = beside_truth(folder, name, truth, columns)
+        table = compare_with_truth(folder, name, truth, columns)
         written[truth_of(name)] = written_table(folder, truth_of(name), table)
         errors += summary(columns, table)
     return dict(sorted({**written, **written_errors(folder, errors)}.items()))

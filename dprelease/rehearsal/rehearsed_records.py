@@ -14,7 +14,7 @@ from dprelease.documents.release_metadata import ReleaseMetadata
 from dprelease.noise.noised_records import perturb_records
 from dprelease.planning.local_plan import LocalPlan, prepare_local
 from dprelease.rehearsal.record_comparison import (
-    beside_records,
+    compare_records,
     errors_of_records,
     estimates_of,
     estimates_with_truth,
@@ -63,7 +63,7 @@ def rehearse_records(wanted: RehearsalRequest, cast: Cast) -> Path:
                 vectors = perturb_records(exact, plan.of_records(part.name), wanted.bits)
                 table, told = records_to_arrow(vectors, part.columns), described.records(part)
                 # The noise has put both into the same random order.
-                compared[part.name] = beside_records(part, table, true_records(part, exact))
+                compared[part.name] = compare_records(part, table, true_records(part, exact))
                 file = with_field_notes(table, field_notes(told))
                 written[part.name] = written_table(release.folder, told.file, file)
         wanted.progress("truth")

@@ -29,7 +29,11 @@ from dprelease.rehearsal.rehearsal_folder import (
 )
 from dprelease.rehearsal.stand_ins import Cast
 from dprelease.rehearsal.truth import truths
-from dprelease.rehearsal.truth_comparison import beside_truth, columns_to_compare, published_tables
+from dprelease.rehearsal.truth_comparison import (
+    columns_to_compare,
+    compare_with_truth,
+    published_tables,
+)
 from dprelease.release.disk import most_bytes
 from dprelease.release.runs.family_run import publish_families
 from dprelease.schema.load import Declaration
@@ -130,7 +134,7 @@ def _write_truth(
     for truth in truths(cast, queries):
         for name in (name for name, asked in outputs if asked == truth.query.name):
             asked_of = [column for column in columns if column.table == name]
-            table = beside_truth(folder, name, truth, asked_of)
+            table = compare_with_truth(folder, name, truth, asked_of)
             written[truth_of(name)] = written_table(folder, truth_of(name), table)
             errors[name] = summary(asked_of, table)
     written |= written_errors(folder, [told for name, _ in outputs for told in errors[name]])

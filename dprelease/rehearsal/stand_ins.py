@@ -23,7 +23,7 @@ from dprelease.numerics.entropy import BitSource
 from dprelease.query.local_records import Records
 from dprelease.query.resolve import Query
 from dprelease.rehearsal.draws import Draws
-from dprelease.rehearsal.meeting import keys_of, literals_of, met_keys
+from dprelease.rehearsal.meeting import join_key_values, keys_of, literals_of
 from dprelease.rehearsal.people import invented_people, invented_public, wanted_of
 from dprelease.release.path_conflicts import is_source_of
 from dprelease.schema.load import Declaration, Declared
@@ -97,7 +97,7 @@ class Cast:
                 made[name] = invented_people(table, wanted, draws, literals)
         for name, table in tables.items():
             if table.public:
-                keys = met_keys(queries, made, name)
+                keys = join_key_values(queries, made, name)
                 made[name] = invented_public(table, keys, draws, literals)
         return replace(self, invented=made)
 

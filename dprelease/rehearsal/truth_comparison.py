@@ -115,7 +115,7 @@ def _margin(column: OutputColumn, as_noised: bool) -> str:
     return f"{column.name}_moe" if column.margin is not None or not as_noised else ""
 
 
-def beside_truth(
+def compare_with_truth(
     folder: Path, name: str, truth: Truth, columns: Sequence[ColumnComparison]
 ) -> pa.Table:
     """Return a published table with columns of true values.

@@ -92,13 +92,15 @@ def exports_of(declaration: Declaration, queries: Sequence[Query], plan: Plan) -
     names, wide = declaration.spec.extra_formats, declaration.spec.wide
     if not (names or wide):
         return None
-    from dprelease.exports.export_metadata import told_metadata, told_records
+    from dprelease.exports.export_metadata import aggregate_metadata, record_metadata
     from dprelease.exports.registry import findings
 
     if declaration.spec.mode == "local":
-        metadata = told_records(declaration)
+        metadata = record_metadata(declaration)
     else:
-        metadata = told_metadata(declaration, queries, families_of(declaration.spec, plan.columns))
+        metadata = aggregate_metadata(
+            declaration, queries, families_of(declaration.spec, plan.columns)
+        )
     places = declaration.place("formats"), declaration.place("wide")
     raise_all(findings(names, metadata, *places))
     return Exports(names, metadata, places[0])

@@ -28,7 +28,7 @@ from dprelease.report.facts import Facts
 from dprelease.report.localization import Words
 from dprelease.report.pictures import Gallery, Picture, interval
 from dprelease.report.privacy_section import label_of
-from dprelease.report.provenance_section import made_part
+from dprelease.report.provenance_section import provenance_section
 from dprelease.report.rendering import page
 from dprelease.report.safe_labels import Names
 from dprelease.report.source import Checks, ReleaseFiles, Truth
@@ -193,7 +193,7 @@ def page_of(
             "label": label_of(facts, words, names, told.gallery),
             "example": example_of(release, facts, words, names, told.gallery),
             "quality": quality_part(told, columns, totals, errors),
-            "made": made_part(told, checks),
+            "made": provenance_section(told, checks),
             "shortened": len(columns) > most,
             "rehearsed": truth is not None,
         }

@@ -46,7 +46,9 @@ class ProvenanceSection:
     audit: PageTable | None
 
 
-def made_part(told: Context, checks: Checks | None, *, is_drawn: bool = True) -> ProvenanceSection:
+def provenance_section(
+    told: Context, checks: Checks | None, *, is_drawn: bool = True
+) -> ProvenanceSection:
     """Return the content of the section; `is_drawn`: with curves of the noise."""
     names, record = told.names, told.facts.record
     laws = _laws(told)

@@ -67,7 +67,7 @@ def file_error(asked: Path, problem: Problem) -> DataError:
     )
 
 
-def first_told(asked: Path, first: Path) -> list[str]:
+def first_file_comment(asked: Path, first: Path) -> list[str]:
     """Return a comment that names the examined one of several files; none for a single file."""
     if asked == first:
         return []
@@ -164,7 +164,7 @@ def sketch(
     called = name_of(table or stem_of(asked))
     refuse_twins(_header(form, cells) or names, place, called)
     head = head or (HEAD if form is None else CSV_HEAD)
-    lines = [head.rstrip(), *first_told(asked, source), f"table: {called}"]
+    lines = [head.rstrip(), *first_file_comment(asked, source), f"table: {called}"]
     path = path_of(asked, folder)
     lines += source_lines(path, form, _zone(source) if cells is None else cells.source)
     return lines_of(lines, columns, unit, proposals or {}, form)

@@ -105,7 +105,7 @@ class Parquet:
         schema, notes = file.schema_arrow, dict(file.metadata.metadata or {})
         stored = notes.pop(ARROW, None)
         told = stored is None or _is_no_more(stored, schema)
-        if not told or dict(schema.metadata or {}) != notes or not _is_told_once(schema):
+        if not told or dict(schema.metadata or {}) != notes or not _has_unique_notes(schema):
             notes[ARROW] = stored or b""
         return notes
 
@@ -151,7 +151,7 @@ def _is_no_more(stored: bytes, schema: pa.Schema) -> bool:
     return bool(held.equals(schema, check_metadata=True))
 
 
-def _is_told_once(schema: pa.Schema) -> bool:
+def _has_unique_notes(schema: pa.Schema) -> bool:
     """Return whether metadata have no duplicate names, which a mapping would hide."""
     import pyarrow as pa
 

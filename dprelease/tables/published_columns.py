@@ -69,10 +69,12 @@ def published_arrays(
         return {column.name: take_values(candidates, vectors[column.parts[0].name])}
     fractional = _fractions(column, vectors, laws) if column.form in FRACTIONS else None
     values = fractional or _on_lattice(query, column, vectors, laws)
-    return {column.name: values.array, **beside(column, values.array, values.margin)}
+    return {column.name: values.array, **companion_columns(column, values.array, values.margin)}
 
 
-def beside(column: OutputColumn, values: pa.Array, margin: pa.Array | None) -> dict[str, pa.Array]:
+def companion_columns(
+    column: OutputColumn, values: pa.Array, margin: pa.Array | None
+) -> dict[str, pa.Array]:
     """Return the companion columns of published values, by name, from values and margin only."""
     arrays = {}
     if column.margin is not None:

@@ -21,7 +21,7 @@ from dprelease.documents.file_records import FileDigest, WrittenPart
 from dprelease.documents.metadata import Metadata
 from dprelease.documents.release_metadata import metadata_of
 from dprelease.errors import DpReleaseError
-from dprelease.exports.export_metadata import told_metadata
+from dprelease.exports.export_metadata import aggregate_metadata
 from dprelease.mechanisms import registry
 from dprelease.numerics.lattice import Integers
 from dprelease.planning.declaration_findings import several
@@ -42,8 +42,8 @@ from dprelease.tables import formats
 from dprelease.tables.arrays import key_values
 from dprelease.tables.published_columns import (
     Laws,
-    beside,
     candidates_of,
+    companion_columns,
     margins_on_lattice,
     published_types,
 )
@@ -54,10 +54,14 @@ from dprelease.verification.manifest_comparison import (
     check_rebuilt,
     ledger_record,
     match_measurements,
-    priced_again,
+    recompute_guarantee,
 )
 from dprelease.verification.published_keys import has_keys
-from dprelease.verification.recorded_noise import is_asked_for, is_chosen_so, recorded_law
+from dprelease.verification.recorded_noise import (
+    is_declared_noise,
+    is_recorded_choice,
+    recorded_law,
+)
 from dprelease.verification.report import Report, Rows, is_written, resolved_again
 
 if TYPE_CHECKING:
@@ -95,7 +99,7 @@ def _may_be(batch: pa.RecordBatch, query: Query, column: OutputColumn, laws: Law
         return True
     if values.null_count and column.post.suppress_below is None:
         return False
-    told = beside(column, values, margins_on_lattice(column, laws, len(values)))
+    told = companion_columns(column, values, margins_on_lattice(column, laws, len(values)))
     if any(not batch.column(name).equals(array) for name, array in told.items()):
         return False
     aggregate = column.parts[0].aggregate
@@ -165,7 +169,7 @@ def check_central(report: Report, record: dict[str, Any]) -> RebuiltRelease | No
     if families is None:
         return None
     written |= _written_by_steps(record, families, check_families(report, declaration, families))
-    guarantee = priced_again(report, record, columns, declaration.spec.budget)
+    guarantee = recompute_guarantee(report, record, columns, declaration.spec.budget)
     if guarantee is None:
         return None
     report.checked.append(
@@ -179,7 +183,7 @@ def check_central(report: Report, record: dict[str, Any]) -> RebuiltRelease | No
     tables = {name: part for name, part in record.items() if name != KEY}
     check_rebuilt(report, tables, manifest.build(declaration, queries, plan, written, paid))
     if report.ok:  # a rejected release is neither rebuilt nor priced again
-        check_exports(report, told_metadata(declaration, queries, families), record)
+        check_exports(report, aggregate_metadata(declaration, queries, families), record)
         ask_again(report, [column.event for column in without_invariants(columns)], guarantee)
     if report.certify:
         certify_claims(
@@ -282,11 +286,11 @@ def recorded_columns(
             continue
         held = next(records)
         law = None if held is None else recorded_law(held, registry.law_of)
-        if held is None or law is None or not is_asked_for(law, measurement):
+        if held is None or law is None or not is_declared_noise(law, measurement):
             name = {"query": query.name, "column": measurement.name}
             report.add_finding("DP-VERIFY-007", "measurements", what="mechanism", **name)
             continue
-        if not is_chosen_so(held["chosen_by"], law, measurement):
+        if not is_recorded_choice(held["chosen_by"], law, measurement):
             name = {"query": query.name, "column": measurement.name}
             report.add_finding("DP-VERIFY-007", "measurements", what="choice", **name)
         columns.append(PlannedColumn(query, measurement, law, held["chosen_by"]))

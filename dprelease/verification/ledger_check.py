@@ -20,7 +20,7 @@ UNBOUND = (
 )
 
 
-def paid_for(path: Path, record: dict[str, Any]) -> tuple[str | None, str]:
+def check_payment(path: Path, record: dict[str, Any]) -> tuple[str | None, str]:
     """Return why a ledger did not pay for a manifest, or None; and what it says of it.
 
     Raises LedgerError for a file that is not a ledger, or whose chain is broken.

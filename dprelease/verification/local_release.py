@@ -9,7 +9,7 @@ from typing import Any
 from dprelease.documents import local_manifest as manifest
 from dprelease.documents.metadata import TableMetadata
 from dprelease.documents.release_metadata import ReleaseMetadata
-from dprelease.exports.export_metadata import told_records
+from dprelease.exports.export_metadata import record_metadata
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomized_response import RandomizedResponse
@@ -24,9 +24,13 @@ from dprelease.verification.manifest_comparison import (
     check_rebuilt,
     ledger_record,
     match_measurements,
-    priced_again,
+    recompute_guarantee,
 )
-from dprelease.verification.recorded_noise import is_asked_for, is_chosen_so, recorded_law
+from dprelease.verification.recorded_noise import (
+    is_declared_noise,
+    is_recorded_choice,
+    recorded_law,
+)
 from dprelease.verification.report import Report, is_written, resolved_again
 
 
@@ -56,7 +60,7 @@ def check_local(report: Report, record: dict[str, Any]) -> LocalPlan | None:
     if columns is None or not is_whole:
         return None
     budget = declaration.spec.budget
-    guarantee = priced_again(report, record, columns, budget)
+    guarantee = recompute_guarantee(report, record, columns, budget)
     if guarantee is None:
         return None
     report.checked.append(
@@ -68,7 +72,7 @@ def check_local(report: Report, record: dict[str, Any]) -> LocalPlan | None:
     tables = {name: part for name, part in record.items() if name != KEY}
     check_rebuilt(report, tables, manifest.build(declaration, plan, digests, sizes, paid))
     if report.ok:  # a rejected release is neither rebuilt nor priced again
-        check_exports(report, told_records(declaration), record)
+        check_exports(report, record_metadata(declaration), record)
         ask_again(report, [column.event for column in columns], guarantee)
     if report.certify:
         certify_claims(report, record["guarantee"], [column.event for column in columns])
@@ -125,7 +129,7 @@ def _columns(
         if held is None or law is None or not _is_declared(law, column):
             report.add_finding("DP-VERIFY-007", "measurements", what="mechanism", **name)
             continue
-        if not _is_chosen_so(held["chosen_by"], law, column):
+        if not _is_recorded_choice(held["chosen_by"], law, column):
             report.add_finding("DP-VERIFY-007", "measurements", what="choice", **name)
         columns.append(LocalColumn(part.query, column.measurement, law, held["chosen_by"], column))
     return tuple(columns) if len(columns) == len(wanted) else None
@@ -136,10 +140,10 @@ def _is_declared(law: Mechanism, column: RecordColumn) -> bool:
     if isinstance(law, RandomizedResponse) or column.is_response:
         is_response = isinstance(law, RandomizedResponse) and column.is_response
         return is_response and getattr(law, "values", 0) == column.values
-    return is_asked_for(law, column.measurement)
+    return is_declared_noise(law, column.measurement)
 
 
-def _is_chosen_so(words: str, law: Mechanism, column: RecordColumn) -> bool:
+def _is_recorded_choice(words: str, law: Mechanism, column: RecordColumn) -> bool:
     if column.is_response:  # the number of values is declared, and nothing else is open
         return words == "declared"
-    return is_chosen_so(words, law, column.measurement)
+    return is_recorded_choice(words, law, column.measurement)

@@ -73,7 +73,7 @@ def _renewal(held: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
 
 
-def priced_again(
+def recompute_guarantee(
     report: Report, record: Mapping[str, Any], columns: Sequence[PlannedColumn], budget: BudgetSpec
 ) -> Guarantee | None:
     """Return the cost of the columns; None, and a finding, if it is over the budget."""

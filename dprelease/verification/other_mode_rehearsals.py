@@ -43,7 +43,7 @@ from dprelease.verification.party_messages import (
     federated_plan,
     is_message,
 )
-from dprelease.verification.rehearsal_checks import check_truth, is_beside, says_errors
+from dprelease.verification.rehearsal_checks import check_truth, has_truth_for, says_errors
 from dprelease.verification.report import Report, declared_again, is_written
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def _of_sums(report: Report, queries: Sequence[Query], plan: FederatedPlan) -> I
             return formats.file_of(query.name)
         columns = compared_sums(query, plan)
         beside = _read(report, truth_of(query.name))
-        return summary(columns, beside) if is_beside(beside, published, columns) else truth_of(
+        return summary(columns, beside) if has_truth_for(beside, published, columns) else truth_of(
             query.name
         )  # fmt: skip
 

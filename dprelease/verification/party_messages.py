@@ -29,7 +29,11 @@ from dprelease.verification.central import ask_again
 from dprelease.verification.certificate_findings import certify_claims
 from dprelease.verification.manifest_comparison import check_rebuilt, match_measurements
 from dprelease.verification.published_keys import has_keys, has_nulls
-from dprelease.verification.recorded_noise import is_asked_for, is_chosen_so, recorded_law
+from dprelease.verification.recorded_noise import (
+    is_declared_noise,
+    is_recorded_choice,
+    recorded_law,
+)
 from dprelease.verification.report import Report, declared_again, is_written, resolved_again
 
 if TYPE_CHECKING:
@@ -167,7 +171,9 @@ def _share(query: Query, measurement: Measurement, held: dict[str, Any]) -> Shar
     power = 0 < refined <= MOST_REFINED and refined & (refined - 1) == 0
     if not isinstance(law, SymmetricAlphaStable) or not power:
         return None
-    if not is_asked_for(law, measurement) or not is_chosen_so(held["chosen_by"], law, measurement):
+    if not is_declared_noise(law, measurement) or not is_recorded_choice(
+        held["chosen_by"], law, measurement
+    ):
         return None
     return ShareColumn(query, measurement, law, refined, held["chosen_by"])
 

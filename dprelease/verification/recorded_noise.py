@@ -35,7 +35,7 @@ def recorded_law(held: Mapping[str, Any], law_of: Callable[[Event], Law]) -> Law
         return None
 
 
-def is_asked_for(law: Randomizer, measurement: Measurement) -> bool:
+def is_declared_noise(law: Randomizer, measurement: Measurement) -> bool:
     """Return whether a column may have this noise: declared, or possible for `auto`.
 
     It must have the declared shape, if the noise records it, and keep a declared margin of error.
@@ -70,7 +70,7 @@ def is_accurate(law: Randomizer, measurement: Measurement) -> bool:
     return law.half_width(confidence) <= measurement.wanted / measurement.step
 
 
-def is_chosen_so(words: str, law: Randomizer, measurement: Measurement) -> bool:
+def is_recorded_choice(words: str, law: Randomizer, measurement: Measurement) -> bool:
     """Return whether `chosen_by` is consistent with the declaration.
 
     The errors of other mechanisms in the explanation of `auto` are not computed again: this would

@@ -97,7 +97,7 @@ def _errors(report: Report, rebuilt: RebuiltRelease) -> Iterator[str]:
         try:
             beside = formats.PUBLISHED.read(report.path / truth_of(name))
             published = formats.PUBLISHED.read(report.path / formats.file_of(name))
-            if not is_beside(beside, published, asked):
+            if not has_truth_for(beside, published, asked):
                 yield f"'{truth_of(name)}' is not beside the published table"
                 return
             errors += summary(asked, beside)
@@ -119,7 +119,7 @@ def says_errors(raw: bytes, errors: list[dict[str, Any]]) -> bool:
         return False
 
 
-def is_beside(beside: pa.Table, published: pa.Table, asked: list[ColumnComparison]) -> bool:
+def has_truth_for(beside: pa.Table, published: pa.Table, asked: list[ColumnComparison]) -> bool:
     """Return whether a file of true values has all published columns and rows, and true values."""
     told = asked[0].told
     if told in beside.column_names:

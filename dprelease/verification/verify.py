@@ -230,10 +230,15 @@ def _check_rest(report: Report, record: dict[str, Any]) -> None:
 def _check_ledger(
     report: Report, record: dict[str, Any], path: Path, trusted: TrustedSigners | None
 ) -> None:
-    from dprelease.verification.ledger_check import UNSIGNED, is_unsigned, paid_for, vouched_for
+    from dprelease.verification.ledger_check import (
+        UNSIGNED,
+        check_payment,
+        is_unsigned,
+        vouched_for,
+    )
 
     try:
-        problem, words = paid_for(path, record)
+        problem, words = check_payment(path, record)
         if trusted is not None and problem is None:
             problem = vouched_for(path, trusted.signers)
             report.notes += [UNSIGNED] * is_unsigned(path)

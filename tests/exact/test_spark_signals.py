@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dprelease.errors import State
-from dprelease.exact.spark.sessions.spark_session import handler_kept, silence_logging
+from dprelease.exact.spark.sessions.spark_session import restore_interrupt_handler, silence_logging
 from tests import processes
 from tests.exact.spark import CONFIG
 from tests.ledger.test_ledger import release_with_ledger
@@ -73,7 +73,7 @@ def test_what_ends_a_run_while_spark_works(
 
 def test_a_handler_is_given_back() -> None:
     before = signal.getsignal(signal.SIGINT)
-    with handler_kept():
+    with restore_interrupt_handler():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     assert signal.getsignal(signal.SIGINT) is before
 

@@ -63,7 +63,9 @@ def query_cells(
     moved = _cells_by_difference(sides, kept, size)[:most]
     if not len(moved):
         return None
-    cells = np.unique(np.concatenate((moved, _beside(moved, size)))) if beside else np.sort(moved)
+    cells = (
+        np.unique(np.concatenate((moved, _other_cells(moved, size)))) if beside else np.sort(moved)
+    )
     vectors = [
         {c.measurement.name: side.vector(name, c.measurement.name)[cells] for c in vectors_of(kept)}
         for side in sides
@@ -101,7 +103,7 @@ def _cells_by_difference(sides: Sides, columns: Sequence[PlannedColumn], size: i
     return order[far[order] > 0].astype(np.int64)
 
 
-def _beside(moved: Integers, size: int) -> Integers:
+def _other_cells(moved: Integers, size: int) -> Integers:
     """Return some other cells: next to the first that differs, and throughout the table."""
     near = moved[0] + np.array([-1, 1])
     near = near[(near >= 0) & (near < size)]

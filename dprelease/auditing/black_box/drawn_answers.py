@@ -114,7 +114,7 @@ class ChosenInCells:
         for column in self.columns:
             name = column.measurement.name
             moved = [differ(*self.sides, name, i) for i in range(len(self.cells))]
-            for _ in chosen_names(column):
+            for _ in names_of_choices(column):
                 found += [
                     Feature(column.query.name, name, cell, moved[i])
                     for i, cell in enumerate(self.cells)
@@ -125,11 +125,11 @@ class ChosenInCells:
         """Return the selected candidates: noise steps, or indices of values."""
         exact = tiled_table(self.columns[0].query.name, {}, self.sides[side], n)
         chosen = perturb(exact, self.columns, bits).columns
-        names = [name for column in self.columns for name in chosen_names(column)]
+        names = [name for column in self.columns for name in names_of_choices(column)]
         return np.concatenate([chosen[name].reshape(n, len(self.cells)).T for name in names])
 
 
-def chosen_names(column: PlannedColumn) -> list[str]:
+def names_of_choices(column: PlannedColumn) -> list[str]:
     """Return the names that the noise stage uses for the choices of a measurement."""
     name = column.measurement.name
     if not column.measurement.aggregate.paid_together:

@@ -25,8 +25,8 @@ from dprelease.auditing.black_box.drawn_answers import (
     Stream,
     UnderKeys,
     choices_of,
-    chosen_names,
     differ,
+    names_of_choices,
     vectors_of,
 )
 from dprelease.auditing.black_box.noise_questions import (
@@ -71,7 +71,9 @@ class ReleasedCells:
     def _number_names(self) -> list[tuple[str, list[str]]]:
         """Return names of measurements, each with those of its noisy numbers."""
         vectors = [(c.measurement.name, [c.measurement.name]) for c in vectors_of(self.columns)]
-        return vectors + [(c.measurement.name, chosen_names(c)) for c in choices_of(self.columns)]
+        return vectors + [
+            (c.measurement.name, names_of_choices(c)) for c in choices_of(self.columns)
+        ]
 
     def _keys_moved(self) -> list[bool]:
         one, other = (side.units for side in self.sides)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dprelease.auditing.neighbours.counting_rows import ROWS, Group
 from dprelease.auditing.neighbours.situations import Situation
 from dprelease.auditing.neighbours.stacks import lone
-from dprelease.rehearsal.meeting import met_keys
+from dprelease.rehearsal.meeting import join_key_values
 from dprelease.rehearsal.people import invented_public
 
 if TYPE_CHECKING:
@@ -31,6 +31,6 @@ def public_tables(group: Group) -> Group:
     known = lone(group.tables, Situation("", people), {}).one
     made: dict[str, pa.Table] = {}
     for name, table in joined.items():
-        keys = met_keys(group.queries, known, name)
+        keys = join_key_values(group.queries, known, name)
         made[name] = invented_public(table, keys, group.draws, group.literals)
     return replace(group, public=made)

@@ -98,14 +98,14 @@ def _single_column_changes(
                 other = [{**row, name: value} for row, value in zip(rows, ring, strict=False)]
                 told = f"{words}, replaced by one that differs in one column"
                 yield Situation(told, unit, {**unit, table: other}, crowd)
-            beside = _beside(group, table, name)
+            beside = _sibling_areas(group, table, name)
             if beside:
                 other = [{**row, name: beside.get(row[name], row[name])} for row in rows]
                 told = f"{words}, replaced by one beside it in the same area"
                 yield Situation(told, unit, {**unit, table: other}, crowd)
 
 
-def _beside(group: Group, table: str, name: str) -> dict[object, object]:
+def _sibling_areas(group: Group, table: str, name: str) -> dict[object, object]:
     """Return for each area another one in the same parent; nothing for other columns."""
     column = group.tables[table].columns[name]
     found: dict[object, object] = {}

@@ -28,7 +28,7 @@ from dprelease.auditing.whole_runs.replayed_run import (
 )
 from dprelease.documents.audits.audit_record import AuditFinding, Canaries
 from dprelease.errors import LedgerError, OutputError
-from dprelease.exports.export_metadata import told_metadata
+from dprelease.exports.export_metadata import aggregate_metadata
 from dprelease.exports.registry import findings as unfit
 from dprelease.numerics.rounding import plain_text
 from dprelease.planning.families.family_plan import families_of
@@ -297,7 +297,7 @@ def _formats(stage: Stage) -> tuple[str, ...] | None:
     if spec.mode == "local" or spec.federated is not None:
         return None
     families = families_of(spec, stage.plan.columns)
-    metadata = told_metadata(stage.declaration, stage.queries, families)
+    metadata = aggregate_metadata(stage.declaration, stage.queries, families)
     place = stage.declaration.place("formats")
     return tuple(name for name in FORMATS if not [*unfit((name,), metadata, place, place)])
 

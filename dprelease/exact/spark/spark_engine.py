@@ -37,7 +37,12 @@ from dprelease.exact.spark.noise import (
     write_noisy_blocks,
 )
 from dprelease.exact.spark.sessions.attempts import attempt, attempt_in_thread, unreadable
-from dprelease.exact.spark.sessions.spark_session import Settings, is_classic, is_kept, session
+from dprelease.exact.spark.sessions.spark_session import (
+    Settings,
+    is_application_alive,
+    is_classic,
+    session,
+)
 from dprelease.exact.spark.sessions.workers import refuse_other_versions
 from dprelease.exact.spark.spark_reader import Reader
 from dprelease.exact.spark.spark_sources import Sources
@@ -158,7 +163,7 @@ class SparkEngine(Answering):
         """
         settings = settings or Settings()
         with session(settings) as spark:
-            if not is_kept():
+            if not is_application_alive():
                 refuse_other_versions(spark)
             own = _find_spark_table(spark, declared, frame)
             other = None if joined is None else _find_spark_table(spark, joined, joined_frame)

@@ -62,10 +62,10 @@ class Reader(Engine):
             DP-DATA-001 if a file has no such number.
         """
         if place not in self._lengths:  # safe to cache: a file that changes meanwhile is refused
-            self._lengths[place] = self._told_lengths(self._inputs[place])
+            self._lengths[place] = self._read_lengths(self._inputs[place])
         return self._lengths[place]
 
-    def _told_lengths(self, given: Input) -> tuple[list[int], bool]:
+    def _read_lengths(self, given: Input) -> tuple[list[int], bool]:
         lengths, whole = [], False
         for file in given.files:
             told = quoting.text(pattern(file))

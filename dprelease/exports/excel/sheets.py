@@ -221,10 +221,10 @@ def heads_of(laid: Laid, language: str) -> list[str]:
     """
     columns = laid.columns
     names = [column.name for column in columns]
-    return unique(told_apart([c.title(laid.turned, language) for c in columns], names))
+    return unique(unique_titles([c.title(laid.turned, language) for c in columns], names))
 
 
-def told_apart(titles: Sequence[str], names: Sequence[str]) -> list[str]:
+def unique_titles(titles: Sequence[str], names: Sequence[str]) -> list[str]:
     """Return titles, with the name added to each title that occurs twice."""
     often = Counter(title.casefold() for title in titles)
     return [
@@ -271,7 +271,7 @@ def _notes_of(table: TableMetadata, release: PublishedRelease) -> Iterator[tuple
     for note in table.footnotes:
         yield "", in_first(note, metadata)
     titles = [column.title(metadata.language) for column in table.columns]
-    heads = told_apart(titles, [column.name for column in table.columns])
+    heads = unique_titles(titles, [column.name for column in table.columns])
     for column, head in zip(table.columns, heads, strict=True):
         texts = [in_first(text, metadata) for text in (column.description, *column.footnotes)]
         if column.unit and column.role == Role.VALUE:

@@ -175,7 +175,7 @@ def _write_sheets(book: Book, release: PublishedRelease) -> None:
     """Write cover, contents, notes and all tables."""
     from dprelease.exports.excel.cover import cover_lines
     from dprelease.exports.excel.excel_cells import text_cell
-    from dprelease.exports.excel.sheets import TitledTable, note_rows, told_apart, write_table
+    from dprelease.exports.excel.sheets import TitledTable, note_rows, unique_titles, write_table
 
     metadata = release.metadata
     every = list(_tables(metadata))
@@ -183,7 +183,7 @@ def _write_sheets(book: Book, release: PublishedRelease) -> None:
     titles = [in_first(laid.table.label, metadata) or laid.table.name for laid in every]
     tables = [
         TitledTable(f"Table {i}", laid, title)
-        for i, (laid, title) in enumerate(zip(every, told_apart(titles, names), strict=True), 1)
+        for i, (laid, title) in enumerate(zip(every, unique_titles(titles, names), strict=True), 1)
     ]
     cover = book.sheet("Cover", [46])
     cover.append([text_cell(cover, metadata.about.heading(metadata.language), "title")])

@@ -49,7 +49,7 @@ class Cube:
         return cube_id(self.table.name, self.values[0].name if self.labels else "")
 
     @cached_property
-    def beside(self) -> dict[str, dict[str, ColumnMetadata]]:
+    def attribute_columns(self) -> dict[str, dict[str, ColumnMetadata]]:
         """Return the columns of each attribute by the value they describe; none is empty."""
         found: dict[str, dict[str, ColumnMetadata]] = {}
         for attribute, role in BESIDE.items():
@@ -76,7 +76,7 @@ class Cube:
     @property
     def confidence(self) -> dict[str, str]:
         """Return the confidence level of the attributes, if any."""
-        columns = [column for held in self.beside.values() for column in held.values()]
+        columns = [column for held in self.attribute_columns.values() for column in held.values()]
         return {column.of: column.confidence for column in columns if column.confidence}
 
     @property

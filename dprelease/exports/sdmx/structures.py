@@ -189,7 +189,7 @@ def _measure(made: Structures, cube: Cube) -> Component:
 def _attributes(cube: Cube) -> Iterator[Component]:
     for status in ("OBS_STATUS", "CONF_STATUS"):
         yield Component(status, status, f"CL_{status}", level="observation", mandatory=True)
-    for name, columns in cube.beside.items():
+    for name, columns in cube.attribute_columns.items():
         yield Component(name, name, "", _text_type(columns.values()), "observation")
     if cube.confidence:
         yield Component("CONFIDENCE_LEVEL", "CONFIDENCE_LEVEL", "", "Decimal", "MEASURE")

@@ -50,10 +50,10 @@ def wrong_equations(
     scale = 2.0 ** (len(shape.sizes) + 1) if exact else 1.0
     for leaf in np.unique(np.linspace(0, leaves - 1, min(SAMPLED, leaves)).astype(int)).tolist():
         left, most = sums.at(leaf)
-        wrong = float(np.abs(_beside(left, everywhere)).max()) > scale * most
+        wrong = float(np.abs(_remaining_effects(left, everywhere)).max()) > scale * most
         if exact and leaf + 1 < leaves and _siblings(shape, leaf):
             other, more = sums.at(leaf + 1)
-            apart = float(np.abs(_beside(other - left, below)).max())
+            apart = float(np.abs(_remaining_effects(other - left, below)).max())
             wrong |= apart > scale * (most + more)
         if wrong:
             name = published.column.name
@@ -106,7 +106,7 @@ def _siblings(shape: Shape, leaf: int) -> bool:
     return bool(parents[leaf] == parents[leaf + 1])
 
 
-def _beside(left: Floats, tables: Collection[Table]) -> Floats:
+def _remaining_effects(left: Floats, tables: Collection[Table]) -> Floats:
     """Return the remainder of cells after projecting out functions of the keys of some tables."""
     rest = left
     for space in {space for table in tables for space in subtables(table)}:

@@ -72,13 +72,15 @@ def all_outputs(
         types, words = _merge_columns(list(all_estimates(shape, columns)))
         keys = placed.table.query.keys
         named: list[FamilyColumn | DerivedColumn] = [*columns, *derived_columns(shape)]
-        yield Output(estimates_of(placed.name), keys, types, words, roles=beside(named, types))
+        yield Output(
+            estimates_of(placed.name), keys, types, words, roles=companion_roles(named, types)
+        )
     if spec.non_negative:
         for placed in shape.placed:
             types, words = _merge_columns([whole_columns(one) for one in columns if one.is_shown])
             keys = placed.table.query.keys
             listed: Rows = "cells" if is_dense(placed) else "some cells"
-            roles = beside(columns, types)
+            roles = companion_roles(columns, types)
             near = {name: one for column in columns for name, one in _near(column, placed)}
             name = whole_of(placed.name)
             yield Output(name, keys, types, words, roles=roles, rows=listed, near=near)
@@ -96,7 +98,7 @@ BESIDE = {
 """Companion columns of a column, by the ending of their names."""
 
 
-def beside(
+def companion_roles(
     columns: Sequence[FamilyColumn | DerivedColumn], types: Columns
 ) -> dict[str, tuple[Role, str]]:
     """Return the roles of the published companion columns."""

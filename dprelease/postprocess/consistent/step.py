@@ -50,7 +50,7 @@ def all_findings(
     shape: Shape, columns: Sequence[FamilyColumn], spec: ConsistentSpec, place: Placer
 ) -> Iterator[DpReleaseError]:
     """Yield findings on the declaration; findings that follow from others are not reported."""
-    found = [*_of_columns(columns, spec, place), *_of_what_is_asked(shape, columns, spec, place)]
+    found = [*_of_columns(columns, spec, place), *_requested_columns(shape, columns, spec, place)]
     if shape.sizes and value_bits(shape.sizes, LEAST_LARGEST) < FINE:
         combinations = math.prod(shape.sizes)
         found.append(QueryError("DP-CONSIST-014", place=place("consistent"), cells=combinations))
@@ -103,10 +103,10 @@ def _why_not(agreed: FamilyColumn, spec: ConsistentSpec) -> str | None:
     return None
 
 
-def _of_what_is_asked(
+def _requested_columns(
     shape: Shape, columns: Sequence[FamilyColumn], spec: ConsistentSpec, place: Placer
 ) -> Iterator[DpReleaseError]:
-    for keys, reason in _asked_in_vain(shape, columns, spec):
+    for keys, reason in _unreachable_requests(shape, columns, spec):
         yield _in_vain(keys, reason, place)
 
 
@@ -115,7 +115,7 @@ def _in_vain(keys: tuple[str | int, ...], reason: str, place: Placer) -> QueryEr
     return QueryError("DP-CONSIST-013", place=place("consistent", *keys), key=name, reason=reason)
 
 
-def _asked_in_vain(
+def _unreachable_requests(
     shape: Shape, columns: Sequence[FamilyColumn], spec: ConsistentSpec
 ) -> Iterator[tuple[tuple[str | int, ...], str]]:
     down_to, areas = spec.publish.down_to, shape.levels[1:]

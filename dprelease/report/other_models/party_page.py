@@ -28,7 +28,7 @@ from dprelease.report.localization import Words, three, three_up
 from dprelease.report.other_models.simulated_part import Errors, with_errors
 from dprelease.report.pictures import Gallery, PageTable
 from dprelease.report.privacy_section import label_of
-from dprelease.report.provenance_section import LONGEST, ProvenanceSection, made_part
+from dprelease.report.provenance_section import LONGEST, ProvenanceSection, provenance_section
 from dprelease.report.rendering import page
 from dprelease.report.safe_labels import Names
 from dprelease.report.source import Checks, ReleaseFiles
@@ -197,7 +197,7 @@ def _provenance(told: Context, facts: PartyFacts, checks: Checks | None) -> Prov
         )
     heads = [words.say(f"sums.head.{name}") for name in ("column", "noise", "scale", "moves")]
     noise = PageTable(words.say("sums.noise"), heads, rows)
-    return replace(made_part(told, checks, is_drawn=False), noise=noise)
+    return replace(provenance_section(told, checks, is_drawn=False), noise=noise)
 
 
 def _scale(law: SymmetricAlphaStable, refined: int) -> float:

@@ -23,7 +23,12 @@ from dprelease.report.localization import Words, three_up
 from dprelease.report.other_models.simulated_part import Errors, with_errors
 from dprelease.report.pictures import Gallery, PageTable, Picture, interval
 from dprelease.report.privacy_section import label_of
-from dprelease.report.provenance_section import LONGEST, ProvenanceSection, made_part, short
+from dprelease.report.provenance_section import (
+    LONGEST,
+    ProvenanceSection,
+    provenance_section,
+    short,
+)
 from dprelease.report.rendering import page
 from dprelease.report.safe_labels import Names
 from dprelease.report.source import Checks, ReleaseFiles
@@ -209,7 +214,7 @@ def _provenance(told: Context, facts: RecordFacts, checks: Checks | None) -> Pro
     heads = [words.say(f"made.head.{name}") for name in ("column", "bounds", "step")]
     laws = [words.say(f"made.head.{name}") for name in ("column", "noise", "parameters")]
     return replace(
-        made_part(told, checks, is_drawn=False),
+        provenance_section(told, checks, is_drawn=False),
         bounds=PageTable(words.say("made.bounds"), heads, bounds) if bounds else None,
         noise_lead=words.say("records.noise.lead"),
         noise=PageTable(words.say("made.noise"), laws, noise),

@@ -23,14 +23,14 @@ from dprelease.errors import (
     raise_all,
 )
 from dprelease.exports.export import PublishedRelease
-from dprelease.exports.export_metadata import told_metadata, told_records
+from dprelease.exports.export_metadata import aggregate_metadata, record_metadata
 from dprelease.exports.registry import findings
 from dprelease.exports.writer import write_formats
 from dprelease.query.local_records import resolve_records
 from dprelease.query.resolve import resolve
 from dprelease.release.folder import claim_target
 from dprelease.schema.release_parts.format_names import OF_RECORDS, in_order
-from dprelease.verification.after_publication.sidecar_paths import beside
+from dprelease.verification.after_publication.sidecar_paths import sidecar_path
 from dprelease.verification.central import recorded_columns, recorded_families
 from dprelease.verification.export_checks import KEY
 from dprelease.verification.manifest_reader import read_sealed
@@ -65,7 +65,7 @@ def export(
         DP-EXPORT-006 or 007 if the folder exists, or lies inside of the release; as `claimed`.
     """
     state = RunState() if state is None else state
-    target = beside(folder, ENDING) if output is None else output
+    target = sidecar_path(folder, ENDING) if output is None else output
     _refuse_target(folder, target)
     record, metadata = _manifest_and_metadata(folder)
     if wide is not None:
@@ -116,7 +116,7 @@ def _manifest_and_metadata(folder: Path) -> tuple[dict[str, Any], Metadata]:
             resolve=resolve_records,
         )
         if found is not None and report.ok:
-            return record, _with_rows(told_records(found[0]), record)
+            return record, _with_rows(record_metadata(found[0]), record)
         _refuse(report)
     resolved = resolved_again(
         report,
@@ -129,7 +129,7 @@ def _manifest_and_metadata(folder: Path) -> tuple[dict[str, Any], Metadata]:
     if resolved is not None and columns is not None:
         families = recorded_families(report, resolved[0], columns)
         if families is not None and report.ok:
-            return record, _with_rows(told_metadata(*resolved, families), record)
+            return record, _with_rows(aggregate_metadata(*resolved, families), record)
     _refuse(report)
     raise AssertionError("what has no metadata has findings")
 

@@ -27,7 +27,7 @@ from dprelease.query.local_records import resolve_records
 from dprelease.report.accuracy.truth_files import TruthFiles
 from dprelease.report.facts import Facts
 from dprelease.report.source import Checks
-from dprelease.verification.after_publication.sidecar_paths import beside, write_whole
+from dprelease.verification.after_publication.sidecar_paths import sidecar_path, write_whole
 from dprelease.verification.manifest_reader import read_sealed
 from dprelease.verification.report import declared_again
 from dprelease.verification.signed.named_audits import named_audit
@@ -93,7 +93,7 @@ def _target(folder: Path, output: str | Path | None) -> Path:
     if any(find_spec(package) is None for package in PACKAGES):
         raise OutputError("DP-REPORT-001", packages="Jinja2 and Matplotlib")
     whole = folder.resolve()
-    target = beside(folder, ENDING) if output is None else Path(output)
+    target = sidecar_path(folder, ENDING) if output is None else Path(output)
     if target.resolve().is_relative_to(whole):
         raise OutputError("DP-REPORT-004", name=target.name)
     return target

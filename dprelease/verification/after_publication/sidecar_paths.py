@@ -10,7 +10,7 @@ from uuid import uuid4
 from dprelease.system.renaming import rename_new
 
 
-def beside(folder: Path, ending: str) -> Path:
+def sidecar_path(folder: Path, ending: str) -> Path:
     """Return the path of a sibling of a folder, with the name of the folder and an ending.
 
     It is relative if `folder` is; for "." and "..", which have no name, it is absolute.

@@ -242,7 +242,7 @@ def epsilon_bounds(
         yield from _by_curves(kinds, curves, delta, aim)
     close = normal_vectors(kinds, CLOSE)
     if close is not None and close.others:
-        yield from _beside_normals(close, delta, aim)
+        yield from _with_normal_vectors(close, delta, aim)
     if not curves:
         yield from _composition_bounds(kinds, delta, aim)
 
@@ -255,7 +255,7 @@ def _by_normals(normals: NormalVectors, delta: Fraction) -> Iterator[Bound]:
         yield Bound(found + smooth.slack, SMOOTHED if smooth.slack else NORMAL)
 
 
-def _beside_normals(normals: NormalVectors, delta: Fraction, aim: Fraction) -> Iterator[Bound]:
+def _with_normal_vectors(normals: NormalVectors, delta: Fraction, aim: Fraction) -> Iterator[Bound]:
     """Yield bounds where all normal vectors are composed as one, and what smooths them is added."""
     smooth = normals.smoothing
     for bound in _composition_bounds(normals.every, delta / smooth.raised, aim - smooth.slack):

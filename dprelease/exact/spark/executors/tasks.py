@@ -77,7 +77,7 @@ class Public:
     key_tables: tuple[KeyTable, ...] = ()
     joined: bytes | None = None
 
-    def made_known(self, link: Link) -> None:
+    def register_all(self, link: Link) -> None:
         """Register all of it."""
         for keys in self.key_tables:
             link.register(keys.name, arrow_of(keys))
@@ -97,7 +97,7 @@ class Reading:
     def parts(self, batches: Batches) -> Iterator[tuple[Link, Iterator[None]]]:
         """Yield a connection, and parts of the rows of a task: each in turn is `dp_source`."""
         with task_link(self.access) as (link, folder):
-            self.public.made_known(link)
+            self.public.register_all(link)
             yield link, self.rows.parts(batches, link, folder, SOURCE)
 
 

@@ -146,7 +146,7 @@ class BoundRows:
 
     def _bound(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         with task_link(Access()) as (link, _):
-            self.public.made_known(link)
+            self.public.register_all(link)
             if not self._gather(batches, link):
                 return
             held = None if self.held is None else HeldRows.read(link, self.held)
@@ -160,7 +160,7 @@ class BoundRows:
 
     def _keep(self, link: Link, table: TableTask, held: HeldRows | None) -> None:
         """Create `dp_kept` with the rows that count, in memory if there is room."""
-        Public(table.key_tables).made_known(link)
+        Public(table.key_tables).register_all(link)
         if held is not None and table.columns is not None:
             link.register(KEPT, held.select_rows(link, table.columns, table.unit, table.cells))
         elif table.rows and not bounding.limit_contributions(

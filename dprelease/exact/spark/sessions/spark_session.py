@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def handler_kept() -> Iterator[None]:
+def restore_interrupt_handler() -> Iterator[None]:
     """Restore the handler of keyboard interrupts after the block.
 
     A new application replaces it by one that makes Java cancel its jobs; our jobs end anyway.
@@ -152,12 +152,12 @@ def session(settings: Settings) -> Iterator[SparkSession]:
             config = stack.enter_context(private_settings(settings.master, config))
             stack.enter_context(_java())
         stack.enter_context(silence_logging())
-        with handler_kept():
+        with restore_interrupt_handler():
             spark = attempt(lambda: _start_session(settings, config, running), _not_started())
         if own:
             without_tracebacks(spark)
         try:
-            if not (own or is_kept()):
+            if not (own or is_application_alive()):
                 _tell_open(spark)
             yield spark
         finally:
@@ -200,7 +200,7 @@ def keep_application(settings: Settings) -> Iterator[None]:
             _KEPT.pop()
 
 
-def is_kept() -> bool:
+def is_application_alive() -> bool:
     """Return whether this process keeps an application whose executors are checked."""
     return bool(_KEPT) and _KEPT[-1].is_here
 
