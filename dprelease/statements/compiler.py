@@ -300,7 +300,7 @@ class Compiler:
             m.aggregate.reads_values for m in measured
         )
 
-    _bounded = staticmethod(bounded_total)  # parts of a table are clamped after they are summed
+    _clamp_total = staticmethod(bounded_total)  # parts of a table are clamped after they are summed
     # groups without a cell are one group: a filter on computed values takes long to plan
     _beyond = True
 
@@ -315,7 +315,7 @@ class Compiler:
     def _added_up(self, totals: list[str], rows: str, cell: str = "cell") -> list[tuple[str, str]]:
         """Return the last steps: all sums of each cell, possibly from the finest cells."""
         if self.query.finest is None:
-            bounded = [self._bounded(total, j) for j, total in enumerate(totals)]
+            bounded = [self._clamp_total(total, j) for j, total in enumerate(totals)]
             return [("", f"SELECT {cell}, {', '.join(bounded)}\nFROM {rows} GROUP BY cell")]
         sums = "".join(f", {total} AS a{j}" for j, total in enumerate(totals))
         finest = f"SELECT cell{sums} FROM {rows} GROUP BY cell"
@@ -324,7 +324,7 @@ class Compiler:
     def of_finest(self, finest: KeySpace, relation: str = FINEST) -> str:
         """Return a SELECT of each cell's sums over the finest cells that lie in it."""
         cell, joins = coarser(finest, self.query.keys, self._key_table, relation)
-        totals = [self._bounded(f"sum(a{j})", j) for j in range(len(self.vectors))]
+        totals = [self._clamp_total(f"sum(a{j})", j) for j in range(len(self.vectors))]
         return f"SELECT {cell} AS cell, {', '.join(totals)}\nFROM {relation}{joins} GROUP BY 1"
 
     def _key_table(self, values: tuple[str, ...] | Places) -> str:

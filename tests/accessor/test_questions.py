@@ -295,9 +295,8 @@ def test_describe_takes_numbers_alone(df: pd.DataFrame) -> None:
         with pytest.raises(UsageError) as caught:
             df.dp.describe(["pay", column], epsilon=1)
         message = str(caught.value)
-        assert "takes columns of numbers with declared bounds (age, pay), and no" in message
-        assert f"no {kind}" in message
-        assert f"as '{column}' is." in message
+        assert "numeric columns with declared bounds (age, pay), not" in message
+        assert f"'{column}', a {kind}" in message
         assert "c1_" not in message
 
 

@@ -191,7 +191,9 @@ def test_the_rho_of_the_noise_that_is_drawn_is_charged(
     with mock.patch.object(execute, "answers", wraps=execute.answers) as drawn:
         rows.dp.tables(**named, consistent=consistent, epsilon=0.5, delta=1e-6)
     spent = rows.dp.session.spent.rho
-    assert spent == Fraction(rho_of([column.priced for column in drawn.call_args.args[1]]))
+    assert spent == Fraction(
+        rho_of([column.accounting_input for column in drawn.call_args.args[1]])
+    )
     told = rows.dp.explain("tables", **named, consistent=consistent, epsilon=0.5, delta=1e-6)
     assert told.attrs["dprelease_answer"]["price"] == str(Spending(rho=spent))
 

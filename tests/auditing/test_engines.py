@@ -47,7 +47,7 @@ def test_what_engines_share_is_kept_for_a_whole_audit(
             return super().open(*words)
 
         @contextmanager
-        def kept(self, _spec: Any) -> Iterator[None]:
+        def keep_alive(self, _spec: Any) -> Iterator[None]:
             told.append("begun")
             yield
             told.append("ended")

@@ -93,7 +93,7 @@ def refused(kind: str, comparison: str, use: str, caught: pytest.ExceptionInfo[D
     """Hold that a column was refused by its collation, with the SQL that helps."""
     error, rule = caught.value, RULES[kind][comparison]
     assert (error.code, error.state) == ("DP-DATA-026", State.NOTHING)
-    assert f"the {use} '{ID}' by {comparison}: {rule.equal} there" in error.cause
+    assert f"the {use} '{ID}' by {comparison}: {rule.equal} in the source" in error.cause
     assert rule.spelled.format(column=f'"{ID}"') in error.fix
 
 

@@ -175,7 +175,7 @@ def test_a_delta_that_protects_nobody_is_refused() -> None:
     with pytest.raises(DpReleaseError, match=r"DP-SESSION-006.*from 0 to below 1 for delta"):
         session(delta=2)
     assert session(delta="0.999").delta == Fraction(999, 1000)
-    with pytest.raises(DpReleaseError, match=r"DP-BUDGET-002.*delta is not a number"):
+    with pytest.raises(DpReleaseError, match=r"DP-BUDGET-002.*not a number"):
         account_of("t", None, "replace", 1, "x", None)
 
 

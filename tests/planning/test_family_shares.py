@@ -159,7 +159,7 @@ def test_what_no_shares_reach_is_told_with_what_would(tmp_path: Path) -> None:
         prepare(aimed)
     told = str(refused.value)
     assert "queries.cube.consistent.targets[0].moe" in told
-    factor = Fraction(told.partition("give ")[2].partition(" times")[0])
+    factor = Fraction(told.partition(" targets, or ")[2].partition(" times")[0])
     budget = {"rho": str(Fraction(1, 10) * factor * Fraction(11, 10)), "delta": "1e-9"}
     more = {"rho": f"{float(Fraction(budget['rho'])):.6f}", "delta": "1e-9"}
     enough = made(tmp_path, {"targets": [{"table": ["state"], "moe": "0.5"}]}, more)

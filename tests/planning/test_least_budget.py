@@ -125,7 +125,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "no cap": (
         {"budget": "delta: 1e-6, spend: least", "columns": "{n: {count: '*', epsilon: 1}}",
          "consistent": "{targets: [{table: [], moe: 200}]}"},
-        "DP-CONSIST-022", "at most",
+        "DP-CONSIST-022", "no `epsilon` or `r",
     ),
     "an amount of its own": (
         {
@@ -133,7 +133,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
             "columns": "{n: {count: '*'}, pay: {sum: pay, rho: 1}}",
             "consistent": "{targets: [{table: [], moe: 20, column: n}]}",
         },
-        "DP-CONSIST-022", "of its own",
+        "DP-CONSIST-022", "a column has its o",
     ),
     "a pure budget": (
         {
@@ -153,7 +153,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
                    "asked": "group_by: [sex]"}, "DP-CONSIST-022", "margin"),
     "no such column": (
         {"consistent": "{targets: [{table: [], moe: 2, column: pay}]}"},
-        "DP-CONSIST-013", "no column",
+        "DP-CONSIST-013", "not one of the columns",
     ),
     "the same table for all and for one": (
         {"consistent": "{targets: [{table: [], moe: 90}, {table: [], weight: 2, column: n}]}"},

@@ -27,7 +27,7 @@ def plan_of(units: dict[str, str]) -> Any:
         )
         for name, unit in units.items()
     ]
-    return SimpleNamespace(columns=columns, noised=columns)
+    return SimpleNamespace(columns=columns, noised=columns, noisy_columns=columns)
 
 
 ERRORS = {

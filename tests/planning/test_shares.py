@@ -247,7 +247,7 @@ budget: {epsilon: 0.5}
 queries:
   a: {from: people, columns: {n: {count: "*", moe: 3}, m: {count: k, epsilon: 0.1}}}
 """
-    with pytest.raises(BudgetError, match=r"DP-BUDGET-007.*\n?.*costs .* of the 0.5") as caught:
+    with pytest.raises(BudgetError, match=r"DP-BUDGET-007.*\n?.*cost .* of the 0.5") as caught:
         plan_of(tmp_path, text)
     assert "queries.a.columns.n" in str(caught.value)
 
@@ -263,5 +263,5 @@ def test_what_does_not_fit_tells_the_least_price(tmp_path: Path) -> None:
         with pytest.raises(BudgetError, match="DP-BUDGET-007") as caught:
             plan_of(tmp_path, text)
         prices[noise] = caught.value.price
-        assert f"costs {prices[noise]:.6g} of the 0.5" in str(caught.value)
+        assert f"cost {prices[noise]:.6g} of the 0.5" in str(caught.value)
     assert prices.pop("auto") <= min(prices.values()) < max(prices.values())

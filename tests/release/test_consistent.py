@@ -128,7 +128,7 @@ def test_invented_persons_are_as_many_as_the_tables_say(tmp_path: Path) -> None:
     folder = published(tmp_path, **CASES["records"])
     persons = pq.read_table(folder / "records/pop_invented.parquet")
     assert persons.column_names == ["town", "sex", "band"]
-    assert b"no row is of a person" in persons.schema.metadata[b"dprelease"]
+    assert b"no row is a real person" in persons.schema.metadata[b"dprelease"]
     counted: dict[tuple[str, ...], int] = {}
     rows = list(zip(*(persons[name].to_pylist() for name in persons.column_names), strict=True))
     for row in rows:
@@ -144,7 +144,7 @@ def test_invented_persons_are_as_many_as_the_tables_say(tmp_path: Path) -> None:
     )
     record = json.loads((folder / "manifest.json").read_text())["families"][0]["record"]
     assert record["records"]["name"] == "records/pop_invented"
-    assert any("no row is of a person" in words for words in record["words"])
+    assert any("no row is a real person" in words for words in record["words"])
 
 
 def test_too_many_invented_persons_are_not_written(

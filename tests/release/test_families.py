@@ -136,7 +136,7 @@ def test_noise_is_drawn_as_without_the_step(
 class Scattered(Engine):
     """An engine that has noise added where the cells are."""
 
-    def noised(
+    def noisy_vectors(
         self, query: Query, noise: Callable[[ExactTable], dict[str, Any]]
     ) -> Iterator[dict[str, Any]]:
         return iter([noise(self.run(query))])
@@ -375,7 +375,7 @@ REFUSED: dict[str, tuple[str, str, str]] = {
         "rollup: [city, sex]", "marginals: [[city], [sex]]\n    private_keys: true",
         "its keys are not public",
     ),
-    "a choice": ('{n: {count: "*"}}', "{n: {median: pay}}", "'n' is chosen"),
+    "a choice": ('{n: {count: "*"}}', "{n: {median: pay}}", "'n' is selected"),
     "a name": ('{n: {count: "*"}}', "{n: {mean: pay}}", "'n.sum' is the name of a key"),
     "what the step itself refuses": (
         '{n: {count: "*"}}', '{n: {count: "*"}, m: {sum: pay}}', "it adds up one column",

@@ -112,4 +112,4 @@ def test_what_is_no_mapping_of_frames(folder: Path, ask: Ask, frames: Any) -> No
         ask(folder, frames)
     assert isinstance(caught.value, DataError)
     assert type(frames).__name__ in str(caught.value)
-    assert "known are: people" in str(caught.value)
+    assert "known names are: people" in str(caught.value)

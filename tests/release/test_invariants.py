@@ -209,7 +209,7 @@ def test_sums_of_invariants_are_exact_too_and_cost_nothing(
 class Spread(duckdb.Engine):
     """An engine that has noise added where the cells are."""
 
-    def noised(self, query: Query, noise: Any) -> Iterator[dict[str, Any]]:
+    def noisy_vectors(self, query: Query, noise: Any) -> Iterator[dict[str, Any]]:
         exact: ExactTable = self.run(query)
         return iter([noise(exact)])
 
@@ -284,7 +284,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
         "DP-CONSIST-013", "column",
     ),
     "no such column": (
-        {"consistent": with_("{level: state, column: m}")}, "DP-CONSIST-013", "no column",
+        {"consistent": with_("{level: state, column: m}")}, "DP-CONSIST-013", "not one of the columns",
     ),
     "a sum": (
         {"columns": "{pay: {sum: pay}}", "consistent": with_("{level: state}")},

@@ -125,7 +125,7 @@ def test_the_commands_work_with_joins(tmp_path: Path) -> None:
     assert "computed in each row: hours * rate" in pay["columns"]["pay"]
     assert "from 'stations'" in places["columns"]["km"]
     assert "place = key" in places["join"]
-    assert "of the same unit" in wards["join"]
+    assert "of the same privacy unit" in wards["join"]
     assert "join" not in pay
     unit = record["privacy_unit"][2]
     assert (unit["max_groups"], unit["max_rows_per_group"]) == (1, 4)

@@ -116,7 +116,7 @@ def test_a_local_release_verifies_and_says_what_it_is(published: Path) -> None:
     assert 5.9 < report.opinion.at_least <= report.opinion.claimed
     held = json.loads((published / manifest.NAME).read_text())
     assert held["guarantee"]["neighbours"] == "replace"
-    assert "number of records is public" in held["model"]["number_of_records"]
+    assert "number of records of the source is published" in held["model"]["number_of_records"]
     assert "random order" in held["model"]["order"]
     table = pq.read_table(published / "people.parquet")
     assert table.column_names == ["city", "member", "born", "group", "age", "pay"]

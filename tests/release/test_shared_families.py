@@ -152,7 +152,7 @@ REFUSED: dict[str, tuple[dict[str, str], str, str]] = {
     "another key of its own": (
         two(rest="derive: {x: {cut: pay, edges: [0, 50, 101]}}"), "other.derive", "`derive`",
     ),
-    "bands": (two(rest="histogram: {column: pay, edges: [0, 50, 101]}"), "other.histogram", "bands"),
+    "bands": (two(rest="histogram: {column: pay, edges: [0, 50, 101]}"), "other.histogram", "bins"),
     "a part of its own": (two(rest="share: 2"), "other.share", "one part of the budget"),
     "a table twice": (
         two("hierarchy: [state, town]\n    marginals: [[band], [old, sex]]"), "other.marginals[1]",
@@ -164,7 +164,7 @@ REFUSED: dict[str, tuple[dict[str, str], str, str]] = {
         "other.from", "does not belong to it",
     ),
     "nothing that agrees": (
-        {"asked": "group_by: [sex]", "consistent": "false\n    family: all"}, "pop.family", "does not ask",
+        {"asked": "group_by: [sex]", "consistent": "false\n    family: all"}, "pop.family", "does not declare",
     ),
 }  # fmt: skip
 

@@ -125,7 +125,9 @@ BLOCK = 5
 class InBlocks(duckdb.Engine):
     """An engine of one machine that has noise added to each block of cells."""
 
-    def noised(self, query: Query, noise: Callable[[ExactTable], Any]) -> Iterator[dict[str, Any]]:
+    def noisy_vectors(
+        self, query: Query, noise: Callable[[ExactTable], Any]
+    ) -> Iterator[dict[str, Any]]:
         exact: ExactTable = self.run(query)
         starts = range(0, query.keys.size, BLOCK)
         return iter([noise(block_of(exact, slice(first, first + BLOCK))) for first in starts])

@@ -36,7 +36,7 @@ def test_the_bytes_are_those_of_openssh(tmp_path: Path) -> None:
     assert key.sign(MESSAGE, MANIFESTS).to_armor() == SIGNED
     assert key.sign(MESSAGE, "file").to_armor() == (VECTORS / "message.txt.file.sig").read_bytes()
     for text in (SIGNED, (VECTORS / "message.txt.sha256.sig").read_bytes()):
-        assert Signature.from_armor(text).armored() == text
+        assert Signature.from_armor(text).to_armor() == text
         assert is_one(text)
     assert fingerprint(key.public).startswith("SHA256:")
 

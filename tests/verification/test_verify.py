@@ -373,7 +373,7 @@ def test_a_release_of_a_large_budget_is_verified(epsilon: str, tmp_path: Path) -
     schema.write_text("".join(rows))
     path.write_text(LARGE.format(epsilon=epsilon))
     folder = run(read_declaration(path))
-    assert "beside it" in (folder / "manifest.json").read_text()
+    assert "error of others" in (folder / "manifest.json").read_text()
     report = verify(folder)
     assert report.ok, [str(finding) for finding in report.findings]
 

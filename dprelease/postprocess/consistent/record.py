@@ -95,7 +95,7 @@ def _words(family: str, columns: Sequence[FamilyColumn], spec: ConsistentSpec) -
         )
     if spec.publish.records:
         words.append(
-            f"The rows of {records_of(family)} are invented: no row is of a person. Their "
+            f"The rows of {records_of(family)} are invented: no row is a real person. Their "
             f"counts are those of all integer tables; above {MOST_RECORDS} rows none are written."
         )
     return words

@@ -366,7 +366,7 @@ def test_a_program_with_known_answers():
         def values(self, w):
             return np.array([2.0 / w[0], w[1] / 0.25])
 
-        def curved(self, w):
+        def values_and_derivatives(self, w):
             bends = np.zeros((2, 2, 2))
             bends[0, 0, 0] = 4 / w[0] ** 3
             slopes = np.array([[-2 / w[0] ** 2, 0], [0, 4.0]])
