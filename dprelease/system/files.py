@@ -88,9 +88,21 @@ def refuse_side_files(file: Path, endings: Iterable[str]) -> None:
                 continue
             except OSError as problem:
                 raise _side_file(path + ending, problem.strerror or "it can't be found") from None
-            # checked without opening: closing a file would drop SQLite's locks on it
-            if not os.access(path + ending, os.R_OK):
+            if _is_unreadable(path + ending):
                 raise _side_file(path + ending, "you have no right to read it")
+
+
+def _is_unreadable(path: str) -> bool:
+    """Return whether a file exists that can't be read.
+
+    It is not opened: closing it would drop SQLite's locks on it. Other processes create and remove
+    journals all the time; one that is gone when it is checked does not lack a right.
+    """
+    return all(not os.access(path, os.R_OK) and os.path.lexists(path) for _ in range(TRIES))
+
+
+TRIES = 5
+"""Checks before a file counts as unreadable."""
 
 
 def _side_file(path: str, words: str) -> NoFile:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dprelease.system.files import TooLarge, exact_size, read_file, reason_of
+from dprelease.system.files import TooLarge, exact_size, read_file, reason_of, refuse_side_files
 
 SIZES = {
     0: "0 bytes",
@@ -48,3 +48,24 @@ def test_reasons_within_a_sentence() -> None:
     assert reason_of(OSError(errno.EILSEQ, "its name is not UTF-8")) == "its name is not UTF-8"
     assert reason_of(OSError()) == "the system refused"
     assert reason_of(OSError(), "not readable") == "not readable"
+
+
+def test_a_journal_that_comes_and_goes_is_not_unreadable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process removes its journal, and creates the next, between two checks of one."""
+    journal = tmp_path / "l.sqlite-journal"
+    journal.write_bytes(b"")
+    true, answers = os.access, [False, True]
+
+    def comes_and_goes(path: object, mode: int) -> bool:
+        return answers.pop(0) if answers and str(path) == str(journal) else true(str(path), mode)
+
+    monkeypatch.setattr(os, "access", comes_and_goes)
+    refuse_side_files(tmp_path / "l.sqlite", ["-journal"])
+    assert answers == []
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(OSError, match="no right"):
+        refuse_side_files(tmp_path / "l.sqlite", ["-journal"])
+    journal.unlink()
+    refuse_side_files(tmp_path / "l.sqlite", ["-journal"])
