@@ -53,7 +53,7 @@ def test_codes_make_the_same_file(cuts: list[int], notes: dict[str, str], tmp_pa
     """To the byte, wherever batches begin."""
     made = PublicKeys(space(["text", "many", "flag", "day"]))
     found = []
-    for name in ("of", "coded"):
+    for name in ("of", "dictionary_columns"):
         path = tmp_path / name
         parts = [getattr(made, name)(a, b) for a, b in zip(cuts, cuts[1:], strict=False)]
         tables = [
@@ -67,7 +67,7 @@ def test_codes_make_the_same_file(cuts: list[int], notes: dict[str, str], tmp_pa
                 writer.write(table)
         found.append(path.read_bytes())
         assert pq.read_schema(path).field("m").type == pa.string()
-    assert pq.read_table(tmp_path / "of").equals(pq.read_table(tmp_path / "coded"))
+    assert pq.read_table(tmp_path / "of").equals(pq.read_table(tmp_path / "dictionary_columns"))
     assert found[0] == found[1]
 
 
