@@ -1,105 +1,84 @@
-"""Planted faults as data: what is changed in which file, and who has to find it.
+"""Planted faults as data: a change of one function, and the tests that have to find it.
 
-A file of `faults/` holds one class of faults. A module is named by its file alone, for a file name
-stands once in the package: so no fault is lost when files move.
+Each file of `faults/` has the faults of one promise. CONTRIBUTING, "Planting a fault", explains the
+format.
 """
 
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-ROOT = Path(__file__).parents[2]
-PACKAGE = "dprelease"
+from tests.planted.changes import ROOT, Change
+
 HERE = Path(__file__).parent
 RELEASES = HERE / "releases"
-"""Small releases that `dprelease audit` is run on, a folder each."""
+"""Small releases for `dprelease audit`, a folder each."""
+
+CHANGE = frozenset(field.name for field in fields(Change))
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One change of one file.
+    """One change of one function.
 
-    `old` stands in the file exactly once, and `new` in its place is the fault. `tests` have to find
-    it, each by itself; `raised`: by which errors besides a failed assertion. `audit`: the small
-    releases in each of which `dprelease audit` has to find it, `drawn` if by many drawn answers
-    alone; where there is none, `unseen` says why it can't.
+    `tests` have to find it, each of them alone; `errors`: what they may fail with besides a failed
+    assertion. `audit`: the small releases in each of which `dprelease audit` has to find it, by
+    `draws` if only many drawn answers show it; without any, `no_audit` says why.
     """
 
     name: str
-    kind: str
-    file: str
-    old: str
-    new: str
+    change: Change
     tests: tuple[str, ...]
-    raised: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
     audit: tuple[str, ...] = ()
-    drawn: bool = False
-    unseen: str = ""
-
-    @property
-    def path(self) -> Path:
-        """Return where its file is, from the root of the repository."""
-        found = _files().get(self.file, [])
-        if len(found) != 1:
-            raise LookupError(f"{self.name}: {len(found)} files of the package are '{self.file}'")
-        return found[0]
-
-    def planted(self, text: str) -> str:
-        """Return the text of its file with the fault."""
-        times = text.count(self.old)
-        if times != 1:
-            raise LookupError(f"{self.name}: what is replaced is {times} times in '{self.file}'")
-        return text.replace(self.old, self.new)
+    draws: bool = False
+    no_audit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """A class of faults: its name, and what they have in common, in a sentence."""
+class Promise:
+    """The faults of one promise."""
 
-    name: str
     title: str
     about: str
     faults: tuple[Fault, ...]
 
 
 @cache
-def kinds() -> tuple[Kind, ...]:
-    """Return all faults, by their class."""
-    return tuple(_kind(path) for path in sorted((HERE / "faults").glob("*.yaml")))
+def promises() -> tuple[Promise, ...]:
+    """Return all faults, by the promise that they break."""
+    return tuple(_promise(path) for path in sorted((HERE / "faults").glob("*.yaml")))
 
 
 def faults() -> tuple[Fault, ...]:
     """Return all faults."""
-    return tuple(fault for kind in kinds() for fault in kind.faults)
+    return tuple(fault for promise in promises() for fault in promise.faults)
 
 
-def _kind(path: Path) -> Kind:
-    held: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
-    found = tuple(_fault(path.stem, one) for one in held["faults"])
-    return Kind(path.stem, held["title"], " ".join(held["about"].split()), found)
+def _promise(path: Path) -> Promise:
+    spec: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    no_audit = spec.get("no_audit", "")
+    found = tuple(_fault(one, no_audit) for one in spec["faults"])
+    return Promise(spec["title"], " ".join(spec["about"].split()), found)
 
 
-def _fault(kind: str, held: dict[str, Any]) -> Fault:
-    lists = {name: tuple(held.get(name, ())) for name in ("tests", "raised", "audit")}
-    return Fault(kind=kind, **{**held, **lists})
+def _fault(spec: dict[str, Any], no_audit: str) -> Fault:
+    if "audit" not in spec and no_audit:
+        spec = {"no_audit": no_audit, **spec}
+    change = Change(**{name: value for name, value in spec.items() if name in CHANGE})
+    lists = {name: tuple(spec.get(name, ())) for name in ("tests", "errors", "audit")}
+    rest = {name: spec[name] for name in ("name", "draws", "no_audit") if name in spec}
+    return Fault(change=change, **lists, **rest)
 
 
-@cache
-def _files() -> dict[str, list[Path]]:
-    found: dict[str, list[Path]] = {}
-    for path in sorted((ROOT / PACKAGE).rglob("*.py")):
-        found.setdefault(path.name, []).append(path.relative_to(ROOT))
-    return found
-
-
-def is_there(test: str) -> bool:
-    """Return whether a test, named by its file and its function, is there."""
+def is_test(test: str) -> bool:
+    """Return whether a test exists, named by its file and its function."""
     file, _, function = test.partition("::")
     path = ROOT / file
     return path.is_file() and function.partition("[")[0] in _functions(path)

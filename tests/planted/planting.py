@@ -15,20 +15,23 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests import processes
-from tests.planted import telling
-from tests.planted.faults import PACKAGE, RELEASES, ROOT, Fault
+from tests.planted import failure_log
+from tests.planted.changes import PACKAGE, ROOT
+from tests.planted.faults import RELEASES, Fault
 
 PATIENCE = 300.0
-"""Seconds for the tests of one fault: many times what they take."""
+"""Seconds for the tests of one fault: many times what they need."""
 
 LIMITS = {False: 120.0, True: 240.0}
-"""Seconds after which `dprelease audit` begins nothing more, without drawn answers and with them."""
+"""The time limit of `dprelease audit` in seconds, without drawn answers and with them."""
 
 COPIED = (PACKAGE, "tests")
-"""Folders that a run finds itself in; links to the others do."""
+"""Folders that are copied; links to the others suffice."""
+
+FAILURES = "failures.jsonl"
 
 CHECKS = frozenset({"AssertionError", "Failed"})
-"""What a failed assertion raises, and pytest for what was to be raised and was not."""
+"""What a failed assertion raises, and `pytest.raises` where nothing is raised."""
 
 
 @contextmanager
@@ -42,28 +45,29 @@ def copied(fault: Fault | None) -> Iterator[Path]:
             elif not entry.name.startswith(".") and entry.name != "out":
                 (folder / entry.name).symlink_to(entry)
         if fault is not None:
-            path = folder / fault.path
-            path.write_text(fault.planted(path.read_text(encoding="utf-8")), encoding="utf-8")
+            path = folder / fault.change.path
+            changed = fault.change.apply(path.read_text(encoding="utf-8"))
+            path.write_text(changed, encoding="utf-8")
         yield folder
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A test that failed, in which phase, and what was raised."""
+    """A test that failed, in which phase, and what it raised."""
 
     test: str
     when: str
     errors: tuple[str, ...]
     words: str
 
-    def is_right(self, raised: Sequence[str]) -> bool:
-        """Return whether it is by what the test asserts, or by an error that is known to follow."""
-        return self.when == "call" and set(self.errors) <= CHECKS | set(raised)
+    def is_right(self, errors: Sequence[str]) -> bool:
+        """Return whether an assertion of the test failed, or an error that the fault expects."""
+        return self.when == "call" and set(self.errors) <= CHECKS | set(errors)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of tests in a copy; `code` is that of pytest: 0 if all passed, 1 if some failed."""
+    """The outcome of tests in a copy; `code` is that of pytest: 0 if all passed, 1 if some failed."""
 
     code: int
     failures: tuple[Failure, ...]
@@ -71,19 +75,21 @@ class Outcome:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Return the environment of a process that finds the copy, and nothing else of the package."""
+    """Return the environment of a process that imports the copy."""
     return {
         **os.environ,
         "PYTHONPATH": str(folder),
         "HYPOTHESIS_PROFILE": "planted",
-        telling.TOLD: str(folder / "told.jsonl"),
+        failure_log.LOG: str(folder / FAILURES),
     }
 
 
 def outcome_of(folder: Path, tests: Sequence[str], patience: float = PATIENCE) -> Outcome:
-    """Return what comes of tests in a copy."""
-    plugins = [f"{telling.__name__}", "no:cacheprovider", "no:randomly"]
+    """Run tests in a copy."""
+    plugins = [f"{failure_log.__name__}", "no:cacheprovider", "no:randomly"]
     options = [word for name in plugins for word in ("-p", name)]
+    # A test fails once only (`failure_log`), so more failures than tests are impossible.
+    options.append(f"--maxfail={len(tests)}")
     command = [sys.executable, "-m", "pytest", "-q", "--no-header", "--tb=short", *options, *tests]
     done = processes.run(
         command,
@@ -94,8 +100,8 @@ def outcome_of(folder: Path, tests: Sequence[str], patience: float = PATIENCE) -
         stderr=subprocess.STDOUT,
         text=True,
     )
-    told = folder / "told.jsonl"
-    lines = told.read_text(encoding="utf-8").splitlines() if told.is_file() else []
+    log = folder / FAILURES
+    lines = log.read_text(encoding="utf-8").splitlines() if log.is_file() else []
     return Outcome(
         done.returncode, tuple(_failure(json.loads(line)) for line in lines), done.stdout
     )
@@ -106,15 +112,15 @@ def _failure(held: dict[str, Any]) -> Failure:
 
 
 def missed(fault: Fault, outcome: Outcome) -> list[str]:
-    """Return the tests that were to find a fault and did not, or not for the right reason."""
-    right = {one.test for one in outcome.failures if one.is_right(fault.raised)}
+    """Return the tests of a fault that did not find it, or failed for another reason."""
+    right = {one.test for one in outcome.failures if one.is_right(fault.errors)}
     return [test for test in fault.tests if test.partition("[")[0] not in right]
 
 
 def audited(folder: Path, release: str, *, drawn: bool) -> tuple[int, dict[str, Any]]:
     """Return the exit code of `dprelease audit` on a small release, and the outcome that it prints.
 
-    `drawn`: whether answers are drawn by the million as well.
+    `drawn`: whether it also draws a million answers.
     """
     there = folder / RELEASES.relative_to(ROOT) / release
     limit = LIMITS[drawn]

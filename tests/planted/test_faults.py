@@ -1,6 +1,6 @@
-"""Every planted fault can still be planted, is told in the manual, and has tests that are there.
+"""Every planted fault can still be planted, its tests exist, and the manual lists it.
 
-Whether these find it is tried by `test_planted.py`, in audits.
+`test_planted.py` runs the tests with the fault, in audits.
 """
 
 from __future__ import annotations
@@ -10,45 +10,75 @@ from collections import Counter
 import pytest
 
 from tests.planted import page
-from tests.planted.faults import RELEASES, ROOT, Fault, faults, is_there, kinds
+from tests.planted.changes import ROOT, Change
+from tests.planted.faults import RELEASES, faults, is_test, promises
 
 FEWEST = 40
-EVERY = faults()
+ALL = faults()
 
 
-def test_there_are_many_of_every_class() -> None:
-    assert len(EVERY) >= FEWEST
-    assert all(kind.faults for kind in kinds())
-    assert Counter(fault.name for fault in EVERY).most_common(1)[0][1] == 1
+def test_every_promise_has_faults_with_names_of_their_own() -> None:
+    assert len(ALL) >= FEWEST
+    assert all(promise.faults for promise in promises())
+    assert Counter(fault.name for fault in ALL).most_common(1)[0][1] == 1
 
 
-@pytest.mark.parametrize("fault", EVERY, ids=lambda fault: fault.name)
-def test_a_fault_can_be_planted(fault: Fault) -> None:
-    """What it replaces stands in its file once, and what is then there is Python."""
-    text = (ROOT / fault.path).read_text(encoding="utf-8")
-    planted = fault.planted(text)
-    assert planted != text
-    compile(planted, fault.file, "exec")
+def test_every_fault_can_be_planted() -> None:
+    for fault in ALL:
+        path = ROOT / fault.change.path
+        compile(fault.change.apply(path.read_text(encoding="utf-8")), path.name, "exec")
 
 
-def test_who_has_to_find_a_fault_is_there() -> None:
-    for fault in EVERY:
+def test_tests_and_releases_of_every_fault_exist() -> None:
+    for fault in ALL:
         assert fault.tests, fault.name
-        assert [test for test in fault.tests if not is_there(test)] == [], fault.name
+        assert [test for test in fault.tests if not is_test(test)] == [], fault.name
         assert [one for one in fault.audit if not (RELEASES / one).is_dir()] == [], fault.name
-        assert bool(fault.audit) is not bool(fault.unseen), fault.name
+        assert bool(fault.audit) is not bool(fault.no_audit), fault.name
+    assert not is_test("tests/planted/test_faults.py::test_of_nothing")
+    assert not is_test("tests/planted/nowhere.py::test_the_manual_lists_all_faults")
 
 
-def test_the_manual_tells_of_all_of_them() -> None:
+def test_the_manual_lists_all_faults() -> None:
     """`python -m tests.planted.page` writes the page again."""
     assert page.PAGE.read_text(encoding="utf-8") == page.text()
 
 
-def test_a_fault_that_is_lost_is_told() -> None:
-    lost = Fault("lost", "none", "unit.py", "what nobody wrote", "", ())
-    with pytest.raises(LookupError, match="0 times"):
-        lost.planted((ROOT / lost.path).read_text(encoding="utf-8"))
-    with pytest.raises(LookupError, match="0 files"):
-        _ = Fault("lost", "none", "no_such_file.py", "", "", ()).path
-    assert not is_there("tests/planted/test_faults.py::test_that_there_is_not")
-    assert not is_there("tests/planted/nowhere.py::test_the_manual_tells_of_all_of_them")
+SOURCE = """
+class Box:
+    def size(self, n):
+        def double():
+            return 2 * n
+        if n:
+            n += 1
+        return double()
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"returns": "result + 1"}, [1, 9]),
+        ({"returns": "result, n"}, [(0, 0), (8, 4)]),
+        ({"before": "n += 1"}, [4, 10]),
+        ({"body": "return n"}, [0, 3]),
+        ({"replace": "2", "by": "5"}, [0, 20]),
+        ({"replace": "n += 1", "by": "n += 1; n += 1"}, [0, 10]),
+    ],
+)
+def test_each_form_changes_one_function(change: dict[str, str], expected: list[object]) -> None:
+    names: dict[str, type] = {}
+    exec(Change("box:Box.size", **change).apply(SOURCE), names)
+    sizes = [names["Box"]().size(n) for n in (0, 3)]
+    assert sizes == expected
+
+
+def test_a_change_that_cannot_be_made_is_refused() -> None:
+    with pytest.raises(LookupError, match="nothing to change"):
+        Change("box:Box.size", replace="3", by="4").apply(SOURCE)
+    with pytest.raises(LookupError, match="0 functions"):
+        Change("box:Box.depth", body="pass").apply(SOURCE)
+    with pytest.raises(LookupError, match="0 modules"):
+        _ = Change("no_such_module:size", body="pass").path
+    with pytest.raises(ValueError, match="a change is one of"):
+        Change("box:Box.size", replace="3")

@@ -1,6 +1,6 @@
-"""`make audit`: each planted fault is found by the tests, and the audits, that are said to find it.
+"""`make audit`: the tests of a planted fault find it, and so does `dprelease audit` where it can.
 
-Each in a process of its own over a copy of the repository; and without a fault all is well there.
+Each run is a process over a copy of the repository; without a fault, all tests pass there.
 """
 
 from __future__ import annotations
@@ -33,19 +33,21 @@ def test_without_a_fault_they_pass() -> None:
     assert (outcome.code, outcome.failures) == (0, ()), outcome.printed
 
 
-SEEN = [(fault, release) for fault in faults() for release in fault.audit]
+AUDITED = [(fault, release) for fault in faults() for release in fault.audit]
 
 
-@pytest.mark.parametrize(("fault", "release"), SEEN, ids=lambda part: getattr(part, "name", part))
+@pytest.mark.parametrize(
+    ("fault", "release"), AUDITED, ids=lambda part: getattr(part, "name", part)
+)
 def test_an_audit_finds_a_planted_fault(fault: Fault, release: str) -> None:
     with copied(fault) as folder:
-        code, told = audited(folder, release, drawn=fault.drawn)
-    assert (code, told["holds"]) == (FAILED, False)
-    assert told["findings"]
+        code, outcome = audited(folder, release, drawn=fault.draws)
+    assert (code, outcome["holds"]) == (FAILED, False)
+    assert outcome["findings"]
 
 
 @pytest.mark.parametrize("release", sorted(path.name for path in RELEASES.iterdir()))
 def test_an_audit_finds_nothing_without_a_fault(release: str) -> None:
     with copied(None) as folder:
-        code, told = audited(folder, release, drawn=False)
-    assert (code, told["findings"]) == (0, [])
+        code, outcome = audited(folder, release, drawn=False)
+    assert (code, outcome["findings"]) == (0, [])

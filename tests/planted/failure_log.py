@@ -1,7 +1,7 @@
-"""A plugin of pytest for runs over a planted fault: writes down what failed, how, and where.
+"""A plugin of pytest for runs with a planted fault: it records which tests failed, when and why.
 
-It goes on after a failure, but not with the same test of other parameters; Hypothesis makes no
-example smaller, and the same ones in every run.
+After the first failure of a test it skips the other parameters of that test. Hypothesis tries the
+same examples in every run, and makes none smaller.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-TOLD = "PLANTED_TOLD"
-"""Names the file that is written: a line of JSON for each test that failed."""
+LOG = "PLANTED_FAILURES"
+"""The environment variable with the path of the log: a line of JSON for each failure."""
 
 settings.register_profile(
     "planted",
@@ -34,22 +34,22 @@ def _test(item: pytest.Item) -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Leave out a test that has failed."""
+    """Skip a test that has failed with other parameters."""
     if _test(item) in _failed:
-        pytest.skip("it has found the fault")
+        pytest.skip("it found the fault")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> Iterator[Any]:
-    """Write down a failure."""
+    """Record a failure."""
     report = yield
     if report.failed and call.excinfo is not None:
         _failed.add(_test(item))
         errors = sorted({type(error).__name__ for error in leaves(call.excinfo.value)})
         words = str(call.excinfo.value)[:300]
-        told = {"test": _test(item), "when": call.when, "errors": errors, "words": words}
-        with open(os.environ[TOLD], "a", encoding="utf-8") as file:
-            file.write(json.dumps(told) + "\n")
+        failure = {"test": _test(item), "when": call.when, "errors": errors, "words": words}
+        with open(os.environ[LOG], "a", encoding="utf-8") as file:
+            file.write(json.dumps(failure) + "\n")
     return report
 
 
