@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from textwrap import indent
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = "dprelease"
@@ -47,10 +49,9 @@ class Change:
             raise LookupError(f"'{self.function}': {len(found)} modules have this name")
         return found[0]
 
-    def apply(self, source: str) -> str:
-        """Return the source of the module with the changed function."""
-        tree = ast.parse(source)
-        function = _find(tree, self.function)
+    def changed_function(self, source: str) -> ast.FunctionDef:
+        """Return the function with the change, of the source of its module."""
+        function = deepcopy(_find(_tree(source), self.function))
         before = ast.dump(function)
         if self.body is not None:
             function.body = _statements(self.body)
@@ -62,7 +63,14 @@ class Change:
             _Replacement(self.replace, self.by).change(function)
         if ast.dump(function) == before:
             raise LookupError(f"'{self.function}' has nothing to change by {self}")
-        return ast.unparse(ast.fix_missing_locations(tree))
+        return ast.fix_missing_locations(function)
+
+    def apply(self, source: str) -> str:
+        """Return the source of the module with the changed function."""
+        function, lines = self.changed_function(source), source.splitlines(keepends=True)
+        first = min(node.lineno for node in (function, *function.decorator_list))
+        text = indent(ast.unparse(function), " " * function.col_offset)
+        return "".join([*lines[: first - 1], text + "\n", *lines[function.end_lineno :]])
 
 
 class _Body(ast.NodeTransformer):
@@ -120,6 +128,11 @@ def _find(tree: ast.Module, function: str) -> ast.FunctionDef:
     if len(within) != 1 or not isinstance(within[0], ast.FunctionDef):
         raise LookupError(f"'{function}': {len(within)} functions have this name")
     return within[0]
+
+
+@cache
+def _tree(source: str) -> ast.Module:
+    return ast.parse(source)
 
 
 @cache
