@@ -1,7 +1,8 @@
-"""What is run each time and what in audits; Hypothesis repeats itself, and searches anew in audits."""
+"""Which cases run each time and which in audits; Hypothesis searches anew only in audits."""
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
@@ -38,17 +39,17 @@ def _interrupts() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave to audits the cases of a test beyond the share that its mark `share` says.
+    """Leave to audits all cases of a test but the share that its marks `share` say.
 
-    Of those that are not left to them already, spread evenly, as by `covering.spread`; a case that
-    is asked for by its name is always run.
+    The shares of a file and of a test multiply. The first case always stays, and the others are
+    spread evenly, as by `covering.spread`. A case that is selected by its name always runs.
     """
     seen: Counter[str] = Counter()
     for item in items:
-        mark = item.get_closest_marker("share")
-        if mark is None or item.get_closest_marker("audit") is not None:
+        share = math.prod(mark.args[0] for mark in item.iter_markers("share"))
+        if share == 1 or item.get_closest_marker("audit") is not None:
             continue
         test = item.nodeid.partition("[")[0]
-        if seen[test] * GOLDEN % 1 >= mark.args[0]:
+        if seen[test] * GOLDEN % 1 >= share:
             item.add_marker(pytest.mark.audit)
         seen[test] += 1
