@@ -148,7 +148,7 @@ SPOTS = {
 }
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.2)
 @pytest.mark.parametrize(
     "name",
     [pytest.param(one, marks=pytest.mark.audit) if one in SEEN_TWICE else one for one in SPOTS],

@@ -56,6 +56,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("read", READS.values(), ids=list(READS))
 def test_what_reads_a_float_has_no_statistics(read: Any, source: Any) -> None:
     query, other = ask(source, **read), ask(source, **OTHERS["rows"])

@@ -88,7 +88,7 @@ def patched(way: str) -> dict[Any, dict[str, int]]:
     }
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.2)
 @pytest.mark.parametrize(
     ("kind", "measures", "way"), thinned(list(KINDS), list(MEASURES), list(WAYS))
 )
@@ -108,7 +108,7 @@ def test_every_way_keeps_the_same_rows(
         assert found[name].tolist() == vector, name
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.2)
 @pytest.mark.parametrize(("kind", "way"), thinned(list(KINDS), list(WAYS), together=1))
 def test_many_rows_come_every_way(kind: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each way is taken, and all keep what the reference keeps of 300 rows."""

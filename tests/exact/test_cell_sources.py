@@ -92,7 +92,7 @@ def found(store: str, file: Path, lines: list[list[str]]) -> dict[str, Any]:
     return {name: vector.tolist() for name, vector in declared.items()}
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.2)
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("odds", [EACH_TIME, pytest.param(tuple(ODD), marks=pytest.mark.audit)])
 def test_a_row_of_any_types_changes_its_own_cells_alone(
@@ -143,6 +143,7 @@ LOSING: dict[str, tuple[str, dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("case", LOSING)
 @pytest.mark.parametrize("rows", [[], [1], ["x"]])
 def test_a_declared_type_that_loses_what_was_said_is_refused(
@@ -317,6 +318,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("cell", HOSTILE)
 def test_no_cell_of_a_workbook_stops_a_run(cell: str, tmp_path: Path) -> None:
     rows = HEADER + f'<row r="2">{cell}</row><row r="3"><c r="A3"><v>2</v></c></row>'
@@ -560,6 +562,7 @@ DAMAGED = {"sqlite": 30, "duckdb": 4, "parquet": 6, "xlsx": 6}
 """How many damaged files of a kind are tried each time; in audits ten times as many."""
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(seed, marks=pytest.mark.audit) for seed in range(1, 10))]
 )

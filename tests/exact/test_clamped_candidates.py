@@ -92,7 +92,7 @@ def numbers(kind: pa.DataType, low: int, high: int) -> st.SearchStrategy[int]:
     return st.sampled_from([n for n in about if least <= n <= most])
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.2)
 @pytest.mark.parametrize("declared_as", ["integer", "number"])
 @pytest.mark.parametrize("bounds", BOUNDS)
 @given(data=st.data())
@@ -160,7 +160,7 @@ def floats(step: Fraction) -> st.SearchStrategy[float]:
     return st.one_of(moved, st.sampled_from(ODD), st.floats(-1e3, 1e3))
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.2)
 @pytest.mark.parametrize("kind", [pa.float64(), pa.float32(), pa.int64(), pa.string()], ids=str)
 @pytest.mark.parametrize("name", STEPS)
 @given(data=st.data())

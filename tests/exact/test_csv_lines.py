@@ -35,6 +35,7 @@ def by_python(path: Path) -> list[int]:
     return [keys.count(key) for key in KEYS]
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("quoted", [False, True])
 @given(
     line=st.lists(
@@ -95,6 +96,7 @@ def fields(line: str, delimiter: str, quote: str) -> list[str] | None:
         at += 1
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize(
     ("dialect", "packed"), thinned(DIALECTS, ["none", "gzip"], together=1), ids=str
 )

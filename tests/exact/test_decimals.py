@@ -57,6 +57,7 @@ def answers(
     return found
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize(
     "kind", [pa.decimal128(8, 8), pa.decimal128(9, 8), pa.decimal128(38, 38), *WIDE], ids=str
 )

@@ -20,7 +20,7 @@ from dprelease.privacy.losses.offset_integers import OffsetIntegerLoss
 RATIOS = [2.0**-10, 0.3, 3.0, 32.0]
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.2)
 @pytest.mark.parametrize("ratio", [0.0, *RATIOS])
 @pytest.mark.parametrize("scale", [9.5, 300.0, 1024.0, 20_000.0])
 def test_both_sums_agree(scale: float, ratio: float) -> None:
@@ -47,6 +47,7 @@ def test_large_scales_continue_small_ones(ratio: float) -> None:
     assert np.array_equal(k[both], other[both])
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("ratio", [0.0, *RATIOS])
 @pytest.mark.parametrize("shift", [1, 700, 20_000])
 def test_masses_of_large_scales(ratio: float, shift: int) -> None:

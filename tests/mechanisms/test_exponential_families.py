@@ -81,6 +81,7 @@ def test_renyi_of_asymmetric_noise_is_the_integral() -> None:
             assert loss.renyi(order) == pytest.approx(found, rel=2e-3)
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("row", rows("truncated_laplace"), ids=str)
 def test_truncated_reference(row: dict[str, str]) -> None:
     """The other end, and the moments, of the seeds' pairs (upper is the short side there)."""

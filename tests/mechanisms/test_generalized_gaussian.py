@@ -78,6 +78,7 @@ def test_power_one_is_laplace_and_pure() -> None:
     assert loss.delta(0.75) == 0.0
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("power", [1.1, 1.5, 2.5, 6.0])
 @pytest.mark.parametrize("shift", [1, 40, 900])
 def test_the_curve_is_the_integral(power: float, shift: int) -> None:

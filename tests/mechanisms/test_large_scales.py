@@ -108,7 +108,7 @@ def some_blocks(law: Mechanism) -> list[int]:
     return sorted({h + i for h in found for i in (-1, 0, 1)})
 
 
-@pytest.mark.share(0.4)
+@pytest.mark.share(0.2)
 @pytest.mark.parametrize("law", BLOCKED, ids=name_of)
 def test_what_is_accepted_without_a_look_is_below_every_share_of_masses(law: Mechanism) -> None:
     """p(k) / M is at least 1 - unevenness: balls, at cells where it is least and at some between."""
@@ -128,6 +128,7 @@ def test_what_is_accepted_without_a_look_is_below_every_share_of_masses(law: Mec
             assert own <= most * (1 + arb(2) ** -120)
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("scale", [1.0, 4.5])
 @pytest.mark.parametrize(("name", "shape"), [kind for kind in KINDS if kind[0] != "optimal"])
 def test_the_largest_mass_of_every_block_is_found(name: str, shape: int, scale: float) -> None:
@@ -145,6 +146,7 @@ def test_the_largest_mass_of_every_block_is_found(name: str, shape: int, scale: 
             assert abs(whole - below) < arb(2) ** -150
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(("name", "shape"), [kind for kind in KINDS if kind[0] != "optimal"])
 def test_cells_stay_with_the_share_that_is_theirs(name: str, shape: int) -> None:
     """Of evenly spaced shares of each cell, as many are kept as p(k) / M says, to one of them."""
@@ -180,6 +182,7 @@ def lasting(law: Mechanism) -> bool:
     return law.name == "symmetric_alpha_stable" and law.alpha > 1.0
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("law", BLOCKED, ids=name_of)
 def test_floats_and_balls_draw_the_same_from_the_same_bits(law: Mechanism) -> None:
     for i, word in enumerate(edge_words(law)[:: 17 if lasting(law) else 3]):
@@ -190,6 +193,7 @@ def test_floats_and_balls_draw_the_same_from_the_same_bits(law: Mechanism) -> No
         assert by_floats == refine(law, word, Led([low], f"rest {i}"))
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("law", [law for law in BLOCKED if law.scale == 2.0**45], ids=name_of)
 def test_many_draws_are_those_that_are_drawn_one_by_one(law: Mechanism) -> None:
     """With the words of a chunk put in the order of single draws, which each take two of them."""
@@ -203,6 +207,7 @@ def test_many_draws_are_those_that_are_drawn_one_by_one(law: Mechanism) -> None:
     assert np.array_equal(together, single)
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("law", BLOCKED, ids=name_of)
 def test_hardly_a_draw_asks_the_balls(law: Mechanism, monkeypatch: pytest.MonkeyPatch) -> None:
     """The cost of a draw does not grow with the scale (V91): few tails are asked for."""
@@ -223,6 +228,7 @@ def test_hardly_a_draw_asks_the_balls(law: Mechanism, monkeypatch: pytest.Monkey
     assert stream.drawn < 2.01 * n
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("law", PLAIN, ids=name_of)
 def test_low_bits_are_even(law: Mechanism) -> None:
     """The last bits of draws, and those up to a block's width, are even to about a millionth."""
@@ -238,7 +244,7 @@ def test_low_bits_are_even(law: Mechanism) -> None:
     assert stats.chisquare(np.bincount(planted & 255, minlength=256)).pvalue < ERROR_RATE
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.2)
 @pytest.mark.parametrize("law", spread([(law,) for law in PLAIN], 0.6), ids=name_of)
 def test_two_arms_at_large_scales(law: Mechanism) -> None:
     """Draws agree with their law and disagree with one 3 % off on either side."""

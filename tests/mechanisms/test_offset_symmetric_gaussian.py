@@ -77,6 +77,7 @@ def test_the_paper_s_figures() -> None:
     assert normal_delta(mu, 1.125) < 1e-10 < normal_delta(mu, 1.115)
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("order", [1.01, 2.0, 7.5])
 @pytest.mark.parametrize("r", [0.01, 0.5, 3.0, 20.0])
 @pytest.mark.parametrize("d", [0.01, 1.0, 4.0])

@@ -91,6 +91,7 @@ CASES = [
 ]
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("measure", ["mae", "mse"])
 @pytest.mark.parametrize(("epsilon", "delta", "shift"), CASES)
 def test_the_law_keeps_its_promise_for_every_shift(

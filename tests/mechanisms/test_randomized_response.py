@@ -84,6 +84,7 @@ def p_value(counts: np.ndarray, masses: np.ndarray) -> float:
     return float(stats.chi2.sf(np.sum((counts - expected) ** 2 / expected), len(counts) - 1))
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(("values", "scale"), [(2, 1.0), (3, 0.5), (5, 2.0), (64, 0.25)])
 def test_draws_have_the_claimed_law_and_planted_mistakes_are_found(
     values: int, scale: float

@@ -133,7 +133,7 @@ def _messages(folder: Path) -> dict[str, str]:
     return {"a party's unit": unit["words"], "a party's messages": measured["aggregate"]}
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.2)
 @pytest.mark.parametrize("bounded", [True, False], ids=["ids", "rows"])
 @pytest.mark.parametrize("told", [_explained, _statement, _messages])
 def test_every_answer_says_which_rows_count(
@@ -171,7 +171,7 @@ GROUPS = {
 }
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.2)
 @pytest.mark.parametrize("case", GROUPS)
 def test_who_is_cut_is_told_from_declarations(case: str, tmp_path: Path) -> None:
     """In plan and manifest, whatever the rows are: daily visits and many people, or none."""

@@ -114,6 +114,7 @@ def test_no_cell_reaches_any_byte(tmp_path: Path) -> None:
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("ending", ["sqlite", "xlsx"])
 def test_no_cell_of_a_database_or_workbook_reaches_any_byte(ending: str, tmp_path: Path) -> None:
     """In a run, and in one that is refused for a file that is cut off."""

@@ -57,6 +57,7 @@ for child in children:
 """
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_six_runs_at_once(overwrite: bool, tmp_path: Path) -> None:
     """Whoever publishes is charged, and nobody else is; without --overwrite only one does."""
@@ -114,6 +115,7 @@ def put_release(target: Path) -> None:
     (target / MANIFEST).write_text("{}")
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("known", [True, False], ids=["renameat2", "rename"])
 @pytest.mark.parametrize("put", [put_file, put_folder, put_release])
 def test_what_appears_during_a_run_is_not_replaced(
@@ -140,7 +142,7 @@ def test_what_appears_during_a_run_is_not_replaced(
     assert os.listdir(tmp_path / "out") == ["people"]
 
 
-@pytest.mark.share(0.6)
+@pytest.mark.share(0.24)
 @pytest.mark.parametrize("known", [True, False], ids=["renameat2", "rename"])
 @pytest.mark.parametrize("fails", [(), (1,), (2,), (1, 2), (2, 3)], ids=str)
 def test_an_overwrite_happens_wholly_or_not_at_all(
@@ -284,6 +286,7 @@ def synced(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Path, set[str]]]:
     return found
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("there", ["", "a", "a/b", "a/b/c"])
 @pytest.mark.parametrize("spelled", ["a/b/c/out", "a/./b/x/../c/out", "link/b/c/out"])
 def test_new_folders_above_a_release_are_on_the_disk(

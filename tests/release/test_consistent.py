@@ -74,7 +74,7 @@ def sums(table: pa.Table, column: str) -> list[float]:
     return list(by_area.values())
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.2)
 @pytest.mark.parametrize("what", spread([(what,) for what in CASES], 0.6))
 def test_what_is_published_adds_up_and_is_verified(what: str, tmp_path: Path) -> None:
     """Every total in every table, exactly: floats of multiples of a power of two too."""
@@ -96,7 +96,7 @@ def test_what_is_published_adds_up_and_is_verified(what: str, tmp_path: Path) ->
             assert min(table[column].to_pylist(), default=0) >= 0
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.2)
 @pytest.mark.parametrize("what", ["areas", "whole sums", "zeros", "records"])
 def test_the_same_measurements_give_the_same_bytes(what: str, tmp_path: Path) -> None:
     one = published(tmp_path / "one", **CASES[what])
@@ -107,7 +107,7 @@ def test_the_same_measurements_give_the_same_bytes(what: str, tmp_path: Path) ->
     assert dprelease.verify(other).ok
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.2)
 @pytest.mark.parametrize("what", ["areas", "whole sums", "zeros", "records"])
 def test_pieces_do_not_matter(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither those of the tree nor those of files."""

@@ -53,6 +53,7 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("way", WAYS)
 def test_frames_give_what_files_give(way: str, tmp_path: Path) -> None:
     one = published(tmp_path / "file", **WAYS[way])
@@ -140,6 +141,7 @@ def stopped(
         yield batch
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("after", [0, 1, 9, 17])
 def test_a_run_that_fails_among_the_tables_leaves_nothing(
     after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

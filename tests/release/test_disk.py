@@ -51,6 +51,7 @@ def bytes_of(declaration: Declaration) -> int:
     return most_bytes(families_of(declaration.spec, prepare(declaration)[1].columns))
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("what", WIDE)
 def test_tables_take_no_more_than_was_told(what: str, tmp_path: Path) -> None:
     """However wide the noise; and not a hundred times less, once there are some cells."""
@@ -213,6 +214,7 @@ def test_no_value_takes_more_than_is_counted(kind: str, rows: int, tmp_path: Pat
     assert path.stat().st_size <= disk._bytes(file)
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("length", [1, 40])
 @pytest.mark.parametrize(("size", "inner"), [(200, 1), (200, 900), (150_000, 1)])
 def test_no_key_takes_more_than_is_counted(
@@ -247,6 +249,7 @@ def _of_people(near: Near, groups: int, worst: bool) -> np.ndarray:
     return values
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("worst", [False, True])
 @pytest.mark.parametrize("kind", ["int64", "decimal128(38, 2)"])
 @pytest.mark.parametrize(
@@ -294,6 +297,7 @@ def test_no_area_of_listed_cells_takes_more_than_is_counted(
 BY_ID_SIZED = BY_ID + "size: 200\n"
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize(
     ("what", "unit"),
     [

@@ -148,7 +148,7 @@ def test_the_queries_are_read_in_all_ways(tmp_path: Path) -> None:
     assert [len(together.queries) for together in bounded_together(ids)] == [2]
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.2)
 @pytest.mark.parametrize(("fault", "name", "failure"), CASES)
 def test_a_query_that_fails_publishes_nothing_and_is_charged(
     fault: Fault, name: str, failure: BaseException, tmp_path: Path

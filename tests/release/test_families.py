@@ -251,6 +251,7 @@ FORGED: dict[str, tuple[str, Callable[[pa.Table], pa.Table], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("what", FORGED)
 def test_what_does_not_follow_from_the_measurements_is_found(what: str, tmp_path: Path) -> None:
     """Though every digest is right."""
@@ -315,6 +316,7 @@ STRANGE: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("what", STRANGE)
 def test_folders_inside_a_release_hold_what_is_listed(what: str, tmp_path: Path) -> None:
     """Verified so, and not replaced by a later run if anything else is kept there."""

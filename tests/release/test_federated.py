@@ -121,6 +121,7 @@ def middle_of_sum(one: np.ndarray, parties: int, near: int) -> np.ndarray:
     return np.convolve(np.pad(more, near), few, mode="valid")
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("alpha", [1.0, 1.5, 1.9])
 @pytest.mark.parametrize(("parties", "share"), [(2, 4.0), (3, 2.0), (8, 6.0)])
 def test_the_law_of_the_sum_is_as_near_as_claimed(alpha: float, parties: int, share: float) -> None:

@@ -26,6 +26,7 @@ def delta_of(name: str) -> str:
     return "0" if registry.get(name).pure else "1e-3"
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(("name", "neighbours"), LAWS)
 def test_what_is_shown_lies_below_the_claim_and_near_it(name: str, neighbours: Neighbours) -> None:
     delta = delta_of(name)
@@ -37,6 +38,7 @@ def test_what_is_shown_lies_below_the_claim_and_near_it(name: str, neighbours: N
     assert all(one.tested == DRAWS - DRAWS // 4 and one.draws == DRAWS for one in found)
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(("name", "neighbours"), [law for law in LAWS if law[0] != "optimal"])
 def test_a_scale_that_is_too_small_is_found(name: str, neighbours: Neighbours) -> None:
     delta = delta_of(name)

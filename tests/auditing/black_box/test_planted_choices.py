@@ -58,7 +58,7 @@ def shown(
     return told(source, columns, "0", draws, key, CHOICES)
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.2)
 @pytest.mark.parametrize("name", [*CHOICES_ASKED, "tree"])
 def test_choices_lie_below_their_claim_and_choices_that_are_too_sure_are_found(name: str) -> None:
     columns, source = choice(name)

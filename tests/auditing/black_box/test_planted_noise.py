@@ -164,6 +164,7 @@ class Fixed(Keyed):
         return first if len(first) == n else super().words(n)
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("number", [1, 20])
 def test_noise_that_comes_back_is_found(number: int) -> None:
     """Releases have bits of a few streams: each answer by itself looks like noise."""

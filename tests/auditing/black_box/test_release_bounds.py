@@ -180,6 +180,7 @@ def test_every_measurement_of_a_release_lies_below_its_claim(tmp_path: Path) -> 
     assert ("areas", PRIVATE_KEYS) in names(found)
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("reached", [0, 1])
 def test_what_the_time_does_not_reach_is_named(
     reached: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
