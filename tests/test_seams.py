@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 import sys
+import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
 import dprelease
-from dprelease import mechanisms
+from dprelease import cli, mechanisms
 from dprelease.documents import manifest
-from dprelease.errors import DpReleaseError
+from dprelease.errors import DpReleaseError, State
 from dprelease.exact.engines import kind_of_engine
+from dprelease.exact.reading import cell_rows
+from dprelease.exact.sources.source_reader import SourceReader, reader_of
 from dprelease.exports.registry import export_of
 from dprelease.mechanisms import registry
 from dprelease.postprocess import family_steps
@@ -24,10 +29,12 @@ from dprelease.release.engine_choice import left_open, on_engine
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.schema.release_parts import engine_names, format_names
+from dprelease.schema.source_types import registry as registry_of_sources
+from dprelease.schema.source_types.source_type import OPTIONS
 from dprelease.tables import formats
 from tests import processes
 from tests.release import adding_up
-from tests.release.build import write
+from tests.release.build import ROWS, write
 from tests.replay import Keyed
 
 OTHERS = "      pay: {sum: pay, mechanism: laplace}\n"
@@ -328,3 +335,109 @@ def test_every_format_has_its_module() -> None:
     """Which is found by its text, and is called as it is on the list."""
     for name in format_names.FORMATS:
         assert export_of(name).name == name
+
+
+FIXED = "tests.added.fixed_width"
+
+
+@pytest.fixture
+def fixed_width(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The release of `build`, whose rows are in a file of an added source type."""
+    monkeypatch.setitem(registry_of_sources.SOURCE_TYPES, "fixed_width", FIXED)
+    path = write(tmp_path)
+    cells = [row.rstrip("\n").split(",") for row in ROWS]
+    lines = [f"{person:>2}{city:>5}{age:>3}{pay:>8}\n" for person, city, age, pay in cells]
+    (tmp_path / "people.fwf").write_text("person:2 city:5 age:3 pay:8\n" + "".join(lines))
+    schema = (tmp_path / "people.yaml").read_text()
+    (tmp_path / "people.yaml").write_text(schema.replace("people.csv", "people.fwf"))
+    return path
+
+
+def command(*words: str) -> tuple[int, str]:
+    done = CliRunner().invoke(cli.app, [*words])
+    return done.exit_code, done.output
+
+
+def test_a_source_type_is_one_class_and_one_line(
+    fixed_width: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is sketched, checked, run and verified, and the same rows have the same answers."""
+    file = str(tmp_path / "people.fwf")
+    status, sketched = command("init", file, "--unit", "person")
+    assert status == 0, sketched
+    assert "source: people.fwf" in sketched
+    assert "city: {type: text}" in sketched
+    status, peeked = command("init", file, "--unit", "person", "--peek")
+    assert status == 0, peeked
+    assert "city: {type: category, values: [" in peeked
+    status, checked = command("check", str(fixed_width))
+    assert status == 0, checked
+    folder = run(read_declaration(fixed_width), output=tmp_path / "own", bits=Keyed("noise"))
+    status, verified = command("verify", str(folder))
+    assert status == 0, verified
+    other = run(read_declaration(write(tmp_path / "csv")), bits=Keyed("noise"))
+    for name in ("all.parquet", "by_city.parquet"):
+        assert (folder / name).read_bytes() == (other / name).read_bytes()
+    monkeypatch.undo()
+    assert not dprelease.verify(folder).ok  # nobody knows such a source type
+    with pytest.raises(DpReleaseError, match=r"format: parquet \| csv"):
+        read_declaration(fixed_width)
+
+
+def test_an_added_source_type_declares_all_that_it_takes(fixed_width: Path) -> None:
+    """An option that it does not name is refused, and so is an engine that can't read it."""
+    text, schema = fixed_width.read_text(), fixed_width.with_name("people.yaml")
+    fixed_width.write_text(text + "engine: spark\n")
+    assert "a file of fixed width" in command("check", str(fixed_width))[1]
+    fixed_width.write_text(text)
+    source = "{path: people.fwf, delimiter: ;}"
+    schema.write_text(schema.read_text().replace("people.fwf", source))
+    status, checked = command("check", str(fixed_width))
+    assert (status, "DP-SCHEMA-014" in checked) == (2, True)
+
+
+def test_ids_of_a_source_type_that_declares_no_comparisons_are_refused(
+    fixed_width: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before rows are read: two spellings of one person might be equal in it."""
+    kind = registry_of_sources.source_type("fixed_width")
+    monkeypatch.setattr(type(kind), "comparisons", None)
+    with pytest.raises(DpReleaseError) as caught:
+        run(read_declaration(fixed_width))
+    assert (caught.value.code, caught.value.state) == ("DP-DATA-026", State.NOTHING)
+    assert "`comparisons`" in caught.value.fix
+    file = str(fixed_width.with_name("people.fwf"))
+    assert "DP-DATA-026" in command("init", file, "--unit", "person")[1]
+    assert command("init", file)[0] == 0
+
+
+@pytest.mark.parametrize("line", ["person:secret", "person:2 city:5 age:3 pay:8"])
+def test_no_word_of_an_added_reader_is_shown(
+    fixed_width: Path, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it raises may quote a value, whether rows are read already or not."""
+    file = fixed_width.with_name("people.fwf")
+    rows = "".join(file.read_text().splitlines(keepends=True)[1:])
+    file.write_text(f"{line}\n{rows}")
+    fails = mock.Mock(side_effect=ValueError("secret"))
+    monkeypatch.setattr(cell_rows.CellRows, "_batch", fails)
+    with pytest.raises(DpReleaseError) as caught:
+        run(read_declaration(fixed_width))
+    assert caught.value.code == ("DP-DATA-001" if "secret" in line else "DP-DATA-006")
+    trace = "".join(traceback.format_exception(caught.value))
+    assert "secret" not in str(caught.value)
+    assert 'ValueError("secret")' not in trace
+
+
+def test_every_source_type_has_both_halves() -> None:
+    """By its name, and one name, ending or address belongs to one type."""
+    types = list(registry_of_sources.declarable_types())
+    assert [one.name for one in types] == list(registry_of_sources.SOURCE_TYPES)
+    for one in types:
+        assert isinstance(reader_of(one), SourceReader)
+        assert one.comparisons is not None
+        assert not {*one.options} - {*OPTIONS}
+        assert all(registry_of_sources.type_of_suffix(end) is one for end in one.suffixes)
+        assert all(registry_of_sources.type_of_address(f"{s}x") is one for s in one.schemes)
+    for name in registry_of_sources.WITHOUT_FORMAT:
+        assert registry_of_sources.source_type(name).name == name

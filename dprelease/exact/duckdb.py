@@ -28,15 +28,14 @@ from dprelease.exact.inputs import (
 from dprelease.exact.key_tables import KeyTables
 from dprelease.exact.nan_safety import FloatColumns
 from dprelease.exact.postgres.server_link import Servers, servers_of
-from dprelease.exact.reading.duckdb_files import database_relation
 from dprelease.exact.reading.error_locations import locate_errors
-from dprelease.exact.reading.parquet_files import parquet_relation
 from dprelease.exact.reading.sources import OpenedSource, source_fields, stored_columns
 from dprelease.exact.results.partitions import Partitions
 from dprelease.exact.results.true_table import ExactTable
 from dprelease.exact.results.vectors import batches, most_added
 from dprelease.exact.settings import DEFAULT, Settings
 from dprelease.exact.sorted_families import SortedFamilies
+from dprelease.exact.sources.source_reader import reader_of
 from dprelease.exact.table_reader import TableReader
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query.resolve import Query
@@ -375,14 +374,12 @@ class Engine(Recording):
     def _relation_to_read(self, given: Input, opened: OpenedSource) -> str:
         """Return the relation to read: rows as stored, each by its own file's types."""
         source = given.declared.table.source
-        if not opened.relation:
+        if not opened.relation or source is None:
             return given.relation
-        if source is None or source.kind not in ("parquet", "duckdb"):
+        if opened.reader is not None:
             return given.place_copies(self._scratch)
-        ask = partial(self._ask, given=given)
-        if source.kind == "duckdb":
-            return database_relation(given, opened.relation, ask)
-        return parquet_relation(given, opened.relation, ask, by_arrow=self._by_arrow)
+        ask, by_arrow = partial(self._ask, given=given), self._by_arrow
+        return reader_of(source.type).relation(given, opened.relation, ask, by_arrow=by_arrow)
 
     def _ask(self, sql: str, given: Input) -> list[Any]:
         """Return the rows of a statement that reads no row about people."""

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import duckdb
 
 from dprelease.errors import DataError
 from dprelease.exact.inputs import Input
-from dprelease.exact.reading.sources import CSV_BUFFER, source_fields
+from dprelease.exact.reading.sources import source_fields
+from dprelease.exact.sources.source_reader import reader_of
 
 SHORT_OF_MEMORY = (MemoryError, duckdb.OutOfMemoryException)
 """Exceptions for exhausted memory, which are no error of a source."""
 
 UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
-
-JSON_BUFFER = 32 << 20
-"""Bytes of a JSON lines file that a thread reads at once: the engine's own value."""
-
-BESIDE = 2 << 20
-"""Bytes that a file or a thread takes in addition to its buffers."""
 
 
 def memory_limit(link: duckdb.DuckDBPyConnection) -> int | None:
@@ -44,20 +39,10 @@ def refuse_little(link: duckdb.DuckDBPyConnection, inputs: Iterable[Input]) -> N
     decompressed.
     """
     for given in inputs:
-        if given.opened is not None and given.kind in ("csv", "json_lines"):
-            limit = memory_limit(link)
-            taken = _memory_for_text_files(given.kind, given.opened.sizes, threads_of(link))
-            if limit is not None and taken > limit:
-                raise DataError("DP-ENGINE-005", **source_fields(given.declared), format=given.kind)
-
-
-def _memory_for_text_files(kind: str, sizes: Sequence[int], threads: int) -> int:
-    """Return the least number of bytes for reading text files of these sizes."""
-    if kind == "csv":  # a thread reads a whole file: one buffer, and the next
-        shares = sorted(min(size, 2 * CSV_BUFFER) + BESIDE for size in sizes)
-        return sum(shares[-threads:])
-    # Two threads share the parts of a file that fill a buffer each, and one more waits for them.
-    parts = sum(2 * -(-size // JSON_BUFFER) for size in sizes)
-    readers = min(threads, parts)
-    waiting = readers > 1 and max(sizes) > JSON_BUFFER
-    return (readers + waiting) * (JSON_BUFFER + BESIDE)
+        if given.opened is None:
+            continue
+        threads, sizes = threads_of(link), given.opened.sizes
+        taken = reader_of(given.source_type).memory(sizes, threads)
+        limit = memory_limit(link) if taken else None
+        if limit is not None and taken > limit:
+            raise DataError("DP-ENGINE-005", **source_fields(given.declared), format=given.kind)

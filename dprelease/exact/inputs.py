@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 
@@ -15,33 +15,27 @@ from dprelease.exact.nan_safety import columns_to_read
 from dprelease.exact.reading.error_locations import locate_errors, place_of
 from dprelease.exact.reading.frames import object_columns, to_arrow
 from dprelease.exact.reading.relations import batches_of, is_relation
-from dprelease.exact.reading.sources import OpenedSource, open_files, stamp
+from dprelease.exact.reading.sources import BatchSource, OpenedSource, source_fields, stamp
+from dprelease.exact.sources.source_reader import Opening, reader_of
 from dprelease.query.resolve import Query
 from dprelease.query.unread import beyond
 from dprelease.schema.load import Declared
+from dprelease.schema.source_types.registry import source_type
+from dprelease.schema.source_types.source_type import SourceType
+from dprelease.schema.table import Source
 from dprelease.statements.layers import JOINED, SOURCE, duplicate_keys
-from dprelease.statements.values.source_equality import RELATION, inexact, is_no_id
+from dprelease.statements.values.source_equality import (
+    RELATION,
+    comparison_of,
+    inexact,
+    is_no_id,
+)
+from dprelease.system.signal_propagation import reraise_handler_errors
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from dprelease.exact.postgres.server_link import Servers
-    from dprelease.exact.reading.cell_rows import CellRows
 
 DATABASE, SECOND_DATABASE = "dp_database", "dp_second_database"
-
-
-class BatchSource(Protocol):
-    """Rows that arrive as Arrow batches when they are requested."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Return the columns and their types; reads no row."""
-        ...
-
-    def reader(self) -> pa.RecordBatchReader:
-        """Return the rows, which are read with the first batch."""
-        ...
 
 
 @dataclass
@@ -57,7 +51,7 @@ class Input:
     physical: dict[str, str] = field(default_factory=dict)
     """The engine's types of the stored columns, once they are known."""
     collations: Mapping[str, str] = field(default_factory=dict)
-    """Columns that the source does not compare character by character; see `RULES`."""
+    """Columns that the source does not compare character by character; as in `OpenedSource`."""
     coarse: dict[str, str] = field(default_factory=dict)
     """Columns of Parquet with timestamps that the engine can't read unchanged, and their types."""
     objects: dict[str, str] = field(default_factory=dict)
@@ -94,8 +88,16 @@ class Input:
 
     @property
     def kind(self) -> str:
-        """Return the declared format, for messages."""
+        """Return the declared source type in words, for messages."""
         return format_of(self.declared)
+
+    @property
+    def source_type(self) -> SourceType:
+        """Return the source type of what is read: the declared one, unless a frame replaces it."""
+        source = self.declared.table.source
+        if self.opened is None or source is None:
+            return source_type("frame" if self.arrow is not None else RELATION)
+        return source.type
 
     def describe(self, link: duckdb.DuckDBPyConnection) -> None:
         """Create the tables of batches, whose columns are known before rows about people are."""
@@ -143,11 +145,9 @@ Ask = Callable[[str, Input], list[Any]]
 
 
 def format_of(declared: Declared) -> str:
-    """Return the declared format of a table, for messages."""
+    """Return the declared source type of a table in words, for messages."""
     source = declared.table.source
-    if source is not None and source.kind == "catalogue":
-        return "a table of Spark's catalogue"
-    return "a frame" if source is None else source.kind or "a frame"
+    return source_type("frame").label if source is None else source.type.label
 
 
 NAMES = (SOURCE, JOINED)
@@ -194,11 +194,11 @@ def refuse_unstored(inputs: Sequence[Input], query: Query) -> None:
             raise DataError("DP-DATA-005", place=place_of(given.declared, unit), column=unit)
         keys = [pair[i] for pair in pairs]
         for name in names:
-            comparison = given.collations.get(name)
+            kind = given.source_type.name
+            comparison = comparison_of(kind, given.collations, name)
             if comparison and (name in keys or name == unit):
                 use = "id" if name == unit else "join key"
                 place = place_of(given.declared, name)
-                kind = RELATION if given.opened is None else given.kind
                 raise inexact(kind, comparison, name, use, place)
 
 
@@ -247,43 +247,27 @@ def find_input(
         raise refusal
     if source is None or source.path is None:
         raise DataError("DP-DATA-008", table=declared.table.name)
-    if source.kind == "postgres" and servers is not None:
-        return _of_server(declared, relation, servers)
-    opened = open_files(declared, source, DATABASE)
+    opened = _open(declared, source, Opening(servers, DATABASE))
     if before is not None and opened.attach:
         shared = before.opened is not None and before.opened.attach == opened.attach
         if shared:
-            opened = OpenedSource(opened.files, opened.stamps, (), opened.relation)
+            opened = replace(opened, attach=())
         else:
-            opened = open_files(declared, source, SECOND_DATABASE)
-    if not opened.relation:
-        cells = _cells(declared, opened)
-        return Input(
-            declared, relation, opened, rows={relation: cells}, collations=cells.collations
-        )
-    return Input(declared, relation, opened)
+            opened = _open(declared, source, Opening(servers, SECOND_DATABASE))
+    rows = {} if opened.rows is None else {relation: opened.rows}
+    return Input(declared, relation, opened, rows=rows, collations=opened.collations)
+
+
+def _open(declared: Declared, source: Source, opening: Opening) -> OpenedSource:
+    """Return an opened source; the reader's own errors are dropped, which may quote a value."""
+    with reraise_handler_errors():
+        try:
+            return reader_of(source.type).open(declared, source, opening)
+        except (OSError, ValueError, LookupError):
+            pass
+    raise DataError("DP-DATA-001", **source_fields(declared), format=source.type.label)
 
 
 def _of_frame(declared: Declared, relation: str, frame: object) -> Input:
     table = to_arrow(frame, declared)
     return Input(declared, relation, arrow=table, objects=object_columns(table))
-
-
-def _of_server(declared: Declared, relation: str, servers: Servers) -> Input:
-    """Return the input of a table on a server; its reader is imported only when needed."""
-    from dprelease.exact.postgres.server_rows import server_rows
-
-    rows = server_rows(declared, servers)
-    nothing = OpenedSource((), (), (), "")  # there are no local files
-    return Input(declared, relation, nothing, rows={relation: rows}, collations=rows.collations)
-
-
-def _cells(declared: Declared, opened: OpenedSource) -> CellRows:
-    """Return the rows of files whose cells have their own types; imported only when needed."""
-    if format_of(declared) == "sqlite":
-        from dprelease.exact.reading.sqlite_files import sqlite_rows
-
-        return sqlite_rows(declared, opened.files)
-    from dprelease.exact.reading.workbooks import workbook_rows
-
-    return workbook_rows(declared, opened.files)

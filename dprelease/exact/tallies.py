@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import duckdb
@@ -18,6 +18,8 @@ from dprelease.exact.inputs import Input
 from dprelease.exact.reading.plain import Packing
 from dprelease.exact.reading.plain import open_file as open_raw
 from dprelease.exact.settings import Settings
+from dprelease.exact.sources.source_reader import reader_of
+from dprelease.exact.sources.text_files_reader import TextFilesReader
 from dprelease.query.resolve import Query
 from dprelease.schema.source_texts import UTF_8
 from dprelease.statements.lost_rows import compile_lost_rows
@@ -85,13 +87,13 @@ def _lines(given: Input) -> int | None:
     A line break inside quotes counts as well: the engine counts rows, this counts lines.
     """
     source = given.declared.table.source
-    if given.opened is None or source is None or source.kind not in ("csv", "json_lines"):
+    if given.opened is None or source is None or source.encoding.startswith("utf-16"):
         return None
-    if source.encoding.startswith("utf-16"):
+    reader = reader_of(source.type)
+    if not isinstance(reader, TextFilesReader):
         return None
-    header = source.kind == "csv"
-    packing = Packing(UTF_8, source.effective_compression, returns=not header)
-    return sum(_of_file(file, packing) - header for file in given.files)
+    packing = replace(Packing.of(source), encoding=UTF_8)
+    return sum(_of_file(file, packing) - reader.header_lines for file in given.files)
 
 
 def _of_file(file: Any, packing: Packing) -> int:

@@ -9,29 +9,22 @@ from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration, Declared
 from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE, SPARK
 
-NO_SPARK = {
-    "duckdb": "a DuckDB file",
-    "sqlite": "a SQLite file",
-    "excel": "an Excel workbook",
-    "postgres": "a table of a PostgreSQL server",
-}
-"""Sources that Spark does not read, by their declared kind."""
-
 
 def beyond(declared: Declared) -> DataError | None:
     """Return DP-SPARK-006 for a table whose source only Spark can read; None for any other."""
     source = declared.table.source
     if source is None or not source.is_sparks:
         return None
-    kind = "a path with a scheme" if source.is_uri else "a table of Spark's catalogue"
+    kind = "a path with a scheme" if source.is_uri else source.type.label
     return DataError("DP-SPARK-006", table=declared.table.name, format=kind)
 
 
-def beyond_spark(declared: Declared, kind: str) -> DataError | None:
-    """Return DP-SPARK-001 for a source of a kind that Spark does not read; None for any other."""
-    if kind not in NO_SPARK:
+def beyond_spark(declared: Declared) -> DataError | None:
+    """Return DP-SPARK-001 for a source that Spark does not read; None for any other."""
+    source = declared.table.source
+    if source is None or source.kind is None or source.type.is_read_by_spark:
         return None
-    return DataError("DP-SPARK-001", table=declared.table.name, format=NO_SPARK[kind])
+    return DataError("DP-SPARK-001", table=declared.table.name, format=source.type.label)
 
 
 def unread(declaration: Declaration, queries: Sequence[Query]) -> list[DataError]:
@@ -52,11 +45,5 @@ def unread(declaration: Declaration, queries: Sequence[Query]) -> list[DataError
     if engine == DEFAULT_ENGINE:
         refusals = [beyond(declared) for declared in tables.values()]
     elif engine == SPARK:
-        refusals = [beyond_spark(one, _kind_of(one)) for one in tables.values()]
+        refusals = [beyond_spark(one) for one in tables.values()]
     return [refusal for refusal in refusals if refusal is not None]
-
-
-def _kind_of(declared: Declared) -> str:
-    """Return the kind of a declared source; empty for a frame."""
-    source = declared.table.source
-    return "" if source is None else source.kind or ""

@@ -204,7 +204,7 @@ def _stand_in(declaration: Declaration, name: str, path: Path) -> Source:
             made = Source.model_validate({**written, **alike})
         except ValidationError:
             problem = "its extension is not that of a Parquet, CSV or JSON lines file"
-    if made is None or problem or made.kind in ("duckdb", "sqlite"):
+    if made is None or problem or made.type.has_tables:
         problem = problem or "it must be a file of one table"
         raise DeclarationError("DP-REHEARSE-003", file=path.name, table=name, problem=problem)
     return made

@@ -13,30 +13,22 @@ from __future__ import annotations
 import glob
 import json
 import os
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-from pydantic_core import PydanticCustomError
 
 from dprelease.errors import DataError, Place
 from dprelease.errors.printable import one_line
-from dprelease.exact.reading.cell_names import CellForm, cell_form
-from dprelease.exact.reading.dialect import Form, Kind, Told, form_of
-from dprelease.exact.reading.json_lines_form import NESTED, form_of_json_lines
+from dprelease.exact.reading.dialect import Form, Kind, Told
+from dprelease.exact.sources.source_reader import EITHER, SourceReader, reader_of
 from dprelease.numerics.rounding import exact
 from dprelease.schema.load import CONFIRM
 from dprelease.schema.model import shorten
 from dprelease.schema.public_values.key_files import are_usable
 from dprelease.schema.source_files import find_files, problem_of
-from dprelease.schema.source_texts import UTC, to_zone
+from dprelease.schema.source_types.registry import source_type
 from dprelease.schema.table import Source
-from dprelease.statements.values.source_equality import inexact
+from dprelease.statements.values.source_equality import comparison_of, inexact
 from dprelease.system.lake_tables import Problem
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def first_of(asked: Path) -> Path:
@@ -148,26 +140,29 @@ def sketch(
     """
     place, asked = Place(file=source.name), source
     source = first_of(asked)
-    form = _form(source)
-    cells = _cells(source, table)
+    kind = kind_of(source)
     try:
-        columns = list(_columns(source, form) if cells is None else cells.columns.items())
+        reader = SourceReader() if kind is None else reader_of(source_type(kind))
+        found = reader.describe(source, table)
     except UnicodeError:
         raise file_error(asked, ("the name of a column is not UTF-8", "rename it")) from None
-    if not columns:
+    if kind is None or not found.columns:
         raise DataError("DP-DATA-010", place=place, path=source.name)
-    names = [name for name, _ in columns if are_usable([name])]
+    names = [name for name, _ in found.columns if are_usable([name])]
     if unit is not None and unit not in names:
         raise DataError("DP-DATA-011", place=place, column=unit, known=", ".join(names[:40]))
-    kind = Source.model_construct(path=source.name).kind
-    refuse_collated(unit, kind or "", {} if cells is None else cells.collations, place)
+    refuse_collated(unit, kind, found.collations, place)
     called = name_of(table or stem_of(asked))
-    refuse_twins(_header(form, cells) or names, place, called)
-    head = head or (HEAD if form is None else CSV_HEAD)
+    refuse_twins(found.header or names, place, called)
+    head = head or (HEAD if found.form is None else CSV_HEAD)
     lines = [head.rstrip(), *first_file_comment(asked, source), f"table: {called}"]
-    path = path_of(asked, folder)
-    lines += source_lines(path, form, _zone(source) if cells is None else cells.source)
-    return lines_of(lines, columns, unit, proposals or {}, form)
+    lines += source_lines(path_of(asked, folder), found.form, found.source)
+    return lines_of(lines, found.columns, unit, proposals or {}, found.form)
+
+
+def kind_of(file: Path) -> str | None:
+    """Return the name of the source type of a file, by its ending; None if there is none."""
+    return Source.model_construct(path=file.name).kind
 
 
 def lines_of(
@@ -213,11 +208,6 @@ def lines_of(
     return "\n".join(lines) + "\n"
 
 
-def _header(form: Form | None, cells: CellForm | None) -> tuple[str, ...]:
-    """Return the names in a header; empty for a file without one."""
-    return form.names if form is not None else () if cells is None else cells.names
-
-
 def refuse_twins(names: Sequence[str], place: Place, called: str) -> None:
     """Raise DP-DATA-003 for column names that a run could not distinguish."""
     seen: set[str] = set()
@@ -231,32 +221,13 @@ def refuse_collated(
     unit: str | None, kind: str, collations: Mapping[str, str], place: Place
 ) -> None:
     """Raise DP-DATA-026 for an id that its source does not compare by its characters."""
-    comparison = collations.get(unit or "")
+    comparison = "" if unit is None else comparison_of(kind, collations, unit)
     if unit is not None and comparison:
         raise inexact(kind, comparison, unit, "id", place)
 
 
-def _form(source: Path) -> Form | None:
-    """Return the format of a text file; None for other files, and for one that can't be read."""
-    try:
-        kind = Source(path=source.name).kind
-        forms = {"csv": form_of, "json_lines": form_of_json_lines}
-        return forms[kind](source) if kind in forms else None
-    except (OSError, ValueError):
-        return None
-
-
-def _cells(source: Path, table: str | None) -> CellForm | None:
-    """Return the columns of a DuckDB, SQLite or Excel file; None for other files."""
-    kind = Source.model_construct(path=source.name).kind
-    if kind not in ("duckdb", "sqlite", "excel"):
-        return None
-    return cell_form(source, kind, table) or CellForm({}, {})
-
-
 def source_lines(path: str, form: Form | None, told: Mapping[str, Told]) -> list[str]:
     """Return the lines on the source of a schema: its place, and its format."""
-    told = told if form is None else form.source
     if not told:
         lines = [f"source: {word_of(path)}"]
     else:
@@ -282,14 +253,6 @@ def _type_from_values(name: str, proposals: Mapping[str, str], form: Form | None
     return "" if kind != "text" and proposal.startswith("{type: category") else proposal
 
 
-def _columns(source: Path, form: Form | None) -> Iterator[tuple[str, str]]:
-    for field in _fields(source):
-        yield field.name, _kind(str(field.type))
-    if form is not None:
-        for name, kind in form.columns.items():
-            yield name, "lists and objects can't be used" if kind == NESTED else "text or number"
-
-
 def _type_from_cells(kind: Kind, form: Form) -> str:
     """Return the text of a column of a text file, by the form of its first cells."""
     if kind.is_mixed:
@@ -305,51 +268,8 @@ def _type_from_cells(kind: Kind, form: Form) -> str:
     return body
 
 
-def _fields(source: Path) -> list[pa.Field]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    if source.suffix.lower() not in (".parquet", ".pq"):
-        return []
-    try:
-        return list(pq.read_schema(source.absolute()))
-    except (pa.ArrowException, OSError):
-        return []
-
-
-def _zone(source: Path) -> dict[str, Told]:
-    """Return the time zone of a Parquet file's instants, if they have one: hours are then local.
-
-    The instants themselves are stored as UTC, which is what a schema without `time_zone` assumes.
-    """
-    zones = {field.type.tz for field in _fields(source) if str(field.type).startswith("timestamp")}
-    try:
-        zone = to_zone((zones - {None}).pop())
-    except (KeyError, PydanticCustomError):  # none; or an offset, which is not a zone
-        return {}
-    return {} if zone == UTC or len(zones - {None}) > 1 else {"time_zone": zone}
-
-
-def _kind(arrow: str) -> str:
-    """Return the declared type for an Arrow type, by its name."""
-    # The text after the first bracket may hold names, such as those of a struct's fields.
-    value = re.split(r"[<,(\[]", arrow.removeprefix("dictionary<values="))[0]
-    starts = {
-        ("int", "uint"): "integer",
-        ("float", "double", "halffloat", "decimal"): "number",
-        ("bool",): "boolean",
-        ("date",): "date",
-        ("timestamp",): "timestamp",
-        ("string", "large_string", "string_view"): "text",
-    }
-    for words, kind in starts.items():
-        if value.startswith(words):
-            return kind
-    return f"{value} columns can't be used"
-
-
 def _type_of_kind(kind: str, *, is_unit: bool) -> str:
-    if kind == "text or number":
+    if kind == EITHER:
         if is_unit:
             return "{type: text}  # or {type: integer}, if all ids are whole numbers"
         return f"{TEXT}; or {INTEGER.split('  ')[0]}, {NUMBER.split('  ')[0]}"

@@ -24,6 +24,8 @@ from dprelease.schema.release_parts.variables import (
     fill_variables,
     variables_of,
 )
+from dprelease.schema.source_texts import COMPRESSED
+from dprelease.schema.source_types.registry import type_of_suffix
 from dprelease.schema.table import Table
 from dprelease.schema.yaml_text.reader import (
     Document,
@@ -39,11 +41,8 @@ from dprelease.system.files import TooLarge
 if TYPE_CHECKING:
     from dprelease.signatures.keys import SigningKey
 
-DATA_ENDINGS = (
-    ".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson", ".duckdb", ".db", ".sqlite", ".xlsx",
-    ".xls", ".gz", ".zst",
-)  # fmt: skip
-"""Endings of data files, which are not declarations."""
+OTHER_DATA = (".xls", *COMPRESSED)
+"""Endings of data files that no source type has by itself."""
 
 PEEKED = "# PEEKED"
 """The mark of values that `dprelease init --peek` took from the data."""
@@ -268,7 +267,7 @@ _IS_RELEASE = "a file that lists this one under `tables` and declares `budget` a
 def _refuse_data(name: str, place: Place, wanted: str, hint: str) -> None:
     """Raise for a data file, recognized by its name, where a declaration is expected."""
     ending = PurePosixPath(name).suffix.lower()
-    if ending in DATA_ENDINGS:
+    if ending in OTHER_DATA or type_of_suffix(ending) is not None:
         read = f"a data file, by its name ({ending})"
         raise DeclarationError("DP-RELEASE-018", place=place, found=read, wanted=wanted, hint=hint)
 

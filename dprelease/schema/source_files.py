@@ -11,13 +11,7 @@ from pathlib import Path
 
 from dprelease.schema.table import Source
 from dprelease.system.files import NoFile, refuse_side_files
-from dprelease.system.lake_tables import Problem, job_problem, lake_problem
-
-SIDE_FILES = {
-    "sqlite": ("-wal", "-journal", "-shm"),
-    "duckdb": (".wal", ".wal.checkpoint", ".wal.recovery"),
-}
-"""Files that database engines open next to a file, by its kind."""
+from dprelease.system.lake_tables import Problem, job_problem
 
 
 def find_files(folder: Path, source: Source) -> list[Path]:
@@ -48,7 +42,7 @@ def problem_of(folder: Path, source: Source, files: Sequence[Path]) -> Problem |
     odd: NoFile | None = None
     try:
         for file in files:
-            refuse_side_files(file, SIDE_FILES.get(source.kind or "", ()))
+            refuse_side_files(file, source.type.side_files)
     except NoFile as problem:
         odd = problem
     if odd is not None:
@@ -59,9 +53,9 @@ def problem_of(folder: Path, source: Source, files: Sequence[Path]) -> Problem |
     if lost is not None:
         reason = f"it finds '{lost.name}', which is no file that can be read"
         return reason, "remove it, or bring back the file that it links to"
-    lake = lake_problem(files) if source.kind == "parquet" else None
+    own = source.type.find_problem(files)
     whole = folder / (source.path or "") if source.is_folder else None
-    return lake or job_problem(files, whole) or _pattern_problem(folder, source, files)
+    return own or job_problem(files, whole) or _pattern_problem(folder, source, files)
 
 
 def _is_lost(match: Path) -> bool:

@@ -37,7 +37,6 @@ from dprelease.schema.field_types import (
 from dprelease.schema.model import Model, check_column_names, shorten
 from dprelease.schema.public_values.nesting import nested_columns
 from dprelease.schema.rehearsal_form import RehearsalSpec, refuse_unknown_values
-from dprelease.schema.server_address import KEYS, has_secret, has_unknown_key, is_server
 from dprelease.schema.source_texts import (
     COMPRESSED,
     UTC,
@@ -47,38 +46,14 @@ from dprelease.schema.source_texts import (
     Thousands,
     TimeZone,
 )
-
-Format = Literal["parquet", "csv", "json_lines", "duckdb", "sqlite", "excel", "postgres"]
-Kind = Literal[Format, "catalogue"]
-_ENDINGS: dict[str, Format] = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".jsonl": "json_lines",
-    ".ndjson": "json_lines",
-    ".duckdb": "duckdb",
-    ".db": "duckdb",
-    ".sqlite": "sqlite",
-    ".sqlite3": "sqlite",
-    ".xlsx": "excel",
-    ".xlsm": "excel",
-}
-_TABLES = ("duckdb", "sqlite", "postgres")
-"""Files and servers with several tables, one of which must be named."""
-
-_OF_CSV = ("delimiter", "quote", "nulls")
-_OF_BYTES = ("encoding", "compression", "decimal", "thousands")
-_OF_TEXTS = (*_OF_BYTES, "date_format", "timestamp_format")
-_OF_SHEETS = ("sheet", "header")
-_FOREIGN = {
-    "csv": _OF_SHEETS,
-    "json_lines": (*_OF_CSV, *_OF_SHEETS),
-    "sqlite": (*_OF_CSV, *_OF_BYTES, *_OF_SHEETS),
-    "postgres": (*_OF_CSV, *_OF_BYTES, *_OF_SHEETS),
-    "excel": ("delimiter", "quote", *_OF_BYTES),
-}
-"""By format, the keys that do not apply to it."""
+from dprelease.schema.source_types.registry import (
+    SOURCE_TYPES,
+    Format,
+    source_type,
+    type_of_address,
+    type_of_suffix,
+)
+from dprelease.schema.source_types.source_type import OPTIONS, SourceType
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _SECRET = re.compile(_URI.pattern + r"[^/@]*:[^/]*@")
@@ -86,8 +61,8 @@ _SECRET = re.compile(_URI.pattern + r"[^/@]*:[^/]*@")
 
 ONE_OF = "declare a path or a frame, or, for Spark's catalogue, a table without a format"
 NAME_IT = (
-    "name it: source: {path: ..., format: parquet | csv | json_lines | duckdb | sqlite | excel | "
-    "postgres}; a folder of Parquet files ends in /"
+    f"name it: source: {{path: ..., format: {' | '.join(SOURCE_TYPES)}}}; a folder of Parquet "
+    "files ends in /"
 )
 NAME_TABLE = "name it: source: {path: ..., table: ...}"
 NO_TABLE = "remove `table`, or declare the `format` if it is a file of DuckDB or SQLite"
@@ -146,9 +121,9 @@ class Source(Model):
             _odd("it has both a path and a frame", ONE_OF)
         elif self.path is not None and self.kind is None:
             _odd("the extension of its path is not that of a known format", NAME_IT)
-        elif self.kind in _TABLES and self.table is None:
+        elif self.type.has_tables and self.table is None:
             _odd("it names no table of its DuckDB or SQLite file or server", NAME_TABLE)
-        elif self.kind not in _TABLES and self.table is not None:
+        elif not self.type.has_tables and self.table is not None:
             _odd("it names a `table`, which only databases have", NO_TABLE)
         for key, mark in (("delimiter", self.delimiter), ("quote", self.quote)):
             if mark is not None and (len(mark.encode()) != 1 or mark in "\r\n"):
@@ -160,27 +135,24 @@ class Source(Model):
     def _check_uri(self) -> None:
         """Raise for a password in any URI, and for declarations that a URI does not support."""
         path = self.path or ""
-        if is_server(path) != (self.kind == "postgres"):
+        addressed = type_of_address(path)
+        if addressed is not (self.type if self.type.schemes else None):
             _odd("a server needs an address with postgresql://, and nothing else has one", PATHS)
-        if is_server(path):
-            if has_secret(path):
-                refuse("DP-SCHEMA-020")
-            if has_unknown_key(path):
-                refuse("DP-SCHEMA-021", known=", ".join(KEYS))
-        elif self.is_uri and self.kind not in ("parquet", None):
+        if addressed is not None:
+            addressed.check_address(path)
+            return
+        if self.is_uri and self.kind is not None and not self.type.has_uris:
             _odd("only Parquet can be read from a URI", PATHS)
-        elif _SECRET.match(path):
+        if _SECRET.match(path):
             _odd("its URI contains a password, and schemas are published", NO_PASSWORD)
-        elif not self.is_uri and (fields := uri_fields(path)):  # as hdfs:/people, of one slash
+        if not self.is_uri and (fields := uri_fields(path)):  # as hdfs:/people, of one slash
             refuse(URI_CODE, **fields, key="path")
 
     def _check_texts(self) -> None:
         """Raise DP-SCHEMA-014 for a key that does not apply, or two separators that are equal."""
-        every = (*_OF_CSV, *_OF_TEXTS, *_OF_SHEETS)
-        for key in _FOREIGN.get(self.kind or "", every):
-            if key in self.model_fields_set:
-                kind = (self.kind or "a frame").replace("_", " ")
-                reason = f"{kind} does not store values this way"
+        for key in OPTIONS:
+            if key in self.model_fields_set and key not in self.type.options:
+                reason = f"{self.type.label} does not store values this way"
                 refuse("DP-SCHEMA-014", key=key, reason=reason)
         if not self.nulls:
             refuse(
@@ -190,9 +162,7 @@ class Source(Model):
             )
         if self.thousands == self.decimal:
             refuse("DP-SCHEMA-014", key="thousands", reason="it is also the decimal mark")
-        if self.kind == "json_lines" and self.thousands == ".":
-            reason = "numbers in JSON always have a decimal point"
-            refuse("DP-SCHEMA-014", key="thousands", reason=reason)
+        self.type.check_options({key: getattr(self, key) for key in OPTIONS})
 
     @property
     def is_uri(self) -> bool:
@@ -212,22 +182,28 @@ class Source(Model):
     @property
     def is_sparks(self) -> bool:
         """Return whether only Spark can read it."""
-        return self.kind == "catalogue" or (self.is_uri and self.kind != "postgres")
+        return self.kind == "catalogue" or (self.is_uri and not self.type.schemes)
 
     @property
-    def kind(self) -> Kind | None:
+    def kind(self) -> str | None:
         """Return the format, declared or inferred from the ending; None for a frame."""
         if self.path is None and self.frame is None:
             return "catalogue"
         if self.format is not None or self.path is None:
             return self.format
-        if is_server(self.path):
-            return "postgres"
+        addressed = type_of_address(self.path)
+        if addressed is not None:
+            return addressed.name
         if self.is_folder:
             return "parquet"
         plain, packed = self._ending
-        kind = _ENDINGS.get(plain)
-        return None if packed and kind not in ("csv", "json_lines") else kind
+        found = type_of_suffix(plain)
+        return None if found is None or (packed and not found.is_compressible) else found.name
+
+    @property
+    def type(self) -> SourceType:
+        """Return the source type, which is that of frames if there is no `kind`."""
+        return source_type(self.kind or "frame")
 
     @property
     def _ending(self) -> tuple[str, str]:

@@ -20,7 +20,8 @@ import pytest
 
 from dprelease.errors import DataError, DpReleaseError
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.reading import packages, workbooks
+from dprelease.exact.reading import packages
+from dprelease.exact.sources import excel_reader
 from dprelease.exact.table_reader import TableReader
 from dprelease.scaffold.proposals import peeked_sketch
 from dprelease.scaffold.sketch import sketch
@@ -262,10 +263,10 @@ def test_rows_come_in_the_order_of_the_file_and_not_of_an_index(tmp_path: Path) 
         link.executemany("INSERT INTO t VALUES (?, ?)", [(n, "x" * 99) for n in (5, 3, 9, 1)])
         link.execute("CREATE INDEX i ON t (n)")
     source = {"path": str(tmp_path / "t.sqlite"), "table": "t"}
-    from dprelease.exact.reading.sqlite_files import sqlite_rows
+    from dprelease.exact.sources.sqlite_reader import READER
 
     declared = declare({"n": {"type": "integer"}}, source=source)
-    rows = sqlite_rows(declared, [tmp_path / "t.sqlite"]).reader().read_all()
+    rows = READER.rows(declared, declared.table.source, [tmp_path / "t.sqlite"]).reader().read_all()
     assert rows["n"].to_pylist() == ["5", "3", "9", "1"]
 
 
@@ -489,7 +490,7 @@ def test_a_sheet_is_named_letter_by_letter(tmp_path: Path) -> None:
 def test_without_openpyxl_the_extra_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workbooks.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(excel_reader.importlib.util, "find_spec", lambda _: None)
     file = packed(tmp_path / "t.xlsx", cells(HEADER))
     with pytest.raises(DataError, match=r"dprelease\[excel\]"):
         exact(ask(declare({"v": {"type": "text"}}, source=str(file)), ROWS_IN_ALL), None)

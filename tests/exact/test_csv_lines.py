@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease.exact.reading.plain import Packing
-from dprelease.exact.reading.sources import open_files
+from dprelease.exact.sources.csv_reader import READER
+from dprelease.exact.sources.source_reader import Opening
 from tests.covering import thinned
 from tests.exact.build import ask, declare, exact
 
@@ -133,7 +134,7 @@ def rows_of(path: Path, dialect: tuple[str, str], names: list[str]) -> list[list
     source = {"path": str(path), "delimiter": dialect[0], "quote": dialect[1], "nulls": ["", "NA"]}
     declared = declare({name: {"type": "text"} for name in names}, source=source)
     assert declared.table.source is not None
-    opened = open_files(declared, declared.table.source)
+    opened = READER.open(declared, declared.table.source, Opening())
     relation, plain = opened.relation, path.with_name("plain")
     if opened.reader is not None:
         opened.reader.packing.write(path, plain)

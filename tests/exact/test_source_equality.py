@@ -25,16 +25,20 @@ from dprelease.exact.duckdb import Engine
 from dprelease.exact.postgres.server_types import StoredColumn
 from dprelease.query import quoting
 from dprelease.scaffold.sketch import sketch
+from dprelease.schema.source_types.equality import ALIKE, OTHER
+from dprelease.schema.source_types.registry import SOURCE_TYPES, source_type
 from dprelease.statements.values.source_equality import (
-    ALIKE,
     EXACT,
-    OTHER,
     RELATION,
-    RULES,
     SPARK_NOTE,
     engine_collations,
 )
 from tests.exact.build import ask, declare, exact
+
+RULES = {
+    kind: rules for kind in (*SOURCE_TYPES, RELATION) if (rules := source_type(kind).comparisons)
+}
+"""All comparisons that differ from ours, by the source type and its name for them."""
 
 ID = "p id"
 """The column of ids: SQL has to quote it."""

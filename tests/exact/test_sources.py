@@ -22,9 +22,10 @@ import pytest
 from dprelease.errors import DataError, State
 from dprelease.exact import duckdb as engine_module
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.reading import sources as sources_module
 from dprelease.exact.scratch import private_folder
 from dprelease.exact.settings import SCRATCH
+from dprelease.exact.sources import parquet_reader
+from dprelease.exact.sources.source_reader import reader_of
 from dprelease.exact.table_reader import TableReader
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.resolve import Query, resolve_one
@@ -574,11 +575,11 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
         FRAME.to_json(file, orient="records", lines=True)
     query = query_of(name, tmp_path)
     if moment == "after its header was read":  # or where a header would be
-        function = "parquet" if kind == ".parquet" else "text_reader"
-        opened = getattr(sources_module, function)
-        monkeypatch.setattr(
-            sources_module, function, lambda *words: (opened(*words), changed(file, how))[0]
-        )
+        is_parquet, reader = kind == ".parquet", reader_of(query.declared.table.source.type)
+        owner = parquet_reader if is_parquet else type(reader)
+        function = "parquet" if is_parquet else "text_reader"
+        opened = getattr(owner, function)
+        monkeypatch.setattr(owner, function, lambda *words: (opened(*words), changed(file, how))[0])
     code = r"DP-DATA-007" if moment == "while rows are read" else r"DP-DATA-00[167]"
     if moment == "while rows are read":
         read = TableReader.vectors

@@ -19,7 +19,7 @@ import pytest
 from dprelease.errors import DataError, DpReleaseError, Findings, State
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.reading.plain import Packing
-from dprelease.exact.reading.sources import text_reader
+from dprelease.exact.sources.source_reader import reader_of
 from dprelease.exact.spark.executors.link import Access, task_link
 from dprelease.exact.spark.executors.task_files import TextRows
 from dprelease.query.resolve import Query
@@ -305,7 +305,9 @@ def test_tasks_read_what_the_engine_reads(
         physical = engine.physical
     kept = table.table.source
     assert kept is not None
-    rows = TextRows(physical, text_reader(table, kept, [file]), (str(file),), ((0,),))
+    rows = TextRows(
+        physical, reader_of(kept.type).text_reader(table, kept, [file]), (str(file),), ((0,),)
+    )
     batch = pa.RecordBatch.from_pydict({"id": [0]})
     with task_link(Access(rows.files)) as (link, folder):
         found = [

@@ -164,7 +164,7 @@ def test_a_folder_without_files_is_told_as_that(tmp_path: Path) -> None:
     (tmp_path / "people/_unfinished.parquet").touch()
     message = told(tmp_path, "people/")
     assert message.startswith("people.yaml:2  source\nDP-DATA-024")
-    assert message.endswith("can't be read as parquet: the folder contains no Parquet file.")
+    assert message.endswith("can't be read as Parquet: the folder contains no Parquet file.")
 
 
 def test_a_folder_that_is_not_there_is_told_as_that(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from dprelease import cli
 from dprelease.errors import DpReleaseError
 from dprelease.exact.reading.dialect import form_of
-from dprelease.exact.reading.json_lines_form import form_of_json_lines
+from dprelease.exact.sources.json_lines_reader import form_of_json_lines
 from dprelease.scaffold.proposals import peeked_sketch
 from dprelease.scaffold.sketch import sketch
 from dprelease.schema.load import CONFIRM, PEEKED, read_table

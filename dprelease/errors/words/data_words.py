@@ -33,6 +33,10 @@ ALIKE_STORED = (
 ALIKE_SELECTED = (
     "select {spelled} instead, with the same spelling in all tables that have this {use}"
 )
+UNDECLARED_EQUALITY = (
+    "declare in the class of the source type, {type}, how it compares texts (`comparisons`), or "
+    "store the table as Parquet or CSV"
+)
 """Fixes where a source compares different texts as equal; templates."""
 OF_ANY_TYPE = (
     "each Python object has its own type, and numbers may have lost zeros or digits: "

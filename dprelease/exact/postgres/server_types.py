@@ -15,8 +15,8 @@ from dprelease.errors import DataError
 from dprelease.errors.words.data_words import CONVERT
 from dprelease.query import quoting
 from dprelease.schema.columns import Column
+from dprelease.schema.source_types.equality import OTHER
 from dprelease.statements.meanings import loses
-from dprelease.statements.values.source_equality import OTHER
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,7 +52,7 @@ class StoredColumn:
 
     @property
     def comparison(self) -> str:
-        """Return how the server compares values, as in `RULES`; empty if character by character."""
+        """Return how the server compares values; empty if character by character."""
         if (self.type, self.origin) == (CITEXT, CITEXT):
             return CITEXT
         return "" if self.is_exact else OTHER

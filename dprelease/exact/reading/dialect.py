@@ -60,6 +60,8 @@ class Kind:
     is_unsure: bool = False
     is_code: bool = False
     is_mixed: bool = False
+    refusal: str = ""
+    """Why the column can't be used, where it can't."""
 
 
 @dataclass(frozen=True, slots=True)

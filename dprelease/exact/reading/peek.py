@@ -7,7 +7,6 @@ as the data.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
@@ -18,13 +17,7 @@ from dprelease.errors import DataError, Place, State
 from dprelease.exact.postgres.server_form import ServerForm
 from dprelease.exact.postgres.server_link import servers_of
 from dprelease.exact.postgres.server_rows import server_rows
-from dprelease.exact.reading.cell_names import CellForm, cell_form
-from dprelease.exact.reading.dialect import form_of
-from dprelease.exact.reading.duckdb_files import rows_of
-from dprelease.exact.reading.json_lines_form import form_of_json_lines
-from dprelease.exact.reading.plain import Packing, open_file
-from dprelease.exact.reading.sqlite_files import sqlite_rows
-from dprelease.exact.reading.workbooks import workbook_rows
+from dprelease.exact.sources.source_reader import reader_of
 from dprelease.schema.table import Source
 
 if TYPE_CHECKING:
@@ -61,7 +54,8 @@ def peek(source: Path, table: str | None = None) -> dict[str, ColumnPeek]:
 
     held: pa.Table | None = None
     try:
-        held = _read(source, table)
+        source_type = Source.model_construct(path=source.name).type
+        held = reader_of(source_type).peek(source, table)
     except (pa.ArrowException, OSError):
         held = None  # the engine's message may quote a value
     if held is None:
@@ -102,82 +96,6 @@ def _column_summaries(held: pa.Table) -> dict[str, ColumnPeek]:
         if shown is not None:
             by_name[name] = shown
     return by_name
-
-
-def _read(source: Path, table: str | None) -> pa.Table:
-    import pyarrow as pa
-
-    kind = Source.model_construct(path=source.name).kind
-    if kind == "duckdb":
-        return _read_duckdb(source, cell_form(source, kind, table))
-    if kind in ("sqlite", "excel"):
-        return _read_cells(source, cell_form(source, kind, table))
-
-    if source.suffix.lower() in (".parquet", ".pq"):
-        import pyarrow.parquet as pq
-
-        return pq.read_table(source.absolute())
-    from pyarrow import csv, json
-
-    if kind == "json_lines":
-        lines = form_of_json_lines(source).source
-        written = Source.model_validate({"path": source.name, **lines})
-        return json.read_json(pa.BufferReader(_plain(source, written)))
-    form = form_of(source)
-    told = Source.model_validate({"path": source.name, "format": "csv", **form.source})
-    layouts = {kind.layout for kind in form.columns.values() if kind.layout is not None}
-    codes = {name: pa.string() for name, kind in form.columns.items() if kind.is_code}
-    held = csv.read_csv(
-        pa.BufferReader(_plain(source, told)),
-        parse_options=csv.ParseOptions(delimiter=told.separator, quote_char=told.quote),
-        convert_options=csv.ConvertOptions(
-            decimal_point=told.decimal,
-            timestamp_parsers=[csv.ISO8601, *sorted(layouts)],
-            null_values=[*csv.ConvertOptions().null_values, *told.nulls],
-            column_types=codes,
-        ),
-    )
-    return _without(held, told.nulls)
-
-
-def _without(held: pa.Table, nulls: Sequence[str]) -> pa.Table:
-    """Return columns of texts without the texts that stand for missing values."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    missing = pa.array(nulls, pa.string())
-    for i, (name, column) in enumerate(zip(held.column_names, held.columns, strict=True)):
-        if pa.types.is_string(column.type):
-            known = pc.invert(pc.is_in(column, value_set=missing))
-            held = held.set_column(i, name, pc.if_else(known, column, None))
-    return held
-
-
-def _read_duckdb(source: Path, form: CellForm | None) -> pa.Table:
-    if form is None:
-        raise OSError("no columns")
-    return rows_of(source, form.source["table"])
-
-
-def _read_cells(source: Path, form: CellForm | None) -> pa.Table:
-    """Return cells read like a CSV file of their texts, with types that fit all cells."""
-    import pyarrow as pa
-    from pyarrow import csv
-
-    if form is None:
-        raise OSError("no columns")
-    declared = form.declare_table(source)
-    is_sqlite = "table" in form.source
-    rows = (sqlite_rows if is_sqlite else workbook_rows)(declared, [source]).reader()
-    written = pa.BufferOutputStream()
-    csv.write_csv(rows.read_all(), written)
-    return csv.read_csv(pa.BufferReader(written.getvalue()))
-
-
-def _plain(source: Path, told: Source) -> bytes:
-    """Return the whole of a text file in UTF-8."""
-    with open_file(source) as raw:
-        return b"".join(Packing.of(told).chunks(raw))
 
 
 def _column(column: pa.ChunkedArray) -> ColumnPeek | None:

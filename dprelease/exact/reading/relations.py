@@ -13,7 +13,8 @@ from dprelease.exact.reading.frames import read_as_declared
 from dprelease.exact.reading.sources import source_fields, stored_columns
 from dprelease.exact.results.vectors import LARGE
 from dprelease.schema.load import Declared
-from dprelease.statements.values.source_equality import OTHER, engine_collations
+from dprelease.schema.source_types.equality import OTHER
+from dprelease.statements.values.source_equality import engine_collations
 from dprelease.system.signal_propagation import reraise_handler_errors
 
 if TYPE_CHECKING:

@@ -1,37 +1,23 @@
-"""Sources as SQL over declared files; nothing about them is ever inferred from their values."""
+"""The files of sources: which they are, how errors name them, and what an engine reads of them."""
 
 from __future__ import annotations
 
-import csv
 import glob
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dprelease.errors import DataError
-from dprelease.exact.reading.plain import Packing, is_marked, open_file
+from dprelease.exact.reading.plain import Packing
 from dprelease.query import quoting
-from dprelease.schema.columns import IntegerColumn, NumberColumn, is_stored
+from dprelease.schema.columns import is_stored
 from dprelease.schema.load import Declared
-from dprelease.schema.model import free_name
 from dprelease.schema.source_files import find_files, problem_of
-from dprelease.schema.table import MOST_COLUMNS, Source
-from dprelease.statements.values.written_forms import plain_number
+from dprelease.schema.table import Source
 
-FORMATS = {
-    "csv": "CSV",
-    "sqlite": "a SQLite file",
-    "excel": "an Excel workbook",
-    "postgres": "a table of a PostgreSQL server",
-}
-"""Their names in messages."""
-
-HEADER_LIMIT = 1 << 20
-LONGEST_RECORD = 1 << 26
-CSV_BUFFER = 2 * LONGEST_RECORD
-NOWHERE = "\r"
-"""A text that occurs in no CSV file, because line ends are line feeds when it is read."""
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +43,19 @@ class TextReader:
         return f"(SELECT * REPLACE ({', '.join(plain)}) FROM {read})" if plain else read
 
 
+class BatchSource(Protocol):
+    """Rows that arrive as Arrow batches when they are requested."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Return the columns and their types; reads no row."""
+        ...
+
+    def reader(self) -> pa.RecordBatchReader:
+        """Return the rows, which are read with the first batch."""
+        ...
+
+
 Stamp = tuple[int, ...]
 SIZE = 2
 
@@ -80,15 +79,19 @@ class OpenedSource:
     """The files of a source, statements that register them, and the relation to read.
 
     `stamps`: of the files, from before anything of them was read. `reader`: for text files that the
-    engine can't read unchanged; it reads plain copies of them. The relation is empty if the engine
-    does not read the files: their rows arrive as Arrow.
+    engine can't read unchanged; it reads plain copies of them. `rows`: if the engine does not read
+    the files, which then have no relation. `collations`: the columns that the source does not
+    compare character by character, and its name for the comparison, as in
+    `SourceType.comparisons`.
     """
 
-    files: tuple[Path, ...]
-    stamps: tuple[Stamp, ...]
-    attach: tuple[str, ...]
-    relation: str
+    files: tuple[Path, ...] = ()
+    stamps: tuple[Stamp, ...] = ()
+    attach: tuple[str, ...] = ()
+    relation: str = ""
     reader: TextReader | None = None
+    rows: BatchSource | None = None
+    collations: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -133,8 +136,7 @@ def _source_text(source: Source) -> str:
 def unreadable(declared: Declared, reason: str, way: str) -> DataError:
     """Return the error DP-DATA-024 for a source whose rows were not read."""
     source = declared.table.source
-    kind = "" if source is None else source.kind or ""
-    fields = {**source_fields(declared), "format": FORMATS.get(kind, kind)}
+    fields = {**source_fields(declared), "format": "" if source is None else source.type.label}
     return DataError("DP-DATA-024", **fields, reason=reason, way=way)
 
 
@@ -154,32 +156,6 @@ def stored_columns(declared: Declared) -> list[str]:
     return [name for name, column in declared.table.columns.items() if is_stored(column)]
 
 
-def open_files(declared: Declared, source: Source, database: str = "dp_database") -> OpenedSource:
-    """Return the relation of a declared path or glob; a DuckDB file is attached as `database`.
-
-    Raises
-    ------
-    DataError
-        DP-DATA-001 if nothing is there, DP-DATA-009 for an unreadable CSV header.
-    """
-    files = _files(declared, source)
-    stamps = tuple(map(stamp, files))
-    match source.kind:
-        case "parquet":
-            return OpenedSource(files, stamps, (), parquet(files))
-        case "csv" | "json_lines":
-            reader = text_reader(declared, source, files)
-            marked = source.kind == "json_lines" and any(map(is_marked, files))
-            copied = None if reader.packing.is_plain and not marked else reader
-            return OpenedSource(files, stamps, (), reader.relation(files), copied)
-        case "sqlite" | "excel":
-            return OpenedSource(files, stamps, (), "")
-    path = quoting.text(str(files[0]))
-    parts = [quoting.identifier(part) for part in (source.table or "").split(".")]
-    attach = f"ATTACH {path} AS {database} (READ_ONLY, TYPE duckdb)"
-    return OpenedSource(files[:1], stamps[:1], (attach,), ".".join([database, *parts]))
-
-
 def parquet(files: Sequence[Path]) -> str:
     """Return the relation of Parquet files with the same column types."""
     by_name = "true" if len(files) > 1 else "false"
@@ -192,50 +168,19 @@ def pattern_list(files: Sequence[Path]) -> str:
     return f"[{', '.join(quoting.text(pattern(file)) for file in files)}]"
 
 
-def text_reader(declared: Declared, source: Source, files: Sequence[Path]) -> TextReader:
-    """Return how the text files of a source are read.
-
-    Raises
-    ------
-    DataError
-        DP-DATA-003 or 009 for a CSV header that can't be read, 024 if the files have different
-        headers.
-    """
-    packing = Packing.of(source)
-    if source.kind == "csv":
-        header = _common_header(declared, source, files)
-        numbers = _numbers(declared, source, header)
-        more = free_name("dp_more", {name.casefold() for name in header})
-        options, rows = _csv(source, header, more), _rows(declared, source, header, more)
-        return TextReader(packing, "read_csv", options, numbers, rows)
-    names = stored_columns(declared)
-    options = (
-        f"format = 'newline_delimited', columns = {_struct(names)}, auto_detect = false, "
-        "ignore_errors = true, compression = 'none', hive_partitioning = false"
-    )
-    return TextReader(packing, "read_json", options, _numbers(declared, source, names))
-
-
-def _numbers(
-    declared: Declared, source: Source, stored: Sequence[str]
-) -> tuple[tuple[str, str], ...]:
-    """Return the numeric columns that are not written plainly, with their plain forms."""
-    if source.decimal == "." and source.thousands is None:
-        return ()
-    columns, own = declared.table.columns, source.kind == "json_lines"
-    return tuple(
-        (name, plain_number(quoting.identifier(name), source.decimal, source.thousands, own))
-        for name in stored_columns(declared)
-        if name in stored and isinstance(columns[name], IntegerColumn | NumberColumn)
-    )
-
-
 def pattern(file: Path) -> str:
     """Return a file's name as a pattern for the engine, which treats every name as one."""
     return glob.escape(str(file))
 
 
-def _files(declared: Declared, source: Source) -> tuple[Path, ...]:
+def files_of(declared: Declared, source: Source) -> tuple[Path, ...]:
+    """Return the files of a declared path, a pattern or a folder, each once.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-001 if there is none, 024 if they may not all count.
+    """
     found = find_files(declared.folder, source)
     problem = problem_of(declared.folder, source, found)
     if problem is not None:
@@ -246,114 +191,5 @@ def _files(declared: Declared, source: Source) -> tuple[Path, ...]:
         way = "put the files into it, or write a pattern for files elsewhere"
         raise unreadable(declared, "the folder contains no Parquet file", way)
     if not files:
-        raise DataError("DP-DATA-001", **source_fields(declared), format=source.kind)
+        raise DataError("DP-DATA-001", **source_fields(declared), format=source.type.label)
     return files
-
-
-def _struct(names: Sequence[str]) -> str:
-    """Return a struct of column names, all text: no type is ever sniffed."""
-    return "{" + ", ".join(f"{quoting.text(name)}: 'VARCHAR'" for name in names) + "}"
-
-
-def _common_header(declared: Declared, source: Source, files: Sequence[Path]) -> tuple[str, ...]:
-    first, *others = (tuple(_header(declared, source, file, files)) for file in files)
-    for file, header in zip(files[1:], others, strict=True):
-        if header != first:
-            one, other = file_label(file, files), file_label(files[0], files)
-            reason = f"the header of {one} is another than that of {other}"
-            way = "use the same columns in the same order in all files"
-            raise unreadable(declared, reason, way)
-    return first
-
-
-def _rows(declared: Declared, source: Source, header: Sequence[str], more: str) -> tuple[str, str]:
-    """Return what is selected from lines, and the condition that a line has the right length.
-
-    The engine itself accepts a line with one additional field if that is empty. So it reads one
-    more column, `more`, and distinguishes empty from absent fields: a line has the last field of
-    the header and none after it. Missing values by `nulls` are detected after that.
-    """
-    known = {name.casefold() for name in stored_columns(declared)}
-    columns = [quoting.identifier(name) for name in header if name.casefold() in known]
-    nulls = ", ".join(quoting.text(null) for null in source.nulls)
-    values = [f"CASE WHEN {one} NOT IN ({nulls}) THEN {one} END AS {one}" for one in columns]
-    replaced = f" REPLACE ({', '.join(values)})" if values else ""
-    last, behind = quoting.identifier(header[-1]), quoting.identifier(more)
-    return f"* EXCLUDE ({behind}){replaced}", f"{last} IS NOT NULL AND {behind} IS NULL"
-
-
-def _csv(source: Source, header: Sequence[str], more: str) -> str:
-    """Return the engine's options; see `_rows` for the column `more`."""
-    options = [
-        f"columns = {_struct([*header, more])}",
-        "header = true",
-        "auto_detect = false",
-        f"delim = {quoting.text(source.separator)}",
-        f"quote = {quoting.text(source.quote)}",
-        f"escape = {quoting.text(source.quote)}",
-        f"nullstr = {quoting.text(NOWHERE)}",
-        # A line with more fields, or with invalid bytes in columns that are read, is a missing row:
-        # no line can stop a run or be quoted in a message. In non-strict mode a quote inside a
-        # quoted text would open another one, which would swallow all following lines.
-        "ignore_errors = true",
-        "strict_mode = true",
-        "null_padding = true",
-        # In parallel, or longer than a buffer, a quoted text can be read as separate rows and lose
-        # thousands of others: one person would decide about the rows of many.
-        "parallel = false",
-        f"max_line_size = {LONGEST_RECORD}",
-        f"buffer_size = {CSV_BUFFER}",
-        "compression = 'none'",
-        "hive_partitioning = false",
-    ]
-    return ", ".join(options)
-
-
-def _first_line(source: Source, file: Path) -> bytes:
-    """Return the first line in UTF-8; the rest of the file is not decoded."""
-    start = b""
-    with open_file(file) as raw:
-        for chunk in Packing.of(source).chunks(raw):
-            start += chunk
-            if b"\n" in chunk or len(start) >= HEADER_LIMIT:
-                break
-    line, end, _ = start.partition(b"\n")
-    return (line + end)[:HEADER_LIMIT]
-
-
-def _name_index_columns(header: list[str]) -> list[str]:
-    """Return the names, with generated ones for unnamed columns, as the index that pandas writes.
-
-    Not for those at the end: rows may be shorter than such a header there, and would all be lost.
-    """
-    last = max((place for place, name in enumerate(header) if name), default=-1)
-    return [
-        name or (f"dp_unnamed_{place}" if place < last else "") for place, name in enumerate(header)
-    ]
-
-
-def _header(declared: Declared, source: Source, file: Path, files: Sequence[Path]) -> list[str]:
-    """Return the names in the header line; no other line is read."""
-    failed = False
-    header: list[str] = []
-    try:
-        first = _first_line(source, file).decode("utf-8-sig")
-        rows = csv.reader([first], delimiter=source.separator, quotechar=source.quote, strict=True)
-        header = _name_index_columns(next(rows, []))
-    except (OSError, ValueError, csv.Error):
-        failed = True
-    folded = [name.casefold() for name in header]
-    if failed or not header or any("\0" in name or not name for name in header):
-        raise DataError("DP-DATA-009", **source_fields(declared, file=file, files=files))
-    if len(header) > MOST_COLUMNS:  # the engine takes much memory for each, read or not
-        most = f"{MOST_COLUMNS:,}"
-        raise DataError("DP-DATA-022", **source_fields(declared), most=most)
-    for name in stored_columns(declared):
-        if folded.count(name.casefold()) > 1:
-            fault = DataError("DP-DATA-003", table=declared.table.name, column=name)
-            if len(files) > 1:
-                fault.found_in(file_label(file, files))
-            raise fault
-    if len(set(folded)) < len(folded):
-        raise DataError("DP-DATA-009", **source_fields(declared, file=file, files=files))
-    return header

@@ -1,4 +1,4 @@
-"""Check what stored tables state about themselves: computed tables, and Parquet files that differ.
+"""Check what Parquet files state about their types, and join files that differ.
 
 Files of one source may store a column differently: one of them has a missing value, and so floats
 instead of integers. Each file is read by its own types, so that none decides how another is read.
@@ -6,10 +6,9 @@ instead of integers. Each file is read by its own types, so that none decides ho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 from dprelease.errors import DataError
 from dprelease.exact.reading.sources import stored_columns
@@ -25,9 +24,6 @@ from dprelease.statements.values.physical import (
     base_type,
 )
 from dprelease.statements.values.source_equality import is_no_id
-
-Ask = Callable[[str], list[Any]]
-"""Returns the rows of a statement that reads no row about people."""
 
 Types = Mapping[str, str]
 """The engine's types of a file's columns, by name."""
@@ -52,28 +48,6 @@ TOLD = SMALL_INTEGERS | FLOATS | {"VARCHAR", "BOOLEAN", "DATE", "DECIMAL"}
 
 SCHEMA = "SELECT name, num_children, type, duckdb_type, logical_type FROM parquet_schema({})"
 """A Parquet file's metadata of its columns; no row is read."""
-
-
-def refuse_computed(declared: Declared, database: str, ask: Ask) -> None:
-    """Raise DP-DATA-014 unless the table of a DuckDB file stores the values that it returns.
-
-    A view may compute one row from others, or return other rows each time it is read.
-    """
-    name = "" if declared.table.source is None else declared.table.source.table or ""
-    *schema, table = name.split(".")
-    where = (
-        f"database_name = {quoting.text(database)} "
-        f"AND lower(schema_name) = lower({quoting.text('.'.join(schema) or 'main')})"
-    )
-    same = f"{where} AND lower({{}}) = lower({quoting.text(table)})"
-    views = ask(f"SELECT 1 FROM duckdb_views() WHERE {same.format('view_name')}")
-    computed = ask(
-        "SELECT column_name FROM duckdb_columns() "
-        f"WHERE {same.format('table_name')} AND generation_expression IS NOT NULL"
-    )
-    names = {column for (column,) in computed} & set(stored_columns(declared))
-    if views or names:
-        raise DataError("DP-DATA-014", table=declared.table.name)
 
 
 def column_types(

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import DataError
 from dprelease.exact.inputs import Input
-from dprelease.exact.reading.sources import source_fields, text_reader
+from dprelease.exact.reading.sources import TextReader, source_fields
+from dprelease.exact.sources.source_reader import reader_of
+from dprelease.exact.sources.text_files_reader import TextFilesReader
 from dprelease.exact.spark.executors.link import Access
 from dprelease.exact.spark.executors.task_files import ParquetRows, TextRows
 from dprelease.exact.spark.executors.task_rows import PackedRows, SparkRows, TaskRows, to_ipc_bytes
@@ -31,7 +33,6 @@ from dprelease.exact.spark.sessions.attempts import attempt
 from dprelease.exact.spark.spark_reader import Reader
 from dprelease.exact.spark.spark_tables import StoredTable, quote_identifier
 from dprelease.query.unread import beyond_spark
-from dprelease.schema.table import Source
 from dprelease.statements.values.physical import FLOATS, base_type
 
 if TYPE_CHECKING:
@@ -108,10 +109,10 @@ def locate_rows(
     if given.arrow is not None:
         return _frame(spark, given.arrow, physical)
     source = given.declared.table.source
-    refusal = beyond_spark(given.declared, given.kind)
+    refusal = beyond_spark(given.declared)
     if refusal is not None:
         raise refusal
-    if source is None or source.kind not in ("parquet", "csv", "json_lines"):
+    if source is None or source.kind is None or source.is_sparks:
         table = given.declared.table.name
         raise DataError("DP-SPARK-001", table=table, format=given.kind)
     if source.kind == "parquet":
@@ -126,11 +127,13 @@ def locate_rows(
         floats = any(base_type(kind) in FLOATS for kind in given.physical.values())
         access = Access(rows.files, floats)
         return _tasks(spark, rows, len(pieces), sum(lengths), access)
-    return _texts(spark, given, source, physical)
+    own = reader_of(source.type)
+    if isinstance(own, TextFilesReader):
+        return _texts(spark, given, own.text_reader(given.declared, source, given.files), physical)
+    raise DataError("DP-SPARK-001", table=given.declared.table.name, format=given.kind)
 
 
-def _texts(spark: SparkSession, given: Input, source: Source, physical: Types) -> TaskInput:
-    reader = text_reader(given.declared, source, given.files)
+def _texts(spark: SparkSession, given: Input, reader: TextReader, physical: Types) -> TaskInput:
     sizes = [file.stat().st_size if file.exists() else 0 for file in given.files]
     pieces = files_together(sizes, cores_of(spark))
     files = tuple(map(str, given.files))

@@ -69,9 +69,6 @@ def _categories(queries: Sequence[Query]) -> Iterator[tuple[str, CategoryColumn]
                 yield name, column
 
 
-OF_TEXTS = ("csv", "sqlite", "excel")
-"""Formats of sources that store booleans as texts, or may do so."""
-
 TRUTHS_FROM_TEXTS = (
     "Truth values read from texts: {}. Only true, t, 1, false, f and 0 are truth values; any other "
     "text, such as Yes, counts as missing, and is replaced as `nulls` declares. For such texts, "
@@ -98,7 +95,7 @@ def truths_from_texts(queries: Sequence[Query]) -> list[str]:
 
 def _in_texts(declared: Declared, names: Sequence[str]) -> Iterator[str]:
     source = declared.table.source
-    if source is None or source.kind not in OF_TEXTS:
+    if source is None or not source.type.has_texts_for_booleans:
         return
     for name in names:
         if isinstance(declared.table.columns[name], BooleanColumn):

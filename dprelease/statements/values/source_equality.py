@@ -15,73 +15,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 from dprelease.errors import DataError, Place
-from dprelease.errors.words.data_words import ALIKE_SELECTED, ALIKE_STORED
+from dprelease.errors.words.data_words import ALIKE_SELECTED, ALIKE_STORED, UNDECLARED_EQUALITY
 from dprelease.query import quoting
+from dprelease.schema.source_types.duckdb_type import DuckDB
+from dprelease.schema.source_types.equality import ANY, OTHER, Rule
+from dprelease.schema.source_types.parquet_type import Parquet
+from dprelease.schema.source_types.registry import source_type
 from dprelease.statements.values.physical import FLOATS, base_type
-
-OTHER = "another collation"
-"""A collation that no table below lists: any texts may be equal by it."""
-
-RELATION = "a relation"
-"""The kind of a caller's DuckDB relation, whatever source is behind it."""
-
-ALIKE = "min({column}) OVER (PARTITION BY {column})"
-"""SQL of one spelling for all texts of a table that its source treats as equal."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """Texts that a source treats as equal, and SQL of the source that gives them one spelling."""
-
-    equal: str
-    spelled: str = ALIKE
-
-
-CASE = "'X1' and 'x1' are equal"
-BLANKS = "'X1' and 'X1 ' are equal"
-ACCENTS = "'é' and 'e' are equal"
-FORMS = "the two Unicode forms of 'é' are equal"
-ANY = "texts that differ may be equal"
-
-OF_DUCKDB = {
-    "COLLATE NOCASE": Rule(CASE, "lower({column})"),
-    "COLLATE NOACCENT": Rule(ACCENTS, "strip_accents({column})"),
-    "COLLATE NOCASE.NOACCENT": Rule(CASE, "lower(strip_accents({column}))"),
-    "COLLATE NOACCENT.NOCASE": Rule(CASE, "lower(strip_accents({column}))"),
-    "COLLATE NFC": Rule(FORMS, "nfc_normalize({column})"),
-    OTHER: Rule(ANY),
-}
-RULES: Mapping[str, Mapping[str, Rule]] = {
-    "sqlite": {
-        "COLLATE NOCASE": Rule(CASE, "lower({column})"),
-        "COLLATE RTRIM": Rule(BLANKS, "rtrim({column})"),
-        OTHER: Rule(ANY),
-    },
-    "duckdb": OF_DUCKDB,
-    RELATION: {
-        words: Rule(rule.equal, f"{rule.spelled} COLLATE C") for words, rule in OF_DUCKDB.items()
-    },
-    "parquet": {
-        "COLLATE UTF8_LCASE": Rule(CASE, "lower({column})"),
-        "COLLATE UTF8_BINARY_RTRIM": Rule(BLANKS, "rtrim({column})"),
-        OTHER: Rule(ANY),
-    },
-    "postgres": {
-        "citext": Rule(CASE, "lower({column}::text)"),
-        OTHER: Rule(ANY),
-    },
-}
-"""All comparisons that differ from those here, by the kind of source and its name for them.
-
-What is not listed compares as here. CSV, JSON lines, workbooks and frames have no collations, and
-Parquet only those that Spark notes in its files. Collations of PostgreSQL are exact unless they are
-declared nondeterministic, and blanks at the end of its char(n) are not read. UUIDs are texts in
-lower case, whatever was written. Columns of Spark's catalogue with collations, or padded with
-blanks, are not read at all (DP-SPARK-002).
-"""
 
 SPARK_NOTE = "org.apache.spark.sql.parquet.row.metadata"
 """The key under which Spark stores in a Parquet file its types of the columns, as JSON."""
@@ -95,17 +37,37 @@ def is_no_id(physical: str) -> bool:
     return base_type(physical) in FLOATS
 
 
+RELATION = "relation"
+"""The name of the source type of a caller's DuckDB relation."""
+
+
+def comparison_of(kind: str, collations: Mapping[str, str], column: str) -> str:
+    """Return how a source compares a column; empty if character by character.
+
+    A source type that declares no comparisons could compare any column in another way.
+
+    `kind`: the name of the source type. `collations`: what its reader found, by column.
+    """
+    if source_type(kind).comparisons is None:
+        return OTHER
+    return collations.get(column, "")
+
+
 def inexact(
     kind: str, comparison: str, column: str, use: str, place: Place | None = None
 ) -> DataError:
     """Return DP-DATA-026 for a column that its source does not compare character by character.
 
-    `use`: its intended use, "id" or "join key".
+    `kind`: the name of the source type. `use`: the column's intended use, "id" or "join key".
     """
-    rules = RULES[kind]
-    rule = rules.get(comparison, rules[OTHER])
+    declared = source_type(kind)
+    if declared.comparisons is None:
+        rule, way = Rule(ANY), UNDECLARED_EQUALITY
+    else:
+        other = declared.comparisons.get(OTHER, Rule(ANY))
+        rule = declared.comparisons.get(comparison, other)
+        way = ALIKE_SELECTED if kind == RELATION else ALIKE_STORED
     spelled = rule.spelled.format(column=quoting.identifier(column))
-    way = ALIKE_SELECTED if kind == RELATION else ALIKE_STORED
     return DataError(
         "DP-DATA-026",
         place=place,
@@ -113,12 +75,12 @@ def inexact(
         use=use,
         comparison=comparison,
         equal=rule.equal,
-        way=way.format(spelled=spelled, use=use),
+        way=way.format(spelled=spelled, use=use, type=declared.label),
     )
 
 
 def spark_collations(note: bytes) -> dict[str, str]:
-    """Return the columns that Spark compares by a collation, and the collation as in `RULES`.
+    """Return the columns that Spark compares by a collation, by its name among `comparisons`.
 
     Spark notes no collation for texts that it compares as they are. Other notes are ignored.
     """
@@ -133,7 +95,7 @@ def spark_collations(note: bytes) -> dict[str, str]:
 def _sparks(name: str, collations: object) -> str:
     noted = collations.get(name) if isinstance(collations, dict) else None
     words = f"COLLATE {str(noted).removeprefix('spark.')}"
-    return words if words in RULES["parquet"] else OTHER
+    return words if words in Parquet.comparisons else OTHER
 
 
 Binds = Callable[[str], bool]
@@ -145,7 +107,7 @@ CONTROL = "(SELECT a = ('' COLLATE C) FROM (SELECT '' COLLATE NOCASE AS a))"
 
 
 def engine_collations(names: Iterable[str], binds: Binds) -> dict[str, str]:
-    """Return the columns of a DuckDB relation with a collation, and the collation as in `RULES`.
+    """Return the columns of a DuckDB relation with a collation, by its name among `comparisons`.
 
     The engine compares no texts of two collations, so the comparisons that it refuses reveal the
     collation of a column. Empty for collations that change nothing.
@@ -162,7 +124,7 @@ def engine_collations(names: Iterable[str], binds: Binds) -> dict[str, str]:
 def _collation(name: str, binds: Binds) -> str:
     if any(binds(_collation_check([name], collation)) for collation in EXACT):
         return ""
-    for words in RULES["duckdb"]:
+    for words in DuckDB.comparisons:
         collation = words.removeprefix("COLLATE ")
         spellings = () if words is OTHER else (collation, collation.lower())
         if any(binds(_collation_check([name], spelling)) for spelling in spellings):

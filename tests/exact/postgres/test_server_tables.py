@@ -17,7 +17,8 @@ from dprelease.exact.postgres.server_types import LONGEST
 from dprelease.release.runs.pipeline import run
 from dprelease.scaffold.server_sketch import server_sketch
 from dprelease.schema.load import read_declaration
-from dprelease.statements.values.source_equality import OTHER, RULES
+from dprelease.schema.source_types.equality import OTHER
+from dprelease.schema.source_types.postgres_type import Postgres
 from tests.exact.build import ask, declare, exact
 from tests.exact.postgres.server import Server
 from tests.exact.test_twins_of_types import ODD, ROWS, STORED, alone, answers, together
@@ -416,7 +417,7 @@ def filled(server: Server, kind: str, texts: tuple[str, ...]) -> str:
 def test_ids_and_keys_are_refused_by_their_collation(case: str, server: Server) -> None:
     """By what the catalogue says; and what the message proposes makes one person of one."""
     kind, comparison, texts = COLLATED[case]
-    table, rule = filled(server, kind, texts), RULES["postgres"][comparison]
+    table, rule = filled(server, kind, texts), Postgres.comparisons[comparison]
     source, column = server.source(table), {"v": {"type": "text"}}
     other = declare(column, table="o", source=source, public=True)
     plain = declare(column, source=server.source(filled(server, "text", texts)))

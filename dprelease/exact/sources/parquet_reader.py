@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic_core import PydanticCustomError
+
 from dprelease.errors import DataError
 from dprelease.errors.words.data_words import CONVERT
-from dprelease.exact.inputs import Input
 from dprelease.exact.reading.frames import read_as_declared
 from dprelease.exact.reading.sources import (
+    OpenedSource,
     file_label,
+    files_of,
     parquet,
     pattern,
     pattern_list,
+    stamp,
     stored_columns,
     unreadable,
 )
@@ -25,7 +30,6 @@ from dprelease.exact.reading.stored_types import (
     IN_MILLISECONDS,
     SCHEMA,
     WIDE_DECIMAL,
-    Ask,
     Types,
     are_exact_types,
     by_types,
@@ -33,8 +37,11 @@ from dprelease.exact.reading.stored_types import (
     union,
 )
 from dprelease.exact.results.vectors import LARGE
+from dprelease.exact.sources.source_reader import Ask, Description, Opening, SourceReader
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
+from dprelease.schema.source_texts import to_zone
+from dprelease.schema.table import Source
 from dprelease.statements.meanings import loses
 from dprelease.statements.values.physical import INT96, ZONED_MS
 from dprelease.statements.values.source_equality import SPARK_NOTE, spark_collations
@@ -43,6 +50,8 @@ from dprelease.statements.values.spelling import UTC
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from dprelease.exact.inputs import Input
+    from dprelease.exact.reading.dialect import Told
 
 ARROW_ALONE = {
     WIDE_DECIMAL: "a decimal of more than 38 digits",
@@ -62,59 +71,94 @@ LOCAL = {ZONED_MS: COARSE, INT96: "TIMESTAMP"}
 """Types of timestamps in UTC, and the corresponding local ones."""
 
 
-def parquet_relation(given: Input, relation: str, ask: Ask, *, by_arrow: bool) -> str:
-    """Return the relation of a table's Parquet files, each read by its own types.
+class ParquetReader(SourceReader):
+    """Reads Parquet files."""
 
-    `relation`: all of them as the engine reads them at once. `by_arrow`: files with timestamps at
-    which the engine could fail are read by Arrow, when rows are; otherwise they are only recorded.
+    def open(self, declared: Declared, source: Source, opening: Opening) -> OpenedSource:
+        """Return the relation of all files as the engine reads them at once."""
+        files = files_of(declared, source)
+        return OpenedSource(files, tuple(map(stamp, files)), relation=parquet(files))
 
-    Raises
-    ------
-    DataError
-        DP-DATA-002 or 003 for names that differ in case, 004, 005 or 015 for types; 024 for one of
-        several files that can't be read, lacks a column, or spells it in another case.
-    """
-    names = stored_columns(given.declared)
-    files = {file: _types(given, file, ask) for file in given.files}
-    _refuse_partial(given, files)
-    runs = by_types(files, given.declared)
-    given.differs = bool(runs)
-    stored = {name: {kinds[name] for kinds in files.values() if name in kinds} for name in names}
-    if any("VARCHAR" in kinds for kinds in stored.values()):
-        noted = ask(NOTES.format(pattern_list(given.files)))
-        given.collations = {n: c for (note,) in noted for n, c in spark_collations(note).items()}
-    given.coarse = {
-        name: COARSE if len(kinds) > 1 else max(kinds & IN_MILLISECONDS)
-        for name, kinds in stored.items()
-        if kinds & IN_MILLISECONDS
-    }
-    given.coarse |= {name: INT96 for name, kinds in stored.items() if kinds == {INT96}}
-    alone = {name for name, kinds in stored.items() if kinds & ARROW_ALONE.keys()}
-    if alone and not by_arrow:
-        name = min(alone)
-        kind = getattr(given.declared.table.columns[name], "type", "cut")
-        found = ARROW_ALONE[min(stored[name] & ARROW_ALONE.keys())]
-        fault = DataError("DP-DATA-004", column=name, physical=found, declared=kind, way=CONVERT)
-        faulty = [file for file, types in files.items() if types.get(name) in ARROW_ALONE]
-        if len(faulty) < len(files):
-            fault.found_in(file_label(faulty[0], given.files))
-        raise fault
-    if not runs and not ((given.coarse or alone) and by_arrow):
-        (first, *others) = files.values()
-        told = {name: first[name] for name in names if name in first}
-        if not others and are_exact_types(told.values()):
-            given.physical = told
-        return relation
-    parts = []
-    for i, (run, kinds) in enumerate(runs or [(list(files), files[given.files[0]])]):
-        if by_arrow and any(kinds.get(name) in BY_ARROW for name in names):
-            name = f"{given.relation}_{i}"
-            given.rows[name] = FileBatches(given.declared, tuple(run), kinds)
-            kinds = _arrow_types(kinds, given.declared)
-        else:
-            name = parquet(run)
-        parts.append((name, kinds, file_label(run[0], given.files)))
-    return union(parts, given.declared) if runs else parts[0][0]
+    def relation(self, given: Input, relation: str, ask: Ask, *, by_arrow: bool) -> str:
+        """Return the relation of a table's Parquet files, each read by its own types.
+
+        `by_arrow`: files with timestamps at which the engine could fail are read by Arrow, when
+        rows are; otherwise they are only recorded.
+
+        Raises
+        ------
+        DataError
+            DP-DATA-002 or 003 for names that differ in case, 004, 005 or 015 for types; 024 for one
+            of several files that can't be read, lacks a column, or spells it in another case.
+        """
+        names = stored_columns(given.declared)
+        files = {file: _types(given, file, ask) for file in given.files}
+        _refuse_partial(given, files)
+        runs = by_types(files, given.declared)
+        given.differs = bool(runs)
+        stored = {
+            name: {kinds[name] for kinds in files.values() if name in kinds} for name in names
+        }
+        if any("VARCHAR" in kinds for kinds in stored.values()):
+            noted = ask(NOTES.format(pattern_list(given.files)))
+            given.collations = {
+                n: c for (note,) in noted for n, c in spark_collations(note).items()
+            }
+        given.coarse = {
+            name: COARSE if len(kinds) > 1 else max(kinds & IN_MILLISECONDS)
+            for name, kinds in stored.items()
+            if kinds & IN_MILLISECONDS
+        }
+        given.coarse |= {name: INT96 for name, kinds in stored.items() if kinds == {INT96}}
+        alone = {name for name, kinds in stored.items() if kinds & ARROW_ALONE.keys()}
+        if alone and not by_arrow:
+            raise _arrow_alone_error(given, min(alone), files)
+        if not runs and not ((given.coarse or alone) and by_arrow):
+            (first, *others) = files.values()
+            told = {name: first[name] for name in names if name in first}
+            if not others and are_exact_types(told.values()):
+                given.physical = told
+            return relation
+        parts = []
+        for i, (run, kinds) in enumerate(runs or [(list(files), files[given.files[0]])]):
+            if by_arrow and any(kinds.get(name) in BY_ARROW for name in names):
+                name = f"{given.relation}_{i}"
+                given.rows[name] = FileBatches(given.declared, tuple(run), kinds)
+                kinds = _arrow_types(kinds, given.declared)
+            else:
+                name = parquet(run)
+            parts.append((name, kinds, file_label(run[0], given.files)))
+        return union(parts, given.declared) if runs else parts[0][0]
+
+    def describe(self, file: Path, table: str | None) -> Description:
+        """Return the columns of a file, by its Arrow schema."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            fields = list(pq.read_schema(file.absolute()))
+        except (pa.ArrowException, OSError):
+            return Description()
+        columns = [(field.name, _propose_type(str(field.type))) for field in fields]
+        return Description(columns, _zone(fields))
+
+    def peek(self, file: Path, table: str | None) -> pa.Table:
+        """Return all rows."""
+        import pyarrow.parquet as pq
+
+        return pq.read_table(file.absolute())
+
+
+def _arrow_alone_error(given: Input, name: str, files: Mapping[Path, Types]) -> DataError:
+    """Return DP-DATA-004 for a column of a type that only Arrow reads unchanged."""
+    kind = getattr(given.declared.table.columns[name], "type", "cut")
+    stored = {types[name] for types in files.values() if name in types}
+    found = ARROW_ALONE[min(stored & ARROW_ALONE.keys())]
+    fault = DataError("DP-DATA-004", column=name, physical=found, declared=kind, way=CONVERT)
+    faulty = [file for file, types in files.items() if types.get(name) in ARROW_ALONE]
+    if len(faulty) < len(files):
+        fault.found_in(file_label(faulty[0], given.files))
+    return fault
 
 
 def _arrow_types(types: Types, declared: Declared) -> Types:
@@ -276,3 +320,37 @@ def _to_large_string(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if texts or pa.types.is_dictionary(kind):
         return column.cast(pa.large_string())
     return column
+
+
+def _zone(fields: Sequence[pa.Field]) -> dict[str, Told]:
+    """Return the time zone of a Parquet file's instants, if they have one: hours are then local.
+
+    The instants themselves are stored as UTC, which is what a schema without `time_zone` assumes.
+    """
+    zones = {field.type.tz for field in fields if str(field.type).startswith("timestamp")}
+    try:
+        zone = to_zone((zones - {None}).pop())
+    except (KeyError, PydanticCustomError):  # none; or an offset, which is not a zone
+        return {}
+    return {} if zone == UTC or len(zones - {None}) > 1 else {"time_zone": zone}
+
+
+def _propose_type(arrow: str) -> str:
+    """Return the declared type for an Arrow type, by its name."""
+    # The text after the first bracket may hold names, such as those of a struct's fields.
+    value = re.split(r"[<,(\[]", arrow.removeprefix("dictionary<values="))[0]
+    starts = {
+        ("int", "uint"): "integer",
+        ("float", "double", "halffloat", "decimal"): "number",
+        ("bool",): "boolean",
+        ("date",): "date",
+        ("timestamp",): "timestamp",
+        ("string", "large_string", "string_view"): "text",
+    }
+    for words, kind in starts.items():
+        if value.startswith(words):
+            return kind
+    return f"{value} columns can't be used"
+
+
+READER = ParquetReader()

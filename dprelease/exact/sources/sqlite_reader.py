@@ -23,10 +23,15 @@ from dprelease.exact.reading.cell_rows import (
     wanted_columns,
 )
 from dprelease.exact.reading.sources import source_fields, unreadable
+from dprelease.exact.sources.cell_reader import CellReader
+from dprelease.exact.sources.source_reader import EITHER, Description, choose_table
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
+from dprelease.schema.public_values.key_files import are_usable
+from dprelease.schema.source_types.equality import OTHER
+from dprelease.schema.table import Source
 from dprelease.statements.meanings import loses
-from dprelease.statements.values.source_equality import OTHER, is_no_id
+from dprelease.statements.values.source_equality import is_no_id
 from dprelease.system.files import OPEN
 
 if TYPE_CHECKING:
@@ -46,6 +51,16 @@ AFFINITIES = (
 """By parts of a declared type, the first match: the type that texts and numbers are converted to,
 as one of the engine's types; VARCHAR loses nothing. https://sqlite.org/datatype3.html#affname"""
 
+PROPOSED: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("INT",), "integer"),
+    (("CHAR", "CLOB", "TEXT"), "text"),
+    (("REAL", "FLOA", "DOUB", "NUMERIC", "DECIMAL"), "number"),
+    (("BOOL",), "boolean"),
+    (("DATETIME", "TIMESTAMP"), "timestamp"),
+    (("DATE",), "date"),
+)
+"""Types that `init` proposes, by parts of a declared type; the first match counts."""
+
 EQUAL = {"COLLATE NOCASE": "('x'), ('X')", "COLLATE RTRIM": "('x'), ('x ')"}
 """SQLite's own collations, and texts that are equal by them but differ by BINARY, the third one."""
 
@@ -63,29 +78,50 @@ class StoredTable:
     """Collations of declared columns that are not compared character by character."""
 
 
-def sqlite_rows(declared: Declared, files: Sequence[Path]) -> CellRows:
-    """Return the declared columns of a table of SQLite files; reads none of its rows.
+class SQLiteReader(CellReader):
+    """Reads tables of SQLite files."""
 
-    Raises
-    ------
-    DataError
-        DP-DATA-001 for a file that is not SQLite or has no such table, DP-DATA-003 for columns that
-        differ only in case, DP-DATA-014 for a view, a virtual table or a generated column, and
-        DP-DATA-024 for a file that is being written to.
-    """
-    source = declared.table.source
-    table = "" if source is None else source.table or ""
-    held = [_inspect_table(declared, file, table) for file in files]
-    names = list(dict.fromkeys(name for stored in held for name in stored.types))
-    wanted = wanted_columns(declared, names)
-    refused = _lossy_columns(declared, wanted, held)
-    collations = {name: words for stored in held for name, words in stored.collations.items()}
+    def rows(self, declared: Declared, source: Source, files: Sequence[Path]) -> CellRows:
+        """Return the declared columns of a table of SQLite files; reads none of its rows.
 
-    def read() -> Iterator[Row]:
-        for file, stored in zip(files, held, strict=True):
-            yield from _rows(file, table, [n if n in stored.types else None for n in wanted])
+        Raises
+        ------
+        DataError
+            DP-DATA-001 for a file that is not SQLite or has no such table, DP-DATA-003 for columns
+            that differ only in case, DP-DATA-014 for a view, a virtual table or a generated column,
+            and DP-DATA-024 for a file that is being written to.
+        """
+        table = source.table or ""
+        held = [_inspect_table(declared, file, table) for file in files]
+        names = list(dict.fromkeys(name for stored in held for name in stored.types))
+        wanted = wanted_columns(declared, names)
+        refused = _lossy_columns(declared, wanted, held)
+        collations = {name: words for stored in held for name, words in stored.collations.items()}
 
-    return cell_rows(declared, wanted, read, refused, collations)
+        def read() -> Iterator[Row]:
+            for file, stored in zip(files, held, strict=True):
+                yield from _rows(file, table, [n if n in stored.types else None for n in wanted])
+
+        return cell_rows(declared, wanted, read, refused, collations)
+
+    def describe(self, file: Path, table: str | None) -> Description:
+        """Return the columns of a table, by the types that it declares."""
+        try:
+            chosen = choose_table(table, tables_of(file))
+            if chosen is None:
+                return Description()
+            columns = [(name, _propose_type(kind)) for name, kind in columns_of(file, chosen)]
+            # A name that is not UTF-8 can be neither declared nor queried.
+            usable = [name for name, _ in columns if are_usable([name])]
+            collations = collations_in(file, chosen, usable)
+        except OSError:
+            return Description()
+        return Description(columns, {"table": chosen}, collations=collations)
+
+
+def _propose_type(declared: str) -> str:
+    upper = declared.upper()
+    return next((kind for parts, kind in PROPOSED if any(p in upper for p in parts)), EITHER)
 
 
 def tables_of(file: Path) -> list[str]:
@@ -102,7 +138,7 @@ def tables_of(file: Path) -> list[str]:
         return [name for name in names if not name.lower().startswith("sqlite_")]
 
 
-def columns_of(file: Path, table: str) -> dict[str, str]:
+def columns_of(file: Path, table: str) -> list[tuple[str, str]]:
     """Return the stored columns of a table and their declared types, as written.
 
     A byte of a name that is not UTF-8 becomes half a surrogate pair, as in file names.
@@ -115,11 +151,11 @@ def columns_of(file: Path, table: str) -> dict[str, str]:
     with _reading(file) as link:
         link.text_factory = os.fsdecode
         rows = link.execute(f"PRAGMA table_xinfo({quoting.identifier(table)})").fetchall()
-    return {str(name): str(kind or "") for _, name, kind, *_, hidden in rows if not hidden}
+    return [(str(name), str(kind or "")) for _, name, kind, *_, hidden in rows if not hidden]
 
 
 def collations_in(file: Path, table: str, names: Sequence[str]) -> dict[str, str]:
-    """Return the `RULES` for columns of a table; raise OSError if it can't be read."""
+    """Return the comparisons of columns of a table; raise OSError if it can't be read."""
     with _reading(file) as link:
         return _collations(link, quoting.identifier(table), names)
 
@@ -284,7 +320,7 @@ def _foreign_keys(link: sqlite3.Connection, table: str) -> Iterator[tuple[str, s
 
 
 def _collation(link: sqlite3.Connection, table: str, name: str) -> str:
-    """Return how SQLite compares the texts of a column, as in `RULES`; empty if as they are.
+    """Return how SQLite compares the texts of a column, as in `comparisons`; empty if as they are.
 
     A UNION drops texts that are equal by the collation of its first column, and this one reads no
     row of the table. https://sqlite.org/lang_select.html#compound_select_statements
@@ -335,3 +371,6 @@ def _rows(file: Path, table: str, columns: Sequence[str | None]) -> Iterator[Row
         cursor = link.execute(sql)
         while rows := cursor.fetchmany(FETCHED):
             yield from rows
+
+
+READER = SQLiteReader()

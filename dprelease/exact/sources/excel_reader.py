@@ -27,7 +27,10 @@ from dprelease.exact.reading.cell_rows import (
 from dprelease.exact.reading.cell_texts import texts_of
 from dprelease.exact.reading.packages import DAMAGED, Unreadable, refuse_bombs
 from dprelease.exact.reading.sources import unreadable
+from dprelease.exact.sources.cell_reader import CellReader
+from dprelease.exact.sources.source_reader import EITHER, Description
 from dprelease.schema.load import Declared
+from dprelease.schema.table import Source
 from dprelease.statements.values.categories import EXACT
 
 NO_LEAP_DAY = 60
@@ -101,37 +104,46 @@ class Sheet:
         return from_excel(number, self.epoch)
 
 
-def workbook_rows(declared: Declared, files: Sequence[Path]) -> CellRows:
-    """Return the declared columns of one sheet of each workbook; reads only its header.
+class ExcelReader(CellReader):
+    """Reads sheets of workbooks."""
 
-    Raises
-    ------
-    DataError
-        DP-DATA-003 for names that differ only in case, DP-DATA-024 for a workbook that can't be
-        read, or whose header differs from the others.
-    """
-    source = declared.table.source
-    if source is None:
-        raise TypeError("not a file")
-    sheets = [_open_sheet(declared, file, source.sheet, source.header) for file in files]
-    names = [list(columns) for _, columns in sheets]
-    wanted = wanted_columns(declared, names[0])
-    if any(set(others) != set(names[0]) for others in names):
-        way = "use the same columns in all of them"
-        raise unreadable(declared, "the files have different headers", way)
-    nulls = frozenset(source.nulls)
+    def rows(self, declared: Declared, source: Source, files: Sequence[Path]) -> CellRows:
+        """Return the declared columns of one sheet of each workbook; reads only its header.
 
-    def read() -> Iterator[Row]:
+        Raises
+        ------
+        DataError
+            DP-DATA-003 for names that differ only in case, DP-DATA-024 for a workbook that can't be
+            read, or whose header differs from the others.
+        """
+        sheets = [_open_sheet(declared, file, source.sheet, source.header) for file in files]
+        names = [list(columns) for _, columns in sheets]
+        wanted = wanted_columns(declared, names[0])
+        if any(set(others) != set(names[0]) for others in names):
+            way = "use the same columns in all of them"
+            raise unreadable(declared, "the files have different headers", way)
+        nulls = frozenset(source.nulls)
+
+        def read() -> Iterator[Row]:
+            try:
+                for sheet, columns in sheets:
+                    places = [columns[name] for name in wanted]
+                    for number, cells in sheet.rows():
+                        if number > source.header:
+                            yield [_value(cells.get(place), nulls) for place in places] or [None]
+            except Unreadable:
+                raise OSError("the workbook is incomplete") from None
+
+        return cell_rows(declared, wanted, read, {})
+
+    def describe(self, file: Path, table: str | None) -> Description:
+        """Return the columns of a sheet, by its header."""
         try:
-            for sheet, columns in sheets:
-                places = [columns[name] for name in wanted]
-                for number, cells in sheet.rows():
-                    if number > source.header:
-                        yield [_value(cells.get(place), nulls) for place in places] or [None]
-        except Unreadable:
-            raise OSError("the workbook is incomplete") from None
-
-    return cell_rows(declared, wanted, read, {})
+            _, columns = columns_in(file, table, 1)
+        except (OSError, Unreadable):
+            return Description()
+        source = {} if table is None else {"sheet": table}
+        return Description([(name, EITHER) for name in columns], source, tuple(columns))
 
 
 def sheets_of(file: Path) -> dict[str, Sheet]:
@@ -224,3 +236,6 @@ def _value(cell: object, nulls: frozenset[str]) -> object:
     told = isinstance(cell, str) or nulls <= NO_TEXT  # which no other cell is
     said = cell if told else texts_of([cell])[0]
     return None if said in nulls else cell
+
+
+READER = ExcelReader()

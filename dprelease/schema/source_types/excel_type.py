@@ -1,0 +1,20 @@
+"""Sheets of Excel workbooks, as a schema declares them."""
+
+from __future__ import annotations
+
+from dprelease.schema.source_types.equality import BY_CHARACTERS
+from dprelease.schema.source_types.source_type import SHEET_OPTIONS, TIME_OPTIONS, SourceType
+
+
+class Excel(SourceType):
+    """A sheet of a workbook, whose cells have their own types."""
+
+    name = "excel"
+    label = "an Excel workbook"
+    suffixes = (".xlsx", ".xlsm")
+    options = ("nulls", *TIME_OPTIONS, *SHEET_OPTIONS)
+    has_texts_for_booleans = True
+    comparisons = BY_CHARACTERS
+
+
+SOURCE_TYPE = Excel()

@@ -1,0 +1,29 @@
+"""JSON lines files, as a schema declares them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dprelease.schema.field_types import refuse
+from dprelease.schema.source_types.equality import BY_CHARACTERS
+from dprelease.schema.source_types.source_type import TEXT_OPTIONS, TIME_OPTIONS, SourceType
+
+
+class JsonLines(SourceType):
+    """Files with one JSON object in each line."""
+
+    name = "json_lines"
+    label = "JSON lines"
+    suffixes = (".jsonl", ".ndjson")
+    options = (*TEXT_OPTIONS, *TIME_OPTIONS)
+    is_read_by_spark = True
+    comparisons = BY_CHARACTERS
+
+    def check_options(self, options: Mapping[str, object]) -> None:
+        """Refuse a thousands separator that numbers in JSON have as their decimal point."""
+        if options["thousands"] == ".":
+            reason = "numbers in JSON always have a decimal point"
+            refuse("DP-SCHEMA-014", key="thousands", reason=reason)
+
+
+SOURCE_TYPE = JsonLines()

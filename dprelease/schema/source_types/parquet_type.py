@@ -1,0 +1,35 @@
+"""Parquet files, as a schema declares them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from dprelease.schema.source_types.equality import ANY, BLANKS, CASE, OTHER, Rule
+from dprelease.schema.source_types.source_type import SourceType
+from dprelease.system.lake_tables import Problem, lake_problem
+
+COMPARISONS = {
+    "COLLATE UTF8_LCASE": Rule(CASE, "lower({column})"),
+    "COLLATE UTF8_BINARY_RTRIM": Rule(BLANKS, "rtrim({column})"),
+    OTHER: Rule(ANY),
+}
+
+
+class Parquet(SourceType):
+    """Parquet files. Spark notes collations in them; the format itself has none."""
+
+    name = "parquet"
+    label = "Parquet"
+    suffixes = (".parquet", ".pq")
+    has_uris = True
+    is_read_by_spark = True
+    comparisons: ClassVar[Mapping[str, Rule]] = COMPARISONS
+
+    def find_problem(self, files: Sequence[Path]) -> Problem | None:
+        """Return the problem of files that belong to the table of a lake."""
+        return lake_problem(files)
+
+
+SOURCE_TYPE = Parquet()

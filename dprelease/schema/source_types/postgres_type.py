@@ -1,0 +1,41 @@
+"""Tables of PostgreSQL servers, as a schema declares them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from dprelease.schema.field_types import refuse
+from dprelease.schema.server_address import KEYS, SCHEMES, has_secret, has_unknown_key
+from dprelease.schema.source_types.equality import ANY, CASE, OTHER, Rule
+from dprelease.schema.source_types.source_type import TIME_OPTIONS, SourceType
+
+COMPARISONS = {
+    "citext": Rule(CASE, "lower({column}::text)"),
+    OTHER: Rule(ANY),
+}
+
+
+class Postgres(SourceType):
+    """A table of a PostgreSQL server.
+
+    Its collations are exact unless they are declared nondeterministic. Blanks at the end of its
+    char(n) are not read. UUIDs are texts in lower case, whatever was written.
+    """
+
+    name = "postgres"
+    label = "a table of a PostgreSQL server"
+    schemes = SCHEMES
+    options = TIME_OPTIONS
+    has_tables = True
+    comparisons: ClassVar[Mapping[str, Rule]] = COMPARISONS
+
+    def check_address(self, address: str) -> None:
+        """Refuse an address with a password, or with a key that is not allowed."""
+        if has_secret(address):
+            refuse("DP-SCHEMA-020")
+        if has_unknown_key(address):
+            refuse("DP-SCHEMA-021", known=", ".join(KEYS))
+
+
+SOURCE_TYPE = Postgres()

@@ -1,0 +1,68 @@
+"""The list of source types: their names, and the modules that declare them."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from typing import Annotated
+
+from pydantic import BeforeValidator, WithJsonSchema
+
+from dprelease.schema.field_types import refuse
+from dprelease.schema.source_types.source_type import SourceType
+
+SOURCE_TYPES = {
+    "parquet": "dprelease.schema.source_types.parquet_type",
+    "csv": "dprelease.schema.source_types.csv_type",
+    "json_lines": "dprelease.schema.source_types.json_lines_type",
+    "duckdb": "dprelease.schema.source_types.duckdb_type",
+    "sqlite": "dprelease.schema.source_types.sqlite_type",
+    "excel": "dprelease.schema.source_types.excel_type",
+    "postgres": "dprelease.schema.source_types.postgres_type",
+}
+"""By the name that `format` declares, the module that defines `SOURCE_TYPE`.
+
+Stored as a string, as engines are: a schema is checked without what reads its source.
+"""
+
+WITHOUT_FORMAT = {
+    "frame": "dprelease.schema.source_types.frame_type",
+    "relation": "dprelease.schema.source_types.relation_type",
+    "catalogue": "dprelease.schema.source_types.catalogue_type",
+}
+"""Types of sources that no schema names by a `format`."""
+
+
+def source_type(name: str) -> SourceType:
+    """Return the source type of a listed name."""
+    module = SOURCE_TYPES.get(name) or WITHOUT_FORMAT[name]
+    found: SourceType = importlib.import_module(module).SOURCE_TYPE
+    return found
+
+
+def declarable_types() -> Iterator[SourceType]:
+    """Yield all types that `format` may declare, in the order of the list."""
+    return map(source_type, SOURCE_TYPES)
+
+
+def type_of_suffix(suffix: str) -> SourceType | None:
+    """Return the type whose file names end so; None if there is none."""
+    return next((one for one in declarable_types() if suffix in one.suffixes), None)
+
+
+def type_of_address(path: str) -> SourceType | None:
+    """Return the type on servers whose addresses begin as a path does; None for other paths."""
+    return next((one for one in declarable_types() if path.startswith(one.schemes)), None)
+
+
+def _format(value: object) -> object:
+    if not (isinstance(value, str) and value in SOURCE_TYPES):
+        *names, last = map(repr, SOURCE_TYPES)
+        refuse("DP-DECL-003", problem=f"it must be {', '.join(names)} or {last}")
+    return value
+
+
+Format = Annotated[
+    str, BeforeValidator(_format), WithJsonSchema({"enum": [*SOURCE_TYPES], "type": "string"})
+]
+"""The name of a source type, one of the list."""
