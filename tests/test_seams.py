@@ -439,5 +439,3 @@ def test_every_source_type_has_both_halves() -> None:
         assert not {*one.options} - {*OPTIONS}
         assert all(registry_of_sources.type_of_suffix(end) is one for end in one.suffixes)
         assert all(registry_of_sources.type_of_address(f"{s}x") is one for s in one.schemes)
-    for name in registry_of_sources.WITHOUT_FORMAT:
-        assert registry_of_sources.source_type(name).name == name

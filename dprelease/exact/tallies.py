@@ -92,7 +92,7 @@ def _lines(given: Input) -> int | None:
     reader = reader_of(source.type)
     if not isinstance(reader, TextFilesReader):
         return None
-    packing = replace(Packing.of(source), encoding=UTF_8)
+    packing = replace(reader.packing(source), encoding=UTF_8)
     return sum(_of_file(file, packing) - reader.header_lines for file in given.files)
 
 

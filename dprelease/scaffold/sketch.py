@@ -19,13 +19,12 @@ from pathlib import Path
 from dprelease.errors import DataError, Place
 from dprelease.errors.printable import one_line
 from dprelease.exact.reading.dialect import Form, Kind, Told
-from dprelease.exact.sources.source_reader import EITHER, SourceReader, reader_of
+from dprelease.exact.sources.source_reader import EITHER, reader_of
 from dprelease.numerics.rounding import exact
 from dprelease.schema.load import CONFIRM
 from dprelease.schema.model import shorten
 from dprelease.schema.public_values.key_files import are_usable
 from dprelease.schema.source_files import find_files, problem_of
-from dprelease.schema.source_types.registry import source_type
 from dprelease.schema.table import Source
 from dprelease.statements.values.source_equality import comparison_of, inexact
 from dprelease.system.lake_tables import Problem
@@ -52,8 +51,8 @@ def first_of(asked: Path) -> Path:
 def file_error(asked: Path, problem: Problem) -> DataError:
     """Return the error DP-DATA-024 of a file, a pattern or a folder: why, and what to do."""
     (reason, way), place = problem, Place(file=asked.name)
-    kind = Source.model_construct(path=f"{asked}/" if asked.is_dir() else str(asked)).kind
-    table, stored = stem_of(asked), kind or "a table"
+    source = Source.model_construct(path=f"{asked}/" if asked.is_dir() else str(asked))
+    table, stored = stem_of(asked), "a table" if source.kind is None else source.type.label
     return DataError(
         "DP-DATA-024", place=place, table=table, named="", format=stored, reason=reason, way=way
     )
@@ -140,29 +139,23 @@ def sketch(
     """
     place, asked = Place(file=source.name), source
     source = first_of(asked)
-    kind = kind_of(source)
+    source_type = Source.model_construct(path=source.name).type
     try:
-        reader = SourceReader() if kind is None else reader_of(source_type(kind))
-        found = reader.describe(source, table)
+        found = reader_of(source_type).describe(source, table)
     except UnicodeError:
         raise file_error(asked, ("the name of a column is not UTF-8", "rename it")) from None
-    if kind is None or not found.columns:
+    if not found.columns:
         raise DataError("DP-DATA-010", place=place, path=source.name)
     names = [name for name, _ in found.columns if are_usable([name])]
     if unit is not None and unit not in names:
         raise DataError("DP-DATA-011", place=place, column=unit, known=", ".join(names[:40]))
-    refuse_collated(unit, kind, found.collations, place)
+    refuse_collated(unit, source_type.name, found.collations, place)
     called = name_of(table or stem_of(asked))
     refuse_twins(found.header or names, place, called)
     head = head or (HEAD if found.form is None else CSV_HEAD)
     lines = [head.rstrip(), *first_file_comment(asked, source), f"table: {called}"]
     lines += source_lines(path_of(asked, folder), found.form, found.source)
     return lines_of(lines, found.columns, unit, proposals or {}, found.form)
-
-
-def kind_of(file: Path) -> str | None:
-    """Return the name of the source type of a file, by its ending; None if there is none."""
-    return Source.model_construct(path=file.name).kind
 
 
 def lines_of(

@@ -47,9 +47,9 @@ class Packing:
     stop the engine, depending on one person's row."""
 
     @classmethod
-    def of(cls, source: Source) -> Packing:
+    def of(cls, source: Source, *, returns: bool = True) -> Packing:
         """Return that of a declared source."""
-        return cls(source.encoding, source.effective_compression, source.kind != "csv")
+        return cls(source.encoding, source.effective_compression, returns)
 
     @property
     def is_plain(self) -> bool:

@@ -21,7 +21,6 @@ from dprelease.exact.sources.text_files_reader import (
     BESIDE,
     TextFilesReader,
     numbers_of,
-    plain_text,
     struct_of_texts,
 )
 from dprelease.query import quoting
@@ -43,6 +42,7 @@ class CsvReader(TextFilesReader):
     """Reads CSV files."""
 
     header_lines = 1
+    returns = False
 
     def text_reader(self, declared: Declared, source: Source, files: Sequence[Path]) -> TextReader:
         """Return how CSV files are read.
@@ -57,7 +57,7 @@ class CsvReader(TextFilesReader):
         numbers = numbers_of(declared, source, header, own=False)
         more = free_name("dp_more", {name.casefold() for name in header})
         options, rows = _csv(source, header, more), _rows(declared, source, header, more)
-        return TextReader(Packing.of(source), "read_csv", options, numbers, rows)
+        return TextReader(self.packing(source), "read_csv", options, numbers, rows)
 
     def memory(self, sizes: Sequence[int], threads: int) -> int:
         """Return the buffers of threads that read a whole file each: one, and the next."""
@@ -76,7 +76,7 @@ class CsvReader(TextFilesReader):
         source = Source.model_validate({"path": file.name, "format": "csv", **form.source})
         layouts = {kind.layout for kind in form.columns.values() if kind.layout is not None}
         held = csv.read_csv(
-            plain_text(file, source),
+            self.plain_text(file, source),
             parse_options=csv.ParseOptions(delimiter=source.separator, quote_char=source.quote),
             convert_options=csv.ConvertOptions(
                 decimal_point=source.decimal,
@@ -166,7 +166,7 @@ def _first_line(source: Source, file: Path) -> bytes:
     """Return the first line in UTF-8; the rest of the file is not decoded."""
     start = b""
     with open_file(file) as raw:
-        for chunk in Packing.of(source).chunks(raw):
+        for chunk in Packing.of(source, returns=False).chunks(raw):
             start += chunk
             if b"\n" in chunk or len(start) >= HEADER_LIMIT:
                 break

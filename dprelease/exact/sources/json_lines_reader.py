@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.exact.reading.dialect import MOST_ROWS, Form, Kind, first_text, form_of_cells
-from dprelease.exact.reading.plain import Packing, is_marked
+from dprelease.exact.reading.plain import is_marked
 from dprelease.exact.reading.sources import TextReader, stored_columns
 from dprelease.exact.sources.text_files_reader import (
     BESIDE,
     TextFilesReader,
     numbers_of,
-    plain_text,
     struct_of_texts,
 )
 from dprelease.schema.load import Declared
@@ -43,7 +42,7 @@ class JsonLinesReader(TextFilesReader):
             "hive_partitioning = false"
         )
         numbers = numbers_of(declared, source, names, own=True)
-        return TextReader(Packing.of(source), "read_json", options, numbers)
+        return TextReader(self.packing(source), "read_json", options, numbers)
 
     def needs_copy(self, file: Path) -> bool:
         """Return whether a file begins with a byte order mark, at which the engine stops."""
@@ -69,7 +68,7 @@ class JsonLinesReader(TextFilesReader):
 
         form = self.form(file)
         source = Source.model_validate({"path": file.name, "format": "json_lines", **form.source})
-        return json.read_json(plain_text(file, source))
+        return json.read_json(self.plain_text(file, source))
 
 
 def form_of_json_lines(file: Path) -> Form:

@@ -16,6 +16,7 @@ from dprelease.exact.reading.sources import OpenedSource
 from dprelease.schema.load import Declared, table_from_mapping
 from dprelease.schema.public_values.key_files import are_usable
 from dprelease.schema.source_types.source_type import SourceType
+from dprelease.schema.source_types.without_format import WITHOUT_FORMAT
 from dprelease.schema.table import Source
 
 if TYPE_CHECKING:
@@ -113,9 +114,14 @@ class SourceReader:
 
 
 def reader_of(source_type: SourceType) -> SourceReader:
-    """Return the reader of a source type: itself if it is one, else that of the file alike."""
+    """Return the reader of a source type: itself if it is one, else that of the file named alike.
+
+    Types that no schema names have none: programs pass frames, and Spark reads its catalogue.
+    """
     if isinstance(source_type, SourceReader):
         return source_type
+    if source_type.name in WITHOUT_FORMAT:
+        return SourceReader()
     module = importlib.import_module(f"dprelease.exact.sources.{source_type.name}_reader")
     reader: SourceReader = module.READER
     return reader

@@ -37,6 +37,12 @@ class TextFilesReader(SourceReader):
 
     header_lines: ClassVar[int] = 0
     """Lines at the beginning of each file that are no records."""
+    returns: ClassVar[bool] = True
+    """Whether carriage returns may be left as they are; see `Packing`."""
+
+    def packing(self, source: Source) -> Packing:
+        """Return how the bytes of a source's files are decoded."""
+        return Packing.of(source, returns=self.returns)
 
     def text_reader(self, declared: Declared, source: Source, files: Sequence[Path]) -> TextReader:
         """Return how the files of a source are read.
@@ -74,13 +80,12 @@ class TextFilesReader(SourceReader):
         columns = [(name, kind.refusal or EITHER) for name, kind in form.columns.items()]
         return Description(columns, form.source, form.names, form=form)
 
+    def plain_text(self, file: Path, source: Source) -> pa.BufferReader:
+        """Return the whole of a file in UTF-8."""
+        import pyarrow as pa
 
-def plain_text(file: Path, source: Source) -> pa.BufferReader:
-    """Return the whole of a text file in UTF-8."""
-    import pyarrow as pa
-
-    with open_file(file) as raw:
-        return pa.BufferReader(b"".join(Packing.of(source).chunks(raw)))
+        with open_file(file) as raw:
+            return pa.BufferReader(b"".join(self.packing(source).chunks(raw)))
 
 
 def numbers_of(

@@ -8,15 +8,6 @@ from typing import ClassVar
 from dprelease.schema.source_types.equality import ACCENTS, ANY, CASE, FORMS, OTHER, Rule
 from dprelease.schema.source_types.source_type import SourceType
 
-COMPARISONS = {
-    "COLLATE NOCASE": Rule(CASE, "lower({column})"),
-    "COLLATE NOACCENT": Rule(ACCENTS, "strip_accents({column})"),
-    "COLLATE NOCASE.NOACCENT": Rule(CASE, "lower(strip_accents({column}))"),
-    "COLLATE NOACCENT.NOCASE": Rule(CASE, "lower(strip_accents({column}))"),
-    "COLLATE NFC": Rule(FORMS, "nfc_normalize({column})"),
-    OTHER: Rule(ANY),
-}
-
 
 class DuckDB(SourceType):
     """A table of a DuckDB file."""
@@ -26,7 +17,14 @@ class DuckDB(SourceType):
     suffixes = (".duckdb", ".db")
     has_tables = True
     side_files = (".wal", ".wal.checkpoint", ".wal.recovery")
-    comparisons: ClassVar[Mapping[str, Rule]] = COMPARISONS
+    comparisons: ClassVar[Mapping[str, Rule]] = {
+        "COLLATE NOCASE": Rule(CASE, "lower({column})"),
+        "COLLATE NOACCENT": Rule(ACCENTS, "strip_accents({column})"),
+        "COLLATE NOCASE.NOACCENT": Rule(CASE, "lower(strip_accents({column}))"),
+        "COLLATE NOACCENT.NOCASE": Rule(CASE, "lower(strip_accents({column}))"),
+        "COLLATE NFC": Rule(FORMS, "nfc_normalize({column})"),
+        OTHER: Rule(ANY),
+    }
 
 
 SOURCE_TYPE = DuckDB()

@@ -10,12 +10,6 @@ from dprelease.schema.source_types.equality import ANY, BLANKS, CASE, OTHER, Rul
 from dprelease.schema.source_types.source_type import SourceType
 from dprelease.system.lake_tables import Problem, lake_problem
 
-COMPARISONS = {
-    "COLLATE UTF8_LCASE": Rule(CASE, "lower({column})"),
-    "COLLATE UTF8_BINARY_RTRIM": Rule(BLANKS, "rtrim({column})"),
-    OTHER: Rule(ANY),
-}
-
 
 class Parquet(SourceType):
     """Parquet files. Spark notes collations in them; the format itself has none."""
@@ -25,7 +19,11 @@ class Parquet(SourceType):
     suffixes = (".parquet", ".pq")
     has_uris = True
     is_read_by_spark = True
-    comparisons: ClassVar[Mapping[str, Rule]] = COMPARISONS
+    comparisons: ClassVar[Mapping[str, Rule]] = {
+        "COLLATE UTF8_LCASE": Rule(CASE, "lower({column})"),
+        "COLLATE UTF8_BINARY_RTRIM": Rule(BLANKS, "rtrim({column})"),
+        OTHER: Rule(ANY),
+    }
 
     def find_problem(self, files: Sequence[Path]) -> Problem | None:
         """Return the problem of files that belong to the table of a lake."""

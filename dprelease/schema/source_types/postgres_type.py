@@ -10,11 +10,6 @@ from dprelease.schema.server_address import KEYS, SCHEMES, has_secret, has_unkno
 from dprelease.schema.source_types.equality import ANY, CASE, OTHER, Rule
 from dprelease.schema.source_types.source_type import TIME_OPTIONS, SourceType
 
-COMPARISONS = {
-    "citext": Rule(CASE, "lower({column}::text)"),
-    OTHER: Rule(ANY),
-}
-
 
 class Postgres(SourceType):
     """A table of a PostgreSQL server.
@@ -28,7 +23,10 @@ class Postgres(SourceType):
     schemes = SCHEMES
     options = TIME_OPTIONS
     has_tables = True
-    comparisons: ClassVar[Mapping[str, Rule]] = COMPARISONS
+    comparisons: ClassVar[Mapping[str, Rule]] = {
+        "citext": Rule(CASE, "lower({column}::text)"),
+        OTHER: Rule(ANY),
+    }
 
     def check_address(self, address: str) -> None:
         """Refuse an address with a password, or with a key that is not allowed."""

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, WithJsonSchema
 
 from dprelease.schema.field_types import refuse
 from dprelease.schema.source_types.source_type import SourceType
+from dprelease.schema.source_types.without_format import WITHOUT_FORMAT
 
 SOURCE_TYPES = {
     "parquet": "dprelease.schema.source_types.parquet_type",
@@ -25,18 +26,12 @@ SOURCE_TYPES = {
 Stored as a string, as engines are: a schema is checked without what reads its source.
 """
 
-WITHOUT_FORMAT = {
-    "frame": "dprelease.schema.source_types.frame_type",
-    "relation": "dprelease.schema.source_types.relation_type",
-    "catalogue": "dprelease.schema.source_types.catalogue_type",
-}
-"""Types of sources that no schema names by a `format`."""
-
 
 def source_type(name: str) -> SourceType:
     """Return the source type of a listed name."""
-    module = SOURCE_TYPES.get(name) or WITHOUT_FORMAT[name]
-    found: SourceType = importlib.import_module(module).SOURCE_TYPE
+    if name in WITHOUT_FORMAT:
+        return WITHOUT_FORMAT[name]
+    found: SourceType = importlib.import_module(SOURCE_TYPES[name]).SOURCE_TYPE
     return found
 
 

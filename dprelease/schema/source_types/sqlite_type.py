@@ -8,12 +8,6 @@ from typing import ClassVar
 from dprelease.schema.source_types.equality import ANY, BLANKS, CASE, OTHER, Rule
 from dprelease.schema.source_types.source_type import TIME_OPTIONS, SourceType
 
-COMPARISONS = {
-    "COLLATE NOCASE": Rule(CASE, "lower({column})"),
-    "COLLATE RTRIM": Rule(BLANKS, "rtrim({column})"),
-    OTHER: Rule(ANY),
-}
-
 
 class SQLite(SourceType):
     """A table of a SQLite file, whose cells have their own types."""
@@ -25,7 +19,11 @@ class SQLite(SourceType):
     has_tables = True
     has_texts_for_booleans = True
     side_files = ("-wal", "-journal", "-shm")
-    comparisons: ClassVar[Mapping[str, Rule]] = COMPARISONS
+    comparisons: ClassVar[Mapping[str, Rule]] = {
+        "COLLATE NOCASE": Rule(CASE, "lower({column})"),
+        "COLLATE RTRIM": Rule(BLANKS, "rtrim({column})"),
+        OTHER: Rule(ANY),
+    }
 
 
 SOURCE_TYPE = SQLite()

@@ -1,0 +1,46 @@
+"""Source types that no `format` names: what programs pass, and what Spark's catalogue lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from dprelease.schema.source_types.duckdb_type import DuckDB
+from dprelease.schema.source_types.equality import BY_CHARACTERS, Rule
+from dprelease.schema.source_types.source_type import SourceType
+
+
+class Frame(SourceType):
+    """A data frame or an Arrow table."""
+
+    name = "frame"
+    label = "a frame"
+    comparisons = BY_CHARACTERS
+
+
+class Relation(SourceType):
+    """A DuckDB relation, whatever source is behind it."""
+
+    name = "relation"
+    label = "a relation"
+    comparisons: ClassVar[Mapping[str, Rule]] = {
+        words: Rule(rule.equal, f"{rule.spelled} COLLATE C")
+        for words, rule in DuckDB.comparisons.items()
+    }
+
+
+class Catalogue(SourceType):
+    """A table of Spark's catalogue.
+
+    Columns with collations, or padded with blanks, are not read at all (DP-SPARK-002).
+    """
+
+    name = "catalogue"
+    label = "a table of Spark's catalogue"
+    has_tables = True
+    is_read_by_spark = True
+    comparisons = BY_CHARACTERS
+
+
+WITHOUT_FORMAT = {one.name: one for one in (Frame(), Relation(), Catalogue())}
+"""These types by name."""
