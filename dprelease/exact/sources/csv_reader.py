@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dprelease.errors import DataError
-from dprelease.exact.reading.dialect import Form, form_of
 from dprelease.exact.reading.plain import Packing, open_file
 from dprelease.exact.reading.sources import (
     TextReader,
@@ -30,6 +29,8 @@ from dprelease.schema.table import MOST_COLUMNS, Source
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from dprelease.exact.reading.dialect import Form
 
 HEADER_LIMIT = 1 << 20
 LONGEST_RECORD = 1 << 26
@@ -66,6 +67,8 @@ class CsvReader(TextFilesReader):
 
     def form(self, file: Path) -> Form:
         """Return the form of a file's first rows."""
+        from dprelease.exact.reading.dialect import form_of
+
         return form_of(file)
 
     def peek(self, file: Path, table: str | None) -> pa.Table:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dprelease.exact.reading.dialect import Form, Told
 from dprelease.exact.reading.sources import OpenedSource
 from dprelease.schema.load import Declared, table_from_mapping
 from dprelease.schema.public_values.key_files import are_usable
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 
     from dprelease.exact.inputs import Input
     from dprelease.exact.postgres.server_link import Servers
+    from dprelease.exact.reading.dialect import Form, Told
 
 EITHER = "text or number"
 """The proposed type of a column whose values may be both."""

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from dprelease.exact.reading.dialect import Form
 from dprelease.exact.reading.plain import Packing, open_file
 from dprelease.exact.reading.sources import (
     OpenedSource,
@@ -27,6 +26,8 @@ from dprelease.statements.values.written_forms import plain_number
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from dprelease.exact.reading.dialect import Form
 
 BESIDE = 2 << 20
 """Bytes that a file or a thread takes in addition to its buffers."""
