@@ -11,6 +11,7 @@ from dprelease.errors import DataError
 from dprelease.exact.inputs import Input
 from dprelease.exact.reading.sources import source_fields
 from dprelease.exact.sources.source_reader import reader_of
+from dprelease.exact.sources.text_files_reader import TextFilesReader
 
 SHORT_OF_MEMORY = (MemoryError, duckdb.OutOfMemoryException)
 """Exceptions for exhausted memory, which are no error of a source."""
@@ -39,10 +40,10 @@ def refuse_little(link: duckdb.DuckDBPyConnection, inputs: Iterable[Input]) -> N
     decompressed.
     """
     for given in inputs:
-        if given.opened is None:
+        reader = reader_of(given.source_type)
+        if given.opened is None or not isinstance(reader, TextFilesReader):
             continue
-        threads, sizes = threads_of(link), given.opened.sizes
-        taken = reader_of(given.source_type).memory(sizes, threads)
-        limit = memory_limit(link) if taken else None
+        limit = memory_limit(link)
+        taken = reader.memory(given.opened.sizes, threads_of(link))
         if limit is not None and taken > limit:
             raise DataError("DP-ENGINE-005", **source_fields(given.declared), format=given.kind)

@@ -91,10 +91,6 @@ class SourceReader:
         """
         return relation
 
-    def memory(self, sizes: Sequence[int], threads: int) -> int:
-        """Return the least number of bytes that the engine needs for files of these sizes."""
-        return 0
-
     def describe(self, file: Path, table: str | None) -> Description:
         """Return a description of a file, for `init`; without columns if it can't be read.
 

@@ -59,6 +59,10 @@ class TextFilesReader(SourceReader):
         """Return whether the engine can't read a file unchanged, although it is plain UTF-8."""
         return False
 
+    def memory(self, sizes: Sequence[int], threads: int) -> int:
+        """Return the least number of bytes that the engine needs for files of these sizes."""
+        return 0
+
     def form(self, file: Path) -> Form:
         """Return how the first bytes of a file seem to be written; raises OSError, ValueError."""
         raise NotImplementedError
