@@ -147,15 +147,15 @@ def fits_alone(account: Account, events: Sequence[Event]) -> bool:
 
 def vectors_of(events: Sequence[Event]) -> list[PricedVector]:
     """Return the accountant's input for recorded events."""
-    laws = ((registry.law_of(event), event.sensitivity) for event in events)
+    mechanisms = ((registry.law_of(event), event.sensitivity) for event in events)
     return [
-        priced_vector(law, law.losses, sensitivity, by_squares=law.by_squares)
-        for law, sensitivity in laws
+        priced_vector(mechanism, mechanism.losses, sensitivity, by_squares=mechanism.by_squares)
+        for mechanism, sensitivity in mechanisms
     ]
 
 
 def not_allowed(ledger: str, account: Account, invariant: str) -> LedgerError:
     """Return the error for an exactly published table that the budget does not name."""
     allowed = "; ".join(f"'{one}'" for one in account.invariants) or "none"
-    told: dict[str, Any] = {"table": account.table, "invariant": invariant, "allowed": allowed}
-    return LedgerError("DP-LEDGER-020", name=ledger, **told)
+    context: dict[str, Any] = {"table": account.table, "invariant": invariant, "allowed": allowed}
+    return LedgerError("DP-LEDGER-020", name=ledger, **context)

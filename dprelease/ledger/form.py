@@ -23,11 +23,11 @@ LARGEST = 10**12
 Size = Annotated[int, Field(ge=0, lt=2**127)]
 
 
-def _is_written_so(price: str) -> str:
+def _is_written_so(cost: str) -> str:
     """Return a price; raise ValueError unless it is spelled as a ledger spells floats."""
-    if repr(float(price)) != price:
+    if repr(float(cost)) != cost:
         raise ValueError("no price")
-    return price
+    return cost
 
 
 Price = Annotated[str, AfterValidator(_is_written_so)]

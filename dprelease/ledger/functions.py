@@ -27,8 +27,8 @@ def refuse_renamed(state: State, charge: Charge, ledger: str) -> None:
     Entries of earlier versions record no functions: the first one after them counts.
     """
     known: dict[str, str] = {}
-    for held in state.all_charges(charge.table):
-        known |= held.get("functions") or {}
+    for past_charge in state.all_charges(charge.table):
+        known |= past_charge.get("functions") or {}
     for name, function in charge.exactly:
         if known.setdefault(name, function) != function:
             raise LedgerError("DP-LEDGER-022", name=ledger, table=charge.table, invariant=name)

@@ -66,8 +66,8 @@ class Reservation:
     @property
     def process(self) -> Process:
         """Return the process that made it."""
-        held = self.entry.body["process"]
-        return Process(held["host"], held["pid"], held["started"])
+        process_record = self.entry.body["process"]
+        return Process(process_record["host"], process_record["pid"], process_record["started"])
 
     def is_abandoned(self, ledger: Path) -> bool:
         """Return whether its run has ended; only the machine of the run can know."""
@@ -128,8 +128,8 @@ class State:
                 return "a second reservation of one name"
             if not name.isalnum():  # it becomes part of a file name
                 return "a name that no ledger gives"
-            made = self.reservations[name] = Reservation(entry)
-            return self._problem_of_charges(body["charges"]) if made.process else None
+            reservation = self.reservations[name] = Reservation(entry)
+            return self._problem_of_charges(body["charges"]) if reservation.process else None
         if name not in self.reservations:
             return "a step of no reservation"
         steps = self.reservations[name].steps
@@ -172,12 +172,12 @@ class State:
             return problem
         for charge in charges:
             # Either its own time is the latest so far, or the time of an earlier entry is.
-            renewal, wanted = self.accounts[charge["table"]].renewal, None
+            renewal, expected_period = self.accounts[charge["table"]].renewal, None
             if renewal is not None and self.latest is not None:
-                wanted = renewal.period_at(self.latest)
-                if renewal.problem_at(wanted) is not None:
+                expected_period = renewal.period_at(self.latest)
+                if renewal.problem_at(expected_period) is not None:
                     return "a charge to a period that has no budget"
-            if charge.get("period") != wanted:
+            if charge.get("period") != expected_period:
                 return "a charge to another period than the one that it was made in"
         return None
 

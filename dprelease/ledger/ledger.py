@@ -160,7 +160,7 @@ class Ledger:
         accounts = opened.accounts
         self._signing(opened, _now())
         # Slow, so computed outside the transaction: accounts never change.
-        priced = [self.with_cost(accounts, charge) for charge in charges]
+        costs = [self.with_cost(accounts, charge) for charge in charges]
         name, lock = self._new_name_and_lock()
         state = RunState() if state is None else state
         state.charge = ChargeState.HELD  # an interrupt may come as soon as it is written
@@ -168,7 +168,9 @@ class Ledger:
             with Store.open(self.path) as store, store.transaction():
                 self._settle_abandoned(store)
                 known, now = self._state(store), _now()
-                held = [self._charge_record(known, charge, cost, now) for charge, cost in priced]
+                charge_records = [
+                    self._charge_record(known, charge, cost, now) for charge, cost in costs
+                ]
                 body = {
                     "kind": RESERVE,
                     "id": name,
@@ -176,7 +178,7 @@ class Ledger:
                     "process": Process.this().to_json(),
                     "locked": True,
                     "time": now,
-                    "charges": held,
+                    "charges": charge_records,
                 }
                 entry = self._append(store, known, body)
                 return Reservation(entry, lock=lock, accounts=known.accounts)
@@ -358,7 +360,7 @@ class Ledger:
             return self._settle_abandoned(store, gone)
 
     def _settle_abandoned(self, store: Store, gone: Sequence[str] = ()) -> list[str]:
-        words = []
+        descriptions = []
         state = self._state(store)
         reservations = state.reservations
         for name, path in locks_of(self.path).items():
@@ -374,21 +376,27 @@ class Ledger:
             title = reservation.entry.body["title"]
             body: dict[str, Any] = {"kind": COMMIT, "manifest": None}
             if PUBLISH in reservation.steps:
-                words.append(
+                descriptions.append(
                     f"{reservation.id} ({title}): may have been published; the charge remains"
                 )
             elif READ in reservation.steps:
-                words.append(f"{reservation.id} ({title}): rows had been read; the charge remains")
+                descriptions.append(
+                    f"{reservation.id} ({title}): rows had been read; the charge remains"
+                )
             elif not reservation.tells_reads:
-                words.append(f"{reservation.id} ({title}): may have read rows; the charge remains")
+                descriptions.append(
+                    f"{reservation.id} ({title}): may have read rows; the charge remains"
+                )
             else:
                 body = {"kind": CANCEL, "why": "its run ended before it read a row"}
-                words.append(f"{reservation.id} ({title}): released nothing; charge returned")
+                descriptions.append(
+                    f"{reservation.id} ({title}): released nothing; charge returned"
+                )
             body = {**body, "id": reservation.id, "time": _now()}
             self._append(store, state, body)
             with suppress(OSError):
                 lock_of(self.path, reservation.id).unlink()
-        return words
+        return descriptions
 
 
 def events_of(charge: Mapping[str, Any]) -> list[Event]:

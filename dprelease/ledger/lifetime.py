@@ -79,27 +79,27 @@ class Lifetime:
         )
         if renewal.problem_at(period) is not None:
             now = f"none now, as {renewal.problem_at(period)}"
-        told = (
+        text = (
             f"The budget of {_amount(account, 1)} is for one {every}, and is renewed every "
             f"{every} from {renewal.begins.isoformat()} on (UTC): period {period + 1}, {now}. The "
             f"cost for a person in the data of {all_so_far} may reach {so_far}"
         )
         if renewal.periods is None:
             return (
-                f"{told}, and {_amount(account, 1)} more with every further {every}, without limit."
+                f"{text}, and {_amount(account, 1)} more with every further {every}, without limit."
             )
-        whole = _amount(account, renewal.periods)
-        return f"{told}, and up to {whole} in all {renewal.periods} periods."
+        total = _amount(account, renewal.periods)
+        return f"{text}, and up to {total} in all {renewal.periods} periods."
 
 
-def record_again(held: Mapping[str, Any]) -> dict[str, Any]:
+def record_again(record: Mapping[str, Any]) -> dict[str, Any]:
     """Recompute a record of `Lifetime.record` from its budget, renewal and period.
 
     Raises ValueError or TypeError for an invalid budget or renewal.
     """
-    renews = {name: held[name] for name in ("every", "begins", "periods")}
-    account = {"table": "", "neighbours": "", "unit": "", **held["budget"], "renews": renews}
-    return Lifetime(Account.from_json(account), held["period"]).record()
+    renews = {name: record[name] for name in ("every", "begins", "periods")}
+    account = {"table": "", "neighbours": "", "unit": "", **record["budget"], "renews": renews}
+    return Lifetime(Account.from_json(account), record["period"]).record()
 
 
 def lifetime_of(state: State, table: str, now: datetime) -> Lifetime:

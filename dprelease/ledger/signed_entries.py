@@ -39,11 +39,11 @@ def lasting_list(text: str) -> Signers:
         DP-SIGN-007 for an invalid text, or one with times in local time: in another time zone an
         entry that counts here would have no valid signer, and the ledger would be damaged.
     """
-    made = signers_of(text, LIST)
-    if any(line.is_local for line in made.lines):
+    signers = signers_of(text, LIST)
+    if any(line.is_local for line in signers.lines):
         problem = "a ledger is read in several time zones, and so its times end with Z"
         raise SignatureError("DP-SIGN-007", problem=problem)
-    return made
+    return signers
 
 
 def problem_of(entry: Entry, signers: Signers, at: datetime | None) -> str | None:

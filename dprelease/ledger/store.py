@@ -204,8 +204,8 @@ class Store:
         number, previous = self._run("SELECT number, digest FROM head")[0]
         if key is not None:
             entry = Entry(number + 1, body, previous, "")
-            made = key.sign(signed_text(entry), ENTRIES).to_armor()
-            body = {**body, "signature": made.decode("ascii")}
+            signature = key.sign(signed_text(entry), ENTRIES).to_armor()
+            body = {**body, "signature": signature.decode("ascii")}
         if not is_entry(body):
             raise ValueError("this is no entry of a ledger")
         # Older versions would refund reservations that have read rows, or write entries without a
@@ -281,11 +281,11 @@ def _refuse_forked(path: Path) -> None:
 
 @contextmanager
 def _open_connection(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
-    with parent_only(breaks_ledgers=True) as held:
+    with parent_only(breaks_ledgers=True) as open_resources:
         _refuse_forked(path)
         maker = Maker()
         connection = _connection(path, mode)
-        held.append(connection)
+        open_resources.append(connection)
         try:
             _set_up(path, connection)
             yield connection

@@ -71,8 +71,12 @@ class AsymmetricLaplace(RealQuantile):
         **shape: str | float,
     ) -> Self:
         """Return the noise of a scale and a `k`, centred unless `debias` is "false"."""
-        law = cls.of(place, scale=scale, **shape)
-        return law if debias == "false" else cls(law.scale, law.k, float(round(law.mean)))
+        mechanism = cls.of(place, scale=scale, **shape)
+        return (
+            mechanism
+            if debias == "false"
+            else cls(mechanism.scale, mechanism.k, float(round(mechanism.mean)))
+        )
 
     @property
     def left(self) -> Fraction:

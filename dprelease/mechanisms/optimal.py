@@ -281,8 +281,8 @@ def least_error(epsilon: float, delta: float, shift: int, measure: str = "mae") 
         raise ValueError("the measure is mae or mse")
     if delta == 0:
         moves = Sensitivity(1, (Move(shift, 1),))
-        law = Staircase.design(shift / epsilon, moves, optimise=measure)
-        return law.mean_absolute_error if measure == "mae" else law.standard_deviation
+        mechanism = Staircase.design(shift / epsilon, moves, optimise=measure)
+        return mechanism.mean_absolute_error if measure == "mae" else mechanism.standard_deviation
     coarse = min(shift, FINE_ENOUGH)
     error = solve(float(epsilon), float(delta), coarse, 1 if measure == "mae" else 2).error
     return (error if measure == "mae" else math.sqrt(error)) * (shift / coarse)
@@ -346,9 +346,9 @@ class OptimalLoss(PrivacyLoss):
         reach = len(self.law.masses)
         size = 2 * reach - 1
         both = np.array([float(Fraction(mass, self.law._total)) for mass in self.law.masses])
-        law = np.concatenate((both[:0:-1], both))
-        p = np.concatenate((law, np.zeros(min(self.shift, size))))
-        q = np.concatenate((np.zeros(min(self.shift, size)), law))
+        probabilities = np.concatenate((both[:0:-1], both))
+        p = np.concatenate((probabilities, np.zeros(min(self.shift, size))))
+        q = np.concatenate((np.zeros(min(self.shift, size)), probabilities))
         with np.errstate(divide="ignore"):
             loss = np.log(p / np.where(q > 0, q, 1.0)) + np.where(q > 0, 0.0, np.inf)
         return Pieces(p, q, loss, loss)

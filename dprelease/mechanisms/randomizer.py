@@ -126,9 +126,9 @@ class Randomizer(ABC):
                     known=", ".join(known),
                 )
         defaults = {f.name: f.default for f in fields(cls) if f.default is not MISSING}
-        given = {**defaults, **parameters}
+        arguments = {**defaults, **parameters}
         try:
-            values = {name: float(exact(str(given[name]))) for name in known}
+            values = {name: float(exact(str(arguments[name]))) for name in known}
         except (KeyError, ValueError, OverflowError):
             raise BudgetError(
                 "DP-MECH-003", place=place, mechanism=cls.name, known=", ".join(known)

@@ -100,7 +100,7 @@ class Staircase(SymmetricQuantile):
         if measure not in MEASURES:
             cls._refuse("optimise", " or ".join(MEASURES), place)
         start = cls.of(place, scale=scale, width=width, gamma=0.5, **shape)
-        return min(start._candidates(), key=lambda law: law._error(str(measure)))
+        return min(start._candidates(), key=lambda mechanism: mechanism._error(str(measure)))
 
     def _candidates(self) -> list[Self]:
         """Return the stairs that end between cells, near the optima of continuous noise."""
@@ -148,15 +148,15 @@ class Staircase(SymmetricQuantile):
         position = np.log(u)
         position += math.log(2.0)
         position *= -1.0 / ratio
-        whole = np.floor(position)
-        position -= whole
+        steps = np.floor(position)
+        position -= steps
         beyond = (position >= 1.0 + math.log(self._gain) / ratio).astype(np.float64)
         np.subtract(beyond, position, out=position)
         position *= ratio
         np.expm1(position, out=position)
         position *= -self._gain / rise
         position += beyond
-        position += whole
+        position += steps
         position *= self.width
         position += 0.5
         return position, self.position_error
@@ -168,13 +168,13 @@ class Staircase(SymmetricQuantile):
     def _beyond_point(self, x: Fraction) -> arb:
         """Return P(Y >= x) for x >= 0: b^j / 2 times the remaining part from stair j on."""
         stairs = x / Fraction(self.width)
-        whole = math.floor(stairs)
-        gamma, part = Fraction(self.gamma), stairs - whole
+        steps = math.floor(stairs)
+        gamma, part = Fraction(self.gamma), stairs - steps
         b = (-ball(self.width) / ball(self.scale)).exp()
         low, high = min(part, gamma), max(part - gamma, Fraction(0))
         # 1 - (1 - b) (low + b high) / gain, with the terms that cancel taken out.
         left = ball(gamma - low) + b * (ball(1 - gamma + low - high) + b * ball(high))
-        return b**whole / 2 * left / (ball(gamma) + b * ball(1 - gamma))
+        return b**steps / 2 * left / (ball(gamma) + b * ball(1 - gamma))
 
     def losses(self, shift: int) -> tuple[StaircaseLoss, ...]:
         """Return the loss of the continuous noise, which bounds that of the rounded noise."""
@@ -203,9 +203,11 @@ class Staircase(SymmetricQuantile):
         b, rise = self._b, -math.expm1(-self.width / self.scale)
         squares = width / 3 - 1 / (12 * width)
         # Sum over the cells' lower ends f of a stair of f min(f, gamma), with f in widths.
-        kept = Fraction(4 * n**3 - n, 12) / width**2 + edge / 2 * (1 - n**2 / width**2)
-        total = float(edge / 2 - kept) + b * float((width - edge) / 2 - squares + 2 * kept)
-        total += b * b * float(squares - kept)
+        flat_part = Fraction(4 * n**3 - n, 12) / width**2 + edge / 2 * (1 - n**2 / width**2)
+        total = float(edge / 2 - flat_part) + b * float(
+            (width - edge) / 2 - squares + 2 * flat_part
+        )
+        total += b * b * float(squares - flat_part)
         inner = 2.0 * self.width / rise * total / self._gain
         return math.sqrt(inner + self.mean_absolute_error * 2.0 * self.width * b / rise)
 

@@ -120,8 +120,8 @@ class SymmetricAlphaStable(SymmetricQuantile):
         if self.scale >= SMALL:
             # Euler-Maclaurin at midpoints: the next term is below 1e-3 / scale^3.
             height = float(stable.pdf(self.alpha, np.zeros(1))[0])
-            whole = 2 * self.scale / math.pi * math.gamma(1 - 1 / self.alpha)
-            return whole - height / (12 * self.scale)
+            unbounded_error = 2 * self.scale / math.pi * math.gamma(1 - 1 / self.alpha)
+            return unbounded_error - height / (12 * self.scale)
         last = math.ceil(FAR * self.scale)
         steps = np.arange(1, last + 1, dtype=np.float64)
         near = stable.sf(self.alpha, (steps - 0.5) / self.scale)

@@ -137,11 +137,11 @@ class TruncatedLaplace(RealQuantile):
             lower, upper = (length[1], length[0]) if name == "upper" else length
         else:
             lower, upper = cls._best(ends, side)
-        law = cls.of(place, scale=scale, lower=-lower, upper=upper)
+        mechanism = cls.of(place, scale=scale, lower=-lower, upper=upper)
         return (
-            law
+            mechanism
             if debias == "false"
-            else cls.of(place, scale=scale, lower=-lower, upper=upper, center=round(law.mean))
+            else cls.of(place, scale=scale, lower=-lower, upper=upper, center=round(mechanism.mean))
         )
 
     @classmethod
@@ -163,8 +163,8 @@ class TruncatedLaplace(RealQuantile):
         """Return a declared length and that of the other side; raise if there is none."""
         least = max(bounds(ends)[0], float(ends.shift))
         try:
-            held = float(length)
-            return held, other_end(ends, held)
+            float_length = float(length)
+            return float_length, other_end(ends, float_length)
         except (ValueError, OverflowError):
             cls._refuse(name, f"above {least!r} steps for this scale, shift and delta", place)
 

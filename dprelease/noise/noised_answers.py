@@ -66,8 +66,8 @@ def _noisy(
     engine: Answering, query: Query, columns: Sequence[PlannedColumn], bits: BitSource
 ) -> NoisyTable:
     """Return the noised vectors of all cells at once."""
-    (whole,) = noisy_batches(engine, query, columns, bits, max(query.keys.size, 1))
-    return whole
+    (noised,) = noisy_batches(engine, query, columns, bits, max(query.keys.size, 1))
+    return noised
 
 
 def noisy_batches(
@@ -97,16 +97,16 @@ def selected_keys(
     partitions: Partitions, selecting: PlannedColumn, bits: BitSource
 ) -> tuple[np.ndarray, Integers | None]:
     """Return the selected partitions, and their noised numbers of people if these decide."""
-    law = selecting.mechanism
-    if isinstance(law, PartitionSelection):
-        return law.select(partitions.units, bits), None
-    if not isinstance(law, Mechanism):
+    mechanism = selecting.mechanism
+    if isinstance(mechanism, PartitionSelection):
+        return mechanism.select(partitions.units, bits), None
+    if not isinstance(mechanism, Mechanism):
         raise TypeError("keys are selected by a selection or by noise that ends")
-    numbers = sample(law.law, len(partitions.units), bits) + partitions.units
-    return numbers >= threshold(law), numbers
+    numbers = sample(mechanism.law, len(partitions.units), bits) + partitions.units
+    return numbers >= threshold(mechanism), numbers
 
 
-def threshold(law: Mechanism) -> int:
+def threshold(mechanism: Mechanism) -> int:
     """Return the smallest number that noise alone never reaches.
 
     Keys that nobody has stay below it. So leaving out smaller numbers is post-processing of a
@@ -114,11 +114,11 @@ def threshold(law: Mechanism) -> int:
     """
 
     def possible(k: int) -> bool:
-        return not law.tail(k, True).is_zero()
+        return not mechanism.tail(k, True).is_zero()
 
-    if not law.bounded:
+    if not mechanism.bounded:
         raise ValueError("only noise that ends has a threshold")
-    last = largest(possible, law.half_width(0.9))
+    last = largest(possible, mechanism.half_width(0.9))
     if last is None:
         raise ValueError("the end of the noise can't be told")
     return last + 1

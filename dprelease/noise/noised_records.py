@@ -27,15 +27,15 @@ def perturb_records(
     exact.reorder(random_order(exact.size, bits))
     noisy = {}
     for planned in columns:
-        law, low = planned.mechanism, planned.column.low
+        mechanism, low = planned.mechanism, planned.column.low
         # Whatever the engine returned: the privacy cost holds for values between these two.
         true = np.clip(exact.vector(planned.column.name), low, planned.column.high)
-        if isinstance(law, RandomizedResponse):
-            noisy[planned.column.name] = law.respond(true - low, bits) + low
+        if isinstance(mechanism, RandomizedResponse):
+            noisy[planned.column.name] = mechanism.respond(true - low, bits) + low
             continue
-        if not isinstance(law, Mechanism):
+        if not isinstance(mechanism, Mechanism):
             raise TypeError("numbers of records get noise")
-        noise = sample(law.law, exact.size, bits)
+        noise = sample(mechanism.law, exact.size, bits)
         np.clip(noise, 1 - LIMIT, LIMIT - 1, out=noise)
         noise += true
         noisy[planned.column.name] = np.clip(noise, -LIMIT, LIMIT, out=noise)

@@ -25,8 +25,8 @@ class NoisyTable:
 
 def perturb(exact: ExactTable, columns: Sequence[PlannedColumn], bits: BitSource) -> NoisyTable:
     """Return true vectors plus fresh noise in every cell, saturated at +-2^62, and selections."""
-    (whole,) = perturb_in_batches(exact, columns, bits, max(exact.size, 1))
-    return whole
+    (noised,) = perturb_in_batches(exact, columns, bits, max(exact.size, 1))
+    return noised
 
 
 def perturb_in_batches(
@@ -44,13 +44,13 @@ def perturb_in_batches(
             from dprelease.noise.selections import choose_candidates
 
             choices |= choose_candidates(exact, column, choices, bits)
-    laws = {
+    mechanisms = {
         column.measurement.name: _law_of(column)
         for column in columns
         if column.measurement.is_vector and isinstance(column.mechanism, Mechanism)
     }
-    chunks = _noisy_chunks(exact, laws, bits)
-    left: dict[str, Integers] = {name: np.empty(0, dtype=np.int64) for name in laws}
+    chunks = _noisy_chunks(exact, mechanisms, bits)
+    left: dict[str, Integers] = {name: np.empty(0, dtype=np.int64) for name in mechanisms}
     for first in range(0, max(exact.size, 1), most):
         size = min(most, exact.size - first)
         noised, left = _take_cells(chunks, left, size)
@@ -71,12 +71,12 @@ def rebatch(drawn: Iterable[Mapping[str, Integers]], size: int, most: int) -> It
     if size and not left:
         raise LookupError("no cells came")
     for first in range(0, max(size, 1), most):
-        here = min(most, size - first)
+        batch_size = min(most, size - first)
         try:
-            batch, left = _take_cells(chunks, left, here)
+            batch, left = _take_cells(chunks, left, batch_size)
         except StopIteration:
             raise LookupError("cells are missing") from None
-        yield NoisyTable(here, batch)
+        yield NoisyTable(batch_size, batch)
     if any(len(values) for values in left.values()) or next(chunks, None) is not None:
         raise LookupError("there are more cells than keys")
 
@@ -99,11 +99,14 @@ def _take_cells(
 
 
 def _noisy_chunks(
-    exact: ExactTable, laws: Mapping[str, Mechanism], bits: BitSource
+    exact: ExactTable, mechanisms: Mapping[str, Mechanism], bits: BitSource
 ) -> Iterator[dict[str, Integers]]:
     for first in range(0, exact.size, CHUNK):
         cells = slice(first, min(first + CHUNK, exact.size))
-        yield {name: _add_noise(exact.block(name, cells), law, bits) for name, law in laws.items()}
+        yield {
+            name: _add_noise(exact.block(name, cells), mechanism, bits)
+            for name, mechanism in mechanisms.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,23 +122,23 @@ class FreshNoise:
 
 def _law_of(column: PlannedColumn) -> Mechanism:
     """Return the noise of a vector; no noise only for a declared invariant and its sums."""
-    law = column.mechanism
-    if not isinstance(law, Mechanism) or isinstance(law, Invariant) is not bool(
+    mechanism = column.mechanism
+    if not isinstance(mechanism, Mechanism) or isinstance(mechanism, Invariant) is not bool(
         column.measurement.exact
     ):
         raise TypeError("a vector has noise unless it is declared to be published exactly")
-    return law
+    return mechanism
 
 
-def _add_noise(true: Integers, law: Mechanism, bits: BitSource) -> Integers:
+def _add_noise(true: Integers, mechanism: Mechanism, bits: BitSource) -> Integers:
     """Return values plus noise; for an invariant, return the values and draw nothing.
 
     Both addends lie within 2^62, so their sum fits 64 bits except for +-2^63 itself, which clamping
     the noise by one step avoids; all of it is post-processing.
     """
-    if isinstance(law, Invariant):
+    if isinstance(mechanism, Invariant):
         return np.clip(true, -LIMIT, LIMIT)
-    noise = sample(law.law, len(true), bits)
+    noise = sample(mechanism.law, len(true), bits)
     np.clip(noise, 1 - LIMIT, LIMIT - 1, out=noise)
     noise += true
     return np.clip(noise, -LIMIT, LIMIT, out=noise)

@@ -22,48 +22,50 @@ MOST_PAIRS = 2**20
 
 
 def quantiles(
-    profile: Profile | DenseProfile, aggregate: Quantile, law: Exponential, bits: BitSource
+    profile: Profile | DenseProfile, aggregate: Quantile, mechanism: Exponential, bits: BitSource
 ) -> Integers:
     """Return (cells,) selected values, in steps of the column."""
-    target = Target.of(aggregate, rows_inside(aggregate, law))
+    target = Target.of(aggregate, rows_inside(aggregate, mechanism))
     if isinstance(profile, DenseProfile):
-        chosen = _dense(profile.upto, target, law, bits)
+        choices = _dense(profile.upto, target, mechanism, bits)
     else:
-        chosen = np.empty(len(profile.starts) - 1, dtype=np.int64)
+        choices = np.empty(len(profile.starts) - 1, dtype=np.int64)
         for cells, block in profile.blocks(MOST_PAIRS):
-            chosen[cells] = law.choose_each(quantile_runs(block, aggregate, target), bits)
-    return chosen * aggregate.stride + aggregate.lower
+            choices[cells] = mechanism.choose_each(quantile_runs(block, aggregate, target), bits)
+    return choices * aggregate.stride + aggregate.lower
 
 
-def _dense(sums: NDArray[Any], target: Target, law: Exponential, bits: BitSource) -> Integers:
+def _dense(sums: NDArray[Any], target: Target, mechanism: Exponential, bits: BitSource) -> Integers:
     """Return (cells,) selected candidates, computing scores only near the quantile.
 
     `sums`: (cells, candidates) numbers of rows up to and including a candidate.
     """
-    reach = math.ceil(FAR * law.scale) + 1
+    reach = math.ceil(FAR * mechanism.scale) + 1
     words = bits.words(len(sums))
-    chosen = np.empty(len(sums), dtype=np.int64)
+    choices = np.empty(len(sums), dtype=np.int64)
     for cell, upto in enumerate(sums):
         first, last = target.near(upto, int(upto[-1]), reach)
         scores = _scores(upto, first, last, target)
         word, ones = int(words[cell]), np.ones(last - first, dtype=np.int64)
-        place = law.choose_by_word(scores, ones, word, len(upto) - len(ones))
+        place = mechanism.choose_by_word(scores, ones, word, len(upto) - len(ones))
         if place is None:
-            whole = _scores(upto, 0, len(upto), target)
+            every_score = _scores(upto, 0, len(upto), target)
             uniform = LazyUniform(bits, word)
-            chosen[cell] = law.choose_exactly(whole, np.ones(len(upto), dtype=np.int64), uniform)
+            choices[cell] = mechanism.choose_exactly(
+                every_score, np.ones(len(upto), dtype=np.int64), uniform
+            )
         else:
-            chosen[cell] = first + place
-    return chosen
+            choices[cell] = first + place
+    return choices
 
 
 def _scores(upto: NDArray[Any], first: int, last: int, target: Target) -> Integers:
     """Return the scores of a range of one cell's candidates."""
-    here = upto[first:last].astype(np.int64)
-    before = here.copy()
-    before[1:] = here[:-1]
+    counts_here = upto[first:last].astype(np.int64)
+    before = counts_here.copy()
+    before[1:] = counts_here[:-1]
     before[:1] = upto[first - 1] if first else 0
-    return target.scores(before, here, int(upto[-1]))
+    return target.scores(before, counts_here, int(upto[-1]))
 
 
 def quantile_runs(profile: Profile, aggregate: Quantile, target: Target) -> Runs:

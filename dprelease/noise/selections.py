@@ -34,24 +34,24 @@ def tree_quantiles(
     exact: ExactTable, column: PlannedColumn, bits: BitSource
 ) -> dict[str, Integers]:
     """Return (size,) steps of every quantile that is read from one tree, by name."""
-    measurement, law = column.measurement, column.mechanism
+    measurement, mechanism = column.measurement, column.mechanism
     tree = narrow_aggregate(measurement.aggregate, Tree)
-    if not isinstance(law, Mechanism):
+    if not isinstance(mechanism, Mechanism):
         raise TypeError("a tree has counts and noise")
     parts = [c.at for c in column.query.columns if c.parts[0] == measurement]
-    asked = sorted({at for at in parts if at is not None})
+    ranks = sorted({at for at in parts if at is not None})
     profile = exact.profile(measurement.name)
     if isinstance(profile, DenseProfile):
         profile = profile.pairs()
-    leaves = _descend(profile, tree, law, asked, bits)
+    leaves = _descend(profile, tree, mechanism, ranks, bits)
     return {
         read_at(measurement.name, at): leaves[i] * tree.stride + tree.lower
-        for i, at in enumerate(asked)
+        for i, at in enumerate(ranks)
     }
 
 
 def _descend(
-    profile: Profile, tree: Tree, law: Mechanism, asked: list[Fraction], bits: BitSource
+    profile: Profile, tree: Tree, mechanism: Mechanism, ranks: list[Fraction], bits: BitSource
 ) -> Integers:
     """Return (quantiles, cells) candidates, ascending along the first axis.
 
@@ -60,16 +60,16 @@ def _descend(
     """
     cells = len(profile.starts) - 1
     counter = _Counter(profile, 1 << tree.levels)
-    node = np.zeros((len(asked), cells), dtype=np.int64)  # first candidate of the node
-    part: Floats = np.repeat(np.array([[float(at)] for at in asked]), cells, axis=1)
+    node = np.zeros((len(ranks), cells), dtype=np.int64)  # first candidate of the node
+    part: Floats = np.repeat(np.array([[float(at)] for at in ranks]), cells, axis=1)
     at_cell = np.broadcast_to(np.arange(cells), node.shape)
     for level in range(tree.levels):
         half = 1 << (tree.levels - level - 1)
         places, where = np.unique(node + at_cell * (1 << tree.levels), return_inverse=True)
         cell, first = places >> tree.levels, places & ((1 << tree.levels) - 1)
-        left = counter.between(cell, first, first + half) + sample(law.law, len(places), bits)
+        left = counter.between(cell, first, first + half) + sample(mechanism.law, len(places), bits)
         right = counter.between(cell, first + half, first + 2 * half)
-        right = right + sample(law.law, len(places), bits)
+        right = right + sample(mechanism.law, len(places), bits)
         sizes = np.maximum(np.stack([left, right]).astype(np.float64), 0.0)
         sizes[:, sizes.sum(axis=0) == 0.0] = 1.0  # empty node: halve evenly
         below, above = (side[where.reshape(node.shape)] for side in sizes)
@@ -124,21 +124,21 @@ def _tree(
 def _quantile(
     exact: ExactTable, column: PlannedColumn, _before: Choices, bits: BitSource
 ) -> dict[str, Integers]:
-    measurement, law = column.measurement, column.mechanism
-    if not isinstance(law, Exponential):
+    measurement, mechanism = column.measurement, column.mechanism
+    if not isinstance(mechanism, Exponential):
         raise TypeError("quantiles are chosen by the exponential mechanism")
     profile, aggregate = (
         exact.profile(measurement.name),
         narrow_aggregate(measurement.aggregate, Quantile),
     )
-    return {measurement.name: quantiles(profile, aggregate, law, bits)}
+    return {measurement.name: quantiles(profile, aggregate, mechanism, bits)}
 
 
 def _frequent(
     exact: ExactTable, column: PlannedColumn, before: Choices, bits: BitSource
 ) -> dict[str, Integers]:
-    measurement, law = column.measurement, column.mechanism
-    if not isinstance(law, Exponential | PermuteAndFlip):
+    measurement, mechanism = column.measurement, column.mechanism
+    if not isinstance(mechanism, Exponential | PermuteAndFlip):
         raise TypeError("frequent values are chosen by a selection mechanism")
     profile = exact.profile(measurement.name)
     if isinstance(profile, DenseProfile):
@@ -151,15 +151,15 @@ def _frequent(
         is_open = np.ones(scores.shape, dtype=np.bool_)
         for taken in earlier:
             np.put_along_axis(is_open, taken[cells, None], False, axis=1)
-        choices[cells] = law.choose_open(scores, is_open, bits)
+        choices[cells] = mechanism.choose_open(scores, is_open, bits)
     return {measurement.name: choices}
 
 
 def _lower_ranks(column: PlannedColumn) -> list[Measurement]:
     """Return the earlier measurements that select among the same values."""
     measurement = column.measurement
-    wanted = narrow_aggregate(measurement.aggregate, Frequent)
-    lower = {replace(wanted, rank=rank) for rank in range(1, wanted.rank)}
+    aggregate = narrow_aggregate(measurement.aggregate, Frequent)
+    lower = {replace(aggregate, rank=rank) for rank in range(1, aggregate.rank)}
     return [
         other
         for other in column.query.measurements

@@ -84,10 +84,10 @@ class LawBlocks:
     mode: int
 
     @classmethod
-    def of(cls, law: BlockLaw, error: float, mode: int) -> Self | None:
+    def of(cls, distribution: BlockLaw, error: float, mode: int) -> Self | None:
         """Return blocks for a typical quantile error of `error` steps; None if cells suffice."""
         width = math.ceil(math.log2(error)) + FINENESS
-        return cls(law, width, mode) if width > 0 else None
+        return cls(distribution, width, mode) if width > 0 else None
 
     @property
     def symmetric(self) -> bool:
@@ -116,13 +116,13 @@ class LawBlocks:
             blocks[i] = wrap_or_saturate(
                 block, modular
             )  # saturated draws lie outside all other cells
-        kept = large & self._is_certainly_accepted(blocks, proposed)
+        accepted = large & self._is_certainly_accepted(blocks, proposed)
         if not modular:  # saturate first, so that far cells don't overflow
             np.clip(blocks, (-LIMIT >> self.width) - 1, LIMIT >> self.width, out=blocks)
         cells = (blocks << self.width) + self._offset(proposed).view(np.int64)
         if not modular:
             np.clip(cells, -LIMIT, LIMIT, out=cells)
-        for i in np.flatnonzero(~kept).tolist():
+        for i in np.flatnonzero(~accepted).tolist():
             block = known[i] if i in known else int(h[i])
             cells[i] = wrap_or_saturate(self._cell(block, int(proposed[i]), bits), modular)
         return cells
@@ -156,8 +156,8 @@ class LawBlocks:
         least = (1.0 - self.law.unevenness(blocks.astype(np.float64) * size, size)) * (
             2.0**rest * ROUNDED
         ) - 1.0
-        kept: Flags = share <= least
-        return kept
+        accepted: Flags = share <= least
+        return accepted
 
     def _cell(self, block: int, proposed: int, bits: BitSource) -> int:
         """Return the first accepted cell of a block; `proposed` is the first word."""

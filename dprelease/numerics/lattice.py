@@ -84,31 +84,31 @@ class SampledLaw(LatticeLaw, Protocol):
         ...
 
 
-def sample(law: SampledLaw, n: int, bits: BitSource, *, modular: bool = False) -> Integers:
-    """Return (n,) independent exact draws from `law`, saturated at +-2**62.
+def sample(distribution: SampledLaw, n: int, bits: BitSource, *, modular: bool = False) -> Integers:
+    """Return (n,) independent exact draws from `distribution`, saturated at +-2**62.
 
     `modular`: modulo 2**64 instead, as signed integers: then a sum of draws modulo 2**64 is a
     function of the sum of the integers themselves, which does not hold for saturated draws.
     """
     draws = np.empty(n, dtype=np.int64)
-    blocks = law.blocks
+    blocks = distribution.blocks
     for start in range(0, n, CHUNK):
         stop = min(start + CHUNK, n)
         words = bits.words(stop - start)
         if blocks is None:
-            draws[start:stop] = _chunk(law, words, bits, modular)
+            draws[start:stop] = _chunk(distribution, words, bits, modular)
         else:
             draws[start:stop] = blocks.draws(words, bits, modular)
     return draws
 
 
-def _chunk(law: LatticeLaw, words: Words, bits: BitSource, modular: bool) -> Integers:
+def _chunk(distribution: LatticeLaw, words: Words, bits: BitSource, modular: bool) -> Integers:
     u, lower = tails_of(words)
-    if law.symmetric:
-        k, sure = law.invert(u, True)
+    if distribution.symmetric:
+        k, sure = distribution.invert(u, True)
         np.negative(k, out=k, where=lower)
     else:
-        k, sure = both_sides(law, u, lower)
+        k, sure = both_sides(distribution, u, lower)
     sure &= u >= TOO_SMALL
     if modular:
         sure &= np.abs(k) < LIMIT  # casting a larger float to an integer is undefined
@@ -116,7 +116,7 @@ def _chunk(law: LatticeLaw, words: Words, bits: BitSource, modular: bool) -> Int
     k[undecided] = 0.0  # an undecided guess may be infinite, which has no integer
     draws = k.astype(np.int64)
     for i in undecided.tolist():
-        draws[i] = wrap_or_saturate(locate_exactly(law, int(words[i]), bits), modular)
+        draws[i] = wrap_or_saturate(locate_exactly(distribution, int(words[i]), bits), modular)
     return draws
 
 
@@ -128,12 +128,12 @@ def tails_of(words: Words) -> tuple[Floats, Flags]:
     return u, words.view(np.int64) < 0
 
 
-def both_sides(law: LatticeLaw, u: Floats, lower: Flags) -> tuple[Floats, Flags]:
+def both_sides(distribution: LatticeLaw, u: Floats, lower: Flags) -> tuple[Floats, Flags]:
     """Return integers for upper and lower tail probabilities, and where they are certain."""
     k, sure = np.empty_like(u), np.empty(u.shape, dtype=np.bool_)
     for side in (False, True):
-        chosen = lower == side
-        k[chosen], sure[chosen] = law.invert(u[chosen], not side)
+        on_side = lower == side
+        k[on_side], sure[on_side] = distribution.invert(u[on_side], not side)
     return k, sure
 
 
@@ -144,13 +144,13 @@ def certain(position: Floats, error: float | Floats) -> tuple[Floats, Flags]:
     return k, (rest > error) & (rest < 1.0 - error)
 
 
-def refine(law: SampledLaw, word: int, bits: BitSource, *, modular: bool = False) -> int:
+def refine(distribution: SampledLaw, word: int, bits: BitSource, *, modular: bool = False) -> int:
     """Return the draw of `word` and as many further words as needed, decided by balls only.
 
     Saturated, or modulo 2**64, as `sample`.
     """
-    blocks = law.blocks
-    k = locate_exactly(law, word, bits) if blocks is None else blocks.draw(word, bits)
+    blocks = distribution.blocks
+    k = locate_exactly(distribution, word, bits) if blocks is None else blocks.draw(word, bits)
     return wrap_or_saturate(k, modular)
 
 
@@ -161,18 +161,18 @@ def wrap_or_saturate(draw: int, modular: bool) -> int:
     return max(-LIMIT, min(LIMIT, draw))
 
 
-def locate_exactly(law: LatticeLaw, word: int, bits: BitSource) -> int:
+def locate_exactly(distribution: LatticeLaw, word: int, bits: BitSource) -> int:
     """Return the cell of U, whose first bits are those of `word`, by balls only."""
     upper = word >> SIDE_BIT == 0
     value, length = word & int(TAIL_MASK), 64
     while True:
-        k = _locate(law, upper, value, length)
+        k = _locate(distribution, upper, value, length)
         if k is not None:
             return k
         value, length = value << 64 | int(bits.words(1)[0]), length + 64
 
 
-def _locate(law: LatticeLaw, upper: bool, value: int, length: int) -> int | None:
+def _locate(distribution: LatticeLaw, upper: bool, value: int, length: int) -> int | None:
     """Return k if all of [value, value + 1) * 2**-length lies in its cell, else None.
 
     `outward` counts steps away from the far side: the cell is the largest j with U < T(j).
@@ -183,13 +183,13 @@ def _locate(law: LatticeLaw, upper: bool, value: int, length: int) -> int | None
 
         def inside(j: int) -> bool | None:
             """Return whether all of U is below T(j); None if the balls can't decide."""
-            ball = law.tail(sign * j, upper)
+            ball = distribution.tail(sign * j, upper)
             if high <= ball:
                 return True
             return False if low >= ball else None
 
         u = np.array([max(max(value, 1) / 2**length, LEAST_GUESS)])
-        guess = float(law.invert(u, upper)[0][0])
+        guess = float(distribution.invert(u, upper)[0][0])
         k = largest(inside, sign * int(max(-LIMIT, min(LIMIT, guess))))
     return None if k is None else sign * k
 

@@ -171,12 +171,12 @@ def _by_curves(
     others = [vector for vector in vectors if not _is_by_curve(vector)]
     if not others or math.isinf(alone):
         return together
-    apart = min(
+    separate_sum = min(
         epsilon_at(others, delta * (1 - part), precision)
         + zcdp_epsilon(alone, round_down(delta * part))
         for part in PARTS
     )
-    return min(together, apart * (1.0 + 2.0**-40))
+    return min(together, separate_sum * (1.0 + 2.0**-40))
 
 
 def _normal_mu(vectors: Sequence[PricedVector]) -> float | None:

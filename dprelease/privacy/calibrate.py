@@ -28,10 +28,10 @@ ENOUGH = 1.0 - TOLERANCE / 2
 """Part of the budget above which another evaluation gains nothing."""
 
 
-def least_factor(price: Callable[[float], float], epsilon: float, start: float) -> float | None:
+def least_factor(cost_of: Callable[[float], float], epsilon: float, start: float) -> float | None:
     """Return a factor whose cost lies in [(1 - TOLERANCE) epsilon, epsilon]; None if none does.
 
-    `price` falls as the factor grows, and may be infinite. Every returned factor has been
+    `cost_of` falls as the factor grows, and may be infinite. Every returned factor has been
     evaluated: the guarantee rests on this evaluation, not on the search. The search finds a bracket
     and then uses regula falsi in logarithms, where costs are close to straight lines.
     """
@@ -39,7 +39,7 @@ def least_factor(price: Callable[[float], float], epsilon: float, start: float) 
     low_price = high_price = math.nan
     factor = start
     while factor < LARGEST_FACTOR:  # bracket: low adds too little noise, high fits the budget
-        spent = price(factor)
+        spent = cost_of(factor)
         if _fits(spent, epsilon):
             return factor
         if spent > epsilon:
@@ -56,11 +56,11 @@ def least_factor(price: Callable[[float], float], epsilon: float, start: float) 
                 return high
     else:
         return None
-    return _within(price, epsilon, (low, low_price), (high, high_price))
+    return _within(cost_of, epsilon, (low, low_price), (high, high_price))
 
 
 def _within(
-    price: Callable[[float], float],
+    cost_of: Callable[[float], float],
     epsilon: float,
     below: tuple[float, float],
     above: tuple[float, float],
@@ -71,7 +71,7 @@ def _within(
         if high <= low * CLOSEST:
             break
         factor = _between(low, low_price, high, high_price, epsilon)
-        spent = price(factor)
+        spent = cost_of(factor)
         if _fits(spent, epsilon):
             return factor
         if spent > epsilon:
@@ -81,17 +81,17 @@ def _within(
     return high  # costs have a step here: the next lower factor costs too much
 
 
-def nearer_factor(price: Callable[[float], float], epsilon: float, factor: float) -> float:
+def nearer_factor(cost_of: Callable[[float], float], epsilon: float, factor: float) -> float:
     """Return a factor that spends more of the budget, if one more evaluation finds one."""
-    spent = price(factor)
+    spent = cost_of(factor)
     if spent >= ENOUGH * epsilon:
         return factor
     nearer = factor * (spent / epsilon) ** 0.75
-    return nearer if _fits(price(nearer), epsilon) else factor
+    return nearer if _fits(cost_of(nearer), epsilon) else factor
 
 
 def near_factor(
-    price: Callable[[float], float], epsilon: float, start: float, slope: float = -1.0
+    cost_of: Callable[[float], float], epsilon: float, start: float, slope: float = -1.0
 ) -> tuple[float, float] | None:
     """Return a factor whose cost is about that of `least_factor`; None if none is found.
 
@@ -103,7 +103,7 @@ def near_factor(
     place = last = math.log(start)
     last_price = math.nan
     for _ in range(MOST_SECANTS):
-        spent = price(math.exp(place))
+        spent = cost_of(math.exp(place))
         if (1.0 - TOLERANCE / 4) * epsilon <= spent <= epsilon:
             return math.exp(place), slope
         if not 0.0 < spent < math.inf:
@@ -112,12 +112,16 @@ def near_factor(
             slope = (math.log(spent) - last_price) / (place - last)
         if not STEEPEST <= slope <= FLATTEST:
             break
-        step, way = (aim - math.log(spent)) / slope, abs(place - last)
-        if way and abs(step) <= NEARBY and abs(step) * (abs(step) + way) <= NEARBY_SQUARED:
+        step, distance = (aim - math.log(spent)) / slope, abs(place - last)
+        if (
+            distance
+            and abs(step) <= NEARBY
+            and abs(step) * (abs(step) + distance) <= NEARBY_SQUARED
+        ):
             return math.exp(place + step), slope
         last, last_price = place, math.log(spent)
         place += min(max(step, -2.0), 2.0)
-    factor = least_factor(price, epsilon, math.exp(place))
+    factor = least_factor(cost_of, epsilon, math.exp(place))
     return None if factor is None else (factor, -1.0)
 
 

@@ -123,8 +123,8 @@ def _larger(a: Grid, b: Grid) -> Grid:
     largest = Grid(a.width, first, p, max(a.infinite, b.infinite))
     curve, _ = largest.curve()
     seen = delta > LEAST_DELTA
-    whole = (float(np.sum(x.probabilities)) + x.infinite for x in (a, largest))
-    missing = float(np.max(delta[seen] / curve[seen], initial=next(whole) / next(whole)))
+    totals = (float(np.sum(x.probabilities)) + x.infinite for x in (a, largest))
+    missing = float(np.max(delta[seen] / curve[seen], initial=next(totals) / next(totals)))
     infinite = largest.infinite + largest.curve_lost + LEAST_DELTA
     return replace(largest, factor=factor * max(1.0, missing), infinite=infinite)
 

@@ -79,8 +79,8 @@ class Grid:
         is preserved: the share t above it has exp(-width) = 1 - t (1 - exp(-2 width)).
         """
         start = self.first // 2
-        held = self.over(2 * start, self.last + self.last % 2)
-        even, odd = held[::2].copy(), held[1::2]
+        padded = self.over(2 * start, self.last + self.last % 2)
+        even, odd = padded[::2].copy(), padded[1::2]
         even[1:] += odd / (1.0 + math.exp(-self.width))
         even[:-1] += odd / (1.0 + math.exp(self.width))
         factor = self.factor * (1.0 + sum_error(4))
@@ -101,12 +101,12 @@ class Grid:
         high = min(max(0, self.last - last), len(p))
         if not low and not high:
             return self
-        kept = p[low : len(p) - high].copy() if low + high < len(p) else np.zeros(1)
-        kept[0] += np.sum(p[:low])
+        middle = p[low : len(p) - high].copy() if low + high < len(p) else np.zeros(1)
+        middle[0] += np.sum(p[:low])
         infinite = self.infinite + float(np.sum(p[len(p) - high :]))
         factor = self.factor * (1.0 + sum_error(len(p)))
         start = min(max(self.first, first), last)
-        return Grid(self.width, start, kept, infinite, factor)
+        return Grid(self.width, start, middle, infinite, factor)
 
     def curve(self) -> tuple[Floats, Floats]:
         """Return delta at every point, and the Q probability above it times exp(loss).

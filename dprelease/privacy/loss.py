@@ -155,8 +155,8 @@ def renyi_bound(pieces: Pieces, order: float) -> float:
     the piece's two ends lies above. Infinity if P has a positive probability of an infinite loss.
     """
     a = order - 1.0
-    held = pieces.p > 0
-    p, q, low, high = (x[held] for x in (pieces.p, pieces.q, pieces.low, pieces.high))
+    positive = pieces.p > 0
+    p, q, low, high = (x[positive] for x in (pieces.p, pieces.q, pieces.low, pieces.high))
     if np.isinf(high).any():
         return math.inf
     low = np.maximum(low, -LARGEST_LOSS)

@@ -58,17 +58,17 @@ def priced_vector(
     meeting = sensitivity.meeting
     if meeting == 1:
         return PricedVector(key, losses, sensitivity)
-    apart = Sensitivity(sensitivity.slots * meeting, sensitivity.moves)
+    separate_parts = Sensitivity(sensitivity.slots * meeting, sensitivity.moves)
     every = [(move, loss) for move in sensitivity.moves for loss in losses(move.shift)]
     if all(loss.normal_mu is not None for _, loss in every):
-        return PricedVector(key, losses, apart)
+        return PricedVector(key, losses, separate_parts)
     worst: PrivacyLoss = ConcentratedLoss(math.inf)
     pure = [move.cells * Fraction(loss.pure_epsilon) for move, loss in every if _is_pure(loss)]
     rho = [move.cells * Fraction(loss.rho) for move, loss in every if loss.rho is not None]
     if len(pure) == len(every):
         worst = PureLoss(sensitivity.slots * max(pure))
     elif by_squares and len(rho) == len(every):
-        worst = ConcentratedLoss(round_up(apart.slots * max(rho)))
+        worst = ConcentratedLoss(round_up(separate_parts.slots * max(rho)))
     return PricedVector((key, sensitivity), lambda _shift: (worst,), Sensitivity(1, (Move(1, 1),)))
 
 

@@ -96,13 +96,13 @@ class AgentKey:
                 problem = "ssh-keygen did not respond"
         if not problem:
             try:
-                made = Signature.from_armor(answer)
+                signature = Signature.from_armor(answer)
             except ValueError as refused:
                 problem = str(refused)
             else:
-                known = made.public == self._public and made.namespace == namespace
-                if known and made.holds(message):
-                    return made
+                known = signature.public == self._public and signature.namespace == namespace
+                if known and signature.holds(message):
+                    return signature
                 problem = "ssh-keygen returned a signature of something else"
         raise SignatureError("DP-SIGN-006", name=self._path.name, problem=problem)
 
@@ -142,11 +142,11 @@ def read_key(path: Path, passphrase: Passphrase | None = None) -> SigningKey:
     if public is None:
         kind = data.split(None, 1)[0][:40].decode("ascii", "replace")
         raise SignatureError("DP-SIGN-003", name=path.name, found=kind)
-    held = AgentKey(path, public)
-    held.sign(
+    agent_key = AgentKey(path, public)
+    agent_key.sign(
         b"", TRIAL
     )  # before any row is read or budget charged for a release that it can't sign
-    return held
+    return agent_key
 
 
 def signing_key(path: str | Path, passphrase: str | None = None) -> SigningKey:
@@ -160,8 +160,8 @@ def signing_key(path: str | Path, passphrase: str | None = None) -> SigningKey:
         As `read_key`.
     """
     check_paths(path)
-    given = None if passphrase is None else passphrase.encode()
-    return read_key(Path(path), None if given is None else lambda _name: given)
+    password = None if passphrase is None else passphrase.encode()
+    return read_key(Path(path), None if password is None else lambda _name: password)
 
 
 def _read(path: Path, code: str) -> bytes:

@@ -131,12 +131,12 @@ def signers_of(text: str, name: str) -> Signers:
 
 def _lines(text: str, name: str) -> Iterator[Signer]:
     for number, line in enumerate(text.split("\n"), start=1):
-        words = line.strip(" \t\r")
-        if not words or words.startswith("#"):
+        entry = line.strip(" \t\r")
+        if not entry or entry.startswith("#"):
             continue
         problem = ""
         try:
-            yield _signer(words)
+            yield _signer(entry)
         except ValueError as refused:
             problem = str(refused)
         if problem:
@@ -171,17 +171,17 @@ def _principals(line: str) -> tuple[str, str]:
 
 def _key(text: str) -> bytes | None:
     """Return the key at the beginning of a text; None if there is none."""
-    words = re.split(r"[ \t]+", text, maxsplit=2)
-    if len(words) < 2 or not KINDS.fullmatch(words[0]):
+    fields = re.split(r"[ \t]+", text, maxsplit=2)
+    if len(fields) < 2 or not KINDS.fullmatch(fields[0]):
         return None
     try:
-        public = from_base64(words[1].encode())
+        public = from_base64(fields[1].encode())
         kind = Reader(public).string()
         if kind == ED25519:
             raw_key(public)
     except ValueError:
         return None
-    return public if kind == words[0].encode() else None
+    return public if kind == fields[0].encode() else None
 
 
 def _cut_options(text: str) -> tuple[str, str]:
@@ -250,8 +250,8 @@ def _matches(name: str, patterns: str) -> bool:
         denies, text = pattern.startswith("!"), pattern.removeprefix("!")
         if len(text.encode()) > LONGEST_PATTERN:
             return False
-        wanted = re.escape(text).replace(r"\*", ".*").replace(r"\?", ".")
-        if re.fullmatch(wanted, name, re.DOTALL):
+        expression = re.escape(text).replace(r"\*", ".*").replace(r"\?", ".")
+        if re.fullmatch(expression, name, re.DOTALL):
             if denies:
                 return False
             found = True

@@ -46,8 +46,8 @@ def from_base64(text: bytes) -> bytes:
     ValueError
         For any other text than the one that Base64 has for these bytes.
     """
-    plain = b"".join(text.split())
-    data = base64.b64decode(plain, validate=True)
-    if base64.b64encode(data) != plain:
+    compact = b"".join(text.split())
+    data = base64.b64decode(compact, validate=True)
+    if base64.b64encode(data) != compact:
         raise ValueError("it is no Base64")
     return data

@@ -43,18 +43,21 @@ class LogConcave(Protocol):
 
 
 @lru_cache(maxsize=256)
-def log_concave_moments(law: LogConcave) -> tuple[Fraction, Fraction]:
+def log_concave_moments(distribution: LogConcave) -> tuple[Fraction, Fraction]:
     """Return a bound of the variance of symmetric log-concave noise, and its mean 0."""
     # A power of two, so that the last digits of a float don't change the ends of chords.
-    step, tail = 1 << max(0, math.frexp(law.standard_deviation / FINE)[1] - 1), law.upper_tail
+    step, tail = (
+        1 << max(0, math.frexp(distribution.standard_deviation / FINE)[1] - 1),
+        distribution.upper_tail,
+    )
     with ctx.workprec(PRECISION):
-        total, k, here = arb(0), 1, tail(1)
-        while k == 1 or here.upper() > NO_TRACE:
-            there = tail(k + step)
-            total += _chord(k, step, here, there)
-            k, here = k + step, there
-        fall = here / tail(k - 1)
-        rest = here * ((2 * k - 1) / (1 - fall) + 2 * fall / (1 - fall) ** 2)
+        total, k, tail_at_k = arb(0), 1, tail(1)
+        while k == 1 or tail_at_k.upper() > NO_TRACE:
+            next_tail = tail(k + step)
+            total += _chord(k, step, tail_at_k, next_tail)
+            k, tail_at_k = k + step, next_tail
+        fall = tail_at_k / tail(k - 1)
+        rest = tail_at_k * ((2 * k - 1) / (1 - fall) + 2 * fall / (1 - fall) ** 2)
         return rounded_up(2 * (total + rest)), Fraction(0)
 
 

@@ -55,14 +55,14 @@ class Exponential(Selection):
         to a boundary, balls and further words decide.
         """
         words = bits.words(runs.cells)
-        chosen = np.empty(runs.cells, dtype=np.int64)
+        choices = np.empty(runs.cells, dtype=np.int64)
         for cell, (scores, lengths) in enumerate(runs):
             word = int(words[cell])
             candidate = self.choose_by_word(scores, lengths, word)
             if candidate is None:
                 candidate = self.choose_exactly(scores, lengths, LazyUniform(bits, word))
-            chosen[cell] = candidate
-        return chosen
+            choices[cell] = candidate
+        return choices
 
     def choose_open(self, scores: Integers, allowed: Flags, bits: BitSource) -> Integers:
         """Return (cells,) indices for (cells, candidates) scores, with their exact distribution.
@@ -74,8 +74,8 @@ class Exponential(Selection):
         # Empty runs have no candidates.
         ranks = self.choose_each(Runs(runs.starts, runs.scores, lengths).nonempty_runs(), bits)
         places: Integers = np.cumsum(allowed, axis=1) - 1
-        chosen: Integers = np.argmax(allowed & (places == ranks[:, None]), axis=1)
-        return chosen
+        choices: Integers = np.argmax(allowed & (places == ranks[:, None]), axis=1)
+        return choices
 
     def choose_by_word(
         self, scores: Integers, lengths: Integers, word: int, outside: int = 0

@@ -79,13 +79,13 @@ class PermuteAndFlip(Selection):
         counts = heads.sum(axis=1)
         words = bits.words(len(heads))
         position = words.astype(np.float64) * 2.0**-64 * counts
-        chosen = np.floor(position).astype(np.int64)
+        choices = np.floor(position).astype(np.int64)
         unsure = np.abs(position - np.round(position)) <= counts * FLOAT_ERROR
         for cell in np.flatnonzero(unsure & (counts > 1)).tolist():
-            chosen[cell] = _place(LazyUniform(bits, int(words[cell])), int(counts[cell]))
-        chosen[counts == 1] = 0
+            choices[cell] = _place(LazyUniform(bits, int(words[cell])), int(counts[cell]))
+        choices[counts == 1] = 0
         places = np.cumsum(heads, axis=1) - 1
-        heads_at: Integers = np.argmax(heads & (places == chosen[:, None]), axis=1)
+        heads_at: Integers = np.argmax(heads & (places == choices[:, None]), axis=1)
         return heads_at
 
     def _law(self, scores: tuple[int, ...]) -> tuple[arb, ...]:

@@ -93,13 +93,13 @@ class Selection(Randomizer):
 
     def _check_scores(self, scores: Sequence[int]) -> tuple[int, ...]:
         try:
-            whole = tuple(index(score) for score in scores)
+            integers = tuple(index(score) for score in scores)
         except TypeError:
-            whole = ()
-        if not 1 <= len(whole) <= MOST_CANDIDATES:
+            integers = ()
+        if not 1 <= len(integers) <= MOST_CANDIDATES:
             name, admissible = "scores", "a list of 1 to 2^20 whole numbers"
             raise BudgetError("DP-MECH-005", mechanism=self.name, name=name, admissible=admissible)
-        return whole
+        return integers
 
     def weights(self, scores: Sequence[int]) -> list[arb]:
         """Return exp(rate (score - best score)) of every candidate, the best ones exactly 1."""

@@ -37,17 +37,17 @@ def _evaluate_precisely(
     alpha: float, x: arb, place: int, integral: Callable[[arb, arb], arb]
 ) -> arb:
     """Return the series or the integral, with additional bits against cancellation."""
-    wanted = ctx.prec
+    target_precision = ctx.prec
     near = float(x)
-    terms = series.terms_needed(alpha, near, wanted + SPARE_BITS)
+    terms = series.terms_needed(alpha, near, target_precision + SPARE_BITS)
     extra = SPARE_BITS + int(2 * alpha * math.log2(1 + near))
     while True:
-        with ctx.workprec(wanted + extra):
+        with ctx.workprec(target_precision + extra):
             exact = arb(alpha)
             enclosed = series.tails(exact, x, terms)[place] if terms else integral(exact, x)
         # A wide ball `x` has wide results at any precision.
-        hopeless = x != 0 and x.rel_accuracy_bits() < wanted + SPARE_BITS
-        if enclosed.rel_accuracy_bits() >= wanted or hopeless or extra > MOST_BITS:
+        hopeless = x != 0 and x.rel_accuracy_bits() < target_precision + SPARE_BITS
+        if enclosed.rel_accuracy_bits() >= target_precision or hopeless or extra > MOST_BITS:
             return enclosed
         extra, terms = 2 * extra, None
 

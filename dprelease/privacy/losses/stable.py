@@ -173,9 +173,9 @@ class _Half:
     def gain(self, epsilon: float) -> float:
         """Return the integral of p - exp(epsilon) q over the outputs of a loss above epsilon."""
         p, q = self.masses
-        whole = self.low >= epsilon
-        total = _gain(p[whole], q[whole], epsilon)
-        cut = np.flatnonzero((self.high > epsilon) & ~whole)
+        above_epsilon = self.low >= epsilon
+        total = _gain(p[above_epsilon], q[above_epsilon], epsilon)
+        cut = np.flatnonzero((self.high > epsilon) & ~above_epsilon)
         endless = cut[np.isinf(self.left[cut])]
         total += float(np.sum(p[endless] * -np.expm1(epsilon - self.high[endless])))
         return (total + self._cut(cut[~np.isinf(self.left[cut])], epsilon)) * SAFE
