@@ -53,11 +53,11 @@ def audit(
         As `read_release` and `Release.plan`.
     """
     check_paths(release, output)
-    asked = release if isinstance(release, Release) else read_release(release, variables=variables)
+    loaded = release if isinstance(release, Release) else read_release(release, variables=variables)
     if output is not None:
         refuse_folder(Path(output))
     outcome = run_audit(
-        asked.declaration, engine=engine, names=queries, time_limit=time_limit, draws=draws
+        loaded.declaration, engine=engine, names=queries, time_limit=time_limit, draws=draws
     )
     if output is not None:
         write_outcome(outcome, Path(output))

@@ -54,11 +54,11 @@ def write_outcome(outcome: Outcome, folder: Path) -> Path:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with temporary_folder(".dprelease-audit-", folder.parent) as private:
-            made = private / "made"
-            made.mkdir()
-            _write_all(outcome, made)
+            staging = private / "made"
+            staging.mkdir()
+            _write_all(outcome, staging)
             refuse_folder(folder)
-            made.rename(folder)
+            staging.rename(folder)
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
         raise OutputError(

@@ -24,12 +24,12 @@ Changes = dict[int, list[int]]
 
 
 def changes_of(
-    aggregate: Aggregate, law: Randomizer, one: FoundCells, other: FoundCells
+    aggregate: Aggregate, mechanism: Randomizer, one: FoundCells, other: FoundCells
 ) -> Changes:
-    """Return the changes between both sides, by pair; `law` is that of the measurement."""
+    """Return the changes between both sides, by pair; `mechanism` is that of the measurement."""
     if not aggregate.is_choice:
         return _vectors(one, other)
-    return CHOICES[type(aggregate)](aggregate, law, one, other)
+    return CHOICES[type(aggregate)](aggregate, mechanism, one, other)
 
 
 def _vectors(one: FoundCells, other: FoundCells) -> Changes:
@@ -59,8 +59,8 @@ def _differing_cells(one: FoundCells, other: FoundCells) -> Cells:
             found.value.tolist(), strict=True,
         )  # fmt: skip
         for pair, cell, candidate, value in entries:
-            held = by_cell.setdefault((pair, cell), {}).setdefault(candidate, [0, 0])
-            held[side] += value
+            counts_of_candidate = by_cell.setdefault((pair, cell), {}).setdefault(candidate, [0, 0])
+            counts_of_candidate[side] += value
     for (pair, _), of_cell in by_cell.items():
         if any(counts[0] != counts[1] for counts in of_cell.values()):
             candidates = np.array(sorted(of_cell), dtype=np.int64)
@@ -69,45 +69,51 @@ def _differing_cells(one: FoundCells, other: FoundCells) -> Cells:
 
 
 def _frequent(
-    aggregate: Aggregate, _law: Randomizer, one: FoundCells, other: FoundCells
+    aggregate: Aggregate, _mechanism: Randomizer, one: FoundCells, other: FoundCells
 ) -> Changes:
     changes: Changes = {}
     for pair, candidates, left, right in _differing_cells(one, other):
-        apart = left - right
+        difference = left - right
         rest = [] if len(candidates) == aggregate.candidates else [0]
-        every = [*apart.tolist(), *rest]
+        every = [*difference.tolist(), *rest]
         changes.setdefault(pair, []).append(max(every) - min(every))
     return changes
 
 
-def _quantile(aggregate: Aggregate, law: Randomizer, one: FoundCells, other: FoundCells) -> Changes:
+def _quantile(
+    aggregate: Aggregate, mechanism: Randomizer, one: FoundCells, other: FoundCells
+) -> Changes:
     quantile = narrow_aggregate(aggregate, Quantile)
-    target = Target.of(quantile, rows_inside(quantile, law))
+    target = Target.of(quantile, rows_inside(quantile, mechanism))
     changes: Changes = {}
     for pair, candidates, left, right in _differing_cells(one, other):
         # Scores change only at values that occur and after them.
         at = np.unique(np.concatenate(([0], candidates, candidates + 1)))
         at = at[at < quantile.candidates]
-        apart = _scores(target, at, candidates, left) - _scores(target, at, candidates, right)
-        changes.setdefault(pair, []).append(int(apart.max() - apart.min()))
+        score_difference = _scores(target, at, candidates, left) - _scores(
+            target, at, candidates, right
+        )
+        changes.setdefault(pair, []).append(int(score_difference.max() - score_difference.min()))
     return changes
 
 
 def _scores(target: Target, at: Integers, candidates: Integers, counts: Integers) -> Integers:
     upto = np.concatenate(([0], np.cumsum(counts)))
     below = upto[np.searchsorted(candidates, at, side="left")]
-    held = upto[np.searchsorted(candidates, at, side="right")]
-    return target.scores(below, held, int(upto[-1]))
+    counts_at = upto[np.searchsorted(candidates, at, side="right")]
+    return target.scores(below, counts_at, int(upto[-1]))
 
 
-def _tree(aggregate: Aggregate, _law: Randomizer, one: FoundCells, other: FoundCells) -> Changes:
+def _tree(
+    aggregate: Aggregate, _mechanism: Randomizer, one: FoundCells, other: FoundCells
+) -> Changes:
     levels = narrow_aggregate(aggregate, Tree).levels
     changes: Changes = {}
     for pair, candidates, left, right in _differing_cells(one, other):
         for level in range(1, levels + 1):
             nodes = candidates >> (levels - level)
-            apart = np.bincount(nodes - nodes[0], weights=left - right).astype(np.int64)
-            changes.setdefault(pair, []).extend(apart[apart != 0].tolist())
+            difference = np.bincount(nodes - nodes[0], weights=left - right).astype(np.int64)
+            changes.setdefault(pair, []).extend(difference[difference != 0].tolist())
     return changes
 
 

@@ -48,16 +48,16 @@ def exact_sides(
 
     `queries`: some of the stage's; all by default. Raises as `Stage.engines`.
     """
-    asked = stage.queries if queries is None else tuple(queries)
-    found = [_partitions(stage, asked, tables) for tables in pair.sides]
+    requested = stage.queries if queries is None else tuple(queries)
+    found = [_partitions(stage, requested, tables) for tables in pair.sides]
     keys = {name: sorted({*found[0][name], *found[1][name]}) for name in found[0]}
-    spaced = [_over(query, keys) for query in asked]
+    spaced = [_over(query, keys) for query in requested]
     sides = []
     for tables, units in zip(pair.sides, found, strict=True):
-        with stage.engines(asked, tables) as engines:
-            held = {query.name: engines[query.name].run(query) for query in spaced}
+        with stage.engines(requested, tables) as engines:
+            answers = {query.name: engines[query.name].run(query) for query in spaced}
         numbers = {q.name: _units(q, units[q.name]) for q in spaced if q.private is not None}
-        sides.append(Side({query.name: query for query in spaced}, held, numbers))
+        sides.append(Side({query.name: query for query in spaced}, answers, numbers))
     return sides[0], sides[1]
 
 
@@ -65,11 +65,11 @@ def _partitions(
     stage: Stage, queries: Sequence[Query], tables: Tables
 ) -> dict[str, dict[str, int]]:
     """Return the non-public keys that occur, with their units, by query."""
-    asked = [query for query in queries if query.private is not None]
-    if not asked:
+    with_private_keys = [query for query in queries if query.private is not None]
+    if not with_private_keys:
         return {}
-    with stage.engines(asked, tables) as engines:
-        return {query.name: _of(engines[query.name], query) for query in asked}
+    with stage.engines(with_private_keys, tables) as engines:
+        return {query.name: _of(engines[query.name], query) for query in with_private_keys}
 
 
 def _of(engine: Answering, query: Query) -> dict[str, int]:

@@ -140,9 +140,9 @@ def groups_of(stage: Stage, queries: Sequence[Query], bits: ReplayedWords) -> li
         names = tuple(table.name for table in query.charged_tables)
         by_tables.setdefault(names, []).append(query)
     groups = []
-    for names, asked in by_tables.items():
+    for names, grouped_queries in by_tables.items():
         tables = {name: stage.declaration.tables[name].table for name in names}
-        group = Group(stage, tuple(asked), tables, {}, literals, draws)
+        group = Group(stage, tuple(grouped_queries), tables, {}, literals, draws)
         groups.append(public_tables(group))
     return groups
 
@@ -152,10 +152,10 @@ def compare_pairs(group: Group, until: float) -> TriedGroup:
 
     `until`: the deadline of `time.monotonic()`, after which no further pairs start.
     """
-    laws = {(c.query.name, c.measurement.name): c.mechanism for c in group.stage.plan.columns}
+    mechanisms = {(c.query.name, c.measurement.name): c.mechanism for c in group.stage.plan.columns}
     worst = {
         (query.name, measurement.name): Worst(
-            query, measurement, laws[query.name, measurement.name]
+            query, measurement, mechanisms[query.name, measurement.name]
         )
         for query in group.queries
         for measurement in query.measurements
@@ -194,33 +194,39 @@ def _situations(group: Group, until: float) -> Iterator[Situation]:
 
 def _compare_stacks(done: TriedGroup, until: float) -> None:
     """Try all pairs in stacks: as declared first, then stored in one way after another."""
-    group, told, room = done.group, done.told, done.group.pairs
+    group, report, room = done.group, done.told, done.group.pairs
     parts = [done.situations[i : i + room] for i in range(0, len(done.situations), room)]
     number, tables = len(done.situations), ", ".join(group.tables)
     keys = [group.keys_of(part, WAYS) for part in parts]
     declared: list[SideAnswers] = []
     has_ids = any(isinstance(_id_of(table), IntegerColumn) for table in group.tables.values())
-    beside = (TURNED, FLOAT_IDS) if has_ids else (TURNED,)
-    ways = (*WAYS, *beside)
-    for at, way in enumerate(ways):
+    other_orders = (TURNED, FLOAT_IDS) if has_ids else (TURNED,)
+    storages = (*WAYS, *other_orders)
+    for at, storage in enumerate(storages):
         for i, part in enumerate(parts):
             if (at or i) and time.monotonic() > until:
                 missed = number - i * room
-                told.left_out.append(f"{missed:,} of {number:,} pairs about {tables}, stored {way}")
+                report.left_out.append(
+                    f"{missed:,} of {number:,} pairs about {tables}, stored {storage}"
+                )
                 break
-            other = None if way in beside else _measure_side(done, part, keys[i], way, first=False)
-            if way == AS_DECLARED and other is not None:
+            other = (
+                None
+                if storage in other_orders
+                else _measure_side(done, part, keys[i], storage, first=False)
+            )
+            if storage == AS_DECLARED and other is not None:
                 declared.append(other)
-            one = _measure_side(done, part, keys[i], way, first=True)
+            one = _measure_side(done, part, keys[i], storage, first=True)
             if one.refused:
-                told.tried.append(f"a table stored {way}: refused by {one.refused}")
+                report.tried.append(f"a table stored {storage}: refused by {one.refused}")
                 break
             if other is not None:
-                _compare(done, part, (one, other), (way, way))
-            if way in (*ALIKE, *beside) and i < len(declared):
-                _compare(done, part, (one, declared[i]), (way, AS_DECLARED))
+                _compare(done, part, (one, other), (storage, storage))
+            if storage in (*ALIKE, *other_orders) and i < len(declared):
+                _compare(done, part, (one, declared[i]), (storage, AS_DECLARED))
         else:
-            told.tried.append(f"{number:,} pairs about {tables}, stored {way}")
+            report.tried.append(f"{number:,} pairs about {tables}, stored {storage}")
 
 
 def _id_of(table: Table) -> Column | None:
@@ -240,24 +246,24 @@ class SideAnswers:
 
 
 def _measure_side(
-    done: TriedGroup, part: Sequence[Situation], keys: Keys, way: str, *, first: bool
+    done: TriedGroup, part: Sequence[Situation], keys: Keys, storage: str, *, first: bool
 ) -> SideAnswers:
-    group, told = done.group, done.told
+    group, report = done.group, done.told
 
     sides = [
-        partial(group.measure_situations, first=side, way=way, keys=keys) for side in (True, False)
+        partial(group.measure_situations, first=side, storage=storage, keys=keys)
+        for side in (True, False)
     ]
-    refused = refusal_of(sides[0], part) if way == FLOAT_IDS else ""
+    refused = refusal_of(sides[0], part) if storage == FLOAT_IDS else ""
     if refused:
         return SideAnswers(None, (), refused)
     found, failing = answer_without_failures(sides[0 if first else 1], part)
     for situation, codes in (smallest_failure(sides, part[i]) for i in failing):
-        pair = lone(group.tables, situation, group.public, (way, way))
-        told.fails(Failure(situation.words, way, codes, pair))
+        pair = lone(group.tables, situation, group.public, (storage, storage))
+        report.fails(Failure(situation.words, storage, codes, pair))
     if found is None:
-        told.left_out.append(
-            f"{amount(len(part), 'pair', 'pairs')} stored {way}: the engine fails on many of them"
-        )
+        pairs = amount(len(part), "pair", "pairs")
+        report.left_out.append(f"{pairs} stored {storage}: the engine fails on many of them")
     return SideAnswers(found, failing)
 
 
@@ -265,17 +271,19 @@ def _compare(
     done: TriedGroup,
     part: Sequence[Situation],
     sides: tuple[SideAnswers, SideAnswers],
-    ways: tuple[str, str],
+    storages: tuple[str, str],
 ) -> None:
     one, other = sides
     if one.found is None or other.found is None:
         return
     changes = {
-        name: changes_of(held.measurement.aggregate, held.law, one.found[name], other.found[name])
-        for name, held in done.worst.items()
+        name: changes_of(
+            worst_case.measurement.aggregate, worst_case.law, one.found[name], other.found[name]
+        )
+        for name, worst_case in done.worst.items()
     }
-    record(done.worst, changes, part, ways, {*one.failing, *other.failing})
-    if ways == (AS_DECLARED, AS_DECLARED):
+    record(done.worst, changes, part, storages, {*one.failing, *other.failing})
+    if storages == (AS_DECLARED, AS_DECLARED):
         _note_most(done, changes, part)
 
 
@@ -301,7 +309,7 @@ def record(
     worst: Mapping[Named, Worst],
     changes: Mapping[Named, Changes],
     situations: Sequence[Situation],
-    ways: tuple[str, str],
+    storages: tuple[str, str],
     without: Collection[int] = (),
 ) -> None:
     """Compare changes with their claims; pairs that differ in an invariant are no neighbours.
@@ -310,75 +318,81 @@ def record(
     """
     strangers = {*without} | {
         pair
-        for name, held in worst.items()
-        if held.measurement.exact == "declared"
+        for name, worst_case in worst.items()
+        if worst_case.measurement.exact == "declared"
         for pair in changes[name]
     }
-    for name, held in worst.items():
-        if held.measurement.exact == "declared":
+    for name, worst_case in worst.items():
+        if worst_case.measurement.exact == "declared":
             continue
-        held.pairs += len(situations) - len(strangers)
+        worst_case.pairs += len(situations) - len(strangers)
         for pair, change in changes[name].items():
             if pair in strangers:
                 continue
-            if ways == (AS_DECLARED, AS_DECLARED):
-                held.note_least(situations[pair], sum(map(abs, change)))
-            near = nearness_of(held, change)
-            if near.ratio > held.near.ratio:
-                held.near, held.situation, held.ways = near, situations[pair], ways
-                held.words, held.change = situations[pair].words, change
-                if ways[0] != AS_DECLARED:
-                    held.words += f", stored {ways[0]}"
-                if ways[0] != ways[1]:
-                    held.words += " on one side alone"
+            if storages == (AS_DECLARED, AS_DECLARED):
+                worst_case.note_least(situations[pair], sum(map(abs, change)))
+            near = nearness_of(worst_case, change)
+            if near.ratio > worst_case.near.ratio:
+                worst_case.near, worst_case.situation, worst_case.ways = (
+                    near,
+                    situations[pair],
+                    storages,
+                )
+                worst_case.words, worst_case.change = situations[pair].words, change
+                if storages[0] != AS_DECLARED:
+                    worst_case.words += f", stored {storages[0]}"
+                if storages[0] != storages[1]:
+                    worst_case.words += " on one side alone"
 
 
-def nearness_of(held: Worst, change: Sequence[int]) -> Nearness:
+def nearness_of(worst_case: Worst, change: Sequence[int]) -> Nearness:
     """Return the share of a claim that a change uses; values fixed by invariants can't change."""
-    if held.measurement.exact:
+    if worst_case.measurement.exact:
         return Nearness(float("inf"), "what follows from invariants") if any(change) else NOTHING
-    return nearness(change, held.measurement.sensitivity)
+    return nearness(change, worst_case.measurement.sensitivity)
 
 
 def _compare_lone(done: TriedGroup, until: float) -> None:
     """Try pairs as separate whole tables: largest changes first, then some of all."""
-    group, told = done.group, done.told
+    group, report = done.group, done.told
     most = LONE if group.stage.declaration.spec.engine == DEFAULT_ENGINE else min(LONE, FAR_LONE)
     picked: dict[int, tuple[Situation, tuple[str, str]]] = {}
-    for held in sorted(done.worst.values(), key=lambda held: -held.near.ratio):
-        if held.situation is not None:
-            picked.setdefault(id(held.situation), (held.situation, held.ways))
+    for worst_case in sorted(done.worst.values(), key=lambda worst_case: -worst_case.near.ratio):
+        if worst_case.situation is not None:
+            picked.setdefault(id(worst_case.situation), (worst_case.situation, worst_case.ways))
     tried_ = [*picked.values()][:most]
     stride = max(1, len(done.situations) // most)
     for i, situation in enumerate(done.situations[::stride]):
-        ways = (AS_DECLARED, AS_DECLARED) if i % 2 else (ALIKE[i // 2 % len(ALIKE)], AS_DECLARED)
-        tried_.append((situation, ways))
+        storages = (
+            (AS_DECLARED, AS_DECLARED) if i % 2 else (ALIKE[i // 2 % len(ALIKE)], AS_DECLARED)
+        )
+        tried_.append((situation, storages))
     tried_ = tried_[: 2 * most]
-    words = f"of {{}} pairs about {', '.join(group.tables)} by themselves, as whole tables"
-    for i, (situation, ways) in enumerate(tried_):
+    summary = f"of {{}} pairs about {', '.join(group.tables)} by themselves, as whole tables"
+    for i, (situation, storages) in enumerate(tried_):
         if i and time.monotonic() > until:
-            told.left_out.append(f"{len(tried_) - i} {words.format(len(tried_))}")
+            report.left_out.append(f"{len(tried_) - i} {summary.format(len(tried_))}")
             tried_ = tried_[:i]
             break
-        _compare_alone(done, situation, ways)
-    told.tried.append(f"{len(tried_)} {words.format(f'{len(done.situations):,}')}")
+        _compare_alone(done, situation, storages)
+    report.tried.append(f"{len(tried_)} {summary.format(f'{len(done.situations):,}')}")
 
 
-def _compare_alone(done: TriedGroup, situation: Situation, ways: tuple[str, str]) -> None:
+def _compare_alone(done: TriedGroup, situation: Situation, storages: tuple[str, str]) -> None:
     group = done.group
-    pair = lone(group.tables, situation, group.public, ways)
+    pair = lone(group.tables, situation, group.public, storages)
     try:
         one, other = found_of_pair(group.stage, pair, group.queries)
     except EngineFailure:
-        stored = ways[0] if ways[0] == ways[1] else f"{ways[0]} on one side alone"
+        stored = storages[0] if storages[0] == storages[1] else f"{storages[0]} on one side alone"
         codes = failing_sides(group.stage, pair, group.queries)
         done.told.fails(Failure(f"{situation.words}, by itself", stored, codes, pair))
         return
     changes = {
-        name: changes_of(held.measurement.aggregate, held.law, one[name], other[name])
-        for name, held in done.worst.items()
+        name: changes_of(worst_case.measurement.aggregate, worst_case.law, one[name], other[name])
+        for name, worst_case in done.worst.items()
     }
-    record(done.worst, changes, [situation], ways)
+    record(done.worst, changes, [situation], storages)
 
 
 Progress = Callable[[str], None]

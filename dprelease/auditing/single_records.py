@@ -65,10 +65,10 @@ class TriedRecords:
 
     def pair(self, name: Named) -> Pair | None:
         """Return the record with the largest change of a column, and its replacement."""
-        held = self.worst[name]
-        if held.situation is None:
+        worst_case = self.worst[name]
+        if worst_case.situation is None:
             return None
-        return lone(self.group.tables, held.situation, {}, held.ways)
+        return lone(self.group.tables, worst_case.situation, {}, worst_case.ways)
 
     def pairs_alone(self, name: Named) -> list[Pair]:
         """Return pairs of one record each, with values across the range of the column."""
@@ -81,35 +81,49 @@ def tried_records(stage: Stage, part: Records, bits: ReplayedWords) -> TriedReco
     literals, draws = literals_of(stage.declaration), Draws(bits)
     group = Group(stage, (), {table.name: table}, {}, literals, draws)
     units = group.invent_units(RECORDS)
-    laws = {c.measurement.name: c.mechanism for c in stage.plan.of_query(part.name)}
+    mechanisms = {c.measurement.name: c.mechanism for c in stage.plan.of_query(part.name)}
     worst = {
-        (part.name, column.name): Worst(part.query, column.measurement, laws[column.name])
+        (part.name, column.name): Worst(part.query, column.measurement, mechanisms[column.name])
         for column in part.columns
     }
     situations = [
         Situation("a record replaced by another one", one, other)
         for one, other in zip(units, units[::-1], strict=True)
     ]
-    told = GroupReport()
-    sides = _sides(stage, part, group, situations, told)
+    report = GroupReport()
+    sides = _sides(stage, part, group, situations, report)
     nearby = {
         (part.name, column.name): list(_nearby(column, sides[AS_DECLARED][column.name], units))
         for column in part.columns
         if AS_DECLARED in sides
     }
-    turned = {way: _read(stage, part, group, units[::-1], way) for way in ALIKE if way in sides}
+    turned = {
+        storage: _read(stage, part, group, units[::-1], storage)
+        for storage in ALIKE
+        if storage in sides
+    }
     for column in part.columns:
-        held = worst[part.name, column.name]
-        for way, read in sides.items():
-            here = read[column.name]
-            _compare(column, held, here, here[::-1], situations, (way, way))
-        for way, other in turned.items():
-            there, here = other[column.name], sides[way][column.name]
-            _compare(column, held, there[::-1], here, situations, (way, way), same=True)
+        worst_case = worst[part.name, column.name]
+        for storage, read in sides.items():
+            values = read[column.name]
+            _compare(column, worst_case, values, values[::-1], situations, (storage, storage))
+        for storage, other in turned.items():
+            other_values, values = other[column.name], sides[storage][column.name]
+            _compare(
+                column,
+                worst_case,
+                other_values[::-1],
+                values,
+                situations,
+                (storage, storage),
+                same=True,
+            )
             if AS_DECLARED in sides:
                 declared = sides[AS_DECLARED][column.name]
-                _compare(column, held, there, declared, situations, (way, AS_DECLARED))
-    return TriedRecords(group, part, worst, told, nearby)
+                _compare(
+                    column, worst_case, other_values, declared, situations, (storage, AS_DECLARED)
+                )
+    return TriedRecords(group, part, worst, report, nearby)
 
 
 def _nearby(column: RecordColumn, values: Integers, units: Sequence[Rows]) -> Iterator[Situation]:
@@ -124,42 +138,44 @@ def _nearby(column: RecordColumn, values: Integers, units: Sequence[Rows]) -> It
         zero = int(np.argmin(np.abs(found)))
         pairs = [(zero, zero - 1 if zero else 1), (len(found) - 1, 0)]
     for one, other in pairs:
-        words = "a record replaced by one with a value beside its own"
-        yield Situation(words, units[int(first[one])], units[int(first[other])])
+        description = "a record replaced by one with a value beside its own"
+        yield Situation(description, units[int(first[one])], units[int(first[other])])
 
 
 def _sides(
-    stage: Stage, part: Records, group: Group, situations: Sequence[Situation], told: GroupReport
+    stage: Stage, part: Records, group: Group, situations: Sequence[Situation], report: GroupReport
 ) -> dict[str, dict[str, Integers]]:
     """Return the values of all records, in each way of storing them in which the engine answers."""
     name, sides = part.declared.table.name, {}
 
-    def read(some: Sequence[Situation], way: str) -> dict[str, Integers]:
-        return _read(stage, part, group, [one.one for one in some if one is not NOWHERE], way)
+    def read(some: Sequence[Situation], storage: str) -> dict[str, Integers]:
+        return _read(stage, part, group, [one.one for one in some if one is not NOWHERE], storage)
 
-    for way in WAYS:
-        ask = partial(read, way=way)
+    for storage in WAYS:
+        ask = partial(read, storage=storage)
         found, failing = answer_without_failures(ask, situations)
         if found is not None and not failing:
-            sides[way] = found
-            told.tried.append(
-                f"{amount(len(situations), 'record', 'records')} of {name}, stored {way}"
+            sides[storage] = found
+            report.tried.append(
+                f"{amount(len(situations), 'record', 'records')} of {name}, stored {storage}"
             )
             continue
-        told.left_out.append(f"records of {name} stored {way}: the engine fails on some of them")
+        report.left_out.append(
+            f"records of {name} stored {storage}: the engine fails on some of them"
+        )
         for i in failing:
             codes = code_of(ask, [situations[i]]), code_of(ask, [])
-            told.fails(Failure("a record", way, codes, None))
+            report.fails(Failure("a record", storage, codes, None))
     return sides
 
 
 def _read(
-    stage: Stage, part: Records, group: Group, units: list[Rows], way: str
+    stage: Stage, part: Records, group: Group, units: list[Rows], storage: str
 ) -> dict[str, Integers]:
     """Return the values of each unit's record, in the order of the units."""
     name = part.declared.table.name
     rows = {name: [row for unit in units for row in unit[name]]}
-    table = lone(group.tables, Situation("", rows), {}, (way, way)).one[name]
+    table = lone(group.tables, Situation("", rows), {}, (storage, storage)).one[name]
     table = table.add_column(0, PAIR, [numbers_of(range(len(units)))])
     exact = stage.exact_records(_with_record_number(part, len(units)), {name: table})
     numbers = exact.vector(PAIR)
@@ -186,11 +202,11 @@ def _with_record_number(part: Records, records: int) -> Records:
 
 def _compare(
     column: RecordColumn,
-    held: Worst,
+    worst_case: Worst,
     one: Integers,
     other: Integers,
     situations: list[Situation],
-    ways: tuple[str, str],
+    storages: tuple[str, str],
     *,
     same: bool = False,
 ) -> None:
@@ -199,13 +215,17 @@ def _compare(
     for at, (left, right) in enumerate(zip(one.tolist(), other.tolist(), strict=True)):
         inside = all(column.low <= value <= column.high for value in (left, right))
         if not inside or (same and left != right):
-            held.near = Nearness(float("inf"), "the values that a record may have")
-            held.situation, held.words, held.ways = situations[at], situations[at].words, ways
+            worst_case.near = Nearness(float("inf"), "the values that a record may have")
+            worst_case.situation, worst_case.words, worst_case.ways = (
+                situations[at],
+                situations[at].words,
+                storages,
+            )
         elif left != right:
             changes[at] = [1 if column.is_response else left - right]
     record(
-        {(held.query.name, column.name): held},
-        {(held.query.name, column.name): changes},
+        {(worst_case.query.name, column.name): worst_case},
+        {(worst_case.query.name, column.name): changes},
         situations,
-        ways,
+        storages,
     )

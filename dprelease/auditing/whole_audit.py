@@ -60,7 +60,7 @@ MOST_SLOTS = 1000
 
 
 def composed_claims(
-    stage: Stage, until: float, told: GroupReport
+    stage: Stage, until: float, report: GroupReport
 ) -> tuple[list[AuditFinding], list[UntestedPart]]:
     """Return which claims of the plan are false, and which have no proof.
 
@@ -70,7 +70,7 @@ def composed_claims(
     from dprelease.verification.second_opinion import second_opinion
 
     if time.monotonic() > until:
-        told.left_out.append("what all measurements cost together")
+        report.left_out.append("what all measurements cost together")
         return [], []
     events, guarantee = _events_and_guarantee(stage)
     findings = list[AuditFinding]()
@@ -79,18 +79,18 @@ def composed_claims(
         claimed, seen = f"{opinion.counted} {opinion.claimed:.9g}", f"{opinion.at_least:.9g}"
         findings.append(_make_finding(claimed, f"at least {seen}, by the masses of the noise"))
     if sum(event.sensitivity.slots for event in events) > MOST_SLOTS:
-        told.left_out.append("a proof of what so many measurements cost together")
+        report.left_out.append("a proof of what so many measurements cost together")
         return findings, []
     verdicts = _verdicts(events, guarantee)
-    told.tried += [f"{one.claim.words}{TOGETHER}: {one.verdict.value}" for one in verdicts]
+    report.tried += [f"{one.claim.words}{TOGETHER}: {one.verdict.value}" for one in verdicts]
     findings += [
         _make_finding(f"{one.claim.words} is {float(one.claim.claimed):.9g}", _proof_text(one))
         for one in verdicts
         if one.verdict is Verdict.REFUSED
     ]
-    words = [f"a proof of {one.claim.words}" for one in verdicts if one.verdict is Verdict.OPEN]
-    words += [SUMS] * isinstance(stage.plan, FederatedPlan)
-    return findings, [UntestedPart(query="", column="", mechanism=what) for what in words]
+    untested = [f"a proof of {one.claim.words}" for one in verdicts if one.verdict is Verdict.OPEN]
+    untested += [SUMS] * isinstance(stage.plan, FederatedPlan)
+    return findings, [UntestedPart(query="", column="", mechanism=what) for what in untested]
 
 
 def _events_and_guarantee(stage: Stage) -> tuple[list[Event], Guarantee]:
@@ -197,25 +197,27 @@ def _run_steps(
     parts = PARTS[draws]
     progress("sensitivities")
     done = list(_compare_all(stage, names, bits, start + parts[0] * time_limit))
-    worst = {name: held for one in done for name, held in one.worst.items()}
-    broken = [(held, name) for name, held in worst.items() if not held.near.holds]
+    worst = {name: worst_case for one in done for name, worst_case in one.worst.items()}
+    broken = [(worst_case, name) for name, worst_case in worst.items() if not worst_case.near.holds]
     failures = [failure for one in done for failure in one.told.failures.values()]
-    findings = [_breach(held, name) for held, name in broken]
+    findings = [_breach(worst_case, name) for worst_case, name in broken]
     findings += [failure.finding for failure in failures]
-    tried_words = [words for one in done for words in one.told.tried]
-    left_out = [words for one in done for words in one.told.left_out]
+    tried_words = [description for one in done for description in one.told.tried]
+    left_out = [description for one in done for description in one.told.left_out]
     outcome: dict[str, object] = {"twins": None, "canaries": None, "black_box": None}
     groups = [one.group for one in done]
-    with room() as made:
+    with room() as scratch_folder:
         progress("twins")
         until = start + parts[1] * time_limit
-        outcome["twins"], more, unrun = twins(stage, groups, _most(done), made, until)
+        outcome["twins"], more, unrun = twins(stage, groups, _most(done), scratch_folder, until)
         progress("canaries")
         left_out += unrun
         if time.monotonic() > start + time_limit:
             left_out.append("values that stand nowhere else")
         else:
-            outcome["canaries"], leaks, unsaid = canaries(stage, groups, made / "canaries")
+            outcome["canaries"], leaks, unsaid = canaries(
+                stage, groups, scratch_folder / "canaries"
+            )
             findings += leaks
             left_out += unsaid
     findings += more
@@ -234,9 +236,11 @@ def _run_steps(
         findings += [_bound_finding(one) for one in bounds if not one.holds]
         outcome |= {"black_box": bounds, "not_tried": [*unproved, *untried]}
         left_out += failed
-    told = GroupReport(tried_words, left_out)
-    audit = _audit_record(stage, declaration, worst, told, outcome, findings)
-    shown = [(_breach(held, name), pairs[name]) for held, name in broken if name in pairs]
+    report = GroupReport(tried_words, left_out)
+    audit = _audit_record(stage, declaration, worst, report, outcome, findings)
+    shown = [
+        (_breach(worst_case, name), pairs[name]) for worst_case, name in broken if name in pairs
+    ]
     shown += [(one.finding, one.pair) for one in failures if one.pair is not None]
     return Outcome(audit, declaration, shown)
 
@@ -245,7 +249,7 @@ def _audit_record(
     stage: Stage,
     declaration: Declaration,
     worst: Mapping[Named, Worst],
-    told: GroupReport,
+    report: GroupReport,
     outcome: Mapping[str, object],
     findings: Sequence[AuditFinding],
 ) -> Audit:
@@ -255,14 +259,14 @@ def _audit_record(
             "engine": stage.declaration.spec.engine,
             "queries": sorted({name for name, _ in worst}),
             "whole": {name for name, _ in worst} >= _every(stage),
-            "complete": not told.left_out,
-            "tried": told.tried,
-            "left_out": told.left_out,
+            "complete": not report.left_out,
+            "tried": report.tried,
+            "left_out": report.left_out,
             "holds": not findings,
             "sensitivities": [
-                _comparison_record(held, name)
-                for name, held in worst.items()
-                if held.measurement.exact != "declared"
+                _comparison_record(worst_case, name)
+                for name, worst_case in worst.items()
+                if worst_case.measurement.exact != "declared"
             ],
             **outcome,
             "findings": findings,
@@ -309,36 +313,36 @@ def _most(done: Sequence[TriedGroup | TriedRecords]) -> list[tuple[Group, Situat
         for one in done
         if isinstance(one, TriedGroup) and one.most.situation is not None
     ]
-    held = [
+    largest = [
         (one.group, worst.situation, worst.near.ratio)
         for one in done
         for worst in one.worst.values()
         if worst.situation is not None
     ]
-    held.sort(key=lambda one: -one[2])
-    return [*at_once[:1], *((group, situation) for group, situation, _ in held)]
+    largest.sort(key=lambda one: -one[2])
+    return [*at_once[:1], *((group, situation) for group, situation, _ in largest)]
 
 
-def _breach(held: Worst, name: Named) -> AuditFinding:
+def _breach(worst_case: Worst, name: Named) -> AuditFinding:
     return AuditFinding(
         check="sensitivity",
         query=name[0],
         column=name[1],
-        claimed=str(held.measurement.sensitivity),
-        seen=f"{held.near.ratio:.6g} times as much in {held.near.by}",
-        pair=held.words,
+        claimed=str(worst_case.measurement.sensitivity),
+        seen=f"{worst_case.near.ratio:.6g} times as much in {worst_case.near.by}",
+        pair=worst_case.words,
     )
 
 
-def _comparison_record(held: Worst, name: Named) -> SensitivityCheck:
+def _comparison_record(worst_case: Worst, name: Named) -> SensitivityCheck:
     return SensitivityCheck(
         query=name[0],
         column=name[1],
-        claimed=str(held.measurement.sensitivity),
-        pairs=held.pairs,
-        ratio=min(held.near.ratio, 1e300),
-        worst=held.words,
-        holds=held.near.holds,
+        claimed=str(worst_case.measurement.sensitivity),
+        pairs=worst_case.pairs,
+        ratio=min(worst_case.near.ratio, 1e300),
+        worst=worst_case.words,
+        holds=worst_case.near.holds,
     )
 
 

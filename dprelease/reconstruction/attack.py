@@ -104,8 +104,8 @@ def _cover_lines(table: Integers, cover: Flags, axis: int) -> bool:
     counts, hidden = np.moveaxis(table, axis, -1), np.moveaxis(cover, axis, -1)
     free = np.where(hidden | (counts == 0), np.iinfo(np.int64).max, counts)
     least = free.argmin(axis=-1)
-    there = np.take_along_axis(free, least[..., None], -1)[..., 0] < np.iinfo(np.int64).max
-    lines = np.argwhere((hidden.sum(axis=-1) == 1) & there)
+    is_reachable = np.take_along_axis(free, least[..., None], -1)[..., 0] < np.iinfo(np.int64).max
+    lines = np.argwhere((hidden.sum(axis=-1) == 1) & is_reachable)
     for line in map(tuple, lines):
         hidden[(*line, int(least[line]))] = True
     return len(lines) > 0
@@ -160,11 +160,11 @@ def area_of(
         raise DeclarationError("DP-ATTACK-005", place=Place(key="area"), column=column, known=known)
     if len(names) < 2:
         return None
-    told = [
+    log_likelihoods = [
         sum(attribute.tells_apart(one.query.keys.keys) for one in tables)
         for attribute in combinations.attributes
     ]
-    return int(np.argmax(told))
+    return int(np.argmax(log_likelihoods))
 
 
 def divide_by_area(
@@ -179,21 +179,21 @@ def divide_by_area(
     """
     if len(combinations) <= MOST_TOGETHER:
         return Areas(attribute, (np.arange(len(combinations)),), tuple(tables), {})
-    apart: list[CountedTable] = []
+    separate: list[CountedTable] = []
     if attribute is not None:
         areas = combinations.attributes[attribute]
-        apart = [one for one in tables if areas.tells_apart(one.query.keys.keys)]
-    if attribute is None or not apart:
+        separate = [one for one in tables if areas.tells_apart(one.query.keys.keys)]
+    if attribute is None or not separate:
         column = "" if attribute is None else combinations.attributes[attribute].column
         known = ", ".join(one.column for one in combinations.attributes)
         raise DeclarationError("DP-ATTACK-005", place=Place(key="area"), column=column, known=known)
     values = combinations.values[:, attribute]
     inside = areas.complete[values]
-    counted = np.any([combinations.cells[one.name] >= 0 for one in apart], axis=0) & inside
+    counted = np.any([combinations.cells[one.name] >= 0 for one in separate], axis=0) & inside
     blocks = [np.flatnonzero(counted & (values == value)) for value in range(areas.size)]
     why = f"it has no cell for each '{areas.column}', by which all tables are solved"
-    left_out = {one.name: why for one in tables if one not in apart}
-    return Areas(attribute, tuple(b for b in blocks if len(b)), tuple(apart), left_out)
+    left_out = {one.name: why for one in tables if one not in separate}
+    return Areas(attribute, tuple(b for b in blocks if len(b)), tuple(separate), left_out)
 
 
 SECONDS = 60.0
@@ -234,7 +234,7 @@ class _AttackSetup:
 
 def attack(
     folder: Path,
-    asked: AttackRequest | None = None,
+    request: AttackRequest | None = None,
     *,
     on: Words = None,
     bits: BitSource | None = None,
@@ -268,31 +268,33 @@ def attack(
     DeclarationError
         DP-ATTACK-002, 003, 005 and 006 for rehearsals or options that can't be attacked.
     """
-    wanted = asked or AttackRequest()
+    settings = request or AttackRequest()
     rehearsal = open_rehearsal(folder, on)
-    found = counted_tables(rehearsal.families, wanted.table)
+    found = counted_tables(rehearsal.families, settings.table)
     if not found.used:
         reasons = "; ".join(f"{name}: {why}" for name, why in found.left_out.items()) or "none"
         raise DeclarationError("DP-ATTACK-006", place=Place(key="queries"), reasons=reasons)
     combinations = combinations_of(found.used)
-    areas = divide_by_area(combinations, found.used, area_of(combinations, found.used, wanted.area))
+    areas = divide_by_area(
+        combinations, found.used, area_of(combinations, found.used, settings.area)
+    )
     true = true_counts(rehearsal, found.used, combinations)
     guesses = tuple(
         guess_records(combinations, block, true.records[block]) for block in areas.blocks
     )
     attacked = _AttackSetup(rehearsal, combinations, areas, true, guesses)
-    beside = baseline(guesses, [true.records[block] for block in areas.blocks])
+    guess_baseline = baseline(guesses, [true.records[block] for block in areas.blocks])
     draws = Draws(bits or Entropy())
     forms: list[FormOutcome] = []
-    for form in wanted.forms:
+    for form in settings.forms:
         progress(form)
-        end = monotonic() + wanted.seconds
-        told = _likelihoods_of_form(attacked, form, draws, wanted.swapped)
-        if told is None:
+        end = monotonic() + settings.seconds
+        likelihoods = _likelihoods_of_form(attacked, form, draws, settings.swapped)
+        if likelihoods is None:
             continue
-        error = error_of([*told.values()], [true.cells[name] for name in told])
-        blocks = _solve_blocks(attacked, told, end)
-        forms.append(outcome(form, blocks, beside, error))
+        error = error_of([*likelihoods.values()], [true.cells[name] for name in likelihoods])
+        blocks = _solve_blocks(attacked, likelihoods, end)
+        forms.append(outcome(form, blocks, guess_baseline, error))
     area = None if areas.attribute is None else combinations.attributes[areas.attribute].column
     return AttackOutcome(
         format="dprelease-attack/1",
@@ -308,9 +310,9 @@ def attack(
         records=int(true.records.sum()),
         partial=true.partial,
         alone=int((true.records == 1).sum()),
-        swapped=wanted.swapped,
-        seconds=wanted.seconds,
-        baseline=beside,
+        swapped=settings.swapped,
+        seconds=settings.seconds,
+        baseline=guess_baseline,
         forms=forms,
     )
 
@@ -354,7 +356,7 @@ def _cells_after_swaps(attacked: _AttackSetup, rate: float, draws: Draws) -> dic
 
 
 def _solve_blocks(
-    attacked: _AttackSetup, told: dict[str, ObservedCells], end: float
+    attacked: _AttackSetup, likelihoods: dict[str, ObservedCells], end: float
 ) -> list[SolvedBlock]:
     """Return all solved blocks, smallest first; each gets its share of the remaining time.
 
@@ -366,12 +368,12 @@ def _solve_blocks(
     for i, number in enumerate(order):
         block = areas.blocks[number]
         share = max(0.5, (end - monotonic()) / (len(order) - i))
-        rates = expected_rates(combinations, block, attacked.tables, told)
-        asked = program(combinations, block, attacked.tables, told, float(rates.sum()))
+        rates = expected_rates(combinations, block, attacked.tables, likelihoods)
+        problem = program(combinations, block, attacked.tables, likelihoods, float(rates.sum()))
         begun = monotonic()
-        solved = likeliest(asked, log_rates(rates), 0.6 * share)
+        solved = likeliest(problem, log_rates(rates), 0.6 * share)
         left = max(0.2, share - (monotonic() - begun))
-        certain = certain_records(asked, solved.records, left)
+        certain = certain_records(problem, solved.records, left)
         complete, records = combinations.complete[block], attacked.true.records[block]
         done.append(SolvedBlock(solved, certain, complete, records, attacked.guesses[number]))
     return done

@@ -67,10 +67,10 @@ def attributes_of(queries: Sequence[Query]) -> tuple[Attribute, ...]:
             keys.setdefault(column, {})[key.column] = key
             leaves |= {one.column: one for one in finest if key.leaf == one.column}
     return tuple(
-        _areas(column, tuple(held.values()), leaves[column])
+        _areas(column, tuple(keys_of_column.values()), leaves[column])
         if column in leaves
-        else _attribute(column, tuple(held.values()), columns)
-        for column, held in keys.items()
+        else _attribute(column, tuple(keys_of_column.values()), columns)
+        for column, keys_of_column in keys.items()
     )
 
 
@@ -133,11 +133,11 @@ def _numbers(column: str, keys: Sequence[Key], columns: Mapping[str, Column]) ->
             known |= {Fraction(value) for value in key.whole}
     ends = sorted(known)
     half = Fraction(1, 2)
-    whole = isinstance(columns.get(column), IntegerColumn)
+    is_integer = isinstance(columns.get(column), IntegerColumn)
     between = [(a + b) * half for a, b in pairwise(ends)]
     numbers = {ends[0] - 1, *ends, ends[-1] + 1}
     # Between two integer edges there is one number, or none.
-    numbers |= {Fraction(number.__floor__()) for number in between} if whole else {*between}
+    numbers |= {Fraction(number.__floor__()) for number in between} if is_integer else {*between}
     yield from sorted(numbers)
 
 

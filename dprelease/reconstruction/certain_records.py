@@ -36,7 +36,7 @@ class Certain:
     only: bool = False
 
 
-def certain_records(asked: Program, found: Integers, seconds: float) -> Certain:
+def certain_records(problem: Program, found: Integers, seconds: float) -> Certain:
     """Return the number of records of each combination in every compatible set of people.
 
     `found`: one compatible set. For each combination, smallest numbers first, the solver
@@ -48,9 +48,9 @@ def certain_records(asked: Program, found: Integers, seconds: float) -> Certain:
     else not in integers. Noisy tables are compatible with everything, so they make nothing
     certain.
     """
-    if not asked.is_hard:
+    if not problem.is_hard:
         return Certain(np.zeros(len(found), dtype=np.int64), True)
-    if not asked.admits(found):
+    if not problem.admits(found):
         return Certain(np.zeros(len(found), dtype=np.int64), False)
     end = monotonic() + seconds
     least, sure = found.copy(), np.zeros(len(found), dtype=np.bool_)
@@ -61,10 +61,10 @@ def certain_records(asked: Program, found: Integers, seconds: float) -> Certain:
             if monotonic() > end:
                 undecided += 1
                 break
-            if _at_least(asked, int(one), end - monotonic()) >= least[one]:
+            if _at_least(problem, int(one), end - monotonic()) >= least[one]:
                 sure[one] = True
                 break
-            other = _fewer(asked, int(one), least, ~sure & (least > 0), end - monotonic())
+            other = _fewer(problem, int(one), least, ~sure & (least > 0), end - monotonic())
             if other is None:
                 undecided += 1
                 break
@@ -72,50 +72,50 @@ def certain_records(asked: Program, found: Integers, seconds: float) -> Certain:
             least = np.minimum(least, other) if len(other) else least
     least = np.where(sure, least, 0)
     only = not undecided and np.array_equal(least, found)
-    return Certain(least, not undecided, only and not _can_be_more(asked, int(found.sum())))
+    return Certain(least, not undecided, only and not _can_be_more(problem, int(found.sum())))
 
 
-def _solve_program(asked: Program, costs: Floats, most: Floats, **more: Any) -> Any:
+def _solve_program(problem: Program, costs: Floats, most: Floats, **more: Any) -> Any:
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     # Most combinations are excluded by a cell with a count of 0: they are left out.
-    kept = np.flatnonzero(asked.most > 0)
+    possible = np.flatnonzero(problem.most > 0)
     found = milp(
-        costs[kept],
-        bounds=Bounds(np.zeros(len(kept)), most[kept]),
-        constraints=LinearConstraint(asked.matrix[:, kept], asked.lower, asked.upper),
+        costs[possible],
+        bounds=Bounds(np.zeros(len(possible)), most[possible]),
+        constraints=LinearConstraint(problem.matrix[:, possible], problem.lower, problem.upper),
         **more,
     )
     if found.x is not None:
-        whole = np.zeros(len(costs))
-        whole[kept] = found.x
-        found.x = whole
+        solution = np.zeros(len(costs))
+        solution[possible] = found.x
+        found.x = solution
     return found
 
 
-def _at_least(asked: Program, one: int, seconds: float) -> int:
+def _at_least(problem: Program, one: int, seconds: float) -> int:
     """Return a lower bound of a combination's records: the fractional minimum, rounded up."""
-    costs = np.zeros(len(asked.most))
+    costs = np.zeros(len(problem.most))
     costs[one] = 1.0
     limit = {"time_limit": max(0.1, seconds)}
-    found = _solve_program(asked, costs, asked.most.astype(np.float64), options=limit)
+    found = _solve_program(problem, costs, problem.most.astype(np.float64), options=limit)
     return 0 if found.status != 0 else math.ceil(found.fun - TOLERANCE)
 
 
 def _fewer(
-    asked: Program, one: int, least: Integers, open_: Any, seconds: float
+    problem: Program, one: int, least: Integers, open_: Any, seconds: float
 ) -> Integers | None:
     """Return a compatible set with fewer records of a combination than known.
 
     Empty if it is proven that there is none; None if time ran out.
     """
-    most = asked.most.astype(np.float64)
+    most = problem.most.astype(np.float64)
     most[one] = least[one] - 1.0
     found = _solve_program(
-        asked,
+        problem,
         open_.astype(np.float64),
         most,
-        integrality=np.ones(int((asked.most > 0).sum()), dtype=np.int64),
+        integrality=np.ones(int((problem.most > 0).sum()), dtype=np.int64),
         options={"time_limit": max(0.1, seconds), "mip_rel_gap": ENOUGH},
     )
     if found.status == INFEASIBLE:
@@ -123,12 +123,12 @@ def _fewer(
     if found.x is None:
         return None
     records: Integers = np.rint(found.x).astype(np.int64)
-    return records if asked.admits(records) else None
+    return records if problem.admits(records) else None
 
 
-def _can_be_more(asked: Program, number: int) -> bool:
+def _can_be_more(problem: Program, number: int) -> bool:
     """Return whether more records than a number may be possible, in fractions."""
-    if not (asked.most > 0).any():
+    if not (problem.most > 0).any():
         return False
-    found = _solve_program(asked, -np.ones(len(asked.most)), asked.most.astype(np.float64))
+    found = _solve_program(problem, -np.ones(len(problem.most)), problem.most.astype(np.float64))
     return bool(found.status != 0 or -found.fun > number + 0.5)

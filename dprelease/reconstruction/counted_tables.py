@@ -44,8 +44,8 @@ class CountedTable:
         """Return the (cells,) published numbers, in cell order; NaN for an empty cell."""
         import pyarrow as pa
 
-        held = formats.PUBLISHED.read(folder / self.file, [self.column]).column(0)
-        numbers: Floats = held.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        published = formats.PUBLISHED.read(folder / self.file, [self.column]).column(0)
+        numbers: Floats = published.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         return np.array(numbers, dtype=np.float64)
 
 
@@ -77,11 +77,11 @@ def counted_tables(families: Sequence[Family], about: str | None = None) -> Coun
         reason = ""
         if one.query.declared.table.name != name:
             reason = f"it counts rows of '{one.query.declared.table.name}'"
-        apart = None if reason else _with_unique_keys(one, used)
-        if apart is None:
+        with_unique_keys = None if reason else _with_unique_keys(one, used)
+        if with_unique_keys is None:
             left_out[one.name] = reason or "its areas differ from those of an earlier table"
         else:
-            used.append(apart)
+            used.append(with_unique_keys)
     return CountedTables(name, tuple(used), left_out)
 
 
@@ -119,8 +119,8 @@ def _invariants(family: Family, query: Query, one: Measurement) -> Iterator[Coun
     """Yield the exact numbers of an invariant, which are in the output of a step."""
     names = [column.name for column in query.columns if column.parts == (one,)]
     for output in family.outputs:
-        whole = output.rows == "cells" and output.keys == query.keys
-        if whole and output.name.rpartition("/")[2] == query.name:
+        covers_all_keys = output.rows == "cells" and output.keys == query.keys
+        if covers_all_keys and output.name.rpartition("/")[2] == query.name:
             for name in names:
                 if isinstance(output.columns.get(name), Lattice | Real):
                     yield CountedTable(query, formats.file_of(output.name), name, None)

@@ -28,7 +28,7 @@ def expected_rates(
     combinations: Combinations,
     block: Integers,
     tables: Sequence[CountedTable],
-    told: Mapping[str, ObservedCells],
+    likelihoods: Mapping[str, ObservedCells],
 ) -> Floats:
     """Return the number of records of each combination that the one-way marginals predict.
 
@@ -42,7 +42,7 @@ def expected_rates(
     for one in tables:
         cells = np.unique(combinations.cells[one.name][block])
         cells = cells[cells >= 0]
-        guess = told[one.name].guess[cells]
+        guess = likelihoods[one.name].guess[cells]
         totals.append(float(guess.sum()))
         weights.append(1.0 / max(1, len(cells)))
         for i, attribute in enumerate(combinations.attributes):
@@ -86,16 +86,16 @@ def _target(names: Sequence[str], one: CountedTable, cells: Integers, guess: Flo
         label = label * at[name][0] + (cells // at[name][1]) % at[name][0]
         size *= at[name][0]
     sums = np.maximum(np.bincount(label, guess, size), LEAST)
-    there = np.bincount(label, minlength=size) > 0
-    sums = np.where(there, sums, 0.0)
+    present = np.bincount(label, minlength=size) > 0
+    sums = np.where(present, sums, 0.0)
     parts: Floats = sums / max(sums.sum(), LEAST)
     return parts
 
 
 def _scale_to_margin(share: Floats, labels: Integers, target: Floats) -> Floats:
     inside = labels >= 0
-    held = np.bincount(labels[inside], share[inside], len(target))
-    factors = np.divide(target, held, out=np.zeros_like(target), where=held > 0)
+    sums_by_label = np.bincount(labels[inside], share[inside], len(target))
+    factors = np.divide(target, sums_by_label, out=np.zeros_like(target), where=sums_by_label > 0)
     scaled: Floats = np.where(inside, share * factors[np.maximum(labels, 0)], share)
     return scaled
 
@@ -134,21 +134,21 @@ def guess_records(
         parts *= (np.bincount(values, records, attribute.size) / max(1, total))[values]
     right, squares = np.zeros(len(block)), np.zeros(len(block))
     for k in range(1, int(records.max(initial=0)) + 1):
-        there = np.flatnonzero(records >= k)
-        reached = binom.sf(k - 1, total, parts[there])
-        right[there] += reached
-        squares[there] += (2 * k - 1) * reached
+        present = np.flatnonzero(records >= k)
+        reached = binom.sf(k - 1, total, parts[present])
+        right[present] += reached
+        squares[present] += (2 * k - 1) * reached
     met: Floats = np.asarray(binom.sf(0, total, parts), dtype=np.float64)
     return BaselineGuesses(right, squares - right**2, met, apportion(total * parts, total))
 
 
 def apportion(expected: Floats, total: int) -> Integers:
     """Return integers with a given sum, by largest remainders."""
-    whole = np.floor(expected).astype(np.int64)
-    left = max(0, min(total - int(whole.sum()), len(whole)))
-    rest = expected - whole
-    whole[np.argsort(-rest, kind="stable")[:left]] += 1
-    return whole
+    integers = np.floor(expected).astype(np.int64)
+    left = max(0, min(total - int(integers.sum()), len(integers)))
+    rest = expected - integers
+    integers[np.argsort(-rest, kind="stable")[:left]] += 1
+    return integers
 
 
 def log_rates(rates: Floats) -> Floats:

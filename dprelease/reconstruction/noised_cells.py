@@ -19,15 +19,15 @@ CONFIDENCES = (0.2, 0.5, 0.8, 0.95, 0.99, 0.999)
 
 
 def likelihoods_from_noise(
-    published: Floats, law: Randomizer | None, post: PostProcessing
+    published: Floats, mechanism: Randomizer | None, post: PostProcessing
 ) -> ObservedCells:
     """Return the likelihoods of noisy counts; only negative true values are excluded.
 
     Suppressed cells give no information, and rounding adds half a step on each side.
     """
-    if law is None:
+    if mechanism is None:
         return exactly(published)
-    if not isinstance(law, Mechanism):
+    if not isinstance(mechanism, Mechanism):
         raise TypeError("counts must have additive noise")
     flat = () if post.round_to is None else ((float(post.round_to) / 2, 0.0),)
     n = len(published)
@@ -37,12 +37,12 @@ def likelihoods_from_noise(
         np.zeros(n),
         np.full(n, math.inf),
         np.where(np.isnan(published), 0.0, published),
-        (*flat, *falling(law, 1)),
-        (*flat, *falling(law, -1)),
+        (*flat, *falling(mechanism, 1)),
+        (*flat, *falling(mechanism, -1)),
     )
 
 
-def falling(law: Mechanism, sign: int) -> Segments:
+def falling(mechanism: Mechanism, sign: int) -> Segments:
     """Return by how much the log probability of the noise falls away from 0, on one side.
 
     Piecewise linear between a few quantiles, and convex. For heavy-tailed noise, whose log
@@ -51,8 +51,8 @@ def falling(law: Mechanism, sign: int) -> Segments:
     last
     segment has no end.
     """
-    ends = sorted({0, *(max(1, law.half_width(c)) for c in CONFIDENCES)})
-    falls = [_information(law, sign * end) for end in ends]
+    ends = sorted({0, *(max(1, mechanism.half_width(c)) for c in CONFIDENCES)})
+    falls = [_information(mechanism, sign * end) for end in ends]
     widths = [float(b - a) for a, b in pairwise(ends)]
     slopes = [
         max((after - before) / width, 0.0)
@@ -61,8 +61,8 @@ def falling(law: Mechanism, sign: int) -> Segments:
     return (*convex(widths, slopes), (math.inf, max(slopes)))
 
 
-def _information(law: Mechanism, k: int) -> float:
+def _information(mechanism: Mechanism, k: int) -> float:
     """Return the negative log probability at k."""
     with ctx.workprec(256):
-        mass = law.tail(k, True) - law.tail(k + 1, True)
+        mass = mechanism.tail(k, True) - mechanism.tail(k + 1, True)
         return -float(mass.log().mid())

@@ -73,8 +73,8 @@ def _cast(
     folder: Path, record: Mapping[str, Any], declaration: Declaration, on: Mapping[str, Path]
 ) -> Cast:
     """Return the stand-ins: public files by digest, and the synthetic people of the folder."""
-    told = {one["table"]: one for one in record["rehearsal"]["stand_ins"]}
-    public = {name: one for name, one in told.items() if one["by"] == "public"}
+    stand_ins = {one["table"]: one for one in record["rehearsal"]["stand_ins"]}
+    public = {name: one for name, one in stand_ins.items() if one["by"] == "public"}
     for name, one in public.items():
         problem = _problem(on.get(name), one["sha256"])
         if problem:
@@ -86,7 +86,7 @@ def _cast(
     cast = Cast.of(declaration, dict(on), {})
     invented = {
         name: formats.PUBLISHED.read(folder / people_of(name))
-        for name in told.keys() - public.keys()
+        for name in stand_ins.keys() - public.keys()
     }
     return replace(cast, invented=invented)
 

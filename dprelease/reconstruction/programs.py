@@ -49,7 +49,7 @@ def program(
     combinations: Combinations,
     block: Integers,
     tables: Sequence[CountedTable],
-    told: Mapping[str, ObservedCells],
+    likelihoods: Mapping[str, ObservedCells],
     total: float,
 ) -> Program:
     """Return the program of a block; `total`: its approximate number of records.
@@ -65,18 +65,18 @@ def program(
         cells = combinations.cells[one.name][block]
         inside = np.flatnonzero(cells >= 0)
         known, place = np.unique(cells[inside], return_inverse=True)
-        held = told[one.name]
+        observed = likelihoods[one.name]
         rows.append(done + place)
         columns.append(inside)
-        lower.append(held.lower[known])
-        upper.append(held.upper[known])
-        middle.append(held.middle[known])
-        reach = sum(width for width, _ in held.above if math.isfinite(width))
-        likely = np.maximum(1.0, np.ceil(np.nan_to_num(held.middle[known], nan=total) + reach))
-        caps.append(np.minimum(held.upper[known], likely if held.above else math.inf))
-        if held.below or held.above:
-            there = np.flatnonzero(~np.isnan(held.middle[known]))
-            soft.append((done + there, held.below, held.above))
+        lower.append(observed.lower[known])
+        upper.append(observed.upper[known])
+        middle.append(observed.middle[known])
+        reach = sum(width for width, _ in observed.above if math.isfinite(width))
+        likely = np.maximum(1.0, np.ceil(np.nan_to_num(observed.middle[known], nan=total) + reach))
+        caps.append(np.minimum(observed.upper[known], likely if observed.above else math.inf))
+        if observed.below or observed.above:
+            known_cells = np.flatnonzero(~np.isnan(observed.middle[known]))
+            soft.append((done + known_cells, observed.below, observed.above))
         done += len(known)
     at, of = np.concatenate(rows), np.concatenate(columns)
     matrix = coo_matrix((np.ones(len(at)), (at, of)), shape=(done, len(block))).tocsr()
@@ -110,7 +110,7 @@ class Solution:
     cost: float
 
 
-def likeliest(asked: Program, logs: Floats, seconds: float, gap: float = 0.01) -> Solution:
+def likeliest(problem: Program, logs: Floats, seconds: float, gap: float = 0.01) -> Solution:
     """Return the likeliest records: integers compatible with the tables, of the highest posterior.
 
     The prior of the records of a combination is a Poisson distribution with the mean
@@ -132,11 +132,11 @@ def likeliest(asked: Program, logs: Floats, seconds: float, gap: float = 0.01) -
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 
-    of, widths, costs = _units(asked.most, logs)
-    parts = [asked.matrix[:, of]]
-    lower, upper = asked.lower.copy(), asked.upper.copy()
-    for cells, below, above in asked.soft:
-        lower[cells] = upper[cells] = asked.middle[cells]
+    of, widths, costs = _units(problem.most, logs)
+    parts = [problem.matrix[:, of]]
+    lower, upper = problem.lower.copy(), problem.upper.copy()
+    for cells, below, above in problem.soft:
+        lower[cells] = upper[cells] = problem.middle[cells]
         for segments, sign in ((below, 1.0), (above, -1.0)):
             for width, slope in segments:
                 shape = (len(lower), len(cells))
@@ -147,34 +147,34 @@ def likeliest(asked: Program, logs: Floats, seconds: float, gap: float = 0.01) -
     matrix = hstack(parts, format="csr")
     if not len(costs):  # every combination is excluded by a cell with a count of 0
         nobody = np.zeros(len(logs), dtype=np.int64)
-        return Solution(nobody, True, asked.admits(nobody), 0.0)
-    whole = np.arange(len(costs)) < len(of)
+        return Solution(nobody, True, problem.admits(nobody), 0.0)
+    is_whole = np.arange(len(costs)) < len(of)
     found = milp(
         costs,
-        integrality=whole.astype(np.int64),
+        integrality=is_whole.astype(np.int64),
         bounds=Bounds(np.zeros(len(costs)), widths),
         constraints=LinearConstraint(matrix, lower, upper),
         options={"time_limit": max(seconds, 0.1), "mip_rel_gap": gap},
     )
     if found.x is None:
         built = (costs, widths, matrix, lower, upper)
-        return _in_fractions(asked, built, of, seconds)
+        return _in_fractions(problem, built, of, seconds)
     records = _sum_by_group(np.rint(found.x[: len(of)]), of, len(logs))
-    return Solution(records, found.status == 0, asked.admits(records), float(found.fun))
+    return Solution(records, found.status == 0, problem.admits(records), float(found.fun))
 
 
 def _units(most: Integers, logs: Floats) -> tuple[Integers, Floats, Floats]:
     """Return variables that sum to the records of each combination: index, upper bound, cost."""
     of, widths, costs = [], [], []
     for start, end in pairwise(STARTS):
-        there = np.flatnonzero(most > start)
-        if not len(there):
+        free = np.flatnonzero(most > start)
+        if not len(free):
             break
-        width = np.minimum(most[there], end) - start
+        width = np.minimum(most[free], end) - start
         rise = np.array([math.lgamma(start + w + 1) - math.lgamma(start + 1) for w in width])
-        of.append(there)
+        of.append(free)
         widths.append(width.astype(np.float64))
-        costs.append(rise / width - logs[there])
+        costs.append(rise / width - logs[free])
     if not of:
         return np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0)
     return np.concatenate(of), np.concatenate(widths), np.concatenate(costs)
@@ -186,7 +186,7 @@ def _sum_by_group(values: Floats, of: Integers, n: int) -> Integers:
 
 
 def _in_fractions(
-    asked: Program,
+    problem: Program,
     built: tuple[Floats, Floats, csr_matrix, Floats, Floats],
     of: Integers,
     seconds: float,
@@ -203,7 +203,7 @@ def _in_fractions(
         options={"time_limit": max(seconds, 0.1)},
     )  # fmt: skip
     if found.x is None:
-        return Solution(np.zeros(len(asked.most), dtype=np.int64), False, False, math.inf)
-    parts: Floats = np.bincount(of, found.x[: len(of)], len(asked.most)).astype(np.float64)
+        return Solution(np.zeros(len(problem.most), dtype=np.int64), False, False, math.inf)
+    parts: Floats = np.bincount(of, found.x[: len(of)], len(problem.most)).astype(np.float64)
     records = apportion(parts, round(float(parts.sum())))
-    return Solution(records, False, asked.admits(records), math.inf)
+    return Solution(records, False, problem.admits(records), math.inf)

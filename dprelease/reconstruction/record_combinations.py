@@ -55,21 +55,21 @@ def combinations_of(tables: Sequence[CountedTable]) -> Combinations:
     attributes = attributes_of([table.query for table in tables])
     sizes = [attribute.size for attribute in attributes]
     if math.prod(sizes) > MOST_COMBINATIONS:
-        words = " x ".join(f"{a.column} {a.size:,}" for a in attributes)
+        description = " x ".join(f"{a.column} {a.size:,}" for a in attributes)
         raise DeclarationError(
-            "DP-ATTACK-003", place=Place(key="queries"), found=words, limit=MOST_COMBINATIONS
+            "DP-ATTACK-003", place=Place(key="queries"), found=description, limit=MOST_COMBINATIONS
         )
     grid = np.indices(sizes, dtype=np.int64).reshape(len(sizes), -1).T
     every = np.ones(len(grid), dtype=np.bool_)
-    whole = Combinations(attributes, grid, every, {})
-    cells = {table.name: _cells(whole, table.query.keys) for table in tables}
-    counted = np.any([held != OUTSIDE for held in cells.values()], axis=0)
+    combinations = Combinations(attributes, grid, every, {})
+    cells = {table.name: _cells(combinations, table.query.keys) for table in tables}
+    counted = np.any([cell_numbers != OUTSIDE for cell_numbers in cells.values()], axis=0)
     complete = np.all([a.complete[grid[:, i]] for i, a in enumerate(attributes)] or [every], axis=0)
     return Combinations(
         attributes,
         grid[counted],
         complete[counted],
-        {name: held[counted] for name, held in cells.items()},
+        {name: cell_numbers[counted] for name, cell_numbers in cells.items()},
     )
 
 

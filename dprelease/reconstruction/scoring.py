@@ -61,7 +61,10 @@ def baseline(guesses: Sequence[BaselineGuesses], records: Sequence[Integers]) ->
 
 
 def outcome(
-    form: Form, blocks: Sequence[SolvedBlock], beside: Baseline, error: tuple[float | None, float]
+    form: Form,
+    blocks: Sequence[SolvedBlock],
+    guess_baseline: Baseline,
+    error: tuple[float | None, float],
 ) -> FormOutcome:
     """Return what one form of the tables reveals; `error`: mean error, and suppressed share."""
     named = np.concatenate([one.solved.records[one.complete] for one in blocks])
@@ -69,7 +72,7 @@ def outcome(
     certain = np.concatenate([one.certain.least[one.complete] for one in blocks])
     guess = np.concatenate([one.guess.right[one.complete] for one in blocks])
     right = int(np.minimum(named, true).sum())
-    spread = DEVIATIONS * beside.deviation
+    spread = DEVIATIONS * guess_baseline.deviation
     return FormOutcome(
         form=form,
         words=WORDS[form],
@@ -77,8 +80,8 @@ def outcome(
         withheld=error[1],
         records=int(named.sum()),
         right=right,
-        beyond=right - max(beside.drawn, beside.apportioned),
-        interval=(right - beside.drawn - spread, right - beside.drawn + spread),
+        beyond=right - max(guess_baseline.drawn, guess_baseline.apportioned),
+        interval=(right - guess_baseline.drawn - spread, right - guess_baseline.drawn + spread),
         alone_named=int((named == 1).sum()),
         alone_right=int(((named == 1) & (true == 1)).sum()),
         alone_found=int(((named >= 1) & (true == 1)).sum()),
@@ -96,11 +99,11 @@ def outcome(
 
 def _classes(named: Integers, true: Integers, guess: Floats) -> list[SizeClass]:
     found = []
-    for low, high, words in SIZES:
+    for low, high, description in SIZES:
         inside = (true >= low) & (true <= (np.inf if high is None else high))
         found.append(
             SizeClass(
-                people=words,
+                people=description,
                 records=int(true[inside].sum()),
                 right=int(np.minimum(named, true)[inside].sum()),
                 guessed=math.fsum(guess[inside].tolist()),
@@ -109,9 +112,11 @@ def _classes(named: Integers, true: Integers, guess: Floats) -> list[SizeClass]:
     return found
 
 
-def error_of(told: Sequence[ObservedCells], true: Sequence[Integers]) -> tuple[float | None, float]:
+def error_of(
+    observed: Sequence[ObservedCells], true: Sequence[Integers]
+) -> tuple[float | None, float]:
     """Return the mean absolute error of the published cells, and the share of suppressed ones."""
-    shown = np.concatenate([one.middle for one in told])
+    shown = np.concatenate([one.middle for one in observed])
     errors = np.abs(shown - np.concatenate(true))
     known = ~np.isnan(errors)
     mean = math.fsum(errors[known].tolist()) / int(known.sum()) if known.any() else None

@@ -51,9 +51,9 @@ def _matching_values(values: Integers, area: int) -> Integers:
 class Free:
     """Records that have not moved, grouped by shared value and area; a partner needs no search."""
 
-    def __init__(self, kept: Integers, areas: Integers) -> None:
-        shape = (int(kept.max(initial=0)) + 1, int(areas.max(initial=0)) + 1)
-        self._group = np.ravel_multi_index((kept, areas), shape)
+    def __init__(self, attribute_values: Integers, areas: Integers) -> None:
+        shape = (int(attribute_values.max(initial=0)) + 1, int(areas.max(initial=0)) + 1)
+        self._group = np.ravel_multi_index((attribute_values, areas), shape)
         self._left = np.bincount(self._group, minlength=math.prod(shape)).reshape(shape)
         self._left_in = self._left.sum(axis=0)
         self._starts = np.cumsum(self._left) - self._left.ravel()
@@ -76,23 +76,27 @@ class Free:
         group = self._group[one]
         if self._places[one] >= self._starts[group] + self._left.ravel()[group]:
             return None
-        kept, area = divmod(int(group), self._left.shape[1])
-        alike = self._left[kept].copy()
+        attribute_value, area = divmod(int(group), self._left.shape[1])
+        alike = self._left[attribute_value].copy()
         alike[area] = 0
         if alike.any():
             town, place = _draw_member(alike, draws)
-            return self._member(kept, town, place)
+            return self._member(attribute_value, town, place)
         elsewhere = self._left_in.copy()
         elsewhere[area] = 0
         if not elsewhere.any():
             return None
         town, place = _draw_member(elsewhere, draws)
         column = np.cumsum(self._left[:, town])
-        kept = int(np.searchsorted(column, place, side="right"))
-        return self._member(kept, town, place - int(column[kept] - self._left[kept, town]))
+        attribute_value = int(np.searchsorted(column, place, side="right"))
+        return self._member(
+            attribute_value,
+            town,
+            place - int(column[attribute_value] - self._left[attribute_value, town]),
+        )
 
-    def _member(self, kept: int, area: int, place: int) -> int:
-        group = kept * self._left.shape[1] + area
+    def _member(self, attribute_value: int, area: int, place: int) -> int:
+        group = attribute_value * self._left.shape[1] + area
         return int(self._members[self._starts[group] + place])
 
 

@@ -61,20 +61,22 @@ def true_counts(
     asked_of = {query.name: query for query in resolve(rehearsal.cast.declaration)}
     queries = [asked_of[one.name] for one in tables]
     first = queries[0]
-    asked = [_keys_of_attribute(attribute, first) for attribute in combinations.attributes]
-    keys = KeySpace(tuple(key for of_one in asked for key in of_one))
+    keys_of_attributes = [
+        _keys_of_attribute(attribute, first) for attribute in combinations.attributes
+    ]
+    keys = KeySpace(tuple(key for of_one in keys_of_attributes for key in of_one))
     joint = _joint(first, [one.query for one in tables], keys)
     if joint.keys.size > MOST_CELLS:
-        words = " x ".join(f"{key.column} {key.size:,}" for key in joint.keys.keys)
+        description = " x ".join(f"{key.column} {key.size:,}" for key in joint.keys.keys)
         place = Place(key="queries")
-        raise DeclarationError("DP-ATTACK-003", place=place, found=words, limit=MOST_CELLS)
+        raise DeclarationError("DP-ATTACK-003", place=place, found=description, limit=MOST_CELLS)
     nobody = replace(joint, name="all rows", keys=KeySpace(()))
     found = {
         truth.query.name: truth.rows for truth in truths(rehearsal.cast, [joint, nobody, *queries])
     }
     rows = found.pop(joint.name)
     every = int(found.pop(nobody.name)[0])
-    records = _of_combinations(rows, joint.keys, asked, combinations)
+    records = _of_combinations(rows, joint.keys, keys_of_attributes, combinations)
     if records.sum() != rows.sum():
         check = "records have combinations that no declaration admits"
         raise InternalError("DP-INTERNAL-001", check=check)
@@ -98,7 +100,7 @@ def _joint(first: Query, queries: Sequence[Query], keys: KeySpace) -> Query:
     formulas: dict[str, Formula] = {}
     for query in queries:
         names = {key.column for key in query.keys.keys}
-        formulas |= {name: held for name, held in query.formulas.items() if name in names}
+        formulas |= {name: formula for name, formula in query.formulas.items() if name in names}
     for query in queries:
         formulas = {**query.formulas, **formulas}
     view = first.table.model_copy(update={"columns": columns_of(queries)})
@@ -115,11 +117,11 @@ def _joint(first: Query, queries: Sequence[Query], keys: KeySpace) -> Query:
 
 
 def _of_combinations(
-    rows: Integers, keys: KeySpace, asked: Sequence[tuple[Key, ...]], combinations: Combinations
+    rows: Integers, keys: KeySpace, key_sets: Sequence[tuple[Key, ...]], combinations: Combinations
 ) -> Integers:
     cells = np.zeros(len(combinations), dtype=np.int64)
     strides = iter(keys.strides)
-    for i, (attribute, of_one) in enumerate(zip(combinations.attributes, asked, strict=True)):
+    for i, (attribute, of_one) in enumerate(zip(combinations.attributes, key_sets, strict=True)):
         for key in of_one:
             if attribute.leaf:
                 at = {str(value): place for place, value in enumerate(key.values)}
@@ -134,16 +136,22 @@ def _of_combinations(
 def _refuse_other_truth(rehearsal: OpenedRehearsal, query: str, rows: Integers) -> None:
     """Raise DP-ATTACK-004 if the rehearsal's true answers to a query differ."""
     outputs = {one.name: one for family in rehearsal.families for one in family.outputs}
-    for name, asked, as_noised in published_tables(rehearsal.families):
-        if asked.name != query:
+    for name, published_query, as_noised in published_tables(rehearsal.families):
+        if published_query.name != query:
             continue
-        keys = {key.column for key in asked.key_columns}
-        held = [*dict(schema_of(asked))] if as_noised else [*outputs[name].columns]
+        keys = {key.column for key in published_query.key_columns}
+        column_names = (
+            [*dict(schema_of(published_query))] if as_noised else [*outputs[name].columns]
+        )
         file = truth_of(name)
-        column = truth_columns(sorted(keys), (one for one in held if one not in keys)).rows
-        told = formats.PUBLISHED.read(rehearsal.folder / file, [column]).column(0).to_numpy()
+        column = truth_columns(sorted(keys), (one for one in column_names if one not in keys)).rows
+        published = formats.PUBLISHED.read(rehearsal.folder / file, [column]).column(0).to_numpy()
         # A step may publish only some cells: then only their sum is checked.
-        same = np.array_equal(told, rows) if len(told) == len(rows) else told.sum() <= rows.sum()
+        same = (
+            np.array_equal(published, rows)
+            if len(published) == len(rows)
+            else published.sum() <= rows.sum()
+        )
         if not same:
             place = Place(manifest.NAME, None, "rehearsal.truth")
             raise VerificationError("DP-ATTACK-004", place=place, file=file)

@@ -56,8 +56,8 @@ def summary_of_cells(
     """
     known = np.isfinite(errors)
     classes = [
-        {"rows": words, **_figures(errors, known, margins, cut, inside)}
-        for words, inside in _classes(rows)
+        {"rows": description, **_figures(errors, known, margins, cut, inside)}
+        for description, inside in _classes(rows)
         if inside.any()
     ]
     return {"classes": classes, **figures_of(errors, margins, cut)}
@@ -80,10 +80,10 @@ def _classes(rows: Floats) -> Iterable[tuple[str, Flags]]:
     for low, high in zip(SIZES, [*SIZES[1:], None], strict=True):
         inside = rows >= low if high is None else (rows >= low) & (rows < high)
         if low == 0:
-            words = "0"
+            size_class = "0"
         else:
-            words = f"{low:,} or more" if high is None else f"{low:,} to {high - 1:,}"
-        yield words, inside
+            size_class = f"{low:,} or more" if high is None else f"{low:,} to {high - 1:,}"
+        yield size_class, inside
 
 
 def _figures(
@@ -92,7 +92,7 @@ def _figures(
     """Return the figures of some cells; null where there are no cells to compute them from."""
     counted = errors[inside & known].tolist()
     n = len(counted)
-    told: dict[str, Any] = {
+    figures: dict[str, Any] = {
         "cells": int(inside.sum()),
         "empty": int((inside & ~known).sum()),
         "mean_absolute_error": math.fsum(map(abs, counted)) / n if n else None,
@@ -105,12 +105,12 @@ def _figures(
     if margins is not None:
         shown = inside & known & np.isfinite(margins)
         if shown.any():
-            held = np.abs(errors[shown]) <= margins[shown] * (1 + 1e-12)
-            told["covered"] = int(held.sum()) / int(shown.sum())
+            covered = np.abs(errors[shown]) <= margins[shown] * (1 + 1e-12)
+            figures["covered"] = int(covered.sum()) / int(shown.sum())
     if cut is not None:
         lost = cut[inside & np.isfinite(cut)].tolist()
-        told["cut"] = math.fsum(lost) / len(lost) if lost else None
-    return told
+        figures["cut"] = math.fsum(lost) / len(lost) if lost else None
+    return figures
 
 
 def _floats(table: pa.Table, name: str) -> Floats:

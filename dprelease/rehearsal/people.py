@@ -58,12 +58,12 @@ def wanted_of(table: Table, rows: int | None, keys: Iterable[str]) -> TableReque
 
 
 def invented_people(
-    table: Table, wanted: TableRequest, draws: Draws, literals: Literals
+    table: Table, request: TableRequest, draws: Draws, literals: Literals
 ) -> pa.Table:
     """Return a table of synthetic people with every column that its source stores."""
     import pyarrow as pa
 
-    places = _laid_out(table, wanted, draws)
+    places = _laid_out(table, request, draws)
     of_row = np.repeat(np.arange(len(places.unit)), places.rows)
     inventing = Inventing(draws, table.rehearsal, literals)
     arrays: dict[str, pa.Array] = {}
@@ -73,7 +73,7 @@ def invented_people(
             continue
         if name == table.privacy_unit.id:
             arrays[name] = _ids(column, places.unit[of_row])
-        elif _is_of_the_group(column) or name in wanted.keys:
+        elif _is_of_the_group(column) or name in request.keys:
             of_group = inventing.values(name, column, len(places.unit))
             alone = len(places.unit) == len(of_row)
             arrays[name] = of_group if alone else of_group.take(pa.array(of_row))
@@ -92,32 +92,32 @@ class _Places:
     rows: Integers
 
 
-def _laid_out(table: Table, wanted: TableRequest, draws: Draws) -> _Places:
+def _laid_out(table: Table, request: TableRequest, draws: Draws) -> _Places:
     """Return the groups of all units."""
     unit = table.unit
     if unit.id is None:
-        n = wanted.rows or wanted.units or ROWS
+        n = request.rows or request.units or ROWS
         return _Places(np.arange(n), np.ones(n, dtype=np.int64))
-    if wanted.rows is None:
-        return _groups(table, draws, 0, wanted.units or ROWS)
-    return _fill_units(table, wanted.rows, draws)
+    if request.rows is None:
+        return _groups(table, draws, 0, request.units or ROWS)
+    return _fill_units(table, request.rows, draws)
 
 
 def _fill_units(table: Table, rows: int, draws: Draws) -> _Places:
     """Return as many units as have this many rows together; the last one gets the rest."""
-    parts, units, held = list[_Places](), 0, 0
+    parts, units, rows_so_far = list[_Places](), 0, 0
     ask = FEWEST_UNITS
-    while held < rows:
+    while rows_so_far < rows:
         part = _groups(table, draws, units, ask, most=max(1, rows // FEWEST_UNITS))
-        units, held = units + ask, held + int(part.rows.sum())
+        units, rows_so_far = units + ask, rows_so_far + int(part.rows.sum())
         parts.append(part)
-        ask = max(FEWEST_UNITS, min(rows, (rows - held) * units // held + 1))
+        ask = max(FEWEST_UNITS, min(rows, (rows - rows_so_far) * units // rows_so_far + 1))
     unit = np.concatenate([part.unit for part in parts])
     sizes = np.concatenate([part.rows for part in parts])
     before = np.cumsum(sizes) - sizes
-    kept = before < rows
-    sizes = np.minimum(sizes, rows - before)[kept]
-    return _Places(unit[kept], sizes)
+    within_rows = before < rows
+    sizes = np.minimum(sizes, rows - before)[within_rows]
+    return _Places(unit[within_rows], sizes)
 
 
 def _groups(table: Table, draws: Draws, first: int, n: int, most: int = 2**31) -> _Places:
@@ -174,6 +174,6 @@ def invented_public(
             continue
         taken |= {*columns}
         for i, name in enumerate(columns):
-            held = [value[i] for value in values] + [None] * (rows - len(values))
-            arrays[name] = pa.array(held, arrays[name].type)
+            cells_of_column = [value[i] for value in values] + [None] * (rows - len(values))
+            arrays[name] = pa.array(cells_of_column, arrays[name].type)
     return pa.table({name: arrays[name] for name in table.columns if name in arrays})

@@ -48,7 +48,7 @@ def compare_records(part: Records, noised: pa.Table, true: Mapping[str, Integers
 
 
 def estimates_with_truth(
-    part: Records, columns: Sequence[LocalColumn], beside: pa.Table
+    part: Records, columns: Sequence[LocalColumn], truth: pa.Table
 ) -> pa.Table:
     """Return every estimate from the records of a truth, with its true value.
 
@@ -58,23 +58,23 @@ def estimates_with_truth(
     """
     import pyarrow as pa
 
-    names, rows = names_of(part).true, len(beside)
-    told: list[dict[str, Any]] = []
+    names, rows = names_of(part).true, len(truth)
+    records: list[dict[str, Any]] = []
     for planned in columns if rows else ():
-        column, law = planned.column, planned.mechanism
-        if not isinstance(law, Mechanism):
+        column, mechanism = planned.column, planned.mechanism
+        if not isinstance(mechanism, Mechanism):
             raise TypeError("records are answered by mechanisms alone")
-        found = estimates(beside.column(column.name), column, law, CONFIDENCE)
-        values = beside.column(names[column.name])
+        found = estimates(truth.column(column.name), column, mechanism, CONFIDENCE)
+        values = truth.column(names[column.name])
         counts = _counts(values, column) if column.is_response else np.array([rows])
         true = counts / rows if column.is_response else [_mean(values)]
-        told += [
+        records += [
             _row(column, one, float(right), int(count))
             for one, right, count in zip(found, true, counts.tolist(), strict=True)
         ]
     kinds = [("column", pa.string()), ("value", pa.string()), ("estimate", pa.float64())]
     kinds += [("margin", pa.float64()), ("true", pa.float64()), ("records", pa.int64())]
-    return pa.Table.from_pylist(told, pa.schema(kinds))
+    return pa.Table.from_pylist(records, pa.schema(kinds))
 
 
 def _row(column: RecordColumn, one: Estimate, true: float, count: int) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def _mean(values: pa.ChunkedArray) -> float:
 
 
 def errors_of_records(
-    part: Records, columns: Sequence[LocalColumn], beside: pa.Table, estimates: pa.Table
+    part: Records, columns: Sequence[LocalColumn], truth: pa.Table, estimates: pa.Table
 ) -> list[dict[str, Any]]:
     """Return the errors of single records, and of the estimates from all of them, by column.
 
@@ -116,12 +116,12 @@ def errors_of_records(
     all of a table, or those with the value.
     """
     names = names_of(part).true
-    told = [_single(part, planned, beside, names[planned.column.name]) for planned in columns]
+    records = [_single(part, planned, truth, names[planned.column.name]) for planned in columns]
     of_column = np.array(estimates.column("column").to_pylist(), dtype=object)
     for planned in columns:
         column, inside = planned.column, of_column == planned.column.name
         values = {name: _floats(estimates.column(name))[inside] for name in NUMBERS}
-        told.append(
+        records.append(
             {
                 "table": estimates_of(part),
                 "column": column.name,
@@ -133,21 +133,21 @@ def errors_of_records(
                 ),
             }
         )
-    return told
+    return records
 
 
 NUMBERS = ("estimate", "true", "records", "margin")
 
 
-def _single(part: Records, planned: LocalColumn, beside: pa.Table, true: str) -> dict[str, Any]:
+def _single(part: Records, planned: LocalColumn, truth: pa.Table, true: str) -> dict[str, Any]:
     """Return how far the noise changed single records of one column."""
-    column, noised = planned.column, beside.column(planned.column.name)
+    column, noised = planned.column, truth.column(planned.column.name)
     margins: Floats | None = None
     if column.is_response:
-        errors = _change_flags(noised, beside.column(true))
+        errors = _change_flags(noised, truth.column(true))
         expected: float | None = 1.0 - float(getattr(planned.mechanism, "keep", 1.0))
     else:
-        errors = _floats(noised) - _floats(beside.column(true))
+        errors = _floats(noised) - _floats(truth.column(true))
         margins = np.full(len(errors), float(planned.margin()))
         error = planned.mean_absolute_error
         expected = None if np.isinf(error) else error

@@ -58,7 +58,7 @@ class RehearsalRequest:
 
 @contextmanager
 def rehearsing(
-    wanted: RehearsalRequest,
+    request: RehearsalRequest,
     cast: Cast,
     queries: Sequence[Query],
     plan: Plan,
@@ -77,14 +77,14 @@ def rehearsing(
     OutputError
         DP-REHEARSE-004 if a release would be replaced; others as `publishing`.
     """
-    refuse_own_source(wanted.declaration, plan, wanted.target, list(files))
+    refuse_own_source(request.declaration, plan, request.target, list(files))
     with publishing(
         cast.unpaid,
         queries,
         plan,
-        output=wanted.target,
-        overwrite=wanted.overwrite,
-        state=wanted.state,
+        output=request.target,
+        overwrite=request.overwrite,
+        state=request.state,
         draft=draft,
         tables=tables,
     ) as release:

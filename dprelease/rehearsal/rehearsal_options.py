@@ -14,7 +14,7 @@ from dprelease.schema.rehearsal_form import MOST_ROWS
 Words = Sequence[str | int | Path] | Mapping[str, int | str | Path] | str | int | Path | None
 
 
-def requested_rows(declaration: Declaration, asked: Words) -> dict[str, int]:
+def requested_rows(declaration: Declaration, options: Words) -> dict[str, int]:
     """Return the number of rows by table: `N` for all tables about people, or `table=N`.
 
     Raises
@@ -24,7 +24,7 @@ def requested_rows(declaration: Declaration, asked: Words) -> dict[str, int]:
     """
     about_people = [name for name, d in declaration.tables.items() if not d.table.public]
     rows: dict[str, int] = {}
-    for name, written in _pairs(asked):
+    for name, written in _pairs(options):
         text = written.replace(",", "").replace("_", "")
         known = name is None or name in declaration.tables
         if not known or not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MOST_ROWS:
@@ -37,7 +37,7 @@ def requested_rows(declaration: Declaration, asked: Words) -> dict[str, int]:
     return rows
 
 
-def requested_files(declaration: Declaration, asked: Words) -> dict[str, Path]:
+def requested_files(declaration: Declaration, options: Words) -> dict[str, Path]:
     """Return stand-in files by table: `FILE=table`, or `FILE` for the only one.
 
     Raises
@@ -45,9 +45,9 @@ def requested_files(declaration: Declaration, asked: Words) -> dict[str, Path]:
     DeclarationError
         DP-PATH-001 for a URI, DP-REHEARSE-003 for a file of no table.
     """
-    check_paths(asked)
+    check_paths(options)
     files: dict[str, Path] = {}
-    for name, written in _pairs(asked, file_first=True, known=[*declaration.tables]):
+    for name, written in _pairs(options, file_first=True, known=[*declaration.tables]):
         about_people = [n for n, d in declaration.tables.items() if not d.table.public]
         problem = ""
         if name is None and len(about_people) != 1:
@@ -65,17 +65,17 @@ def requested_files(declaration: Declaration, asked: Words) -> dict[str, Path]:
 
 
 def _pairs(
-    asked: Words, *, file_first: bool = False, known: Sequence[str] = ()
+    options: Words, *, file_first: bool = False, known: Sequence[str] = ()
 ) -> Iterator[tuple[str | None, str]]:
     """Yield tables, None for all, with the value of the option."""
-    if isinstance(asked, Mapping):
-        yield from ((str(name), str(value)) for name, value in asked.items())
+    if isinstance(options, Mapping):
+        yield from ((str(name), str(value)) for name, value in options.items())
         return
-    words = [asked] if isinstance(asked, str | int | Path) else list(asked or ())
-    for word in map(str, words):
-        left, equals, right = word.rpartition("=") if file_first else word.partition("=")
+    pair_texts = [options] if isinstance(options, str | int | Path) else list(options or ())
+    for pair_text in map(str, pair_texts):
+        left, equals, right = pair_text.rpartition("=") if file_first else pair_text.partition("=")
         if file_first:
             is_table = bool(equals) and right in known
-            yield (right, left) if is_table else (None, word)
+            yield (right, left) if is_table else (None, pair_text)
         else:
-            yield (left, right) if equals else (None, word)
+            yield (left, right) if equals else (None, pair_text)

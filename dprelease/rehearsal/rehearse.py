@@ -40,8 +40,8 @@ class Rehearsal:
         """
         import pandas as pd
 
-        told = json.loads((self.folder / ERRORS).read_bytes())
-        return pd.DataFrame([row for column in told for row in rows_of(column)])
+        error_records = json.loads((self.folder / ERRORS).read_bytes())
+        return pd.DataFrame([row for column in error_records for row in rows_of(column)])
 
 
 def rows_of(column: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -132,8 +132,8 @@ def rehearse(
         As `read_release` and `Release.plan`.
     """
     check_paths(release, on, output)
-    asked = release if isinstance(release, Release) else read_release(release, variables=variables)
-    declaration = asked.declaration
+    loaded = release if isinstance(release, Release) else read_release(release, variables=variables)
+    declaration = loaded.declaration
     folder = run(
         declaration,
         output=None if output is None else Path(output),

@@ -146,10 +146,10 @@ def _dealt_file(table: Table, path: Path, parties: int, scratch: Path) -> list[P
 def _deal_parquet(table: Table, _source: Source, path: Path, paths: list[Path]) -> None:
     import pyarrow.parquet as pq
 
-    held = pq.read_table(path)
-    to = _dealt_rows(held, table, len(paths))
+    table_read = pq.read_table(path)
+    to = _dealt_rows(table_read, table, len(paths))
     for party, own in enumerate(paths):
-        pq.write_table(_of(held, to, party), own.absolute())
+        pq.write_table(_of(table_read, to, party), own.absolute())
 
 
 def _deal_csv(table: Table, source: Source, path: Path, paths: list[Path]) -> None:
@@ -202,15 +202,15 @@ def _deal_lines(table: Table, source: Source, path: Path, paths: list[Path]) -> 
             row: Mapping[str, Any] = json.loads(line) if name is not None and line.strip() else {}
             party = i % len(paths) if name is None else dealt_to(row.get(name), len(paths))
             lines[party].append(str(line))
-    for own, held in zip(paths, lines, strict=True):
-        own.write_text("".join(held), encoding=encoding)
+    for own, lines_of_party in zip(paths, lines, strict=True):
+        own.write_text("".join(lines_of_party), encoding=encoding)
 
 
 MOST_PARTIES = 100
 """Maximum number of rehearsed parties: each is a run, and the margins hold for any number."""
 
 
-def rehearse_parties(wanted: RehearsalRequest, cast: Cast) -> Path:
+def rehearse_parties(request: RehearsalRequest, cast: Cast) -> Path:
     """Run every party over its share of the stand-ins, sum, and return the folder.
 
     Raises
@@ -221,28 +221,28 @@ def rehearse_parties(wanted: RehearsalRequest, cast: Cast) -> Path:
     BudgetError
         DP-FED-003 for sums that do not fit 64 bits.
     """
-    _refuse_many(wanted.declaration)
+    _refuse_many(request.declaration)
     queries = resolve_federated(cast.declaration)
     plan, described = prepare_federated(cast.declaration), ReleaseMetadata(cast.declaration.spec)
     blank = dict.fromkeys((query.name for query in queries), "")
     record = of_party.build(cast.unpaid, queries, plan, blank, 1)
     with rehearsing(
-        wanted,
+        request,
         cast,
         queries,
         plan,
         draft=record,
-        files=[*messages_of(queries, plan.parties), *truth_of_sums(queries, wanted.declaration)],
+        files=[*messages_of(queries, plan.parties), *truth_of_sums(queries, request.declaration)],
     ) as release:
-        wanted.progress("people")
-        cast = cast.invent(queries, wanted.bits)
-        sent = _write_messages(release.folder, cast, plan, described, wanted)
+        request.progress("people")
+        cast = cast.invent(queries, request.bits)
+        sent = _write_messages(release.folder, cast, plan, described, request)
         sums: dict[str, FileDigest] = {}
         for query in queries:
-            table, told = sum_of(release.folder, query, plan), described.sums(query)
-            file = with_field_notes(table, field_notes(told))
-            sums[query.name] = written_table(release.folder, told.file, file)
-        wanted.progress("truth")
+            table, description = sum_of(release.folder, query, plan), described.sums(query)
+            file = with_field_notes(table, field_notes(description))
+            sums[query.name] = written_table(release.folder, description.file, file)
+        request.progress("truth")
         truth = _write_truth(release.folder, cast, queries, plan)
         files = [
             named_record(query.name, described.sums(query), sums[query.name]) for query in queries
@@ -282,7 +282,7 @@ def _write_messages(
     cast: Cast,
     plan: FederatedPlan,
     described: ReleaseMetadata,
-    wanted: RehearsalRequest,
+    request: RehearsalRequest,
 ) -> dict[str, FileDigest]:
     """Write every party's messages over its own rows; return digests and rows by file."""
     written: dict[str, FileDigest] = {}
@@ -291,12 +291,14 @@ def _write_messages(
             queries = resolve_federated(own.declaration)
             with own.engines(queries) as engines:
                 for query in queries:
-                    wanted.progress(f"party {party}: {query.name}")
+                    request.progress(f"party {party}: {query.name}")
                     columns = plan.of_shares(query.name)
                     exact = engines[query.name].run(query)
-                    vectors = messages(exact, columns, plan.parties, wanted.bits)
-                    told, name = described.messages(query), message_of(party, query.name)
-                    table = with_field_notes(messages_to_arrow(query, vectors), field_notes(told))
+                    vectors = messages(exact, columns, plan.parties, request.bits)
+                    description, name = described.messages(query), message_of(party, query.name)
+                    table = with_field_notes(
+                        messages_to_arrow(query, vectors), field_notes(description)
+                    )
                     written[name] = written_table(folder, name, table)
     return written
 
@@ -337,8 +339,10 @@ def _message_columns(folder: Path, query: Query, share: ShareColumn, parties: in
 def compared_sums(query: Query, plan: FederatedPlan) -> list[ColumnComparison]:
     """Return how the columns of a sum are compared with the truth."""
     margins = margin_names(query)
-    held = [name for column in query.columns for name in (column.name, margins[column.name])]
-    names = truth_columns((key.column for key in query.key_columns), held)
+    column_names = [
+        name for column in query.columns for name in (column.name, margins[column.name])
+    ]
+    names = truth_columns((key.column for key in query.key_columns), column_names)
     shares = {share.measurement.name: share for share in plan.of_shares(query.name)}
     found = []
     for column in query.columns:

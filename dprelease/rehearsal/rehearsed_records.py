@@ -38,35 +38,38 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def rehearse_records(wanted: RehearsalRequest, cast: Cast) -> Path:
+def rehearse_records(request: RehearsalRequest, cast: Cast) -> Path:
     """Add noise to the records of stand-ins, and return their folder; raises as `rehearse`."""
     plan, described = prepare_local(cast.declaration), ReleaseMetadata(cast.declaration.spec)
     names = [part.name for part in plan.records]
     queries = [part.query for part in plan.records]
     draft = manifest.build(cast.unpaid, plan, dict.fromkeys(names, ""), dict.fromkeys(names, 0))
     with rehearsing(
-        wanted,
+        request,
         cast,
         queries,
         plan,
         draft=draft,
-        files=list(truth_of_records(plan, wanted.declaration)),
+        files=list(truth_of_records(plan, request.declaration)),
     ) as release:
-        wanted.progress("people")
-        cast = cast.invent(queries, wanted.bits)
+        request.progress("people")
+        cast = cast.invent(queries, request.bits)
         written: dict[str, FileDigest] = {}
         compared: dict[str, pa.Table] = {}
         with cast.recorders(plan.records) as engines:
             for part in plan.records:
-                wanted.progress(part.name)
+                request.progress(part.name)
                 exact = engines[part.declared.table.name].records(part)
-                vectors = perturb_records(exact, plan.of_records(part.name), wanted.bits)
-                table, told = records_to_arrow(vectors, part.columns), described.records(part)
+                vectors = perturb_records(exact, plan.of_records(part.name), request.bits)
+                table, description = (
+                    records_to_arrow(vectors, part.columns),
+                    described.records(part),
+                )
                 # The noise has put both into the same random order.
                 compared[part.name] = compare_records(part, table, true_records(part, exact))
-                file = with_field_notes(table, field_notes(told))
-                written[part.name] = written_table(release.folder, told.file, file)
-        wanted.progress("truth")
+                file = with_field_notes(table, field_notes(description))
+                written[part.name] = written_table(release.folder, description.file, file)
+        request.progress("truth")
         truth = _write_truth(release.folder, cast, plan, compared)
         digests = {name: file.digest for name, file in written.items()}
         sizes = {name: file.rows for name, file in written.items()}
@@ -96,8 +99,8 @@ def _write_truth(
     for part in plan.records:
         columns = plan.of_records(part.name)
         table = compared[part.name]
-        told = estimates_with_truth(part, columns, table)
-        errors += errors_of_records(part, columns, table, told)
-        for name, held in ((part.name, table), (estimates_of(part), told)):
-            written[truth_of(name)] = written_table(folder, truth_of(name), held)
+        estimates = estimates_with_truth(part, columns, table)
+        errors += errors_of_records(part, columns, table, estimates)
+        for name, table_to_write in ((part.name, table), (estimates_of(part), estimates)):
+            written[truth_of(name)] = written_table(folder, truth_of(name), table_to_write)
     return dict(sorted({**written, **written_errors(folder, errors)}.items()))

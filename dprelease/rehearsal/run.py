@@ -69,10 +69,10 @@ def rehearse(
     DpReleaseError
         As `pipeline.run`, except errors that only a source or a ledger can cause.
     """
-    wanted = RehearsalRequest(declaration, output, overwrite, bits or Entropy(), progress, state)
+    request = RehearsalRequest(declaration, output, overwrite, bits or Entropy(), progress, state)
     other, cast = _other(declaration), Cast.of(declaration, on or {}, rows or {})
     if other is not None:
-        return other(wanted, cast)
+        return other(request, cast)
     queries, plan = prepare(cast.declaration)
     families = families_of(cast.declaration.spec, plan.columns)
     metadata = metadata_of(cast.declaration, queries, families)
@@ -81,7 +81,7 @@ def rehearse(
     )
     draft = manifest.build(cast.unpaid, queries, plan, blank)
     with rehearsing(
-        wanted,
+        request,
         cast,
         queries,
         plan,
@@ -90,10 +90,10 @@ def rehearse(
         tables=most_bytes(families) * (1 + BESIDE),
     ) as release:
         progress("people")
-        cast = cast.invent(queries, wanted.bits)
+        cast = cast.invent(queries, request.bits)
         with cast.engines(queries) as engines:
             written = publish_families(
-                families, plan, engines, wanted.bits, release, metadata, progress
+                families, plan, engines, request.bits, release, metadata, progress
             )
         progress("truth")
         truth = _write_truth(release.folder, cast, queries, plan, families)
@@ -132,10 +132,10 @@ def _write_truth(
     outputs = [(name, query.name) for name, query, _ in published_tables(families)]
     errors: dict[str, list[dict[str, Any]]] = {}
     for truth in truths(cast, queries):
-        for name in (name for name, asked in outputs if asked == truth.query.name):
+        for name in (name for name, query_name in outputs if query_name == truth.query.name):
             asked_of = [column for column in columns if column.table == name]
             table = compare_with_truth(folder, name, truth, asked_of)
             written[truth_of(name)] = written_table(folder, truth_of(name), table)
             errors[name] = summary(asked_of, table)
-    written |= written_errors(folder, [told for name, _ in outputs for told in errors[name]])
+    written |= written_errors(folder, [record for name, _ in outputs for record in errors[name]])
     return dict(sorted(written.items()))

@@ -89,17 +89,17 @@ class Cast:
     def invent(self, queries: Sequence[Query], bits: BitSource) -> Cast:
         """Return the cast with a synthetic table for each table that no file replaces."""
         draws, literals = Draws(bits), literals_of(self.declaration)
-        made: dict[str, pa.Table] = {}
+        invented: dict[str, pa.Table] = {}
         tables = {n: d.table for n, d in self.declaration.tables.items() if n not in self.public}
         for name, table in tables.items():
             if not table.public:
-                wanted = wanted_of(table, self.rows.get(name), keys_of(queries, name))
-                made[name] = invented_people(table, wanted, draws, literals)
+                request = wanted_of(table, self.rows.get(name), keys_of(queries, name))
+                invented[name] = invented_people(table, request, draws, literals)
         for name, table in tables.items():
             if table.public:
-                keys = join_key_values(queries, made, name)
-                made[name] = invented_public(table, keys, draws, literals)
-        return replace(self, invented=made)
+                keys = join_key_values(queries, invented, name)
+                invented[name] = invented_public(table, keys, draws, literals)
+        return replace(self, invented=invented)
 
     @contextmanager
     def engines(self, queries: Sequence[Query]) -> Iterator[dict[str, Answering]]:
@@ -153,9 +153,9 @@ class Cast:
             source = tables[name].table.source
             if source is None or name not in self.public:
                 raise TypeError("a party has rows of what stands in alone")
-            told = {"path": str(path.absolute()), "compression": "none"}
-            told |= {"delimiter": source.separator} if source.kind == "csv" else {}
-            own = source.model_copy(update=told)
+            changes = {"path": str(path.absolute()), "compression": "none"}
+            changes |= {"delimiter": source.separator} if source.kind == "csv" else {}
+            own = source.model_copy(update=changes)
             table = tables[name].table.model_copy(update={"source": own})
             tables[name] = replace(tables[name], table=table)
         return replace(
@@ -166,16 +166,16 @@ class Cast:
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return the manifest's entry of each table's stand-in."""
-        told: list[dict[str, Any]] = []
+        records: list[dict[str, Any]] = []
         for name in self.declaration.tables:
             if name in self.public:
                 path = self.public[name]
-                told.append(
+                records.append(
                     {"table": name, "by": "public", "file": path.name, "sha256": sha256_of(path)}
                 )
             else:
-                told.append({"table": name, "by": "invention", "rows": len(self.invented[name])})
-        return told
+                records.append({"table": name, "by": "invention", "rows": len(self.invented[name])})
+        return records
 
 
 def _stand_in(declaration: Declaration, name: str, path: Path) -> Source:
@@ -194,22 +194,24 @@ def _stand_in(declaration: Declaration, name: str, path: Path) -> Source:
     if not problem:
         owners = (owner for owner in declaration.tables.values() if is_source_of(owner, path))
         problem = next((_words(owner, declared) for owner in owners), "")
-    made: Source | None = None
+    source: Source | None = None
     if not problem:
         written = {"path": str(path.absolute())}
         try:
-            made = Source.model_validate(written)
-            given = own.model_fields_set if own is not None and own.kind == made.kind else ()
-            alike = {key: getattr(own, key) for key in WRITTEN if key in given}
-            made = Source.model_validate({**written, **alike})
+            source = Source.model_validate(written)
+            declared_fields = (
+                own.model_fields_set if own is not None and own.kind == source.kind else ()
+            )
+            alike = {key: getattr(own, key) for key in WRITTEN if key in declared_fields}
+            source = Source.model_validate({**written, **alike})
         except ValidationError:
             problem = "its extension is not that of a Parquet, CSV or JSON lines file"
-    if made is None or problem or made.type.has_tables:
+    if source is None or problem or source.type.has_tables:
         problem = problem or "it must be a file of one table"
         raise DeclarationError("DP-REHEARSE-003", file=path.name, table=name, problem=problem)
-    return made
+    return source
 
 
-def _words(owner: Declared, asked: Declared) -> str:
-    other = "" if owner is asked else f" of the table '{owner.table.name}'"
+def _words(owner: Declared, declaration: Declared) -> str:
+    other = "" if owner is declaration else f" of the table '{owner.table.name}'"
     return f"it is the declared source itself{other}"

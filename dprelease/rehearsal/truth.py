@@ -65,15 +65,17 @@ def truths(cast: Cast, queries: Sequence[Query]) -> Iterator[Truth]:
     bounds = any(query.unit.id is not None for query in queries)
     with cast.engines(loose) as without:
         found = [_read_answer(without[query.name], query) for query in loose]
-    kept = found
+    limited = found
     if bounds:
-        spaced = [_over_keys(query, held.query) for query, held in zip(queries, found, strict=True)]
+        spaced = [
+            _over_keys(query, answer.query) for query, answer in zip(queries, found, strict=True)
+        ]
         with cast.engines(queries) as engines:
-            kept = [_read(engines[query.name], query) for query in spaced]
-    for query, whole, bounded in zip(queries, found, kept, strict=True):
-        unbounded = whole.vectors if query.unit.id is not None else None
-        asked = _over_keys(query, whole.query)
-        yield Truth(asked, bounded.vectors, unbounded, whole.vectors[ROWS], bounded.profiles)
+            limited = [_read(engines[query.name], query) for query in spaced]
+    for query, unlimited, bounded in zip(queries, found, limited, strict=True):
+        unbounded = unlimited.vectors if query.unit.id is not None else None
+        rekeyed = _over_keys(query, unlimited.query)
+        yield Truth(rekeyed, bounded.vectors, unbounded, unlimited.vectors[ROWS], bounded.profiles)
 
 
 def true_records(part: Records, exact: ExactRecords) -> dict[str, Integers]:
@@ -202,8 +204,8 @@ def below_and_upto(profile: Profile) -> tuple[Integers, Integers, Integers]:
 def totals(profile: Profile) -> Integers:
     """Return the number of values of each cell."""
     sums = np.concatenate(([0], np.cumsum(profile.counts)))
-    held: Integers = sums[profile.starts[1:]] - sums[profile.starts[:-1]]
-    return held
+    sums_of_cells: Integers = sums[profile.starts[1:]] - sums[profile.starts[:-1]]
+    return sums_of_cells
 
 
 def quantile(profile: Profile, at: Fraction) -> Integers:
@@ -221,8 +223,8 @@ def _frequent(profile: Profile, aggregate: Frequent) -> Integers:
     """Return the value of each cell with some rank by number of rows; ties in declared order."""
     cell, _, _ = below_and_upto(profile)
     order = np.lexsort((profile.values, -profile.counts, cell))
-    wanted = profile.starts[:-1] + aggregate.rank - 1
-    there: Flags = wanted < profile.starts[1:]
-    found: Integers = np.full(len(wanted), MISSING, dtype=np.int64)
-    found[there] = profile.values[order][wanted[there]]
+    positions = profile.starts[:-1] + aggregate.rank - 1
+    present: Flags = positions < profile.starts[1:]
+    found: Integers = np.full(len(positions), MISSING, dtype=np.int64)
+    found[present] = profile.values[order][positions[present]]
     return found

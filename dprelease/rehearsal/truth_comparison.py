@@ -73,10 +73,10 @@ def published_tables(families: Sequence[Family]) -> Iterator[tuple[str, Query, b
 def columns_to_compare(families: Sequence[Family], plan: Plan) -> list[ColumnComparison]:
     """Return all columns that are compared, table by table."""
     found = []
-    held = _columns_by_table(families)
+    names_by_table = _columns_by_table(families)
     for name, query, as_noised in published_tables(families):
         errors = {c.measurement.name: c.mean_absolute_error for c in plan.of_query(query.name)}
-        names = truth_columns((key.column for key in query.key_columns), held[name])
+        names = truth_columns((key.column for key in query.key_columns), names_by_table[name])
         for column in query.columns:
             first = column.parts[0]
             alone = as_noised and len(column.parts) == 1
@@ -102,13 +102,13 @@ def columns_to_compare(families: Sequence[Family], plan: Plan) -> list[ColumnCom
 
 def _columns_by_table(families: Sequence[Family]) -> dict[str, tuple[str, ...]]:
     """Return the published columns of every table, except its keys."""
-    held: dict[str, tuple[str, ...]] = {}
+    names_by_table: dict[str, tuple[str, ...]] = {}
     for family in families:
         for table in family.tables:
             types = (published_types(table.query, column) for column in table.query.columns)
-            held[table.query.name] = tuple(name for of_one in types for name, _ in of_one)
-        held |= {output.name: tuple(output.columns) for output in family.outputs}
-    return held
+            names_by_table[table.query.name] = tuple(name for of_one in types for name, _ in of_one)
+        names_by_table |= {output.name: tuple(output.columns) for output in family.outputs}
+    return names_by_table
 
 
 def _margin(column: OutputColumn, as_noised: bool) -> str:
@@ -122,27 +122,27 @@ def compare_with_truth(
 
     One row per published row; if keys are not public, one per key that occurs.
     """
-    held = formats.PUBLISHED.read(folder / formats.file_of(name))
+    published = formats.PUBLISHED.read(folder / formats.file_of(name))
     query = truth.query
     if query.private is not None:
-        held, cells = _spread(held, query, columns[0].told)
+        published, cells = _spread(published, query, columns[0].told)
     else:
-        cells = _cells(held, query.keys)
+        cells = _cells(published, query.keys)
     exact = _arrays(query, truth.vectors)
     loose = {} if truth.unbounded is None else _arrays(query, truth.unbounded)
     by_name = {column.name: column for column in query.columns}
-    chosen = wrapped_places(cells)
+    positions = wrapped_places(cells)
     for one in columns:
-        held = held.append_column(one.true, exact[one.column].take(chosen))
+        published = published.append_column(one.true, exact[one.column].take(positions))
         if one.unbounded:
-            held = held.append_column(one.unbounded, loose[one.column].take(chosen))
+            published = published.append_column(one.unbounded, loose[one.column].take(positions))
         if one.off:
-            off = _rows_off(held.column(one.column), by_name[one.column], truth, cells)
-            held = held.append_column(one.off, fractions(off))
+            off = _rows_off(published.column(one.column), by_name[one.column], truth, cells)
+            published = published.append_column(one.off, fractions(off))
     if columns:
         rows = wrapped_places(np.ascontiguousarray(truth.rows[cells]))
-        held = held.append_column(columns[0].rows, rows)
-    return held
+        published = published.append_column(columns[0].rows, rows)
+    return published
 
 
 def wrapped_places(places: Integers) -> pa.Array:
@@ -159,10 +159,10 @@ def _arrays(query: Query, vectors: Mapping[str, Integers]) -> dict[str, pa.Array
 
     arrays = {}
     for column in query.columns:
-        plain = replace(column, post=NOTHING, margin=None)
+        unprocessed = replace(column, post=NOTHING, margin=None)
         missing = _missing(column, vectors)
         filled = {n: np.where(v == MISSING, 0, v) for n, v in vectors.items()}
-        array = published_arrays(query, plain, filled, {})[column.name]
+        array = published_arrays(query, unprocessed, filled, {})[column.name]
         if missing.any():
             array = pc.if_else(pa.array(missing), pa.scalar(None, array.type), array)
         arrays[column.name] = array
@@ -176,14 +176,14 @@ def _missing(column: OutputColumn, vectors: Mapping[str, Integers]) -> Flags:
     return missing
 
 
-def _cells(held: pa.Table, keys: KeySpace) -> Integers:
+def _cells(published: pa.Table, keys: KeySpace) -> Integers:
     """Return the cell of each row of a published table."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    cells = np.zeros(len(held), dtype=np.int64)
+    cells = np.zeros(len(published), dtype=np.int64)
     for key, stride in zip(keys.keys, keys.strides, strict=True):
-        values = held.column(key.column).combine_chunks()
+        values = published.column(key.column).combine_chunks()
         if isinstance(key.values, range):
             places = values.to_numpy(zero_copy_only=False).astype(np.int64) - key.values[0]
         else:
@@ -195,7 +195,7 @@ def _cells(held: pa.Table, keys: KeySpace) -> Integers:
     return cells
 
 
-def _spread(held: pa.Table, query: Query, told_in: str) -> tuple[pa.Table, Integers]:
+def _spread(published: pa.Table, query: Query, told_in: str) -> tuple[pa.Table, Integers]:
     """Return a table of all keys that occur, with published values of some; and all cells.
 
     `told_in`: the column that marks the published ones.
@@ -204,18 +204,18 @@ def _spread(held: pa.Table, query: Query, told_in: str) -> tuple[pa.Table, Integ
 
     keys = KeyArrays(query).of(0, query.keys.size)
     names = [key.column for key in query.key_columns]
-    told = list(zip(*(held.column(name).to_pylist() for name in names), strict=True))
-    place = {row: i for i, row in enumerate(told)}
+    published_rows = list(zip(*(published.column(name).to_pylist() for name in names), strict=True))
+    place = {row: i for i, row in enumerate(published_rows)}
     rows = zip(*(keys[name].to_pylist() for name in names), strict=True)
     places = [place.get(row) for row in rows]
-    chosen = pa.array(places, pa.int64())
+    positions = pa.array(places, pa.int64())
     arrays = {**keys}
     arrays |= {
-        name: held.column(name).combine_chunks().take(chosen)
-        for name in held.column_names
+        name: published.column(name).combine_chunks().take(positions)
+        for name in published.column_names
         if name not in keys
     }
-    arrays[told_in] = chosen.is_valid()
+    arrays[told_in] = positions.is_valid()
     return pa.table(arrays), np.arange(query.keys.size, dtype=np.int64)
 
 
@@ -230,9 +230,11 @@ def _rows_off(
     cell, below, upto = below_and_upto(profile)
     if aggregate.by_rank:
         best = _count_at(profile.values, profile.counts, cell, cells, truth.vectors[first.name])
-        chosen = np.where(known, places, -1).astype(np.int64)
-        held = _count_at(profile.values, profile.counts, cell, cells, None, chosen)
-        return np.where(known, (best - held).astype(np.float64), np.nan)
+        value_positions = np.where(known, places, -1).astype(np.int64)
+        count_of_published = _count_at(
+            profile.values, profile.counts, cell, cells, None, value_positions
+        )
+        return np.where(known, (best - count_of_published).astype(np.float64), np.nan)
     at = column.at if column.at is not None else aggregate.part
     if at is None:
         raise TypeError("a choice on a lattice is a quantile")
@@ -285,20 +287,20 @@ def _count_at(
     cell: Integers,
     cells: Integers,
     by_cell: Integers | None,
-    chosen: Integers | None = None,
+    value_positions: Integers | None = None,
 ) -> Integers:
     """Return how often a value occurs in each of some cells, one per cell or per row."""
-    wanted = chosen if by_cell is None else by_cell[cells]
-    if wanted is None:
+    cell_positions = value_positions if by_cell is None else by_cell[cells]
+    if cell_positions is None:
         raise TypeError("a value is needed")
-    span = int(max(values.max(initial=0), wanted.max(initial=0))) + 1
+    span = int(max(values.max(initial=0), cell_positions.max(initial=0))) + 1
     pairs = cell * span + values
-    asked = cells * span + np.clip(wanted, 0, None)
-    at = np.clip(np.searchsorted(pairs, asked), 0, max(len(pairs) - 1, 0))
+    pair_numbers = cells * span + np.clip(cell_positions, 0, None)
+    at = np.clip(np.searchsorted(pairs, pair_numbers), 0, max(len(pairs) - 1, 0))
     if not len(pairs):
         return np.zeros(len(cells), dtype=np.int64)
-    there = (pairs[at] == asked) & (wanted >= 0)
-    found: Integers = np.where(there, counts[at], 0)
+    present = (pairs[at] == pair_numbers) & (cell_positions >= 0)
+    found: Integers = np.where(present, counts[at], 0)
     return found
 
 
@@ -311,13 +313,13 @@ def _ranks(
     places: Floats,
 ) -> tuple[Integers, Integers]:
     """Return how many values of each cell are below a candidate, and up to it."""
-    whole = np.floor(places).astype(np.int64)
+    lower_places = np.floor(places).astype(np.int64)
     span = int(values.max(initial=0)) + 2
     pairs = cell * span + values
-    inside = np.clip(whole, -1, span - 2)
+    inside = np.clip(lower_places, -1, span - 2)
     last = np.searchsorted(pairs, cells * span + inside, side="right") - 1
-    there = (last >= 0) & (cell[np.maximum(last, 0)] == cells) if len(pairs) else cells < 0
-    reached = np.where(there, upto[np.maximum(last, 0)], 0) if len(pairs) else 0 * cells
-    exact = there & (values[np.maximum(last, 0)] == places) if len(pairs) else there
+    present = (last >= 0) & (cell[np.maximum(last, 0)] == cells) if len(pairs) else cells < 0
+    reached = np.where(present, upto[np.maximum(last, 0)], 0) if len(pairs) else 0 * cells
+    exact = present & (values[np.maximum(last, 0)] == places) if len(pairs) else present
     before = np.where(exact, below[np.maximum(last, 0)], reached) if len(pairs) else reached
     return before, reached

@@ -178,10 +178,10 @@ def _inner(scaled: Sequence[Floats], features: int) -> list[Floats]:
     """Return the answers without outlying numbers."""
     sizes = [np.abs(side) for side in scaled]
     cut = np.quantile(np.concatenate(sizes, axis=1), 1.0 - LEFT_OUT / features, axis=1)
-    kept = [np.all(size <= cut[:, None], axis=0) for size in sizes]
-    if any(np.count_nonzero(keep) < 2 for keep in kept):
+    inside = [np.all(size <= cut[:, None], axis=0) for size in sizes]
+    if any(np.count_nonzero(keep) < 2 for keep in inside):
         return list(scaled)
-    return [side[:, keep] for side, keep in zip(scaled, kept, strict=True)]
+    return [side[:, keep] for side, keep in zip(scaled, inside, strict=True)]
 
 
 def additive(

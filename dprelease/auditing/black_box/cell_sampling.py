@@ -51,29 +51,34 @@ class QueryCells:
 
 
 def query_cells(
-    sides: Sides, columns: Sequence[PlannedColumn], most: int, *, beside: bool
+    sides: Sides, columns: Sequence[PlannedColumn], most: int, *, neighbours: bool
 ) -> QueryCells | None:
     """Return up to `most` cells in which two tables differ; None if there are none.
 
-    `columns`: all planned columns of one query. `beside`: add some cells in which they agree.
+    `columns`: all planned columns of one query. `neighbours`: add some cells in which they agree.
     """
     name = columns[0].query.name
-    kept = tuple(c for c in columns if not c.measurement.exact)
+    noised_columns = tuple(c for c in columns if not c.measurement.exact)
     size = sides[0].tables[name].size
-    moved = _cells_by_difference(sides, kept, size)[:most]
+    moved = _cells_by_difference(sides, noised_columns, size)[:most]
     if not len(moved):
         return None
     cells = (
-        np.unique(np.concatenate((moved, _other_cells(moved, size)))) if beside else np.sort(moved)
+        np.unique(np.concatenate((moved, _other_cells(moved, size))))
+        if neighbours
+        else np.sort(moved)
     )
     vectors = [
-        {c.measurement.name: side.vector(name, c.measurement.name)[cells] for c in vectors_of(kept)}
+        {
+            c.measurement.name: side.vector(name, c.measurement.name)[cells]
+            for c in vectors_of(noised_columns)
+        }
         for side in sides
     ]
     profiles = [
         {
             c.measurement.name: cells_of(side.profile(name, c.measurement.name), cells.tolist())
-            for c in choices_of(kept)
+            for c in choices_of(noised_columns)
         }
         for side in sides
     ]
@@ -84,7 +89,7 @@ def query_cells(
         names = tuple(str(query.keys.keys[0].values[cell]) for cell in cells.tolist())
         units = sides[0].units[name][cells], sides[1].units[name][cells]
     return QueryCells(
-        kept, cells, (vectors[0], vectors[1]), (profiles[0], profiles[1]), names, units
+        noised_columns, cells, (vectors[0], vectors[1]), (profiles[0], profiles[1]), names, units
     )
 
 
@@ -93,12 +98,14 @@ def _cells_by_difference(sides: Sides, columns: Sequence[PlannedColumn], size: i
     name = columns[0].query.name
     far = np.zeros(size)
     for column in columns:
-        own, law = column.measurement.name, column.mechanism
+        own, mechanism = column.measurement.name, column.mechanism
         if column.measurement.is_choice:
-            far[differing_cells(*(side.profile(name, own) for side in sides))] += 1.0 / law.scale
+            far[differing_cells(*(side.profile(name, own) for side in sides))] += (
+                1.0 / mechanism.scale
+            )
         else:
             one, other = (side.vector(name, own).astype(np.float64) for side in sides)
-            far += np.abs(one - other) / law.scale
+            far += np.abs(one - other) / mechanism.scale
     order = np.argsort(-far, kind="stable")
     return order[far[order] > 0].astype(np.int64)
 

@@ -124,9 +124,9 @@ class ChosenInCells:
     def draw(self, n: int, side: int, bits: Stream) -> Integers:
         """Return the selected candidates: noise steps, or indices of values."""
         exact = tiled_table(self.columns[0].query.name, {}, self.sides[side], n)
-        chosen = perturb(exact, self.columns, bits).columns
+        answers = perturb(exact, self.columns, bits).columns
         names = [name for column in self.columns for name in names_of_choices(column)]
-        return np.concatenate([chosen[name].reshape(n, len(self.cells)).T for name in names])
+        return np.concatenate([answers[name].reshape(n, len(self.cells)).T for name in names])
 
 
 def names_of_choices(column: PlannedColumn) -> list[str]:
@@ -159,18 +159,18 @@ class SelectedKeys:
     def features(self) -> tuple[Feature, ...]:
         """Return two features of each key: whether it appears, and its number."""
         name, moved = self.column.query.name, self.units[0] != self.units[1]
-        one = [Feature(name, PRIVATE_KEYS, i, bool(there)) for i, there in enumerate(moved)]
+        one = [Feature(name, PRIVATE_KEYS, i, bool(has_moved)) for i, has_moved in enumerate(moved)]
         return (*one, *one)
 
     def draw(self, n: int, side: int, bits: Stream) -> Integers:
         """Return 1 where a key appears, with its number; else 0. A key needs a unit."""
         units = self.units[side]
-        there = np.flatnonzero(units > 0)
+        present = np.flatnonzero(units > 0)
         drawn: Integers = np.zeros((2, len(units), n), dtype=np.int64)
-        flags, numbers = selected_keys(tiled_partitions(units[there], n), self.column, bits)
-        drawn[0, there] = flags.reshape(n, len(there)).T
+        flags, numbers = selected_keys(tiled_partitions(units[present], n), self.column, bits)
+        drawn[0, present] = flags.reshape(n, len(present)).T
         if numbers is not None:
-            drawn[1, there] = np.where(flags, numbers, 0).reshape(n, len(there)).T
+            drawn[1, present] = np.where(flags, numbers, 0).reshape(n, len(present)).T
         return drawn.reshape(2 * len(units), n)
 
 
@@ -186,12 +186,12 @@ class UnderKeys:
     def features(self) -> tuple[Feature, ...]:
         """Return the features of the keys, then those of their other columns."""
         moved = self.keys.units[0] != self.keys.units[1]
-        beside = [
+        neighbours = [
             Feature(f.query, f.column, f.cell, bool(f.moved or moved[i % len(moved)]))
             for source in self.inner
             for i, f in enumerate(source.features)
         ]
-        return (*self.keys.features, *beside)
+        return (*self.keys.features, *neighbours)
 
     def draw(self, n: int, side: int, bits: Stream) -> Integers:
         """Return keys and numbers; 0 for unpublished ones."""

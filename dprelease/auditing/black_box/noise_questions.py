@@ -35,18 +35,18 @@ class Claim:
         cls, vectors: Sequence[PricedVector], delta: Fraction, epsilon: float | None = None
     ) -> Claim:
         """Return the accountant's claim for vectors; `epsilon`: a promise made at `delta`."""
-        held = tuple(vectors)
-        price = _price(held, delta) if epsilon is None else epsilon
-        return cls(delta, price, lambda other: epsilon_at(held, other, ROUGH))
+        vector_list = tuple(vectors)
+        price = _price(vector_list, delta) if epsilon is None else epsilon
+        return cls(delta, price, lambda other: epsilon_at(vector_list, other, ROUGH))
 
     def at(self, delta: Fraction) -> float:
         """Return the epsilon at a delta; infinity if none is claimed."""
         if delta == self.delta:
             return self.epsilon
         if delta not in self.known:
-            price = math.inf if self.curve is None else self.curve(delta)
+            epsilon = math.inf if self.curve is None else self.curve(delta)
             # What holds at a smaller delta holds at a larger one.
-            self.known[delta] = min(price, self.epsilon) if delta > self.delta else price
+            self.known[delta] = min(epsilon, self.epsilon) if delta > self.delta else epsilon
         return self.known[delta]
 
     @property

@@ -69,13 +69,13 @@ def least_chance(hits: int, draws: int, miss: Fraction) -> Fraction:
         return Fraction(0)
     low, high = 0.0, hits / draws
     with ctx.workprec(PRECISION):
-        ways = _log_ways(hits, draws)
+        log_counts = _log_ways(hits, draws)
         limit = ball(miss).log()
         for _ in range(STEPS):
             middle = (low + high) / 2
             if not low < middle < high or high - low <= CLOSE * min(low, 1.0 - high):
                 break
-            tail = ways + _log_tail(middle, hits, draws)
+            tail = log_counts + _log_tail(middle, hits, draws)
             low, high = (middle, high) if tail <= limit else (low, middle)
     return Fraction(low)
 
@@ -192,13 +192,13 @@ def prove_bounds(
     """
     limits = 2 * sum(_events(question) for group in groups for question in group.questions)
     each = miss / max(1, limits)
-    wanted = [_seconds(group, bits) * group.draws for group in groups]
+    expected_seconds = [_seconds(group, bits) * group.draws for group in groups]
     for i, group in enumerate(groups):
         left = until - time.monotonic()
         if left <= 0:
             return
-        share = left * wanted[i] / sum(wanted[i:])
-        seconds, breath = wanted[i] / group.draws, min(BREATH, share / LOOKS)
+        share = left * expected_seconds[i] / sum(expected_seconds[i:])
+        seconds, breath = expected_seconds[i] / group.draws, min(BREATH, share / LOOKS)
         trial = _Trial(group, bits, each, int(breath / seconds))
         yield from trial.epsilon_bounds(group.draws, time.monotonic() + share)
 
@@ -231,14 +231,16 @@ class _Trial:
     def epsilon_bounds(self, draws: int, until: float) -> Iterator[QuestionResult]:
         """Yield the results of the questions from this many answers, fewer near the deadline."""
         begun, choosing = time.monotonic(), draws // CHOOSING
-        kept = min(choosing // 2, TRAINED, max(LEAST // 8, KEPT // len(self._source.features)))
+        training_draws = min(
+            choosing // 2, TRAINED, max(LEAST // 8, KEPT // len(self._source.features))
+        )
         first = begun + FIRST * (until - begun)
-        views, trained = self._views(kept, first)
+        views, trained = self._views(training_draws, first)
         chosen_from = time.monotonic()
-        counts, chosen = self._counts(views, choosing - kept, first)
+        counts, selection_draws = self._counts(views, choosing - training_draws, first)
         now = time.monotonic()
-        speed = chosen / max(now - chosen_from, 1e-9)
-        times = min(draws - choosing, max(0.0, until - now) * speed) / max(chosen, 1)
+        speed = selection_draws / max(now - chosen_from, 1e-9)
+        times = min(draws - choosing, max(0.0, until - now) * speed) / max(selection_draws, 1)
         times = min(max(times, 1.0), MOST_TIMES)
         tests = [
             test
@@ -256,7 +258,9 @@ class _Trial:
                 if test.question is question
             ]
             for delta in dict.fromkeys((question.claim.delta, *_others(question, own))):
-                yield self._best_bound(question, delta, own, (trained + chosen + tested, tested))
+                yield self._best_bound(
+                    question, delta, own, (trained + selection_draws + tested, tested)
+                )
 
     def _draw_pairs(self, n: int, until: float = math.inf) -> Iterator[tuple[Integers, Integers]]:
         """Yield answers of both tables, n of each in all, fewer near the deadline.

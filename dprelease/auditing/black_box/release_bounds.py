@@ -88,17 +88,17 @@ def of_records(plan: LocalPlan, pairs: Sequence[RecordPair]) -> Iterator[Group]:
     """Yield the questions about single records: each column, and all columns of a record."""
     delta = plan.guarantee.delta
     for pair in pairs:
-        name, wanted = pair.name, pair.column
+        name, column_name = pair.name, pair.column
         columns = tuple(c for c in plan.of_records(name) if c.column.name in pair.sides[0])
         source = NoisedRecord(columns, pair.sides)
         questions = []
         for column in columns:
-            if column.column.name == wanted:
-                names = frozenset({(name, wanted)})
+            if column.column.name == column_name:
+                names = frozenset({(name, column_name)})
                 style = CHOICES if column.column.is_response else NUMBERS
-                told = name, wanted, column.mechanism.name
+                label = name, column_name, column.mechanism.name
                 claim = Claim.of([column.accounting_input], delta)
-                questions.append(make_question(source.features, names, claim, told, style))
+                questions.append(make_question(source.features, names, claim, label, style))
         if (
             len(columns) > 1
             and pair.fewer == 1
@@ -108,9 +108,9 @@ def of_records(plan: LocalPlan, pairs: Sequence[RecordPair]) -> Iterator[Group]:
             questions.append(
                 make_question(source.features, None, claim, (name, "", "whole records"))
             )
-        held = tuple(question for question in questions if question is not None)
-        if held:
-            yield Group(source, held, DRAWS // pair.fewer)
+        tested_questions = tuple(question for question in questions if question is not None)
+        if tested_questions:
+            yield Group(source, tested_questions, DRAWS // pair.fewer)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,11 +171,11 @@ def _of_trust(plan: FederatedPlan, trust: Trust, pair: TestedPair) -> Iterator[G
     sources, sides = [], pair.sides
     for name in dict.fromkeys(column.query.name for column in plan.columns):
         if name in sides[0].tables:
-            held = query_cells(sides, plan.of_query(name), MOST_CELLS, beside=False)
-            if held is not None:
+            cells = query_cells(sides, plan.of_query(name), MOST_CELLS, neighbours=False)
+            if cells is not None:
                 shares = plan.of_shares(name)
                 sources.append(
-                    SumsOfParties(shares, plan.parties, trust.honest, held.cells, held.vectors)
+                    SumsOfParties(shares, plan.parties, trust.honest, cells.cells, cells.vectors)
                 )
     source = Several(tuple(sources))
     honest = f"sums, {trust.honest} honest"
@@ -199,8 +199,8 @@ def _of_trust(plan: FederatedPlan, trust: Trust, pair: TestedPair) -> Iterator[G
 
 def _claim_of_share(share: ShareColumn, trust: Trust) -> Claim:
     """Return the privacy cost of one measurement's sums; see `privacy/rounded_shares.py`."""
-    law, delta = share.sum_law(trust.honest), trust.guarantee.delta
-    alone = epsilon_at([make_accounting_input(law, share.fine_sensitivity)], delta * ROOM)
+    mechanism, delta = share.sum_law(trust.honest), trust.guarantee.delta
+    alone = epsilon_at([make_accounting_input(mechanism, share.fine_sensitivity)], delta * ROOM)
     exponent = rounding_exponent(share.law.alpha, share.law.scale, trust.honest)
     more = 2 * share.cells_of_unit * Fraction(exponent)
     return Claim(delta, round_up(Fraction(alone) + more))
@@ -260,7 +260,9 @@ def lower_bounds(
         for question in group.questions
         if id(question) not in reached
     ) | dict.fromkeys(_untested_measurements(stage, {*worst, *alone}, groups))
-    untried = [UntestedPart(query=q, column=column, mechanism=law) for q, column, law in left]
+    untried = [
+        UntestedPart(query=q, column=column, mechanism=mechanism) for q, column, mechanism in left
+    ]
     return [_bound_record(one) for one in found], untried, left_out
 
 
@@ -269,10 +271,10 @@ def _untested_measurements(
 ) -> Iterator[tuple[str, str, str]]:
     """Yield the measurements without a question, as no drawn pair changes them."""
     plan = stage.plan
-    asked = {(one.query, one.column) for group in groups for one in group.questions}
+    tested_columns = {(one.query, one.column) for group in groups for one in group.questions}
     for column in plan.shares if isinstance(plan, FederatedPlan) else plan.noisy_columns:
         name = column.query.name, column.measurement.name
-        if name in names and name not in asked:
+        if name in names and name not in tested_columns:
             yield *name, column.measurement.mechanism.name
 
 
@@ -312,11 +314,11 @@ def _groups(
     pairs = _merge_pairs(worst, at_once, alone)
     exact = {column.query.name for column in plan.columns if column.measurement.exact}
     queries = {name for name, _ in worst} | exact
-    asked = [query for query in stage.queries if query.name in queries]
+    queries_of_group = [query for query in stage.queries if query.name in queries]
     found: list[TestedPair] = []
     for pair, names, fewer in pairs:
         try:
-            both = exact_sides(stage, pair, [q for q in asked if _reads(q, pair)])
+            both = exact_sides(stage, pair, [q for q in queries_of_group if _reads(q, pair)])
         except EngineFailure:
             left_out.append(f"draws about {pair.words}: the engine fails on it")
         else:

@@ -59,7 +59,9 @@ class ReleasedCells:
         found = []
         name = self.columns[0].query.name
         if one.names:
-            found += [Feature(name, PRIVATE_KEYS, i, there) for i, there in enumerate(moved)]
+            found += [
+                Feature(name, PRIVATE_KEYS, i, has_moved) for i, has_moved in enumerate(moved)
+            ]
         for measurement, names in self._number_names():
             for _ in names:
                 found += [
@@ -169,36 +171,38 @@ class TableQuestions:
 
     def groups(self, pairs: Sequence[TestedPair]) -> Iterator[Group]:
         """Yield the questions of every pair, and for one of them those about whole releases."""
-        whole = max(
+        largest = max(
             pairs, key=lambda one: distance(one.sides, self.plan.noisy_columns), default=None
         )
         for one in pairs:
-            yield from self._of_vectors(one, whole=one is whole)
+            yield from self._of_vectors(one, all_cells=one is largest)
             yield from self._of_choices(one)
-        if whole is not None:
-            yield from self._of_releases(whole.sides)
+        if largest is not None:
+            yield from self._of_releases(largest.sides)
 
     def _cells(
         self,
         sides: Sides,
         names: Names | None,
-        kept: Callable[[PlannedColumn], bool],
+        is_included: Callable[[PlannedColumn], bool],
         most: int,
         *,
-        beside: bool = False,
+        neighbours: bool = False,
     ) -> list[QueryCells]:
         """Return the cells of all queries with such columns; of some measurements, if named."""
         columns = [
-            c for c in self.plan.noisy_columns if kept(c) and (names is None or _name(c) in names)
+            c
+            for c in self.plan.noisy_columns
+            if is_included(c) and (names is None or _name(c) in names)
         ]
         queries: dict[str, list[PlannedColumn]] = {}
         for column in columns[:MOST_COLUMNS]:
             queries.setdefault(column.query.name, []).append(column)
         room = max(1, MOST_NUMBERS // max(1, len(columns)))
         found = (
-            query_cells(sides, held, min(most, room), beside=beside and room > most)
-            for held in queries.values()
-            if held[0].query.name in sides[0].tables
+            query_cells(sides, of_query, min(most, room), neighbours=neighbours and room > most)
+            for of_query in queries.values()
+            if of_query[0].query.name in sides[0].tables
         )
         return [cells for cells in found if cells is not None]
 
@@ -212,9 +216,9 @@ class TableQuestions:
         priced = [column.accounting_input for column in self.plan.noisy_columns]
         return Claim.of(priced, promise.delta, promise.epsilon)
 
-    def _of_vectors(self, one: TestedPair, *, whole: bool) -> Iterator[Group]:
-        names = None if whole else one.measurements
-        parts = self._cells(one.sides, names, is_vector, MOST_CELLS, beside=True)
+    def _of_vectors(self, one: TestedPair, *, all_cells: bool) -> Iterator[Group]:
+        names = None if all_cells else one.measurements
+        parts = self._cells(one.sides, names, is_vector, MOST_CELLS, neighbours=True)
         source = Several(tuple(noise_source(cells) for cells in parts))
         columns = [column for cells in parts for column in vectors_of(cells.columns)]
         questions = [
@@ -224,9 +228,9 @@ class TableQuestions:
             for c in columns
             if _name(c) in one.measurements
         ]
-        if whole and len(columns) > 1:
-            told = ("", "", "all noised numbers")
-            questions.append(make_question(source.features, None, self._claim(columns), told))
+        if all_cells and len(columns) > 1:
+            label = ("", "", "all noised numbers")
+            questions.append(make_question(source.features, None, self._claim(columns), label))
         yield from _group(source, questions, DRAWS // one.fewer)
 
     def _of_choices(self, one: TestedPair) -> Iterator[Group]:
@@ -272,10 +276,10 @@ class TableQuestions:
 
     def _with_lower_ranks(self, column: PlannedColumn) -> list[PlannedColumn]:
         """Return a choice with those it depends on: it can't take their candidates."""
-        wanted = column.measurement.aggregate
-        if not isinstance(wanted, Frequent):
+        aggregate = column.measurement.aggregate
+        if not isinstance(aggregate, Frequent):
             return [column]
-        lower = {replace(wanted, rank=rank) for rank in range(1, wanted.rank + 1)}
+        lower = {replace(aggregate, rank=rank) for rank in range(1, aggregate.rank + 1)}
         kind = column.measurement.mechanism, column.measurement.own
         return [
             other
@@ -287,10 +291,10 @@ class TableQuestions:
     def _of_releases(self, sides: Sides) -> Iterator[Group]:
         """Yield whole releases: all their numbers together, and each drawn separately."""
         parts = self._cells(sides, None, lambda _column: True, MOST_CHOSEN)
-        told = "", "", "whole releases"
+        label = "", "", "whole releases"
         if any(choices_of(cells.columns) or cells.selecting for cells in parts):
             source = Several(tuple(everything(cells) for cells in parts))
-            question = make_question(source.features, None, self._promise, told)
+            question = make_question(source.features, None, self._promise, label)
             yield from _group(source, [question], CHOSEN)
         drawn = Releases(tuple(answered_cells(cells) for cells in parts), self.bits)
         features = drawn.features
@@ -308,10 +312,10 @@ class TableQuestions:
         keys = [] if cells.selecting is None else [cells.selecting]
         for column in cells.columns:
             if column is not cells.selecting:
-                beside = [*keys, *self._with_lower_ranks(column)]
-                names = frozenset(map(_name, beside))
+                repeated = [*keys, *self._with_lower_ranks(column)]
+                names = frozenset(map(_name, repeated))
                 yield make_question(
-                    features, names, self._claim(beside), _question_labels(column), REPETITION
+                    features, names, self._claim(repeated), _question_labels(column), REPETITION
                 )
 
 
@@ -329,9 +333,9 @@ def _question_labels(column: PlannedColumn) -> tuple[str, str, str]:
 
 
 def _group(source: Source, questions: Sequence[Question | None], draws: int) -> Iterator[Group]:
-    held = tuple(question for question in questions if question is not None)
-    if held:
-        yield Group(source, held, draws)
+    tested_questions = tuple(question for question in questions if question is not None)
+    if tested_questions:
+        yield Group(source, tested_questions, draws)
 
 
 def noise_source(cells: QueryCells) -> NoisedCells:

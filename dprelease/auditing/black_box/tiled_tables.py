@@ -50,9 +50,9 @@ def tiled_table(
     sizes = {len(vector) for vector in vectors.values()}
     sizes |= {len(profile.starts) - 1 for profile in profiles.values()}
     (cells,) = sizes
-    held = {measurement: TiledIntegers(vector, n) for measurement, vector in vectors.items()}
-    chosen = {measurement: _times(profile, n) for measurement, profile in profiles.items()}
-    return ExactTable(name, n * cells, held, {**chosen})
+    tiled = {measurement: TiledIntegers(vector, n) for measurement, vector in vectors.items()}
+    tiled_profiles = {measurement: _times(profile, n) for measurement, profile in profiles.items()}
+    return ExactTable(name, n * cells, tiled, {**tiled_profiles})
 
 
 def _times(profile: Profile, n: int) -> Profile:
@@ -80,19 +80,19 @@ def tiled_partitions(units: Integers, n: int) -> Partitions:
 
 def tiled_records(name: str, values: Mapping[str, int], n: int) -> ExactRecords:
     """Return n copies of the same record."""
-    held = {column: np.full(n, value, dtype=np.int64) for column, value in values.items()}
-    return ExactRecords(name, n, held)
+    tiled = {column: np.full(n, value, dtype=np.int64) for column, value in values.items()}
+    return ExactRecords(name, n, tiled)
 
 
 def some_cells(
     name: str, vectors: Mapping[str, Integers], profiles: Profiles, cells: Integers
 ) -> ExactTable:
     """Return the exact table of some cells, in the given order."""
-    held = {measurement: vector[cells] for measurement, vector in vectors.items()}
-    chosen = {
+    tiled = {measurement: vector[cells] for measurement, vector in vectors.items()}
+    chosen_profiles = {
         measurement: cells_of(profile, cells.tolist()) for measurement, profile in profiles.items()
     }
-    return ExactTable(name, len(cells), held, {**chosen})
+    return ExactTable(name, len(cells), tiled, {**chosen_profiles})
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,8 +124,8 @@ class KnownCells(Answering):
     def partitions(self, query: Query) -> Partitions:
         """Return the keys that have a unit."""
         units = np.zeros(0, dtype=np.int64) if self.units is None else self.units
-        there = np.flatnonzero(units > 0)
-        return Partitions([self.names[i] for i in there.tolist()], units[there])
+        present = np.flatnonzero(units > 0)
+        return Partitions([self.names[i] for i in present.tolist()], units[present])
 
 
 def differing_cells(one: Profile, other: Profile) -> Integers:

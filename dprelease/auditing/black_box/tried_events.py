@@ -134,9 +134,9 @@ def hopefuls(
             at = int(np.argmax(promises))
             known = best[i]
             if known is None or float(promises[at]) > known.promise:
-                held = np.zeros(len(more), dtype=np.bool_)
-                held[places[: at + 1] if ends else places[at]] = True
-                best[i] = Hopeful(float(promises[at]), Event(view, held, kind))
+                in_event = np.zeros(len(more), dtype=np.bool_)
+                in_event[places[: at + 1] if ends else places[at]] = True
+                best[i] = Hopeful(float(promises[at]), Event(view, in_event, kind))
     return [found for found in best if found is not None]
 
 

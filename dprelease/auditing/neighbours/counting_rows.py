@@ -206,7 +206,7 @@ class Group:
         situations: Sequence[Situation],
         *,
         first: bool = True,
-        way: str = AS_DECLARED,
+        storage: str = AS_DECLARED,
         keys: Keys = NO_KEYS,
     ) -> dict[tuple[str, str], FoundCells]:
         """Return the contribution of one side of all situations to every measurement, by number.
@@ -218,18 +218,18 @@ class Group:
         EngineFailure
             As `Stage.engines`.
         """
-        made = stack(self.tables, situations, first=first, way=way)
+        stacked = stack(self.tables, situations, first=first, storage=storage)
         queries = stacked_queries(self.queries, len(situations))
-        return found_in_stack(self.stage, queries, {**self.public, **made}, self.codes, keys)
+        return found_in_stack(self.stage, queries, {**self.public, **stacked}, self.codes, keys)
 
-    def keys_of(self, situations: Sequence[Situation], ways: Sequence[str]) -> Keys:
+    def keys_of(self, situations: Sequence[Situation], storages: Sequence[str]) -> Keys:
         """Return the non-public keys of situations: of both sides, in each way of storing."""
         queries = stacked_queries(self.queries, len(situations))
         found: dict[str, set[str]] = {q.name: set() for q in queries if q.private is not None}
-        for way, first in itertools.product(ways if found else (), (True, False)):
-            made = stack(self.tables, situations, first=first, way=way)
+        for storage, first in itertools.product(storages if found else (), (True, False)):
+            stacked = stack(self.tables, situations, first=first, storage=storage)
             with suppress(EngineFailure):  # it is reported with the measurements
-                known = keys_in_stack(self.stage, queries, {**self.public, **made})
+                known = keys_in_stack(self.stage, queries, {**self.public, **stacked})
                 for name, keys in known.items():
                     found[name] |= {*keys}
         return found
@@ -279,12 +279,12 @@ def _hits(group: Group, units: Sequence[Rows], until: float) -> dict[tuple[str, 
         answer, failing = answer_without_failures(group.measure_situations, alone)
         group.failing.extend(alone[i] for i in failing)
         for name, found in (answer or {}).items():
-            held = hits.setdefault(name, [])
+            found_hits = hits.setdefault(name, [])
             entries = zip(
                 found.pair.tolist(), found.cell.tolist(), found.candidate.tolist(),
                 found.value.tolist(), strict=True,
             )  # fmt: skip
-            held += [
+            found_hits += [
                 Hit(part[pair], cell, value if candidate == 0 else candidate)
                 for pair, cell, candidate, value in entries
             ]
@@ -295,27 +295,27 @@ def _vary_columns(
     group: Group, query: Query, measurement: Measurement, bases: Sequence[Rows]
 ) -> list[Rows]:
     """Return rows that count with each value of the stored columns that a measurement reads."""
-    made = list[Rows]()
+    variants = list[Rows]()
     for table, name in _read_by(group, query, measurement):
         tried = group.extremes(table, name)
         for base in bases:
             for value in (*tried.usual[:8], *tried.usual[-4:], *tried.odd):
                 row = {**base[table][0], name: value}
-                made.append({**base, table: [row]})
-    return made
+                variants.append({**base, table: [row]})
+    return variants
 
 
 def _at_once(group: Group, query: Query, bases: Sequence[Rows]) -> list[Rows]:
     """Return rows in which all columns that the measurements read are at a bound together."""
     each = [_read_by(group, query, measurement) for measurement in query.measurements]
     places = list(dict.fromkeys(place for several in each for place in several))
-    made = list[Rows]()
+    variants = list[Rows]()
     for base, pick in itertools.product(bases if len(places) > 1 else (), (_first, _second, _far)):
         rows = {table: dict(own[0]) for table, own in base.items()}
         for table, name in places:
             rows[table][name] = pick(group.extremes(table, name).usual)
-        made.append({table: [row] for table, row in rows.items()})
-    return made
+        variants.append({table: [row] for table, row in rows.items()})
+    return variants
 
 
 def _first(values: Sequence[object]) -> object:

@@ -29,8 +29,8 @@ def public_tables(group: Group) -> Group:
         for name in group.tables
     }
     known = lone(group.tables, Situation("", people), {}).one
-    made: dict[str, pa.Table] = {}
+    arrow_tables: dict[str, pa.Table] = {}
     for name, table in joined.items():
         keys = join_key_values(group.queries, known, name)
-        made[name] = invented_public(table, keys, group.draws, group.literals)
-    return replace(group, public=made)
+        arrow_tables[name] = invented_public(table, keys, group.draws, group.literals)
+    return replace(group, public=arrow_tables)

@@ -48,7 +48,7 @@ def stacked_queries(queries: Sequence[Query], pairs: int) -> tuple[Query, ...]:
     spaces: dict[int, KeySpace] = {}
     number = IntegerColumn(type="integer", lower=0, upper=pairs - 1)
     key = Key(PAIR, "integer", range(pairs))
-    asked = []
+    stacked = []
     for query in queries:
         finest = query.finest
         if finest is not None:  # shared by all tables of a family; the engine identifies them by it
@@ -58,7 +58,7 @@ def stacked_queries(queries: Sequence[Query], pairs: int) -> tuple[Query, ...]:
             private = PrivateKeys(((PAIR, "integer"), *private.columns))
         declared = replace(query.declared, table=with_pair_number(query.declared.table, number))
         keys = query.keys if private is not None else KeySpace((key, *query.keys.keys))
-        asked.append(
+        stacked.append(
             replace(
                 query,
                 declared=declared,
@@ -68,7 +68,7 @@ def stacked_queries(queries: Sequence[Query], pairs: int) -> tuple[Query, ...]:
                 view=with_pair_number(query.table, number),
             )
         )
-    return tuple(asked)
+    return tuple(stacked)
 
 
 def with_pair_number(table: Table, number: IntegerColumn) -> Table:
@@ -77,18 +77,20 @@ def with_pair_number(table: Table, number: IntegerColumn) -> Table:
 
 
 def stack(
-    tables: Mapping[str, Table], situations: Sequence[Situation], *, first: bool, way: str
+    tables: Mapping[str, Table], situations: Sequence[Situation], *, first: bool, storage: str
 ) -> dict[str, pa.Table]:
     """Return one side of all situations, each pair with its number, by table.
 
     `first`: the side that has the unit. `tables`: those about people, as declared.
     """
-    made = {}
+    arrow_tables = {}
     for name, table in tables.items():
-        held = _order_rows(_stack_rows(situations, name, first=first), way)
-        numbers = [one.pair for one in held]
-        made[name] = _table(table, held, way).add_column(0, PAIR, [numbers_of(numbers)])
-    return made
+        stack_rows = _order_rows(_stack_rows(situations, name, first=first), storage)
+        numbers = [one.pair for one in stack_rows]
+        arrow_tables[name] = _table(table, stack_rows, storage).add_column(
+            0, PAIR, [numbers_of(numbers)]
+        )
+    return arrow_tables
 
 
 def numbers_of(numbers: Sequence[int]) -> pa.Array:
@@ -102,17 +104,24 @@ def lone(
     tables: Mapping[str, Table],
     situation: Situation,
     public: Tables,
-    ways: tuple[str, str] = (AS_DECLARED, AS_DECLARED),
+    storages: tuple[str, str] = (AS_DECLARED, AS_DECLARED),
 ) -> Pair:
     """Return a situation as a pair of whole tables, each stored in a given way."""
     sides = []
-    for first, way in zip((True, False), ways, strict=True):
-        held = {
-            name: _order_rows(_stack_rows([situation], name, first=first), way) for name in tables
+    for first, storage in zip((True, False), storages, strict=True):
+        rows_by_table = {
+            name: _order_rows(_stack_rows([situation], name, first=first), storage)
+            for name in tables
         }
-        sides.append({**public, **{n: _table(tables[n], rows, way) for n, rows in held.items()}})
-    words = situation.words if ways[0] == ways[1] else f"{situation.words}, stored {ways[0]}"
-    return Pair(words, sides[0], sides[1], next(iter(situation.one), next(iter(tables))))
+        sides.append(
+            {**public, **{n: _table(tables[n], rows, storage) for n, rows in rows_by_table.items()}}
+        )
+    description = (
+        situation.words
+        if storages[0] == storages[1]
+        else f"{situation.words}, stored {storages[0]}"
+    )
+    return Pair(description, sides[0], sides[1], next(iter(situation.one), next(iter(tables))))
 
 
 def _stack_rows(situations: Iterable[Situation], table: str, *, first: bool) -> Iterator[StackRow]:
@@ -125,11 +134,11 @@ def _stack_rows(situations: Iterable[Situation], table: str, *, first: bool) -> 
                 yield StackRow(pair, member, spelled, row)
 
 
-def _order_rows(held: Iterable[StackRow], way: str) -> list[StackRow]:
-    return [*held][::-1] if way == TURNED else [*held]
+def _order_rows(stack_rows: Iterable[StackRow], storage: str) -> list[StackRow]:
+    return [*stack_rows][::-1] if storage == TURNED else [*stack_rows]
 
 
-def _table(table: Table, held: Sequence[StackRow], way: str) -> pa.Table:
+def _table(table: Table, stack_rows: Sequence[StackRow], storage: str) -> pa.Table:
     import pyarrow as pa
 
     arrays: dict[str, pa.Array] = {}
@@ -137,11 +146,13 @@ def _table(table: Table, held: Sequence[StackRow], way: str) -> pa.Table:
         if not is_stored(column):
             continue
         if name == table.unit.id:
-            ids = [_id(column, one, way) for one in held]
-            arrays[name] = stored_array(ids, name, column, way, is_id=True)
+            ids = [_id(column, one, storage) for one in stack_rows]
+            arrays[name] = stored_array(ids, name, column, storage, is_id=True)
         else:
-            arrays[name] = stored_array([one.row.get(name) for one in held], name, column, way)
-    return pa.table(arrays) if arrays else pa.table({"dp_row": pa.nulls(len(held))})
+            arrays[name] = stored_array(
+                [one.row.get(name) for one in stack_rows], name, column, storage
+            )
+    return pa.table(arrays) if arrays else pa.table({"dp_row": pa.nulls(len(stack_rows))})
 
 
 LARGE_IDS = 2**60
@@ -151,12 +162,16 @@ NO_ID = "no id"
 """Marks a missing id in a row."""
 
 
-def _id(column: Column, held: StackRow, way: str) -> object:
-    if held.row.get(NO_ID):
+def _id(column: Column, stack_row: StackRow, storage: str) -> object:
+    if stack_row.row.get(NO_ID):
         return None
-    number = held.pair * MEMBERS + held.member + 1
+    number = stack_row.pair * MEMBERS + stack_row.member + 1
     if isinstance(column, TextColumn):
         return f"person {number:010}"
     low = getattr(column, "lower", None)
     number += LARGE_IDS if low is None else max(low, 0)
-    return number if held.spelled == "{}" or way != "as texts" else held.spelled.format(number)
+    return (
+        number
+        if stack_row.spelled == "{}" or storage != "as texts"
+        else stack_row.spelled.format(number)
+    )

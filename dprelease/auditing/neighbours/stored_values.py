@@ -43,7 +43,7 @@ OTHER_CODE = 900_017
 
 
 def stored_array(
-    values: Sequence[object], name: str, column: Column, way: str, *, is_id: bool = False
+    values: Sequence[object], name: str, column: Column, storage: str, *, is_id: bool = False
 ) -> pa.Array:
     """Return values as a column of a source, in the physical type of a way of storing.
 
@@ -53,21 +53,23 @@ def stored_array(
     """
     import pyarrow as pa
 
-    if is_id and way == FLOAT_IDS and isinstance(column, IntegerColumn):
+    if is_id and storage == FLOAT_IDS and isinstance(column, IntegerColumn):
         return pa.array([_float(value) for value in values], pa.float64())
-    way = AS_DECLARED if way in (TURNED, FLOAT_IDS) or (is_id and way == FLOATS) else way
+    storage = (
+        AS_DECLARED if storage in (TURNED, FLOAT_IDS) or (is_id and storage == FLOATS) else storage
+    )
 
     kind: str = "text" if isinstance(column, CategoryColumn | CutColumn) else column.type
     if isinstance(column, CategoryColumn) and _are_codes(column.values or ()):
         kind = "codes"
-    made = _types()[way].get(kind)
-    if made is not None and not _is_read(name, column, made[0]):
-        made = None
-    _, type_, held = made or _types()[AS_DECLARED][kind]
-    if way == TEXTS and made is not None:
+    conversion = _types()[storage].get(kind)
+    if conversion is not None and not _is_read(name, column, conversion[0]):
+        conversion = None
+    _, type_, stored_form = conversion or _types()[AS_DECLARED][kind]
+    if storage == TEXTS and conversion is not None:
         form = getattr(column, "format", "")
         return pa.array([_text(value, form) for value in values], pa.string())
-    return pa.array([held(value) for value in values], type_)
+    return pa.array([stored_form(value) for value in values], type_)
 
 
 def _are_codes(values: Sequence[str]) -> bool:

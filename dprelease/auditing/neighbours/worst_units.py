@@ -52,22 +52,22 @@ def worst_units(group: Group, query: Query, hits: Sequence[Hit]) -> Iterator[Sit
         if replaced:
             yield from _single_column_changes(group, "a row", _by_size(hits)[0].rows, crowd)
         return
-    made = list(_extreme_units(query.unit, hits))
-    (first, most), *rest = made
+    units = list(_extreme_units(query.unit, hits))
+    (first, most), *rest = units
     yield Situation(first, most, NOBODY, crowd)
     yield Situation("a privacy unit with only the least row", _least(hits).rows)
-    for words, unit in rest:
-        yield Situation(words, unit, NOBODY, crowd)
-    for words, unit in made[:ALONE]:
-        yield Situation(f"{words}, alone in its groups", unit)
-    words, unit = made[0]
-    yield Situation(f"{words}, its id spelled in several ways", unit, NOBODY, crowd, SPELLED)
+    for description, unit in rest:
+        yield Situation(description, unit, NOBODY, crowd)
+    for description, unit in units[:ALONE]:
+        yield Situation(f"{description}, alone in its groups", unit)
+    description, unit = units[0]
+    yield Situation(f"{description}, its id spelled in several ways", unit, NOBODY, crowd, SPELLED)
     yield Situation("rows without an id", _without_id(unit), NOBODY, crowd)
     if replaced:
-        for (words, one), (_, other) in itertools.permutations(made, 2):
-            yield Situation(f"{words}, replaced by another such unit", one, other, crowd)
-        for words, unit in made[:2]:
-            yield from _single_column_changes(group, words, unit, crowd)
+        for (description, one), (_, other) in itertools.permutations(units, 2):
+            yield Situation(f"{description}, replaced by another such unit", one, other, crowd)
+        for description, unit in units[:2]:
+            yield from _single_column_changes(group, description, unit, crowd)
 
 
 def together(hits: Mapping[tuple[str, str], Sequence[Hit]], query: Query) -> list[Hit]:
@@ -77,9 +77,9 @@ def together(hits: Mapping[tuple[str, str], Sequence[Hit]], query: Query) -> lis
     """
     each = [hits.get((query.name, one.name), ()) for one in query.measurements]
     moved: dict[tuple[int, int], tuple[Hit, float]] = {}
-    for held in each:
-        most = max((abs(hit.value) for hit in held), default=0) or 1
-        for hit in held:
+    for hits_of_cell in each:
+        most = max((abs(hit.value) for hit in hits_of_cell), default=0) or 1
+        for hit in hits_of_cell:
             place = id(hit.rows), hit.cell
             _, before = moved.get(place, (hit, 0.0))
             moved[place] = hit, before + abs(hit.value) / most
@@ -87,7 +87,7 @@ def together(hits: Mapping[tuple[str, str], Sequence[Hit]], query: Query) -> lis
 
 
 def _single_column_changes(
-    group: Group, words: str, unit: Rows, crowd: tuple[Rows, ...]
+    group: Group, description: str, unit: Rows, crowd: tuple[Rows, ...]
 ) -> Iterator[Situation]:
     """Yield replacements of a unit by one that differs in a single column."""
     for table, rows in unit.items():
@@ -96,13 +96,13 @@ def _single_column_changes(
             for first in (0, len(values) // 2):
                 ring = itertools.cycle((*values[first:], *values[:first]))
                 other = [{**row, name: value} for row, value in zip(rows, ring, strict=False)]
-                told = f"{words}, replaced by one that differs in one column"
-                yield Situation(told, unit, {**unit, table: other}, crowd)
-            beside = _sibling_areas(group, table, name)
-            if beside:
-                other = [{**row, name: beside.get(row[name], row[name])} for row in rows]
-                told = f"{words}, replaced by one beside it in the same area"
-                yield Situation(told, unit, {**unit, table: other}, crowd)
+                detailed = f"{description}, replaced by one that differs in one column"
+                yield Situation(detailed, unit, {**unit, table: other}, crowd)
+            siblings = _sibling_areas(group, table, name)
+            if siblings:
+                other = [{**row, name: siblings.get(row[name], row[name])} for row in rows]
+                detailed = f"{description}, replaced by one beside it in the same area"
+                yield Situation(detailed, unit, {**unit, table: other}, crowd)
 
 
 def _sibling_areas(group: Group, table: str, name: str) -> dict[object, object]:
@@ -129,9 +129,15 @@ def _crowd(unit: PrivacyUnit, ordered: Sequence[Hit]) -> tuple[Rows, ...]:
         return tuple(_alone(hit.rows) for hit in (same[0], same[-1]) for _ in range(FEW // 2))
     groups, rows = min(unit.max_groups, 2), min(unit.max_rows_per_group, 4)
     largest = _by_cell(ordered)
-    least = {cell: held for cell, held in _by_cell(ordered[::-1]).items() if cell in largest}
+    least = {
+        cell: hits_of_cell
+        for cell, hits_of_cell in _by_cell(ordered[::-1]).items()
+        if cell in largest
+    }
     ends = (_unit(largest, groups, rows), _unit({c: least[c] for c in largest}, groups, rows))
-    mixed = {cell: (*held[:rows], *least[cell][:rows]) for cell, held in largest.items()}
+    mixed = {
+        cell: (*hits_of_cell[:rows], *least[cell][:rows]) for cell, hits_of_cell in largest.items()
+    }
     wide = _unit(mixed, groups + BEYOND, rows + BEYOND)
     return (*(end for end in ends for _ in range(FEW // 3)), *(wide for _ in range(WIDE)))
 
@@ -144,25 +150,25 @@ def _rows(hits: Sequence[Hit], crowd: tuple[Rows, ...], *, replaced: bool) -> It
     if replaced:
         same = [hit for hit in ordered if hit.cell == ordered[0].cell]
         for one, other in itertools.permutations((*same[:4], *same[-4:], *ends[:4], *ends[-4:]), 2):
-            words = "in the same group" if one.cell == other.cell else "in another group"
-            yield Situation(f"a row replaced by one {words}", one.rows, other.rows, crowd)
+            description = "in the same group" if one.cell == other.cell else "in another group"
+            yield Situation(f"a row replaced by one {description}", one.rows, other.rows, crowd)
 
 
 def _extreme_units(unit: PrivacyUnit, hits: Sequence[Hit]) -> Iterator[tuple[str, Rows]]:
     """Yield units by how they use their bounds."""
     groups, rows = min(unit.max_groups, MOST_GROUPS), min(unit.max_rows_per_group, MOST_ROWS)
     largest, least = _by_cell(_by_size(hits)), _by_cell(_by_size(hits)[::-1])
-    beside = dict(sorted(largest.items()))
+    largest_by_cell = dict(sorted(largest.items()))
     places = (("the largest values", largest), ("the least values", least))
-    for words, cells in places:
-        yield f"a unit with {words} in most groups", _unit(cells, groups, rows)
+    for description, cells in places:
+        yield f"a unit with {description} in most groups", _unit(cells, groups, rows)
         more = _unit(cells, groups + BEYOND, rows + BEYOND)
-        yield f"a unit with {words} in more groups and rows than count", more
-    yield "a unit in groups beside each other", _unit(beside, groups, rows)
-    last = dict(reversed(beside.items()))
+        yield f"a unit with {description} in more groups and rows than count", more
+    yield "a unit in groups beside each other", _unit(largest_by_cell, groups, rows)
+    last = dict(reversed(largest_by_cell.items()))
     yield "a unit in the last groups", _unit(last, groups + BEYOND, rows)
     yield "a unit with all rows in one group", _unit(largest, 1, (rows + BEYOND) * 2)
-    mixed = {cell: (*held, *least[cell]) for cell, held in largest.items()}
+    mixed = {cell: (*hits_of_cell, *least[cell]) for cell, hits_of_cell in largest.items()}
     yield "a unit with the largest and the least values", _unit(mixed, groups, rows + BEYOND)
 
 
@@ -184,14 +190,16 @@ def _by_cell(hits: Sequence[Hit]) -> dict[int, tuple[Hit, ...]]:
 
 def _unit(cells: dict[int, tuple[Hit, ...]], groups: int, rows: int) -> Rows:
     """Return the rows of a unit: of each cell its first hits, repeated."""
-    made: dict[str, list[dict[str, object]]] = {}
-    for held in itertools.islice(cells.values(), groups):
-        best = [hit for hit in held if hit.value == held[0].value] or held
-        several = itertools.cycle(best if len(held) < 2 or rows < 2 else (*best, *held))
+    rows_by_table: dict[str, list[dict[str, object]]] = {}
+    for hits_of_cell in itertools.islice(cells.values(), groups):
+        best = [hit for hit in hits_of_cell if hit.value == hits_of_cell[0].value] or hits_of_cell
+        several = itertools.cycle(
+            best if len(hits_of_cell) < 2 or rows < 2 else (*best, *hits_of_cell)
+        )
         for hit in itertools.islice(several, rows):
             for table, own in hit.rows.items():
-                made.setdefault(table, []).extend(dict(row) for row in own)
-    return made
+                rows_by_table.setdefault(table, []).extend(dict(row) for row in own)
+    return rows_by_table
 
 
 def _alone(rows: Rows) -> Rows:
@@ -215,8 +223,8 @@ def random_units(group: Group, queries: Sequence[Query], n: int) -> Iterator[Sit
 
 
 def _together(several: Iterator[Rows]) -> Rows:
-    made: dict[str, list[Row]] = {}
+    rows_by_table: dict[str, list[Row]] = {}
     for rows in several:
         for table, own in rows.items():
-            made.setdefault(table, []).extend(own)
-    return made
+            rows_by_table.setdefault(table, []).extend(own)
+    return rows_by_table

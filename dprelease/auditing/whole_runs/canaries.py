@@ -80,9 +80,13 @@ class Canary:
                 f"{value:%d/%m/%Y}".encode(),
             )
         if isinstance(value, int | float):
-            whole = int(value)
-            texts = {f"{whole}", f"{whole:,}", f"{value!r}", f"{whole:x}"}
-            stored = (struct.pack("<q", whole), struct.pack(">q", whole), struct.pack("<d", value))
+            integer = int(value)
+            texts = {f"{integer}", f"{integer:,}", f"{value!r}", f"{integer:x}"}
+            stored = (
+                struct.pack("<q", integer),
+                struct.pack(">q", integer),
+                struct.pack("<d", value),
+            )
             return (*(text.encode() for text in sorted(texts)), *stored)
         raise TypeError("a canary is a text, a number or a day")
 
@@ -131,25 +135,25 @@ def _found_in_table(table: pa.Table, canaries: Sequence[Canary]) -> Iterator[Can
     import pyarrow.compute as pc
 
     for column in table.columns:
-        held = pc.unique(column.combine_chunks())
-        if pa.types.is_dictionary(held.type):
-            held = held.dictionary_decode()
-        if pa.types.is_floating(held.type) or pa.types.is_integer(held.type):
-            numbers = set(held.to_pylist())
+        distinct = pc.unique(column.combine_chunks())
+        if pa.types.is_dictionary(distinct.type):
+            distinct = distinct.dictionary_decode()
+        if pa.types.is_floating(distinct.type) or pa.types.is_integer(distinct.type):
+            numbers = set(distinct.to_pylist())
             for canary in canaries:
                 if isinstance(canary.value, int | float) and canary.value in numbers:
                     yield canary
         else:
-            said = "\n".join(map(str, held.to_pylist())).encode()
-            yield from found_in(said, canaries)
+            text = "\n".join(map(str, distinct.to_pylist())).encode()
+            yield from found_in(text, canaries)
 
 
 def found_in_failure(error: BaseException, canaries: Sequence[Canary]) -> Iterator[Canary]:
     """Yield the canaries in an error, or in one of its causes."""
     seen: BaseException | None = error
     while seen is not None:
-        said: Mapping[str, object] = vars(seen)
-        yield from found_in(f"{seen} {seen!r} {seen.args!r} {said!r}".encode(), canaries)
+        attributes: Mapping[str, object] = vars(seen)
+        yield from found_in(f"{seen} {seen!r} {seen.args!r} {attributes!r}".encode(), canaries)
         seen = seen.__cause__ or seen.__context__
 
 
@@ -195,20 +199,23 @@ def canaries(
     every = make_canaries(tables)
     rows = _with_canaries(groups, every)
     public = {name: table for group in groups for name, table in group.public.items()}
-    whole: Tables = {**public, **rows}
+    all_tables: Tables = {**public, **rows}
     left_out = list[str]()
     left = folder / "left"
-    published, places = _run_with_canaries(stage, whole, every, left / "published")
+    published, places = _run_with_canaries(stage, all_tables, every, left / "published")
     failures = 0
-    for number, (words, broken, files) in enumerate(_broken(whole, tables, folder / "broken")):
+    for number, (description, broken, files) in enumerate(
+        _broken(all_tables, tables, folder / "broken")
+    ):
         place = left / f"failed-{number}"
         run = ran(stage, broken, place, "canaries", files=files)
-        said = list(_canaries_in_output(run, every))
-        if isinstance(run.failure, OutputError | LedgerError) and not said:
+        canaries_in_output = list(_canaries_in_output(run, every))
+        if isinstance(run.failure, OutputError | LedgerError) and not canaries_in_output:
             refuse_unrun(run)  # with so little space it says nothing about the planned failure
-        places += [(words, canary) for canary in said]
+        places += [(description, canary) for canary in canaries_in_output]
         places += [
-            (f"what {words} leaves", one) for _, one in _files_with_canaries(stage, place, every)
+            (f"what {description} leaves", one)
+            for _, one in _files_with_canaries(stage, place, every)
         ]
         failures += run.failure is not None
     findings = [
@@ -223,8 +230,8 @@ def canaries(
     if published.failure is not None:
         findings.append(failed_run("canaries", published.code, "values that stand nowhere else"))
     searched = sum(1 for path in left.rglob("*") if path.is_file())
-    told = Canaries(columns=len(every), searched=searched, failures=failures, holds=not findings)
-    return told, findings, left_out
+    report = Canaries(columns=len(every), searched=searched, failures=failures, holds=not findings)
+    return report, findings, left_out
 
 
 def _safe(where: str, every: Sequence[Canary]) -> str:
@@ -237,7 +244,7 @@ def _with_canaries(groups: Sequence[Group], every: Sequence[Canary]) -> dict[str
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    made: dict[str, pa.Table] = {}
+    marked_tables: dict[str, pa.Table] = {}
     for group in groups:
         crowd = tuple(group.invent_units(60))
         for name, table in lone(group.tables, Situation("", {}, {}, crowd), {}).one.items():
@@ -245,25 +252,27 @@ def _with_canaries(groups: Sequence[Group], every: Sequence[Canary]) -> dict[str
                 at = table.column_names.index(canary.column)
                 field = table.schema.field(at)
                 place = pa.array([i % 20 == len(canary.column) % 20 for i in range(len(table))])
-                held = pc.if_else(place, pa.scalar(canary.value, field.type), table.column(at))
-                table = table.set_column(at, field, held)
-            made[name] = table
-    return made
+                marked_column = pc.if_else(
+                    place, pa.scalar(canary.value, field.type), table.column(at)
+                )
+                table = table.set_column(at, field, marked_column)
+            marked_tables[name] = table
+    return marked_tables
 
 
 def _run_with_canaries(
     stage: Stage, tables: Tables, every: Sequence[Canary], folder: Path
 ) -> tuple[Ran, list[tuple[str, Canary]]]:
     """Return a run with a ledger, and the places of canaries in its output or check."""
-    beside = folder / "beside"
-    beside.mkdir(parents=True)
-    ledger = _open_ledger(stage, beside / "ledger.db")
+    scratch = folder / "beside"
+    scratch.mkdir(parents=True)
+    ledger = _open_ledger(stage, scratch / "ledger.db")
     place = folder / "run"
     run = ran(stage, tables, place, "canaries", ledger=ledger, formats=_formats(stage))
     places = [("what the run says", canary) for canary in _canaries_in_output(run, every)]
     if not places:
         refuse_unrun(run)
-    places += found_in_folder(beside, every)
+    places += found_in_folder(scratch, every)
     places += _files_with_canaries(stage, place, every)
     if run.failure is None:
         checked = str(verify(run.folder, ledger=ledger).to_json()).encode()
@@ -279,9 +288,11 @@ def _files_with_canaries(
     Such a key is a noisy answer: if it was selected, the release's own files may hold it.
     """
     release = folder / RELEASE
-    told = {canary for query in stage.queries for canary in found_in_keys(release, query, every)}
+    published = {
+        canary for query in stage.queries for canary in found_in_keys(release, query, every)
+    }
     for name, canary in found_in_folder(folder, every):
-        if canary not in told or not name.startswith(f"{RELEASE}/"):
+        if canary not in published or not name.startswith(f"{RELEASE}/"):
             yield name, canary
 
 
@@ -321,7 +332,7 @@ def _open_ledger(stage: Stage, path: Path) -> Path | None:
 
 
 def _broken(
-    whole: Tables, tables: Mapping[str, Table], broken: Path
+    all_tables: Tables, tables: Mapping[str, Table], broken: Path
 ) -> Iterator[tuple[str, Tables, Mapping[str, Source] | None]]:
     """Yield the causes of failing runs: a missing column, wrong types, `broken` files."""
     import pyarrow as pa
@@ -329,13 +340,17 @@ def _broken(
     from pyarrow import csv
 
     name = next(iter(tables))
-    table = whole[name]
+    table = all_tables[name]
     for at in (0, len(table.column_names) - 1):
-        yield "an error of a column that is missing", {**whole, name: table.remove_column(at)}, None
+        yield (
+            "an error of a column that is missing",
+            {**all_tables, name: table.remove_column(at)},
+            None,
+        )
     lists = {
         n: pa.array([[str(x)] for x in table.column(n).to_pylist()]) for n in table.column_names
     }
-    yield "an error of types that do not serve", {**whole, name: pa.table(lists)}, None
+    yield "an error of types that do not serve", {**all_tables, name: pa.table(lists)}, None
     broken.mkdir(parents=True)
     texts = pa.table({n: table[n].cast(pa.string()) for n in table.column_names})
     csv.write_csv(texts, broken / "t.csv")
@@ -346,4 +361,4 @@ def _broken(
     (broken / "t.parquet").write_bytes(packed[: len(packed) // 2] + packed[-200:])
     for ending in ("csv", "parquet"):
         source = Source.model_validate({"path": str((broken / f"t.{ending}").absolute())})
-        yield f"an error of a broken file ({ending})", whole, {name: source}
+        yield f"an error of a broken file ({ending})", all_tables, {name: source}

@@ -47,8 +47,8 @@ def room() -> Iterator[Path]:
     """
     problem = ""
     try:
-        with temporary_folder("dprelease-audit-") as made:
-            yield made
+        with temporary_folder("dprelease-audit-") as folder:
+            yield folder
     except OSError as refused:
         problem = reason_of(refused)
     except LedgerError as refused:
@@ -162,7 +162,7 @@ def ran(
             redirect_stdout(out),
             redirect_stderr(err),
             _temporary(run),
-            warnings.catch_warnings(record=True) as told,
+            warnings.catch_warnings(record=True) as caught,
         ):
             warnings.simplefilter("always")
             try:
@@ -174,9 +174,9 @@ def ran(
                 run.failure = failure
     finally:
         logging.getLogger().removeHandler(handler)
-    beside = [path for path in place.iterdir() if path.name != RELEASE]
-    run.beside += ["a file or folder beside the release"] * bool(beside)
+    other_files = [path for path in place.iterdir() if path.name != RELEASE]
+    run.beside += ["a file or folder beside the release"] * bool(other_files)
     run.drawn = bits.drawn
-    run.said += [str(one.message) for one in told]
+    run.said += [str(one.message) for one in caught]
     run.said += [text for text in (out.getvalue(), err.getvalue(), log.getvalue()) if text]
     return run

@@ -201,12 +201,12 @@ def twins(
             )
             for what in twin_differences(stage, sides[0], sides[1], silent=twin.silent)
         ]  # fmt: skip
-    told = Twins(
+    report = Twins(
         runs=runs, silent=silent, files=files, compared=COMPARED,
         excepted=allowed_differences(stage),
         holds=not findings,
     )  # fmt: skip
-    return told, findings, left_out
+    return report, findings, left_out
 
 
 def failure_of(sides: Sequence[Ran]) -> str:
@@ -230,9 +230,9 @@ def _twins(
     for group in groups:
         if not group.queries:  # every record is published: one more is no neighbour
             continue
-        for ways in ((AS_DECLARED, AS_DECLARED), (TEXTS, AS_DECLARED)):
+        for storages in ((AS_DECLARED, AS_DECLARED), (TEXTS, AS_DECLARED)):
             nobody = _add_crowd(group, Situation("a unit that counts nowhere", _nowhere(group)))
-            pair = _whole(group, nobody, base, ways)
+            pair = _whole(group, nobody, base, storages)
             silent = _moves_nothing(stage, group, pair)
             if silent is not False:
                 yield Twin(pair, silent=bool(silent))
@@ -256,10 +256,10 @@ def _whole(
     group: Group,
     situation: Situation,
     base: Mapping[str, pa.Table],
-    ways: tuple[str, str] = (AS_DECLARED, AS_DECLARED),
+    storages: tuple[str, str] = (AS_DECLARED, AS_DECLARED),
 ) -> Pair:
     """Return a pair with all tables of the release."""
-    pair = lone(group.tables, situation, group.public, ways)
+    pair = lone(group.tables, situation, group.public, storages)
     return replace(pair, one={**base, **pair.one}, other={**base, **pair.other})
 
 
@@ -291,9 +291,14 @@ def _moves_nothing(stage: Stage, group: Group, pair: Pair) -> bool | None:
         one, other = found_of_pair(stage, pair, group.queries)
     except EngineFailure:
         return None
-    laws = {(c.query.name, c.measurement.name): c for c in stage.plan.columns}
+    columns_by_name = {(c.query.name, c.measurement.name): c for c in stage.plan.columns}
     return not any(
-        changes_of(laws[name].measurement.aggregate, laws[name].mechanism, one[name], other[name])
+        changes_of(
+            columns_by_name[name].measurement.aggregate,
+            columns_by_name[name].mechanism,
+            one[name],
+            other[name],
+        )
         for name in one
     )
 
