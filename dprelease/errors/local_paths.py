@@ -37,11 +37,11 @@ def uri_fields(text: str) -> dict[str, Any] | None:
     scheme = begin[1]
     last = re.split(r"[?#]", text[begin.end() :])[0].rstrip("/").rpartition("/")[2]
     last = last.rpartition("@")[2][:100]
-    way = OF_A_FILE if scheme.lower() == "file" else OF_A_STORE
-    return {"uri": f"{scheme}://.../{last}", "scheme": scheme, "way": way}
+    parts_of_uri = OF_A_FILE if scheme.lower() == "file" else OF_A_STORE
+    return {"uri": f"{scheme}://.../{last}", "scheme": scheme, "way": parts_of_uri}
 
 
-def check_paths(*given: object) -> None:
+def check_paths(*value: object) -> None:
     """Raise DeclarationError if any of some arguments is no path of this machine.
 
     What is neither a path nor several of them, such as a frame in place of a file, passes.
@@ -51,7 +51,7 @@ def check_paths(*given: object) -> None:
     DeclarationError
         DP-PATH-001 for a URI, 002 for `~` at its start, 003 for a name that is not UTF-8.
     """
-    for path in _paths(given):
+    for path in _paths(value):
         fields = uri_fields(path)
         if fields is not None:
             raise DeclarationError(URI_CODE, **fields)
@@ -61,11 +61,11 @@ def check_paths(*given: object) -> None:
             raise DeclarationError(ENCODING_CODE, path=path)
 
 
-def _paths(given: object) -> Iterator[str]:
-    if isinstance(given, str | os.PathLike):
-        yield str(given)
-    elif isinstance(given, Mapping):
-        yield from _paths([*given.values()])
-    elif isinstance(given, Sequence) and not isinstance(given, bytes | bytearray):
-        for one in given:
+def _paths(value: object) -> Iterator[str]:
+    if isinstance(value, str | os.PathLike):
+        yield str(value)
+    elif isinstance(value, Mapping):
+        yield from _paths([*value.values()])
+    elif isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
+        for one in value:
             yield from _paths(one)

@@ -104,7 +104,7 @@ class RunState:
 
 
 def _note(problem: BaseException, state: State) -> None:
-    ways = [f"Fix    {THERE[state]}"] if state in THERE else []
-    for note in [*ways, f"State  {state.value}."]:
+    fixes = [f"Fix    {THERE[state]}"] if state in THERE else []
+    for note in [*fixes, f"State  {state.value}."]:
         if note not in getattr(problem, "__notes__", ()):  # blocks may be nested
             problem.add_note(note)

@@ -69,10 +69,14 @@ def shares_of(
     `factors`: by table and measurement, the factor of its declared weight; 1 without one.
     """
     tables: dict[str, dict[str, list[Share]]] = {}
-    named = {table: name for name, asked in spec.queries.items() for table in asked.tables(name)}
+    named = {
+        table: name
+        for name, spec_of_query in spec.queries.items()
+        for table in spec_of_query.tables(name)
+    }
     place = 0
     for query in queries:
-        asked = spec.queries[named[query.name]]
+        spec_of_query = spec.queries[named[query.name]]
         columns = []
         for name, measurements in _by_column(query).items():
             label = f"{query.name}.{name}"
@@ -84,7 +88,7 @@ def shares_of(
                 )
                 for i, measurement in enumerate(measurements)
             ]
-            columns += _column(label, asked.spec_of(name), leaves)
+            columns += _column(label, spec_of_query.spec_of(name), leaves)
             place += len(measurements)
         parts_of_query = tables.setdefault(query.table.name, {}).setdefault(named[query.name], [])
         parts_of_query += columns
@@ -108,14 +112,14 @@ def shares_of_records(spec: ReleaseSpec, queries: Sequence[Query]) -> Share:
     tables: dict[str, list[Share]] = {}
     place = 0
     for query in queries:
-        asked = spec.records[query.name]
+        spec_of_records = spec.records[query.name]
         columns = []
         for measurement in query.measurements:
             name = f"{query.name}.{measurement.name}"
             leaf = Share(name, measurement.weight, column=place)
-            columns += _column(name, asked.columns[measurement.name], [leaf])
+            columns += _column(name, spec_of_records.columns[measurement.name], [leaf])
             place += 1
-        part = _inner(f"records '{query.name}'", asked.share, tuple(columns))
+        part = _inner(f"records '{query.name}'", spec_of_records.share, tuple(columns))
         tables.setdefault(query.table.name, []).append(part)
     declared = spec.budget.tables
     parts = (
@@ -205,22 +209,22 @@ def _settle(
         raise BudgetError("DP-BUDGET-006", place=place, column=place.key.rpartition(".")[2])
     fixed = [make_accounting_input(by_column[i], noises[i].sensitivity) for i in settled]
     if settled and not unlimited:
-        price = budget.price(fixed)
-        if price > budget.amount or (rest and price >= budget.amount):
+        fixed_cost = budget.price(fixed)
+        if fixed_cost > budget.amount or (rest and fixed_cost >= budget.amount):
             refusal = BudgetError(
                 "DP-BUDGET-007",
                 place=noises[settled[0]].place,
-                price=f"{price:.6g}",
+                price=f"{fixed_cost:.6g}",
                 amount=plain_text(budget.amount),
                 name=share.name,
                 columns=", ".join(noises[i].place.key for i in settled[:5]),
             )
-            refusal.price = float(price)
+            refusal.price = float(fixed_cost)
             raise refusal
     if rest:
         weighted = [replace(noises[i], weight=weight) for i, weight in rest]
-        laws = solve(weighted, budget, fixed, known=known, rough=rough)
-        by_column.update({i: law for (i, _), law in zip(rest, laws, strict=True)})
+        mechanisms = solve(weighted, budget, fixed, known=known, rough=rough)
+        by_column.update({i: mechanism for (i, _), mechanism in zip(rest, mechanisms, strict=True)})
 
 
 def _own_amounts(share: Share, noises: Sequence[UnscaledNoise]) -> Iterator[Share]:

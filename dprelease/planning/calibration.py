@@ -85,27 +85,27 @@ class UnscaledNoise:
             mechanism at any scale.
         """
         width = self.width or Fraction(0)
-        made = False
+        built_any = False
         problem: BudgetError | None = None
 
         @cache
         def fits(factor: float) -> bool:
-            nonlocal made, problem
+            nonlocal built_any, problem
             try:
-                law = self.at(factor)
+                mechanism = self.at(factor)
             except BudgetError as error:
                 problem = problem or error
                 return False
-            made = True
-            return law.half_width(self.confidence) <= width
+            built_any = True
+            return mechanism.half_width(self.confidence) <= width
 
         start = float(width / self.base)
         largest = _largest_factor(fits, start)
         if largest is not None:
             return self.at(largest)
         # If there are mechanisms with more noise, the accuracy is what is impossible.
-        made = made or any(self.admits(start * 2.0**i) for i in range(1, 60))
-        if problem is not None and not made:
+        built_any = built_any or any(self.admits(start * 2.0**i) for i in range(1, 60))
+        if problem is not None and not built_any:
             raise problem
         raise BudgetError(
             "DP-BUDGET-008",
@@ -210,21 +210,21 @@ def _each_once(
 
     In releases of many queries, most noises are equal.
     """
-    made: dict[object, Made] = {}
+    built: dict[object, Made] = {}
     for noise in noises:
-        if noise.law not in made:
-            made[noise.law] = make(noise)
-    return [made[noise.law] for noise in noises]
+        if noise.law not in built:
+            built[noise.law] = make(noise)
+    return [built[noise.law] for noise in noises]
 
 
 def _fine_factor(
-    price: Callable[[float], float], goal: float, start: float, *, searched: bool
+    cost_of: Callable[[float], float], goal: float, start: float, *, searched: bool
 ) -> tuple[float, float] | None:
     """Return a factor that fits; if a search ended near the budget, one that spends it."""
-    factor = least_factor(price, goal, start)
+    factor = least_factor(cost_of, goal, start)
     if factor is None:
         return None
-    return nearer_factor(price, goal, factor) if searched else factor, -1.0
+    return nearer_factor(cost_of, goal, factor) if searched else factor, -1.0
 
 
 def _start(noises: Sequence[UnscaledNoise], budget: Budget, known: Factors) -> tuple[float, float]:
@@ -256,12 +256,12 @@ def _pure(noise: UnscaledNoise, share: Fraction, known: Factors) -> Randomizer:
     found = known.get((noise.law, share))
     if found is not None:
         return noise.at(found[0])
-    made: dict[float, Randomizer] = {}
+    mechanisms: dict[float, Randomizer] = {}
 
     def price(factor: float) -> float:
         try:
-            made[factor] = noise.at(factor)
-            epsilon = pure_epsilon([make_accounting_input(made[factor], noise.sensitivity)])
+            mechanisms[factor] = noise.at(factor)
+            epsilon = pure_epsilon([make_accounting_input(mechanisms[factor], noise.sensitivity)])
         except BudgetError:
             return math.inf
         return math.inf if epsilon is None else round_up(epsilon)
@@ -272,7 +272,7 @@ def _pure(noise: UnscaledNoise, share: Fraction, known: Factors) -> Randomizer:
     if factor is None:
         _explain([noise], start)
     known[noise.law, share] = factor, -1.0
-    return made[factor]
+    return mechanisms[factor]
 
 
 def _check_concentration(noises: Sequence[UnscaledNoise], factor: float) -> None:
@@ -282,12 +282,14 @@ def _check_concentration(noises: Sequence[UnscaledNoise], factor: float) -> None
         if noise.kind.pure:
             continue
         try:
-            law = noise.at(factor)
+            mechanism = noise.at(factor)
         except BudgetError:
             continue  # another scale may have a mechanism
-        if not has_rho(make_accounting_input(law, noise.sensitivity)):
+        if not has_rho(make_accounting_input(mechanism, noise.sensitivity)):
             column = noise.place.key.rpartition(".")[2]
-            raise BudgetError("DP-BUDGET-010", place=noise.place, column=column, mechanism=law.name)
+            raise BudgetError(
+                "DP-BUDGET-010", place=noise.place, column=column, mechanism=mechanism.name
+            )
 
 
 def _explain(noises: Sequence[UnscaledNoise], factor: float) -> NoReturn:

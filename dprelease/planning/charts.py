@@ -73,15 +73,19 @@ def draw_comparison(rows: Sequence[MechanismComparison], path: Path) -> None:
 
 
 def _errors(row: MechanismComparison) -> list[float]:
-    law = row.mechanism
-    return [law.mean_absolute_error, float(law.half_width(0.95)), float(law.half_width(0.999))]
+    mechanism = row.mechanism
+    return [
+        mechanism.mean_absolute_error,
+        float(mechanism.half_width(0.95)),
+        float(mechanism.half_width(0.999)),
+    ]
 
 
 def _name_marks(axes: Axes, at: float, errors: Sequence[float]) -> None:
     """Label the first row's marks."""
-    for error, (words, _, _) in zip(errors, MARKS, strict=True):
+    for error, (label, _, _) in zip(errors, MARKS, strict=True):
         axes.annotate(
-            words, (error, at), xytext=(0, 6), textcoords="offset points",
+            label, (error, at), xytext=(0, 6), textcoords="offset points",
             ha="center", va="bottom", fontsize=7, color="0.3",
         )  # fmt: skip
 
@@ -92,13 +96,13 @@ def is_drawn(error: float) -> bool:
 
 
 def write_row_label(
-    axes: Axes, at: float, words: str, *, right: bool = False, weight: str = "normal"
+    axes: Axes, at: float, label: str, *, right: bool = False, weight: str = "normal"
 ) -> None:
     """Write text next to a row; plain text, not a tick label, so that no formula is parsed."""
     axes.text(
         1.01 if right else -0.01,
         at,
-        words,
+        label,
         transform=axes.get_yaxis_transform(),
         ha="left" if right else "right",
         va="center",

@@ -117,7 +117,7 @@ def _resolve_without_faults(
     are checked without it.
     """
     queries, errors = resolve_with_findings(declaration)
-    faulty = {name: faulty_columns(held, errors) for name, held in declaration.tables.items()}
+    faulty = {name: faulty_columns(table, errors) for name, table in declaration.tables.items()}
     left = without(declaration, faulty) if any(faulty.values()) else None
     return queries, errors if left is None else _with_unplaced(
         errors, resolve_with_findings(left)[1]
@@ -128,9 +128,9 @@ def _with_unplaced(
     errors: Iterable[DpReleaseError], more: Iterable[DpReleaseError]
 ) -> list[DpReleaseError]:
     """Return errors, and those of others whose place has no error yet."""
-    told = [*errors]
-    places = {error.place for error in told}
-    return told + [error for error in more if error.place not in places]
+    all_errors = [*errors]
+    places = {error.place for error in all_errors}
+    return all_errors + [error for error in more if error.place not in places]
 
 
 def relocate_findings(errors: Iterable[DpReleaseError], declaration: Declaration) -> None:
@@ -140,9 +140,11 @@ def relocate_findings(errors: Iterable[DpReleaseError], declaration: Declaration
     for error in errors:
         if error.place.file != document.path.name:
             continue
-        wanted = KEYS.get(error.code, ())
-        spots = [f"{error.place.key}.{key}" for key in wanted]
-        spots += [key for key in wanted if key == "mechanism"]  # the one of the whole release
+        keys_of_error = KEYS.get(error.code, ())
+        spots = [f"{error.place.key}.{key}" for key in keys_of_error]
+        spots += [
+            key for key in keys_of_error if key == "mechanism"
+        ]  # the one of the whole release
         spot = next((key for key in spots if key in lines), None)
         if spot is not None and ".columns." in error.place.key:
             error.stand_at(Place(document.path.name, lines[spot], spot))
@@ -150,13 +152,13 @@ def relocate_findings(errors: Iterable[DpReleaseError], declaration: Declaration
 
 def _unknown_mechanisms(declaration: Declaration) -> Iterator[DpReleaseError]:
     """Yield an error for every unknown mechanism."""
-    asked = [(declaration.spec.mechanism, declaration.place("mechanism"))]
+    mechanisms = [(declaration.spec.mechanism, declaration.place("mechanism"))]
     for name, query in declaration.spec.queries.items():
         for column, spec in query.columns.items():
             if spec.mechanism is not None:
                 place = declaration.place("queries", name, "columns", column, "mechanism")
-                asked.append((spec.mechanism, place))
-    for mechanism, place in asked:
+                mechanisms.append((spec.mechanism, place))
+    for mechanism, place in mechanisms:
         if _is_known(mechanism):
             continue
         try:

@@ -70,8 +70,10 @@ class ShareColumn:
     @property
     def fine_event(self) -> Event:
         """Return the record of one party's messages, in the parties' steps."""
-        name, law = self.measurement.name, self.law
-        return Event(self.query.name, name, law.name, law.parameters, self.fine_sensitivity)
+        name, mechanism = self.measurement.name, self.law
+        return Event(
+            self.query.name, name, mechanism.name, mechanism.parameters, self.fine_sensitivity
+        )
 
     @property
     def cells_of_unit(self) -> int:
@@ -190,9 +192,9 @@ def _findings(measurement: Measurement, query: Query, place: Place) -> Iterator[
         "keys that are not public": query.private is not None,
         "an aggregate that parties can't add up": not measurement.aggregate.adds_up,
     }
-    for words, wrong in excluded.items():
+    for description, wrong in excluded.items():
         if wrong:
-            yield BudgetError("DP-FED-002", place=place, column=measurement.name, found=words)
+            yield BudgetError("DP-FED-002", place=place, column=measurement.name, found=description)
 
 
 def prepare_federated(declaration: Declaration) -> FederatedPlan:
@@ -256,9 +258,9 @@ def _shares(
     """Return every party's share, in steps fine enough for the remaining budget."""
     shares = []
     for column in columns:
-        law = column.mechanism
-        assert isinstance(law, SymmetricAlphaStable)  # the queries request no other noise
-        share_law = law.federated(spec.least)
+        mechanism = column.mechanism
+        assert isinstance(mechanism, SymmetricAlphaStable)  # the queries request no other noise
+        share_law = mechanism.federated(spec.least)
         shares.append(ShareColumn(column.query, column.measurement, share_law, 1, column.chosen_by))
     moved = sum(share.cells_of_unit for share in shares)
     room = min(float(budget.epsilon or 0), 1.0) * float(1 - ROOM) / (4 * moved)
@@ -266,14 +268,17 @@ def _shares(
 
 
 def _on_finer_lattice(share: ShareColumn, room: float, parties: int) -> ShareColumn:
-    law, refined = share.law, 1
-    while rounding_exponent(law.alpha, law.scale * refined, parties) > room:
+    mechanism, refined = share.law, 1
+    while rounding_exponent(mechanism.alpha, mechanism.scale * refined, parties) > room:
         refined *= 2  # a power of two, so that the scale stays an exact float
         if refined > MOST_REFINED:
             raise BudgetError(
-                "DP-MECH-001", mechanism=law.name, least=law.scale, largest="what is finer"
+                "DP-MECH-001",
+                mechanism=mechanism.name,
+                least=mechanism.scale,
+                largest="what is finer",
             )
-    fine = SymmetricAlphaStable(law.scale * refined, law.alpha)
+    fine = SymmetricAlphaStable(mechanism.scale * refined, mechanism.alpha)
     return replace(share, law=fine, refined=refined)
 
 

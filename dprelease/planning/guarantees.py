@@ -113,11 +113,11 @@ def release_budget(place: Place, **numbers: object) -> BudgetSpec:
     BudgetError
         DP-BUDGET-001, 002 or 009 for a value that is not a number, or out of range.
     """
-    given = {name: value for name, value in numbers.items() if value is not None}
-    known = {name: budget_number(name, value) for name, value in given.items()}
+    amounts = {name: value for name, value in numbers.items() if value is not None}
+    known = {name: budget_number(name, value) for name, value in amounts.items()}
     for name, number in known.items():
         if number is None or number > RANGES[name][2]:
-            raise _out_of_range(name, _number_text(given[name]), place)
+            raise _out_of_range(name, _number_text(amounts[name]), place)
     spec = BudgetSpec.model_validate(known)
     check_budget(spec, place)
     return spec

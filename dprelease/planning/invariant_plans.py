@@ -60,8 +60,10 @@ def invariant_name(query: Query, measurement: Measurement) -> str:
     names = [key.column for key in query.key_columns]
     rows = "" if query.predicate is None else f" where {query.predicate.sql}"
     by = f" by {', '.join(names)}" if names else ", in all"
-    asked = (*names, *(query.predicate.columns if query.predicate is not None else ()))
-    computed = "".join(f"; {words}" for words in _column_formulas(query, asked))
+    used_columns = (*names, *(query.predicate.columns if query.predicate is not None else ()))
+    computed = "".join(
+        f"; {formula_text}" for formula_text in _column_formulas(query, used_columns)
+    )
     return f"{measurement.aggregate.words}{rows}{by}, of {query.table.name}{computed}"
 
 
@@ -97,16 +99,18 @@ def _digest(query: Query) -> str:
     row may lack a cell are included. Contributions are limited by these cells, and all of them are
     there.
     """
-    asked = {key.read_from for key in query.key_columns}
+    key_sources = {key.read_from for key in query.key_columns}
     finest = [
         key
         for key in (query.finest or query.keys).keys
-        if query.unit.id is not None or key.read_from in asked or None in (key.nulls, key.others)
+        if query.unit.id is not None
+        or key.read_from in key_sources
+        or None in (key.nulls, key.others)
     ]
     predicate = () if query.predicate is None else query.predicate.columns
     read = [key.read_from for key in (*finest, *query.key_columns)]
     unit = query.unit
-    told: dict[str, Any] = {
+    digest_input: dict[str, Any] = {
         "where": None if query.predicate is None else query.predicate.sql,
         "finest": [[key.column, [*map(str, key.values)], key.nulls, key.others] for key in finest],
         "areas": [[key.column, [*key.ancestors]] for key in query.key_columns],
@@ -114,7 +118,7 @@ def _digest(query: Query) -> str:
         "unit": [unit.id, unit.max_groups, unit.max_rows_per_group],
         "join": None if query.join is None else [query.join.declared.table.name, query.join.on],
     }
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(digest_input, sort_keys=True).encode()).hexdigest()
 
 
 def _columns(query: Query, names: Sequence[str]) -> dict[str, Any]:

@@ -48,9 +48,9 @@ class LocalColumn(PlannedColumn):
 
 def one_record(planned: LocalColumn) -> dict[str, Any]:
     """Return the effect of noise on one record: probabilities of answers, or errors of a number."""
-    law = planned.mechanism
-    if isinstance(law, RandomizedResponse):
-        return {"values": planned.column.values, "keep": law.keep, "other": law.other}
+    mechanism = planned.mechanism
+    if isinstance(mechanism, RandomizedResponse):
+        return {"values": planned.column.values, "keep": mechanism.keep, "other": mechanism.other}
     step = planned.measurement.step
     return {
         "lower": plain_text(planned.column.low * step),
@@ -84,8 +84,8 @@ class LocalPlan(Plan):
             "guarantee": self.guarantee.to_json(),
             "definitions": self.definitions(),
             "columns": [
-                {**column.to_json(), "price_alone": finite(price)}
-                for column, price in zip(self.local_columns, self.alone(), strict=True)
+                {**column.to_json(), "price_alone": finite(cost)}
+                for column, cost in zip(self.local_columns, self.alone(), strict=True)
             ],
             "reading": local_reading(self.guarantee),
             "warnings": list(self.warnings),
@@ -130,10 +130,10 @@ def prepare_local(declaration: Declaration) -> LocalPlan:
     budget = budget_of(spec)
     noises, how = _noises([request for *_, request in requests], budget)
     share = shares_of_records(declaration.spec, [part.query for part in records])
-    laws = spend(share, noises, budget)
+    mechanisms = spend(share, noises, budget)
     columns = tuple(
-        LocalColumn(part.query, column.measurement, law, chosen, column)
-        for (part, column, _), law, chosen in zip(requests, laws, how, strict=True)
+        LocalColumn(part.query, column.measurement, mechanism, chosen_by, column)
+        for (part, column, _), mechanism, chosen_by in zip(requests, mechanisms, how, strict=True)
     )
     guarantee = guarantee_of([column.accounting_input for column in columns], spec)
     if not within(guarantee, spec):

@@ -42,14 +42,14 @@ class Options:
         """Return whether a mechanism meets the constraints; `unbiased` is checked by its mean."""
         if self.allowed and kind.name not in self.allowed:
             return False
-        wanted = {"pure": kind.pure, "bounded": kind.bounded, "integer": kind.integers}
-        return all(holds for name, holds in wanted.items() if name in self.constraints)
+        required = {"pure": kind.pure, "bounded": kind.bounded, "integer": kind.integers}
+        return all(holds for name, holds in required.items() if name in self.constraints)
 
-    def error(self, law: Randomizer) -> float:
+    def error(self, mechanism: Randomizer) -> float:
         """Return the declared error of one cell; infinity for an excluded bias."""
-        if "unbiased" in self.constraints and law.mean != 0.0:
+        if "unbiased" in self.constraints and mechanism.mean != 0.0:
             return float("inf")
-        return MEASURES[self.measure](law)
+        return MEASURES[self.measure](mechanism)
 
 
 @dataclass(frozen=True)

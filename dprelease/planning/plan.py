@@ -195,17 +195,17 @@ class Plan:
         any cell. None where it depends on more.
         """
         for query in {column.query.name: column.query for column in self.columns}.values():
-            laws = {c.measurement.name: c.mechanism for c in self.of_query(query.name)}
+            mechanisms = {c.measurement.name: c.mechanism for c in self.of_query(query.name)}
             for column in query.columns:
                 if is_computed(column):
-                    yield query, column, typical_margin(column, laws, 0.95)
+                    yield query, column, typical_margin(column, mechanisms, 0.95)
 
     def counted_rows(self) -> list[str]:
         """Return which rows count in which tables, in words, before contribution limits."""
         names: dict[str, list[str]] = {}
         for query in {column.query.name: column.query for column in self.columns}.values():
             names.setdefault(counted_rows(query), []).append(query.name)
-        return [f"{_several(tables)}: {told}" for told, tables in names.items()]
+        return [f"{_several(tables)}: {description}" for description, tables in names.items()]
 
     def bounded_rows(self) -> list[str]:
         """Return, for each query that leaves rows out, which of them count, in words.
@@ -213,13 +213,15 @@ class Plan:
         Tables of one family are described together, because their rows are the same.
         """
         names: dict[object, list[str]] = {}
-        words: dict[object, str] = {}
+        descriptions: dict[object, str] = {}
         for query in {column.query.name: column.query for column in self.columns}.values():
             rows = query.name if query.finest is None else id(query.finest)
             names.setdefault(rows, []).append(query.name)
-            words[rows] = words.get(rows) or bounded_words(query)
+            descriptions[rows] = descriptions.get(rows) or bounded_words(query)
         return [
-            f"{_several(names[rows])}: values are {told}." for rows, told in words.items() if told
+            f"{_several(names[rows])}: values are {description}."
+            for rows, description in descriptions.items()
+            if description
         ]
 
     def of_query(self, name: str) -> tuple[PlannedColumn, ...]:
@@ -232,8 +234,8 @@ class Plan:
             "guarantee": self.guarantee.to_json(),
             "definitions": self.definitions(),
             "columns": [
-                {**_column_json(column), "price_alone": finite(price)}
-                for column, price in zip(self.columns, self.alone(), strict=True)
+                {**_column_json(column), "price_alone": finite(cost)}
+                for column, cost in zip(self.columns, self.alone(), strict=True)
             ],
             "computed": [
                 {
@@ -327,14 +329,14 @@ def make_plan(
 
 
 def _with_invariants(
-    queries: Sequence[Query], laws: Iterator[tuple[Randomizer, str]]
+    queries: Sequence[Query], mechanisms: Iterator[tuple[Randomizer, str]]
 ) -> tuple[PlannedColumn, ...]:
-    """Return all columns in declared order; `laws`: noise of those that get some, with origin."""
+    """Return all columns in declared order; `mechanisms`: those of noised columns, with origin."""
     columns = []
     for query in queries:
         for measurement in query.measurements:
-            law, chosen = (AS_IT_IS, CHOSEN_BY) if measurement.exact else next(laws)
-            columns.append(PlannedColumn(query, measurement, law, chosen))
+            mechanism, reason = (AS_IT_IS, CHOSEN_BY) if measurement.exact else next(mechanisms)
+            columns.append(PlannedColumn(query, measurement, mechanism, reason))
     return tuple(columns)
 
 
@@ -354,8 +356,8 @@ def _place(query: str, column: str) -> Place:
 def _columns_without_noise(columns: Sequence[PlannedColumn]) -> Iterator[str]:
     """Yield the columns whose noise is nearly always 0."""
     for column in columns:
-        law = column.mechanism
-        if isinstance(law, Mechanism) and law.half_width(float(NEARLY)) == 0:
+        mechanism = column.mechanism
+        if isinstance(mechanism, Mechanism) and mechanism.half_width(float(NEARLY)) == 0:
             yield (
                 f"the noise of '{column.query.name}.{column.measurement.name}' is 0 with a "
                 f"probability above {100 * float(NEARLY):g} %: with "

@@ -20,7 +20,7 @@ published in order.
 """
 
 
-def rows_inside(aggregate: Aggregate, law: Randomizer) -> int:
+def rows_inside(aggregate: Aggregate, mechanism: Randomizer) -> int:
     """Return k, if the k-th value from an end is sought instead of the end itself; otherwise 0.
 
     Every candidate outside the values has no row, and most of these lie far away: all of them
@@ -36,7 +36,7 @@ def rows_inside(aggregate: Aggregate, law: Randomizer) -> int:
     the one selected as the smallest, with at most N e^(-(n - k + 1) / scale). From n = 3 k - 1 on
     the latter is at most 1 / (400 N), and both together are below 1 / 20.
     """
-    return max(1, law.half_width(1.0 - BEYOND)) if aggregate.part in (0, 1) else 0
+    return max(1, mechanism.half_width(1.0 - BEYOND)) if aggregate.part in (0, 1) else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +77,9 @@ class Target:
         from below, and never rise from there on.
         """
         crossing = self._first(upto, self.a * total + self.most)
-        beside = [i for i in (crossing - 1, crossing) if 0 <= i < len(upto)]
+        neighbours = [i for i in (crossing - 1, crossing) if 0 <= i < len(upto)]
         best = max(
-            int(self.scores(int(upto[i - 1]) if i else 0, int(upto[i]), total)) for i in beside
+            int(self.scores(int(upto[i - 1]) if i else 0, int(upto[i]), total)) for i in neighbours
         )
         far = reach - best
         first = self._first(upto, self.a * total + self.most + 1 - far)

@@ -22,16 +22,16 @@ from dprelease.postprocess.noise_table import table_of
 BINS = 2**12
 
 
-def path_width(law: Mechanism, levels: int, confidence: float) -> int:
+def path_width(mechanism: Mechanism, levels: int, confidence: float) -> int:
     """Return w with P(|sum of `levels` draws| <= w) >= confidence, less than a bin a draw more."""
     miss = 1.0 - confidence
-    most = law.half_width(1.0 - miss / (4 * levels))
+    most = mechanism.half_width(1.0 - miss / (4 * levels))
     if levels == 1 or most == 0:
-        return law.half_width(confidence)
+        return mechanism.half_width(confidence)
     bin_ = -(-(2 * most + 1) // BINS)
     places = np.arange(-(-most // bin_) + 1)
     places = np.concatenate((-places[:0:-1], places))
-    above = table_of(law).beyond(np.append(places - 0.5, places[-1] + 0.5) * bin_)
+    above = table_of(mechanism).beyond(np.append(places - 0.5, places[-1] + 0.5) * bin_)
     size = 1 << (levels * len(places)).bit_length()
     masses = np.zeros(size)
     # the probability farther out counts as a miss

@@ -51,8 +51,8 @@ class TriedBound:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
-        told = {name: getattr(self, name) for name in self.__slots__}
-        return {**told, "error": self.error}
+        record = {name: getattr(self, name) for name in self.__slots__}
+        return {**record, "error": self.error}
 
 
 def bounds_tried(
@@ -64,11 +64,11 @@ def bounds_tried(
     limits are
     left out.
     """
-    asked = [query for query in queries if _has_bounds(query)]
+    with_bounds = [query for query in queries if _has_bounds(query)]
     plans: dict[tuple[str, str, int], Plan | None] = {}
-    for query in asked:
+    for query in with_bounds:
         engine = engines[query.name]
-        whole = sums_under_bounds(engine, query, MANY_GROUPS, MANY_ROWS)
+        unlimited = sums_under_bounds(engine, query, MANY_GROUPS, MANY_ROWS)
         for bound, most in BOUNDS.items():
             declared = getattr(query.unit, bound)
             space = query.finest or query.keys
@@ -78,11 +78,11 @@ def bounds_tried(
                 if key not in plans:
                     plans[key] = _plan(_with_bound(declaration, *key))
                 pair = {**{name: getattr(query.unit, name) for name in BOUNDS}, bound: value}
-                held = sums_under_bounds(
+                limited = sums_under_bounds(
                     engine, query, pair["max_groups"], pair["max_rows_per_group"]
                 )
                 yield from _compare_bound(
-                    query, bound, value, value == declared, held, whole, plans[key]
+                    query, bound, value, value == declared, limited, unlimited, plans[key]
                 )
 
 
@@ -96,17 +96,17 @@ def _compare_bound(
     bound: str,
     value: int,
     declared: bool,
-    held: Sums,
-    whole: Sums,
+    limited: Sums,
+    unlimited: Sums,
     plan: Plan | None,
 ) -> Iterator[TriedBound]:
     errors: dict[str, float | None] = {}
     if plan is not None:
         planned = plan.of_query(query.name)
         errors = {c.measurement.name: finite(c.mean_absolute_error) for c in planned}
-    lost = 1 - held.rows / whole.rows if whole.rows else 0.0
+    lost = 1 - limited.rows / unlimited.rows if unlimited.rows else 0.0
     for measurement in query.measurements:
-        if measurement.name in held.vectors:
+        if measurement.name in limited.vectors:
             yield TriedBound(
                 query=query.name,
                 column=measurement.name,
@@ -115,7 +115,7 @@ def _compare_bound(
                 value=value,
                 declared=declared,
                 cut_rows=lost,
-                cut=held.cut(whole, measurement.name),
+                cut=limited.cut(unlimited, measurement.name),
                 noise=errors.get(measurement.name),
             )
 

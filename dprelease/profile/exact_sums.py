@@ -38,9 +38,9 @@ class Sums:
     vectors: Mapping[str, Floats]
     fractions: Mapping[str, float]
 
-    def cut(self, whole: Sums, column: str) -> float:
-        """Return the mean absolute difference of a column's cells from those in `whole`."""
-        return float(np.abs(whole.vectors[column] - self.vectors[column]).mean())
+    def cut(self, unlimited: Sums, column: str) -> float:
+        """Return the mean absolute difference of a column's cells from those in `unlimited`."""
+        return float(np.abs(unlimited.vectors[column] - self.vectors[column]).mean())
 
 
 def sums_under_bounds(engine: Answering, query: Query, max_groups: int, max_rows: int) -> Sums:
@@ -49,8 +49,8 @@ def sums_under_bounds(engine: Answering, query: Query, max_groups: int, max_rows
     if unit.id is not None:
         unit = PrivacyUnit(unit.id, max_groups, max_rows)
     measurements = [_with_sensitivity(m, query, unit) for m in query.measurements if m.is_vector]
-    asked = replace(query, unit=unit, measurements=(*measurements, _rows(query, unit)))
-    exact = engine.run(asked)
+    widened = replace(query, unit=unit, measurements=(*measurements, _rows(query, unit)))
+    exact = engine.run(widened)
     vectors = {
         m.name: exact.vector(m.name).astype(np.float64) * float(m.step) for m in measurements
     }

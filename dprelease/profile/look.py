@@ -107,11 +107,11 @@ def _losses(engine: TallyingEngine, query: Query) -> Losses:
     fractions: dict[str, tuple[float | None, float | None]] = {}
     if query.unit.id is not None and query.private is None:
         unit = query.unit
-        whole = sums_under_bounds(engine, query, MANY_GROUPS, MANY_ROWS)
-        kept = sums_under_bounds(engine, query, unit.max_groups, unit.max_rows_per_group)
-        bounded = whole.rows - kept.rows
+        unlimited = sums_under_bounds(engine, query, MANY_GROUPS, MANY_ROWS)
+        limited = sums_under_bounds(engine, query, unit.max_groups, unit.max_rows_per_group)
+        bounded = unlimited.rows - limited.rows
         fractions = {
-            name: (finite(before), finite(kept.fractions[name]))
-            for name, before in whole.fractions.items()
+            name: (finite(before), finite(limited.fractions[name]))
+            for name, before in unlimited.fractions.items()
         }
     return Losses.of(query.name, tallies, bounded, fractions)

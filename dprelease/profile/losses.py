@@ -59,21 +59,21 @@ class Losses:
         fractions: dict[str, tuple[float | None, float | None]],
     ) -> Losses:
         """Return the losses from their counts."""
-        asked = tallies.asked
+        declared = tallies.asked
         return cls(
             query=query,
             lines=tallies.lines,
             rows=tallies.stored[ROWS, ""],
-            asked=asked[ROWS, ""],
-            condition=asked[CONDITION, ""],
-            keys=_by_column(asked, KEY),
-            no_cell=asked[NO_CELL, ""],
-            no_id=asked[NO_ID, ""],
+            asked=declared[ROWS, ""],
+            condition=declared[CONDITION, ""],
+            keys=_by_column(declared, KEY),
+            no_cell=declared[NO_CELL, ""],
+            no_id=declared[NO_ID, ""],
             bounded=bounded,
             unread=_by_column(tallies.stored, UNREAD),
-            missing=_by_column(asked, MISSING),
-            low=_by_column(asked, LOW),
-            high=_by_column(asked, HIGH),
+            missing=_by_column(declared, MISSING),
+            low=_by_column(declared, LOW),
+            high=_by_column(declared, HIGH),
             fractions=fractions,
         )
 

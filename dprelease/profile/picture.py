@@ -60,22 +60,22 @@ def _panel(axis: Any, names: tuple[str, str, str], tried: Sequence[TriedBound]) 
         ("noise", NOISE, "o", [one.noise for one in tried]),
     )
     ends: list[tuple[float, str, str]] = []
-    for words, colour, mark, errors in lines:
+    for label, colour, mark, errors in lines:
         numbers = [float("nan") if error is None else error for error in errors]
         style = "--" if not mark else "-"
         axis.plot(values, numbers, style, color=colour, marker=mark, markersize=4, linewidth=1)
         known = [number for number in numbers if number == number]
-        ends += [(known[-1], words, colour)] if known else []
+        ends += [(known[-1], label, colour)] if known else []
     axis.set_ylim(
         0, axis.get_ylim()[1] * (1 + 2 * APART)
     )  # space for names above the highest point
     least = 0.0
-    for end, words, colour in sorted(ends):  # names of lines with the same end are stacked
+    for end, label, colour in sorted(ends):  # names of lines with the same end are stacked
         height = max(end, least)
         least = height + axis.get_ylim()[1] * APART
         spot = (values[-1], height)
         axis.annotate(
-            words, spot, (5, 0), textcoords="offset points", fontsize=7, color=colour, va="center"
+            label, spot, (5, 0), textcoords="offset points", fontsize=7, color=colour, va="center"
         )
     for one in tried:
         if one.declared:

@@ -65,28 +65,28 @@ def exactly_published(family: QuerySpec, keys: Sequence[str]) -> Mapping[str, st
     """
     if family.consistent is None or not family.consistent.invariants:
         return {}
-    here = _table(family, keys)
+    table = _table(family, keys)
     found: dict[str, str] = {}
     for spec in family.consistent.invariants:
         declared = _invariant_table(family, spec)
-        if declared is None or not here.follows_from(declared):
+        if declared is None or not table.follows_from(declared):
             continue
         for column in _columns(family, spec):
-            found[column] = DECLARED if here == declared else found.get(column, IMPLIED)
+            found[column] = DECLARED if table == declared else found.get(column, IMPLIED)
     return found
 
 
 def refuse_invariants(family: QuerySpec, neighbours: Neighbours, refuse: Refuse) -> None:
     """Refuse invariants that are not acknowledged, leave no guarantee, or are impossible."""
-    asked = family.consistent
-    if asked is None or (not asked.invariants and asked.acknowledge is None):
+    consistency = family.consistent
+    if consistency is None or (not consistency.invariants and consistency.acknowledge is None):
         return
-    if not asked.invariants:
+    if not consistency.invariants:
         reason = "no `invariants` are declared"
         refuse("DP-CONSIST-013", "consistent", "acknowledge", key="acknowledge", reason=reason)
         return
-    if asked.acknowledge != ACKNOWLEDGED:
-        where = "invariants" if asked.acknowledge is None else "acknowledge"
+    if consistency.acknowledge != ACKNOWLEDGED:
+        where = "invariants" if consistency.acknowledge is None else "acknowledge"
         refuse("DP-CONSIST-003", "consistent", where, words=ACKNOWLEDGED)
     if neighbours is not Neighbours.REPLACE:
         refuse("DP-CONSIST-006", "consistent", "invariants", neighbours=neighbours.value)
@@ -97,10 +97,10 @@ def refuse_invariants(family: QuerySpec, neighbours: Neighbours, refuse: Refuse)
 
 def _wrong(family: QuerySpec) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """Yield places and reasons of impossible invariants."""
-    asked = () if family.consistent is None else family.consistent.invariants
+    invariants = () if family.consistent is None else family.consistent.invariants
     tables = [_table(family, keys) for keys in family.keys_of_tables]
     open_columns = set(family.columns)
-    for i, spec in enumerate(asked):
+    for i, spec in enumerate(invariants):
         declared = _invariant_table(family, spec)
         if declared not in tables:
             level = f"level '{spec.level}'" if spec.level is not None else "the whole"

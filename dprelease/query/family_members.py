@@ -38,11 +38,11 @@ class FamilyQueries:
             return members[0]
 
         def tables(level: str | None) -> tuple[tuple[str, ...], ...]:
-            return tuple(keys for asked in members for keys in asked.attributes_at(level))
+            return tuple(keys for spec in members for keys in spec.attributes_at(level))
 
-        apart = dict.fromkeys(level for asked in members for level in asked.marginals_at)
+        marginal_levels = dict.fromkeys(level for spec in members for level in spec.marginals_at)
         none = {"group_by": (), "cube": (), "rollup": ()}
-        at_levels = {level: tables(level) for level in apart}
+        at_levels = {level: tables(level) for level in marginal_levels}
         changed = {**none, "marginals": tables(None), "marginals_at": at_levels}
         return members[0].model_copy(update=changed)
 
@@ -75,8 +75,8 @@ class FamilyQueries:
         """Yield why the queries can't be one family; `place` gives places of the release file."""
         first, *others = self.queries
         for query in self.queries:
-            asked = self.spec.queries[query]
-            if asked.consistent is not None and asked.private_keys is not None:
+            spec = self.spec.queries[query]
+            if spec.consistent is not None and spec.private_keys is not None:
                 spot = place("queries", query, "private_keys")
                 yield QueryError(
                     "DP-QUERY-013", place=spot, query=query, step="consistent", problem=NOT_PUBLIC
@@ -94,19 +94,19 @@ class FamilyQueries:
         )
 
     def _of_one(self, query: str) -> Iterator[tuple[str, str]]:
-        asked = self.spec.queries[query]
-        if asked.family is None:
+        spec = self.spec.queries[query]
+        if spec.family is None:
             if len(self.queries) > 1:
                 yield "from", "it has the name of the family, but does not belong to it"
             return
-        if asked.consistent is None:
+        if spec.consistent is None:
             yield "family", "it does not declare `consistent` tables"
-        if asked.histogram is not None and len(self.queries) > 1:
+        if spec.histogram is not None and len(self.queries) > 1:
             yield (
                 "histogram",
                 "its bins are keys of only this query; declare a cut column in the schema",
             )
-        if asked.share != ShareSpec() and len(self.queries) > 1:
+        if spec.share != ShareSpec() and len(self.queries) > 1:
             yield "share", "its tables share one part of the budget, by their weights"
 
     def _unlike(self, query: str, first: str) -> Iterator[tuple[str, str]]:
@@ -118,22 +118,22 @@ class FamilyQueries:
     def _twice(self, place: Placer) -> Iterator[DpReleaseError]:
         """Yield tables that two of the queries declare: each may be measured only once."""
         seen: dict[tuple[str | None, frozenset[str]], str] = {}
-        told: set[tuple[str, frozenset[str]]] = set()
+        reported: set[tuple[str, frozenset[str]]] = set()
         for query in self.queries:
-            asked = self.spec.queries[query]
-            for level in (None, *asked.hierarchy):
-                for i, keys in enumerate(asked.attributes_at(level)):
+            spec = self.spec.queries[query]
+            for level in (None, *spec.hierarchy):
+                for i, keys in enumerate(spec.attributes_at(level)):
                     other = seen.setdefault((level, frozenset(keys)), query)
-                    if other == query or (query, frozenset(keys)) in told:
+                    if other == query or (query, frozenset(keys)) in reported:
                         continue
-                    told.add((query, frozenset(keys)))
+                    reported.add((query, frozenset(keys)))
                     reason = f"its table by [{', '.join(keys)}] is one of '{other}' already"
-                    spot = place("queries", query, *_place_of_table(asked, level, i))
+                    spot = place("queries", query, *_place_of_table(spec, level, i))
                     yield self._family_error(query, spot, reason)
 
 
-def _place_of_table(asked: QuerySpec, level: str | None, number: int) -> tuple[str | int, ...]:
+def _place_of_table(spec: QuerySpec, level: str | None, number: int) -> tuple[str | int, ...]:
     """Return the place of one of the tables at a level, below the query."""
-    if level in asked.marginals_at:
+    if level in spec.marginals_at:
         return "marginals_at", str(level), number
-    return ("marginals", number) if asked.marginals else ("family",)
+    return ("marginals", number) if spec.marginals else ("family",)

@@ -51,9 +51,9 @@ class PostProcessing:
             )
 
 
-def leaves_empty(words: Iterable[str]) -> bool:
+def leaves_empty(descriptions: Iterable[str]) -> bool:
     """Return whether a manifest's description of a column says that small values are suppressed."""
-    return any(LEFT_EMPTY in told for told in words)
+    return any(LEFT_EMPTY in description for description in descriptions)
 
 
 def _of(number: Fraction, unit: str) -> str:

@@ -103,14 +103,16 @@ def resolve_with_findings(
     for one in together.values():
         errors += one.problems(declaration.place)
     family_of = {query: name for name, one in together.items() for query in one.queries}
-    for name, asked in spec.published_tables.items():
-        place = _placer(declaration, asked_by[name], asked)
+    for name, query_spec in spec.published_tables.items():
+        place = _placer(declaration, asked_by[name], query_spec)
         before = len(errors)
-        view = views.of(declaration.tables[asked.source], asked, place)
-        if view is None or (asked.consistent is not None and asked.private_keys is not None):
+        view = views.of(declaration.tables[query_spec.source], query_spec, place)
+        if view is None or (
+            query_spec.consistent is not None and query_spec.private_keys is not None
+        ):
             continue  # the family has been refused already
         resolver = _Resolver(view, place, errors)
-        if asked.consistent is not None:
+        if query_spec.consistent is not None:
             family = family_of[asked_by[name]]
             if family not in families:
                 neighbours, all_of_it = spec.budget.neighbours, together[family]
@@ -119,9 +121,11 @@ def resolve_with_findings(
                     all_of_it.combined_query, view.declared.table, refuse
                 )
                 refuse_invariants(all_of_it.combined_query, neighbours, refuse)
-            exact = exactly_published(together[family].combined_query, asked.keys_of_tables[0])
+            exact = exactly_published(together[family].combined_query, query_spec.keys_of_tables[0])
             resolver = replace(resolver, family=families[family], exact=exact)
-        query = resolver.query(name, asked, spec.mechanism, spec.budget.neighbours, spec.limits)
+        query = resolver.query(
+            name, query_spec, spec.mechanism, spec.budget.neighbours, spec.limits
+        )
         if len(errors) == before:
             queries.append(query)
     columns = sum(len(query.measurements) for query in queries)
@@ -138,7 +142,7 @@ def resolve_with_findings(
     return tuple(queries), list({str(error): error for error in errors}.values())
 
 
-def _placer(declaration: Declaration, query: str, asked: QuerySpec) -> Placer:
+def _placer(declaration: Declaration, query: str, spec: QuerySpec) -> Placer:
     """Return places in a query for errors in one of its tables."""
     written = declaration.spec.queries[query]
 
@@ -147,8 +151,8 @@ def _placer(declaration: Declaration, query: str, asked: QuerySpec) -> Placer:
         if bands is not None and keys == ("derive", bands.key):
             keys = ("histogram", "column")
         elif keys[0] == "group_by" and len(keys) == 2 and isinstance(keys[1], int):
-            known = written.group_by == asked.group_by  # a key may occur twice there
-            keys = keys if known else written.place_of_key(asked.group_by[keys[1]])
+            known = written.group_by == spec.group_by  # a key may occur twice there
+            keys = keys if known else written.place_of_key(spec.group_by[keys[1]])
         return declaration.place("queries", query, *keys)
 
     return place
@@ -157,7 +161,7 @@ def _placer(declaration: Declaration, query: str, asked: QuerySpec) -> Placer:
 def resolve_one(
     declared: Declared,
     name: str,
-    asked: QuerySpec,
+    spec: QuerySpec,
     neighbours: Neighbours,
     limits: Limits,
     tables: Mapping[str, Declared] | None = None,
@@ -172,16 +176,16 @@ def resolve_one(
         return Place(key=".".join(map(str, keys)))
 
     known = tables or {declared.table.name: declared}
-    view = Views(known, errors).of(declared, asked, place)
+    view = Views(known, errors).of(declared, spec, place)
     if view is None:
         raise_all(errors)
         raise AssertionError("a refused view has findings")
     resolver = _Resolver(view, place, errors)
-    if asked.consistent is not None:
-        family = family_keys(asked, view.declared.table, resolver.refuse)
-        refuse_invariants(asked, neighbours, resolver.refuse)
+    if spec.consistent is not None:
+        family = family_keys(spec, view.declared.table, resolver.refuse)
+        refuse_invariants(spec, neighbours, resolver.refuse)
         resolver = replace(resolver, family=family)
-    query = resolver.query(name, asked, MechanismSpec(name="auto"), neighbours, limits)
+    query = resolver.query(name, spec, MechanismSpec(name="auto"), neighbours, limits)
     raise_all(errors)
     return query
 
@@ -201,28 +205,28 @@ class _Resolver:
     def query(
         self,
         name: str,
-        asked: QuerySpec,
+        query_spec: QuerySpec,
         default: MechanismSpec,
         neighbours: Neighbours,
         limits: Limits,
     ) -> Query:
         table = self.declared.table
-        private = asked.private_keys
-        keys = KeySpace(() if private else tuple(self._keys(asked)))
+        private = query_spec.private_keys
+        keys = KeySpace(() if private else tuple(self._keys(query_spec)))
         if keys.size > limits.max_cells:
             self.refuse("DP-QUERY-007", "group_by", cells=keys.size, limit=limits.max_cells)
-        declared = DeclaredColumns(table, self.refuse, asked.columns)
+        declared = DeclaredColumns(table, self.refuse, query_spec.columns)
         finest = None if self.family is None else self.family.within(keys)
         cells = UNKNOWN if private else keys.size
         answers = AnswerCollector(default, neighbours, cells, declared, finest, self.exact)
         if private is not None:
             answers.add_keys(private)
-        for column, spec in asked.columns.items():
+        for column, spec in query_spec.columns.items():
             answers.add(column, spec)
         return Query(
             name=name,
             declared=self.view.base,
-            predicate=self._predicate(asked.where),
+            predicate=self._predicate(query_spec.where),
             keys=keys,
             unit=table.unit,
             neighbours=neighbours,
@@ -231,7 +235,7 @@ class _Resolver:
             view=table,
             formulas=self.view.formulas,
             join=self.view.join,
-            private=None if private is None else self._private(asked),
+            private=None if private is None else self._private(query_spec),
             finest=None if self.family is None else self.family.finest,
         )
 
@@ -239,10 +243,10 @@ class _Resolver:
         """Add an error at a place of the query."""
         self.errors.append(QueryError(code, place=self.place(*keys), **fields))
 
-    def _keys(self, asked: QuerySpec) -> list[Key]:
+    def _keys(self, spec: QuerySpec) -> list[Key]:
         table, keys = self.declared.table, []
-        for i, column in enumerate(asked.group_by):
-            if column in asked.group_by[:i]:
+        for i, column in enumerate(spec.group_by):
+            if column in spec.group_by[:i]:
                 self.refuse("DP-QUERY-008", "group_by", i, column=column)
             elif column not in table.columns:
                 self._unknown(column, "group_by", i)
@@ -258,16 +262,16 @@ class _Resolver:
                     self.refuse("DP-QUERY-002", "group_by", i, column=column, reason=key)
         return keys
 
-    def _private(self, asked: QuerySpec) -> PrivateKeys:
+    def _private(self, spec: QuerySpec) -> PrivateKeys:
         table, columns = self.declared.table, []
-        if not asked.group_by:
+        if not spec.group_by:
             reason = "it names no key"
             self.refuse("DP-QUERY-002", "private_keys", column="group_by", reason=reason)
-        for i, column in enumerate(asked.group_by):
+        for i, column in enumerate(spec.group_by):
             kind = None
             if column in table.columns and column != table.unit.id:
                 kind = private_kind(table.columns[column])
-            if column in asked.group_by[:i]:
+            if column in spec.group_by[:i]:
                 self.refuse("DP-QUERY-008", "group_by", i, column=column)
             elif column not in table.columns:
                 self._unknown(column, "group_by", i)

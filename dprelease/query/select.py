@@ -118,9 +118,9 @@ def select(text: str, tables: Mapping[str, Table]) -> SelectStatement:
     what = unread(trees[0])
     if what is not None:
         _refuse("DP-SQL-002", what=what)
-    whole = trees[0].copy()
+    statement = trees[0].copy()
     selected = _Splitter(trees[0], tables).run()
-    what = dropped_word(whole, text)
+    what = dropped_word(statement, text)
     if what is not None:
         _refuse("DP-SQL-002", what=what)
     return selected
@@ -175,8 +175,8 @@ class _Splitter:
                     continue
                 above = node.parent
                 if isinstance(node, exp.Star) and above is not None and type(above) in AGGREGATES:
-                    way = "name a column instead of *, which only COUNT takes"
-                    _refuse("DP-SQL-006", name=above.sql("duckdb")[:60], nearest=way)
+                    fix = "name a column instead of *, which only COUNT takes"
+                    _refuse("DP-SQL-006", name=above.sql("duckdb")[:60], nearest=fix)
                 named = isinstance(node, exp.Window), isinstance(node, exp.Star)
                 what = {(True, False): "a window function", (False, True): "* for all columns"}
                 _refuse("DP-SQL-002", what=what.get(named, "a subquery"))
@@ -241,15 +241,19 @@ class _Splitter:
         rendered = self._over(body)
         return rendered, name or self.names.get(body.sql("duckdb"), "") or body.sql("duckdb")[:60]
 
-    def _aggregate(self, node: exp.Expression, wanted: str = "") -> str:
+    def _aggregate(self, node: exp.Expression, function_name: str = "") -> str:
         """Return the noised column that holds an aggregate."""
         text = node.sql("duckdb")
         if text not in self.names:
             kind, column, spec = self._kind(node)
             names = [f"{name}{part}" for name in self.found.columns for part in WITH_MARGIN]
             taken = {same_name(name) for name in (*names, *self.found.group_by, PRIVATE_KEYS)}
-            made = f"{kind}_{'rows' if column == '*' else column}"
-            name = wanted if _is_valid_column_name(wanted, taken) else _free(made, taken)
+            default_name = f"{kind}_{'rows' if column == '*' else column}"
+            name = (
+                function_name
+                if _is_valid_column_name(function_name, taken)
+                else _free(default_name, taken)
+            )
             self.found.columns[name] = {kind: spec}
             self.names[text] = name
         return self.names[text]
@@ -303,8 +307,8 @@ class _Splitter:
         if isinstance(node, exp.Literal):
             return quoting.text(node.name) if node.is_string else self._number(node.name)
         if isinstance(node, exp.Paren | exp.Neg | exp.Not):
-            word = {exp.Paren: "", exp.Neg: "-", exp.Not: "NOT "}[type(node)]
-            return f"({word}{self._over(node.this)})"
+            operator = {exp.Paren: "", exp.Neg: "-", exp.Not: "NOT "}[type(node)]
+            return f"({operator}{self._over(node.this)})"
         if type(node) in OVER_ANSWERS:
             left, right = self._over(node.this), self._over(node.expression)
             return f"({left} {OVER_ANSWERS[type(node)]} {right})"
@@ -350,17 +354,17 @@ class _Splitter:
         return " ".join(parts)
 
     def _order_item(self, item: exp.Expression) -> str:
-        body, words = item.this, ""
+        body, direction = item.this, ""
         if isinstance(item, exp.Ordered):
-            words = " DESC" if item.args.get("desc") else " ASC"
-            words += " NULLS FIRST" if item.args.get("nulls_first") else " NULLS LAST"
+            direction = " DESC" if item.args.get("desc") else " ASC"
+            direction += " NULLS FIRST" if item.args.get("nulls_first") else " NULLS LAST"
         if isinstance(body, exp.Literal) and body.name.isdigit():
             place = int(body.name)
             if not 1 <= place <= len(self.tree.expressions):
                 _refuse("DP-SQL-002", what="ORDER BY with a column number that does not exist")
             body = self.tree.expressions[place - 1].unalias()
         body = self.aliases.get(body.name, body) if isinstance(body, exp.Column) else body
-        return self._over(body) + words
+        return self._over(body) + direction
 
 
 def _noisy_column(name: str) -> str:
@@ -384,9 +388,9 @@ def _is_free(name: str, taken: Collection[str]) -> bool:
     return all(f"{name}{part}".casefold() not in taken for part in WITH_MARGIN)
 
 
-def _free(wanted: str, taken: Collection[str]) -> str:
+def _free(new_name: str, taken: Collection[str]) -> str:
     """Return a name that a file can hold, derived from that of a column, which may be any text."""
-    name = re.sub("[^A-Za-z0-9_]+", "_", wanted)[:MOST_LETTERS]
+    name = re.sub("[^A-Za-z0-9_]+", "_", new_name)[:MOST_LETTERS]
     return next(free for free in _candidate_names(name) if _is_free(free, taken))
 
 

@@ -37,7 +37,7 @@ class Views:
         private = [table for table in tables.values() if not table.table.public]
         self._sources = {_source_of(table) for table in private} - {None}
 
-    def of(self, base: Declared, asked: QuerySpec, place: Placer) -> View | None:
+    def of(self, base: Declared, spec: QuerySpec, place: Placer) -> View | None:
         """Return the table as a query sees it; None if errors were added to `errors`."""
         before = len(self.errors)
         own = self._own(base)
@@ -45,24 +45,24 @@ class Views:
             name = base.table.name
             self.errors.append(QueryError("DP-JOIN-005", place=place("from"), table=name))
         columns = dict(base.table.columns)
-        self._add(columns, asked.derive, f"'{base.table.name}'", place, "derive")
+        self._add(columns, spec.derive, f"'{base.table.name}'", place, "derive")
         join = None
-        if asked.join is not None:
-            join = self._join(base, columns, asked.join, place)
-        if own is None or len(self.errors) > before or (join is None and asked.join is not None):
+        if spec.join is not None:
+            join = self._join(base, columns, spec.join, place)
+        if own is None or len(self.errors) > before or (join is None and spec.join is not None):
             return None
         if join is not None:
             right = join.declared.table.columns
             added = {name: right[name] for name in join.columns}
             self._add(columns, added, f"'{base.table.name}', or `derive`,", place, "join", "table")
-        self._check_cuts(columns, asked.derive, place)
+        self._check_cuts(columns, spec.derive, place)
         if len(self.errors) > before:
             return None
         table = base.table.model_copy(
-            update={"columns": columns, "privacy_unit": _bounds(base.table, asked.join)}
+            update={"columns": columns, "privacy_unit": _bounds(base.table, spec.join)}
         )
         view = View(replace(base, table=table), base, own, join)
-        view = self._with_formulas(view, asked.derive, place)
+        view = self._with_formulas(view, spec.derive, place)
         return view if len(self.errors) == before else None
 
     def _own(self, declared: Declared) -> Formulas | None:

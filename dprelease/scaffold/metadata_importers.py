@@ -79,13 +79,13 @@ def described_table(path: Path) -> DescribedTable:
     """
     values, why = _read(path)
     if not why:
-        made = _table(values)
+        table = _table(values)
         why = "it describes no columns"
-        if made is not None and made.columns:
-            often = Counter(same_name(column.name) for column in made.columns)
-            twice = next((c.name for c in made.columns if often[same_name(c.name)] > 1), None)
+        if table is not None and table.columns:
+            often = Counter(same_name(column.name) for column in table.columns)
+            twice = next((c.name for c in table.columns if often[same_name(c.name)] > 1), None)
             if twice is None:
-                return made
+                return table
             why = f"it has the column '{shorten(twice)}' twice, or two that differ only by case"
     raise DataError("DP-DATA-023", place=Place(path.name), path=path.name, reason=why)
 
@@ -108,8 +108,8 @@ def _as_yaml(text: str) -> str:
     """Return JSON values as YAML reads them; a list of columns becomes a mapping with one key."""
     try:
         values = json.loads(text, parse_float=str, parse_int=str, parse_constant=str)
-        whole = {"columns": values} if isinstance(values, list) else values
-        return json.dumps(whole, ensure_ascii=False)
+        as_mapping = {"columns": values} if isinstance(values, list) else values
+        return json.dumps(as_mapping, ensure_ascii=False)
     except (ValueError, RecursionError):
         return text  # maybe YAML in braces
 
@@ -117,18 +117,18 @@ def _as_yaml(text: str) -> str:
 def _table(values: Any) -> DescribedTable | None:
     if not isinstance(values, Mapping):
         return None
-    plain = {_bare(name): value for name, value in values.items()}
-    if isinstance(plain.get("tables"), list):  # a group of tables
-        first = next((one for one in plain["tables"] if isinstance(one, Mapping)), {})
-        plain = {_bare(name): value for name, value in first.items()}
-    if isinstance(plain.get("tableSchema"), Mapping):
-        return _csvw(plain)
+    bare = {_bare(name): value for name, value in values.items()}
+    if isinstance(bare.get("tables"), list):  # a group of tables
+        first = next((one for one in bare["tables"] if isinstance(one, Mapping)), {})
+        bare = {_bare(name): value for name, value in first.items()}
+    if isinstance(bare.get("tableSchema"), Mapping):
+        return _csvw(bare)
     for root in (values.get("Database"), values):
-        if isinstance(root, Mapping) and "columns" not in plain:
-            made = _smartnoise(root)
-            if made is not None:
-                return made
-    return _plain(plain) if "columns" in plain else None
+        if isinstance(root, Mapping) and "columns" not in bare:
+            table = _smartnoise(root)
+            if table is not None:
+                return table
+    return _plain(bare) if "columns" in bare else None
 
 
 def _bare(name: str) -> str:
@@ -140,8 +140,8 @@ def _csvw(table: Told) -> DescribedTable:
     schema = {_bare(name): value for name, value in table["tableSchema"].items()}
     unit = _text(table.get("privacyUnit"))
     columns = []
-    for held in _mappings(schema.get("columns")):
-        column = {_bare(name): value for name, value in held.items()}
+    for entry in _mappings(schema.get("columns")):
+        column = {_bare(name): value for name, value in entry.items()}
         datatype = column.get("datatype")
         inner = datatype if isinstance(datatype, Mapping) else column
         base = inner.get("base", "string") if isinstance(datatype, Mapping) else datatype
@@ -175,8 +175,8 @@ def _values(column: Told) -> tuple[str, ...]:
             return tuple(text for text in map(_text, column[name]) if text is not None)
     found: list[str] = []
     for name in ("partitions", "publicPartitions"):
-        for held in _mappings(column.get(name)):
-            partition = {_bare(key): value for key, value in held.items()}
+        for entry in _mappings(column.get(name)):
+            partition = {_bare(key): value for key, value in entry.items()}
             predicate = partition.get("predicate", partition)
             if isinstance(predicate, Mapping):
                 values = {_bare(key): value for key, value in predicate.items()}
@@ -186,13 +186,13 @@ def _values(column: Told) -> tuple[str, ...]:
 
 def _smartnoise(databases: Told) -> DescribedTable | None:
     """Return the first table in collections of databases, schemas and tables, at any depth."""
-    for name, held in databases.items():
-        if not isinstance(held, Mapping):
+    for name, entry in databases.items():
+        if not isinstance(entry, Mapping):
             continue
-        columns = {key: value for key, value in held.items() if isinstance(value, Mapping)}
+        columns = {key: value for key, value in entry.items() if isinstance(value, Mapping)}
         if any("type" in column for column in columns.values()):
-            return _smartnoise_table(name, held, columns)
-        inner = _smartnoise(held)
+            return _smartnoise_table(name, entry, columns)
+        inner = _smartnoise(entry)
         if inner is not None:
             return inner
     return None
@@ -202,12 +202,12 @@ def _smartnoise_table(name: str, table: Told, columns: Mapping[str, Told]) -> De
     described = [
         ColumnDescription(
             column,
-            _kind_of(told.get("type")),
-            _text(told.get("lower", told.get("min"))),
-            _text(told.get("upper", told.get("max"))),
-            is_unit=_flag(told.get("private_id")),
+            _kind_of(description.get("type")),
+            _text(description.get("lower", description.get("min"))),
+            _text(description.get("upper", description.get("max"))),
+            is_unit=_flag(description.get("private_id")),
         )
-        for column, told in columns.items()
+        for column, description in columns.items()
     ]
     return DescribedTable(SMARTNOISE, name, tuple(described), None, _text(table.get("max_ids")))
 
@@ -217,27 +217,43 @@ def _plain(table: Told) -> DescribedTable | None:
     columns = table["columns"]
     if isinstance(columns, Mapping):
         named = [
-            {"name": name, **(told if isinstance(told, Mapping) else {"type": told})}
-            for name, told in columns.items()
+            {
+                "name": name,
+                **(description if isinstance(description, Mapping) else {"type": description}),
+            }
+            for name, description in columns.items()
         ]
     else:
         named = [dict(one) for one in _mappings(columns)]
     unit = _text(table.get("privacy_unit", table.get("protected_change", table.get("id"))))
     described = []
-    for told in named:
-        name = _text(told.get("name", told.get("column")))
-        bounds = told.get("bounds")
+    for description in named:
+        name = _text(description.get("name", description.get("column")))
+        bounds = description.get("bounds")
         low, high = bounds if isinstance(bounds, list) and len(bounds) == 2 else (None, None)
-        kind = told.get("type", told.get("column_type", told.get("dtype")))
+        kind = description.get("type", description.get("column_type", description.get("dtype")))
         if name:
             described.append(
                 ColumnDescription(
                     name,
                     _kind_of(kind),
-                    _text(told.get("lower", told.get("min", told.get("minimum", low)))),
-                    _text(told.get("upper", told.get("max", told.get("maximum", high)))),
-                    _values({**told, "values": told.get("categories", told.get("values"))}),
-                    _text(told.get("label")) or "",
+                    _text(
+                        description.get(
+                            "lower", description.get("min", description.get("minimum", low))
+                        )
+                    ),
+                    _text(
+                        description.get(
+                            "upper", description.get("max", description.get("maximum", high))
+                        )
+                    ),
+                    _values(
+                        {
+                            **description,
+                            "values": description.get("categories", description.get("values")),
+                        }
+                    ),
+                    _text(description.get("label")) or "",
                     name == unit,
                 )
             )
@@ -246,8 +262,8 @@ def _plain(table: Told) -> DescribedTable | None:
 
 
 def _kind_of(written: object) -> str:
-    word = re.split(r"[.:#/]", str(written or "string"))[-1].strip().lower()
-    return _KIND.get(word, "text")
+    type_name = re.split(r"[.:#/]", str(written or "string"))[-1].strip().lower()
+    return _KIND.get(type_name, "text")
 
 
 def _mappings(values: object) -> Iterator[Told]:

@@ -62,13 +62,15 @@ def translate_description(
     if unit is not None and unit not in names:
         place, known = Place(file=described.name), ", ".join(names[:40])
         raise DataError("DP-DATA-011", place=place, column=unit, known=known)
-    told = next((column.name for column in table.columns if column.is_unit), None)
+    own_unit = next((column.name for column in table.columns if column.is_unit), None)
     lines = [HEAD.format(form=table.form).rstrip(), f"table: {name_of(table.name)}"]
     lines.append(_source(table, source, folder))
-    lines += _unit(table, unit or told)
+    lines += _unit(table, unit or own_unit)
     lines.append("columns:")
     for column in table.columns:
-        lines.append(f"  {word_of(column.name)}: {_body(column, column.name == (unit or told))}")
+        lines.append(
+            f"  {word_of(column.name)}: {_body(column, column.name == (unit or own_unit))}"
+        )
     return "\n".join(lines) + "\n"
 
 

@@ -102,45 +102,45 @@ def _limits_of(check: Check, kind: str, is_enum: bool) -> Limits:
         return Limits()
 
 
-def _read(tree: exp.Expr, asked: _ConstrainedColumn) -> Limits:
+def _read(tree: exp.Expr, column: _ConstrainedColumn) -> Limits:
     """Return the limits of a column from a condition."""
     match tree:
         case exp.Paren():
-            return _read(tree.this, asked)
+            return _read(tree.this, column)
         case exp.And():
-            return reduce(both, (_read(part, asked) for part in tree.flatten()), Limits())
+            return reduce(both, (_read(part, column) for part in tree.flatten()), Limits())
         case exp.Or():
-            return reduce(_either, (_read(part, asked) for part in tree.flatten()), NOTHING)
-        case exp.Is() if _is_missing(tree, asked):
+            return reduce(_either, (_read(part, column) for part in tree.flatten()), NOTHING)
+        case exp.Is() if _is_missing(tree, column):
             return NOTHING
         case exp.EQ() if isinstance(tree.expression, exp.Any):
-            return _limits_of_list(tree, asked)
+            return _limits_of_list(tree, column)
         case exp.Binary() if type(tree) in _TURNED:
-            return _limits_of_comparison(tree, asked)
+            return _limits_of_comparison(tree, column)
     return Limits()
 
 
-def _is_missing(tree: exp.Is, asked: _ConstrainedColumn) -> bool:
+def _is_missing(tree: exp.Is, column: _ConstrainedColumn) -> bool:
     """Return whether a condition is that a column is NULL."""
     asks = isinstance(tree.expression, exp.Null) and not tree.args.get("negate")
-    return asks and _is_column(tree.this, asked)
+    return asks and _is_column(tree.this, column)
 
 
-def _limits_of_comparison(tree: exp.Binary, asked: _ConstrainedColumn) -> Limits:
+def _limits_of_comparison(tree: exp.Binary, column: _ConstrainedColumn) -> Limits:
     """Return the limits from the comparison of a column with a constant."""
     how, constant = type(tree), tree.expression
-    if not _is_column(tree.this, asked):
+    if not _is_column(tree.this, column):
         how, constant = _TURNED[how], tree.this
-        if not _is_column(tree.expression, asked):
+        if not _is_column(tree.expression, column):
             return Limits()
-    value = _constant(constant, asked)
+    value = _constant(constant, column)
     if value is None:
         return Limits()
     if isinstance(value, str):
         return Limits(values=(value,)) if how is exp.EQ else Limits()
     lower = None if how in (exp.LT, exp.LTE) else value
     upper = None if how in (exp.GT, exp.GTE) else value
-    if asked.kind == "integer":
+    if column.kind == "integer":
         # The integers above 2, or from 2.5 on, begin with 3.
         lower = _inside(lower, ceil, 1 if how is exp.GT else 0)
         upper = _inside(upper, floor, -1 if how is exp.LT else 0)
@@ -153,46 +153,46 @@ def _inside(end: End | None, rounded: Callable[[Fraction], int], further: int) -
     return Fraction(rounded(end)) + (further if end.denominator == 1 else 0)
 
 
-def _limits_of_list(tree: exp.EQ, asked: _ConstrainedColumn) -> Limits:
+def _limits_of_list(tree: exp.EQ, column: _ConstrainedColumn) -> Limits:
     """Return the list of a column's allowed values: IN, as the server writes it."""
     array = _bare(tree.expression.this)
     while isinstance(array, exp.Cast):
         array = _bare(array.this)
-    if not isinstance(array, exp.Array) or not _is_column(tree.this, asked):
+    if not isinstance(array, exp.Array) or not _is_column(tree.this, column):
         return Limits()
-    values = [_constant(one, asked) for one in array.expressions]
+    values = [_constant(one, column) for one in array.expressions]
     if not values or None in values:
         return Limits()
-    if asked.kind in ("number", "date"):
+    if column.kind in ("number", "date"):
         return reduce(_either, (_at(value) for value in values), NOTHING)
-    kept = [one for one in values if not isinstance(one, Fraction) or one.denominator == 1]
-    return Limits(values=tuple(dict.fromkeys(map(str, kept))))
+    fitting = [one for one in values if not isinstance(one, Fraction) or one.denominator == 1]
+    return Limits(values=tuple(dict.fromkeys(map(str, fitting))))
 
 
 def _at(value: End | str | None) -> Limits:
     return Limits() if value is None or isinstance(value, str) else Limits(value, value)
 
 
-def _is_column(tree: exp.Expr, asked: _ConstrainedColumn) -> bool:
+def _is_column(tree: exp.Expr, column: _ConstrainedColumn) -> bool:
     """Return whether an expression is the column, or a cast that holds all of its values."""
     tree = _bare(tree)
     while isinstance(tree, exp.Cast):
-        if not _is_of(tree, _WIDER[asked.kind]):
+        if not _is_of(tree, _WIDER[column.kind]):
             return False
         tree = _bare(tree.this)
     if not isinstance(tree, exp.Column) or tree.args.get("table") is not None:
         return False
-    return tree.name == asked.name
+    return tree.name == column.name
 
 
-def _constant(tree: exp.Expr, asked: _ConstrainedColumn) -> End | str | None:
+def _constant(tree: exp.Expr, column: _ConstrainedColumn) -> End | str | None:
     """Return the value of a constant that is compared with the column."""
     sign, is_padded = 1, False
     tree = _bare(tree)
     while isinstance(tree, exp.Cast | exp.Neg):
         if isinstance(tree, exp.Neg):
             sign = -sign
-        elif not asked.is_enum and not _is_of(tree, _OF_KIND[asked.kind]):
+        elif not column.is_enum and not _is_of(tree, _OF_KIND[column.kind]):
             return None
         else:
             is_padded = is_padded or _is_of(tree, _PADDED)
@@ -200,10 +200,10 @@ def _constant(tree: exp.Expr, asked: _ConstrainedColumn) -> End | str | None:
     if not isinstance(tree, exp.Literal):
         return None
     text = str(tree.this)
-    if asked.kind == "text":
+    if column.kind == "text":
         return None if not tree.is_string else text.rstrip(" ") if is_padded else text
     try:
-        return date.fromisoformat(text) if asked.kind == "date" else sign * exact(text)
+        return date.fromisoformat(text) if column.kind == "date" else sign * exact(text)
     except ValueError:
         return None
 
@@ -245,10 +245,10 @@ def _either(one: Limits, other: Limits) -> Limits:
     )
 
 
-def _farthest(chosen: Callable[..., End], *ends: End | None) -> End | None:
+def _farthest(farthest: Callable[..., End], *ends: End | None) -> End | None:
     """Return one of the ends that exist, which have one type."""
     known = [end for end in ends if end is not None]
-    return chosen(known) if known else None
+    return farthest(known) if known else None
 
 
 LIST = f"  {CONFIRM}: the list of its type. Is it public knowledge, and whole? Then remove this"
@@ -276,8 +276,8 @@ def notes_of(form: ServerForm, name: str) -> str:
     """Return further facts about a column: one end of its bounds, or NOT NULL."""
     limits = Limits() if proposal_of(form, name) else _limits(form, name)
     ends = {"lower": limits.lower, "upper": limits.upper}
-    said = [f"{key}: {_bound_text(end)}" for key, end in ends.items() if end is not None]
-    notes = [f"its CHECK constraint leaves {said[0]}"] if len(said) == 1 else []
+    bound_texts = [f"{key}: {_bound_text(end)}" for key, end in ends.items() if end is not None]
+    notes = [f"its CHECK constraint leaves {bound_texts[0]}"] if len(bound_texts) == 1 else []
     return "; ".join([*notes, *["NOT NULL"] * (name in form.required)])
 
 
@@ -359,8 +359,8 @@ def server_sketch(
         if state is not None:
             state.rows = True
         shown = {name: body_of(column) for name, column in peek_server(form).items()}
-        kept = {name for name, body in proposals.items() if body and not body.endswith(DIGITS)}
-        proposals |= {name: body for name, body in shown.items() if body and name not in kept}
+        written = {name for name, body in proposals.items() if body and not body.endswith(DIGITS)}
+        proposals |= {name: body for name, body in shown.items() if body and name not in written}
     proposals.pop(unit or "", None)
     head = PEEKED_HEAD if peek else SERVER_HEAD
     lines = [head.rstrip(), f"table: {called}", *source_lines(address, None, {"table": table})]

@@ -29,9 +29,9 @@ def confidence(value: object) -> Fraction | None:
 
 def at_most_one(spec: Model, *names: str) -> None:
     """Refuse a declaration that sets more than one of these keys."""
-    given = [name for name in names if getattr(spec, name) is not None]
-    if len(given) > 1:
-        refuse("DP-RELEASE-008", found=" and ".join(given), key=given[-1])
+    present = [name for name in names if getattr(spec, name) is not None]
+    if len(present) > 1:
+        refuse("DP-RELEASE-008", found=" and ".join(present), key=present[-1])
 
 
 def refuse_edges(edges: Sequence[Fraction], labels: int | None) -> None:

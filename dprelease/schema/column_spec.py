@@ -121,16 +121,16 @@ class ColumnSpec(WordKeys):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        asked = [name for name in KINDS if getattr(self, name) is not None]
-        if len(asked) != 1:
-            refuse("DP-RELEASE-002", key=(asked or [""])[-1])
+        present = [name for name in KINDS if getattr(self, name) is not None]
+        if len(present) != 1:
+            refuse("DP-RELEASE-002", key=(present or [""])[-1])
         at_most_one(self, "epsilon", "rho", "moe", "relative_moe")
-        word = WORDS[asked[0]]
-        if (self.k is not None) != word.with_k:
+        keyword = WORDS[present[0]]
+        if (self.k is not None) != keyword.with_k:
             refuse("DP-RELEASE-015")
-        if self.margin_wanted is not None and word.origin is not Origin.NOISED:
+        if self.margin_wanted is not None and keyword.origin is not Origin.NOISED:
             refuse("DP-RELEASE-012", key="relative_moe" if self.moe is None else "moe")
-        if (self.margin is not None or self.flag_above is not None) and asked[0] in CHOSEN:
+        if (self.margin is not None or self.flag_above is not None) and present[0] in CHOSEN:
             refuse("DP-RELEASE-013", key="flag_above" if self.margin is None else "margin")
         coded = self.bottom_code is not None or self.top_code is not None
         if self.bottom_code is not None and self.top_code is not None:
@@ -138,7 +138,7 @@ class ColumnSpec(WordKeys):
         if (self.labels and not coded) or (not coded and self.top_code is not None):
             refuse("DP-RELEASE-016")
         changed = coded or self.non_negative or self.round_to or self.suppress_below is not None
-        if changed and word.origin is Origin.LABEL:
+        if changed and keyword.origin is Origin.LABEL:
             refuse("DP-RELEASE-016")
         return self
 
@@ -172,9 +172,12 @@ class ColumnSpec(WordKeys):
         """Return the names of all columns that are published for this one."""
         if self.ranks > 1:
             return [f"{name}_{rank}" for rank in range(1, self.ranks + 1)]
-        beside = {"moe": self.margin is not None, "label": self.labels}
-        beside["unreliable"] = self.flag_above is not None
-        return [name, *(f"{name}_{word}" for word, wanted in beside.items() if wanted)]
+        extra_columns = {"moe": self.margin is not None, "label": self.labels}
+        extra_columns["unreliable"] = self.flag_above is not None
+        return [
+            name,
+            *(f"{name}_{suffix}" for suffix, is_published in extra_columns.items() if is_published),
+        ]
 
     @property
     def margin_wanted(self) -> Fraction | None:

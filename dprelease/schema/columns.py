@@ -253,19 +253,19 @@ class CategoryColumn(Computable):
     @model_validator(mode="wrap")
     @classmethod
     def _load(
-        cls, given: object, made: ModelWrapValidatorHandler[Self], info: ValidationInfo
+        cls, raw: object, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo
     ) -> Self:
-        if not isinstance(given, Mapping):
-            return made(given)
-        if "values" in given and "values_from" in given:
+        if not isinstance(raw, Mapping):
+            return handler(raw)
+        if "values" in raw and "values_from" in raw:
             keys = "values and values_from"
             refuse("DP-RELEASE-008", found=keys, key="values_from")
-        within = to_text(given["within"]) if "within" in given else None
-        found = listed_values(given, within, info.context)
+        within = to_text(raw["within"]) if "within" in raw else None
+        found = listed_values(raw, within, info.context)
         if found is None:
-            return made(given)  # which reports it at its own place
+            return handler(raw)  # which reports it at its own place
         listed, labels = found
-        column = made({**given, "values": listed[0]} if listed[0] else given)
+        column = handler({**raw, "values": listed[0]} if listed[0] else raw)
         column._above = () if within is None else tuple(listed[1])
         column._labels = labels
         return column
@@ -282,8 +282,8 @@ class CategoryColumn(Computable):
 
     def lying(self, values: Sequence[str], above: Sequence[str]) -> Self:
         """Return the column with its values in another order, and the area of each."""
-        held = values if isinstance(values, KeyValues) else KeyValues(values)
-        column = self.model_copy(update={"values": held})
+        key_values = values if isinstance(values, KeyValues) else KeyValues(values)
+        column = self.model_copy(update={"values": key_values})
         column._above = tuple(above)
         return column
 

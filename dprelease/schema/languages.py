@@ -32,15 +32,15 @@ def findings_of_texts(
     `tables`: the schemas, each with its document.
     """
     languages = languages_of(spec)
-    for model, held in ((spec, document), *tables):
-        told = 0
-        for keys, said in texts_in(model):
-            problem = _problem(said, languages)
-            if problem is not None and told < MOST_TOLD:
-                told += 1
+    for model, document_of_model in ((spec, document), *tables):
+        count = 0
+        for keys, text in texts_in(model):
+            problem = _problem(text, languages)
+            if problem is not None and count < MOST_TOLD:
+                count += 1
                 yield DeclarationError(
                     "DP-LABEL-002",
-                    place=held.place(*keys),
+                    place=document_of_model.place(*keys),
                     problem=problem,
                     known=", ".join(languages) if languages != (UNDETERMINED,) else "none",
                 )
@@ -48,12 +48,12 @@ def findings_of_texts(
         yield from _unknown_tables(name, query, document)
 
 
-def _problem(said: LocalizedText, languages: Sequence[str]) -> str | None:
+def _problem(text: LocalizedText, languages: Sequence[str]) -> str | None:
     """Return what is wrong with a text's languages; None if they are those of the release."""
-    if said.languages is None:
+    if text.languages is None:
         return None
-    lacking = [tag for tag in languages if tag not in said.languages]
-    beyond = sorted(said.languages - {*languages})
+    lacking = [tag for tag in languages if tag not in text.languages]
+    beyond = sorted(text.languages - {*languages})
     if lacking and lacking != [UNDETERMINED]:
         return f"The text is missing in '{lacking[0]}'"
     return f"The text is in '{beyond[0]}', which is not declared" if beyond else None
@@ -79,9 +79,9 @@ def texts_in(model: Model, keys: KeyPath = ()) -> Iterator[tuple[KeyPath, Locali
             yield from _localized_texts(value, (*keys, field.alias or name))
     if isinstance(model, CategoryColumn) and model.values_from is None:
         areas = dict(zip(model.values or (), model.above, strict=False))
-        for value, said in model.value_labels.items():
+        for value, text in model.value_labels.items():
             area = [areas[value]] if value in areas else []
-            yield (*keys, "values", *area, value), said
+            yield (*keys, "values", *area, value), text
 
 
 def _localized_texts(value: Any, keys: KeyPath) -> Iterator[tuple[KeyPath, LocalizedText]]:
@@ -101,7 +101,7 @@ def untold(spec: ReleaseSpec) -> list[str]:
     """Return the columns of queries without a label, if others have one: query.column."""
     columns = {
         f"{query}.{name}": column.label is not None
-        for query, asked in spec.queries.items()
-        for name, column in asked.columns.items()
+        for query, query_spec in spec.queries.items()
+        for name, column in query_spec.columns.items()
     }
     return [shorten(name) for name, has in columns.items() if not has and any(columns.values())]

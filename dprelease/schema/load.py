@@ -148,14 +148,14 @@ def declaration_from_texts(
     texts: Mapping[str, str],
     name: str,
     variables: Mapping[str, str] | None = None,
-    kept: Mapping[str, KeptFile] | None = None,
+    copies: Mapping[str, KeptFile] | None = None,
     folder: Path = Path(),
 ) -> Declaration:
-    """Return the declaration from the texts of a manifest, and the copies of `kept` files.
+    """Return the declaration from the texts of a manifest, and the copies of `copies` files.
 
     No other file is read; `folder` is that of the release.
     """
-    document, find = parse(texts[name], Path(name)), find_copies(folder, kept or {})
+    document, find = parse(texts[name], Path(name)), find_copies(folder, copies or {})
     return _declaration(document, lambda file: texts[file], find, name, variables or {})
 
 
@@ -164,15 +164,15 @@ def _declaration(
     read: Callable[[str], str],
     find: Find,
     name: str,
-    given: Mapping[str, str] | None,
+    values: Mapping[str, str] | None,
 ) -> Declaration:
-    """Return the release of a document; `given`: values of variables, None if it has none."""
+    """Return the release of a document; `values`: values of variables, None if it has none."""
     _refuse_table(document)
     errors: list[DpReleaseError] = []
     texts = {name: document.text}
     variables = Variables()
-    if given is not None:
-        document, variables = prepare_document(document, read, texts, given)
+    if values is not None:
+        document, variables = prepare_document(document, read, texts, values)
     spec: ReleaseSpec | None = None
     files = Files(read, find)
     try:
@@ -207,15 +207,18 @@ def _declaration(
 
 
 def prepare_document(
-    document: Document, read: Callable[[str], str], texts: dict[str, str], given: Mapping[str, str]
+    document: Document,
+    read: Callable[[str], str],
+    texts: dict[str, str],
+    values: Mapping[str, str],
 ) -> tuple[Document, Variables]:
     """Return a release file with its shared keys and variables filled in; and the variables.
 
     Raises as `with_defaults` and `variables_of`.
     """
-    whole = with_defaults(document, read, texts)
-    variables = variables_of(whole, given)
-    return fill_variables(whole, variables, RELEASES), variables
+    complete = with_defaults(document, read, texts)
+    variables = variables_of(complete, values)
+    return fill_variables(complete, variables, RELEASES), variables
 
 
 def table_files(document: Document) -> list[str]:
@@ -227,7 +230,7 @@ def table_files(document: Document) -> list[str]:
 def _read_declared(
     file: str,
     release: Document,
-    beside: Files,
+    included: Files,
     texts: dict[str, str],
     place: Place,
     variables: Variables,
@@ -235,7 +238,7 @@ def _read_declared(
     _refuse_data(file, place, "a table schema", _SKETCHED)
     text, reason = None, ""
     try:
-        text = beside.read(file)
+        text = included.read(file)
     except UnicodeDecodeError as problem:
         reason = f"'{shorten(file)}' is {not_utf8(problem)}"
     except TooLarge:
@@ -247,14 +250,15 @@ def _read_declared(
     texts[file] = text
     folder = PurePosixPath(file).parent
     files = Files(
-        lambda name: beside.read(str(folder / name)), lambda name: beside.find(str(folder / name))
+        lambda name: included.read(str(folder / name)),
+        lambda name: included.find(str(folder / name)),
     )
     document = fill_variables(parse(text, release.path.parent / file), variables, TABLES)
     _refuse_release(document)
     _find_peeked(document)
     table = validate(Table, document, files)
     texts.update({str(folder / name): content for name, content in files.texts.items()})
-    beside.kept.update({str(folder / name): held for name, held in files.kept.items()})
+    included.kept.update({str(folder / name): copy for name, copy in files.kept.items()})
     return Declared(table, document, document.path.parent)
 
 
@@ -264,12 +268,12 @@ _ASKS = "a file that lists table schemas under `tables` and declares `budget` an
 _IS_RELEASE = "a file that lists this one under `tables` and declares `budget` and `queries`"
 
 
-def _refuse_data(name: str, place: Place, wanted: str, hint: str) -> None:
+def _refuse_data(name: str, place: Place, target: str, hint: str) -> None:
     """Raise for a data file, recognized by its name, where a declaration is expected."""
     ending = PurePosixPath(name).suffix.lower()
     if ending in OTHER_DATA or type_of_suffix(ending) is not None:
         read = f"a data file, by its name ({ending})"
-        raise DeclarationError("DP-RELEASE-018", place=place, found=read, wanted=wanted, hint=hint)
+        raise DeclarationError("DP-RELEASE-018", place=place, found=read, wanted=target, hint=hint)
 
 
 def _refuse_release(document: Document) -> None:
@@ -313,15 +317,15 @@ def unknown_tables(document: Document, tables: Mapping[str, Declared]) -> list[D
         spots += [(("queries", name, "join", "table"), "DP-RELEASE-001")]
     for name in _mapping(document.values.get("records")):
         spots += [(("records", name, "from"), "DP-RELEASE-001")]
-    asked = [(_at(document, keys), code, document.place(*keys)) for keys, code in spots]
+    references = [(_at(document, keys), code, document.place(*keys)) for keys, code in spots]
     shares = _mapping(_mapping(document.values.get("budget")).get("tables"))
     for name in shares:
-        asked += [(name, "DP-RELEASE-010", document.place("budget", "tables", name))]
+        references += [(name, "DP-RELEASE-010", document.place("budget", "tables", name))]
     return [
         DeclarationError(
             code, place=place, name=name, nearest=nearest(name, tables), known=", ".join(tables)
         )
-        for name, code, place in asked
+        for name, code, place in references
         if isinstance(name, str) and name not in tables
     ]
 

@@ -83,10 +83,10 @@ def problem_of(text: str, most: int) -> str | None:
         return f"it has {len(text):,} characters, more than {most:,}"
     if ANY_OF_THEM.search(text) is None:
         return None
-    words, mark = next(
-        (words, found[0]) for words, marks in NO_TEXT if (found := marks.search(text))
+    description, mark = next(
+        (description, found[0]) for description, marks in NO_TEXT if (found := marks.search(text))
     )
-    return f"it holds {words} (U+{ord(mark):04X})"
+    return f"it holds {description} (U+{ord(mark):04X})"
 
 
 def to_line(value: object, most: int = LONGEST_TEXT) -> str:
@@ -120,10 +120,10 @@ def to_localized_text(value: object, most: int = LONGEST_TEXT) -> LocalizedText:
     return LocalizedText(texts)
 
 
-def _at(key: str, made: Callable[[object], str], value: object) -> str:
+def _at(key: str, parse: Callable[[object], str], value: object) -> str:
     """Apply a function to a value; its error is reported at a key."""
     try:
-        return made(value)
+        return parse(value)
     except PydanticCustomError as problem:
         refuse(problem.type, **{**(problem.context or {}), "key": key})
 
@@ -135,12 +135,14 @@ def labels_of_values(
     values: Mapping[object, object], *keys: str
 ) -> Iterator[tuple[str, LocalizedText]]:
     """Yield the labels of listed values; errors are reported at the value, below some keys."""
-    for value, given in values.items():
+    for value, labels in values.items():
         try:
-            yield str(value), to_label(given)
+            yield str(value), to_label(labels)
         except PydanticCustomError as problem:
-            told = {name: part for name, part in (problem.context or {}).items() if name != "key"}
-            refuse(problem.type, spot=(*keys, str(value)), **told)
+            context = {
+                name: part for name, part in (problem.context or {}).items() if name != "key"
+            }
+            refuse(problem.type, spot=(*keys, str(value)), **context)
 
 
 def _one_or_many(value: object) -> object:

@@ -77,13 +77,13 @@ def relative_reader(folder: Path) -> Callable[[str], str]:
 
 def not_read(name: str, problem: Exception) -> str:
     """Return, in words, why a named file can't be read."""
-    words = "is not there"
-    told = problem.strerror if isinstance(problem, OSError) else None
-    if told and isinstance(problem, NoFile | TooLarge):
-        words = told.removeprefix("it ")
-    elif told and not isinstance(problem, FileNotFoundError | NotADirectoryError):
-        words = f"can't be read ({told.lower()})"
-    return f"'{shorten(name)}' {words}"
+    reason = "is not there"
+    system_message = problem.strerror if isinstance(problem, OSError) else None
+    if system_message and isinstance(problem, NoFile | TooLarge):
+        reason = system_message.removeprefix("it ")
+    elif system_message and not isinstance(problem, FileNotFoundError | NotADirectoryError):
+        reason = f"can't be read ({system_message.lower()})"
+    return f"'{shorten(name)}' {reason}"
 
 
 def shorten(text: str) -> str:
@@ -96,14 +96,14 @@ def same_name(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold().strip()
 
 
-def free_name(wanted: str, taken: Collection[str], endings: Sequence[str] = ("",)) -> str:
+def free_name(name: str, taken: Collection[str], endings: Sequence[str] = ("",)) -> str:
     """Return a name with as many `_` appended as are needed to make it unused.
 
     `endings`: of names derived from it, which must be unused as well.
     """
-    while any(f"{wanted}{ending}" in taken for ending in endings):
-        wanted += "_"
-    return wanted
+    while any(f"{name}{ending}" in taken for ending in endings):
+        name += "_"
+    return name
 
 
 def refuse_twins(names: Iterable[str]) -> None:
@@ -124,17 +124,17 @@ def check_column_names(names: Collection[str]) -> None:
 
 def validate(model: type[ModelT], document: Document, files: Files) -> ModelT:
     """Return the model of a document; all errors are raised together, in order of lines."""
-    made: ModelT | None = None
+    model_read: ModelT | None = None
     errors: list[DpReleaseError] = list(document.findings.values())
-    told = {error.place for error in errors}
+    error_places = {error.place for error in errors}
     problems: list[ErrorDetails] = []
     try:
-        made = model.model_validate(document.values, context=files)
+        model_read = model.model_validate(document.values, context=files)
     except ValidationError as refused:
         problems = _without_empty_lists(refused.errors(include_url=False, include_input=False))
     placed = sorted(problems, key=lambda problem: _line(document, problem))
     several = _findings(model, document, placed[:MOST_FINDINGS], {})
-    errors += [error for error in several if error.place not in told]
+    errors += [error for error in several if error.place not in error_places]
     errors.sort(key=lambda error: error.place.line or 0)
     more = len(errors[MOST_FINDINGS:]) + len(placed[MOST_FINDINGS:])
     if more:
@@ -142,9 +142,9 @@ def validate(model: type[ModelT], document: Document, files: Files) -> ModelT:
         rest = DeclarationError("DP-DECL-007", place=place, more=f"{more:,}")
         errors = [*errors[:MOST_FINDINGS], rest]
     raise_all(errors)
-    if made is None:
+    if model_read is None:
         raise AssertionError("a refused document has findings")
-    return made
+    return model_read
 
 
 def _without_empty_lists(problems: list[ErrorDetails]) -> list[ErrorDetails]:
@@ -186,10 +186,10 @@ def _findings(
                 "DP-DECL-002", place=document.place(*keys[:-1]), name=str(keys[-1])
             )
         else:
-            words = words_of(kind, context, problem["msg"])
-            names = _known_keys(model, problem["loc"], known) if words == A_MAPPING else []
-            words += f"; known keys are: {', '.join(names)}" if names else ""
-            yield DeclarationError("DP-DECL-003", place=place, problem=words)
+            message = words_of(kind, context, problem["msg"])
+            names = _known_keys(model, problem["loc"], known) if message == A_MAPPING else []
+            message += f"; known keys are: {', '.join(names)}" if names else ""
+            yield DeclarationError("DP-DECL-003", place=place, problem=message)
 
 
 A_TYPE = "a type is needed: category, integer, number, boolean, date, timestamp, text, or a `cut`"
@@ -224,9 +224,9 @@ def _type_found(document: Document, keys: KeyPath) -> tuple[KeyPath, dict[str, o
         written = written.get(str(key)) if isinstance(written, dict) else None
     if not isinstance(written, str):
         return keys, {"problem": A_TYPE}
-    words = f"there is no type '{written[:60]}'{nearest(written, TYPES)}; there are "
-    words += f"{', '.join(TYPES)}, and a `cut`"
-    return (*keys, "type"), {"problem": words}
+    message = f"there is no type '{written[:60]}'{nearest(written, TYPES)}; there are "
+    message += f"{', '.join(TYPES)}, and a `cut`"
+    return (*keys, "type"), {"problem": message}
 
 
 def _spot(document: Document, kind: str, keys: KeyPath, context: Mapping[str, object]) -> KeyPath:

@@ -147,8 +147,8 @@ class QuerySpec(Documented):
         keys = self.private_keys
         if keys is None or column != PRIVATE_KEYS:
             return self.columns[column]
-        asked = {"count": "*", "weight": keys.weight, "epsilon": keys.epsilon}
-        return ColumnSpec.model_validate(asked)
+        options = {"count": "*", "weight": keys.weight, "epsilon": keys.epsilon}
+        return ColumnSpec.model_validate(options)
 
     @property
     def table_keys(self) -> tuple[tuple[str, ...], ...]:
@@ -175,8 +175,8 @@ class QuerySpec(Documented):
     @property
     def attribute_sets(self) -> tuple[tuple[str, ...], ...]:
         """Return the keys of the tables of all levels, without areas; each set once."""
-        asked = [keys for level in (None, *self.hierarchy) for keys in self.attributes_at(level)]
-        return tuple(dict.fromkeys(asked))
+        key_sets = [keys for level in (None, *self.hierarchy) for keys in self.attributes_at(level)]
+        return tuple(dict.fromkeys(key_sets))
 
     def attributes_at(self, level: str | None) -> tuple[tuple[str, ...], ...]:
         """Return the keys of the tables at a level of areas; None is the whole."""
@@ -191,9 +191,9 @@ class QuerySpec(Documented):
 
     def place_of_key(self, column: str) -> tuple[str | int, ...]:
         """Return the path of a table's key, below the query."""
-        for way in ("group_by", "cube", "rollup", "hierarchy"):
-            if column in getattr(self, way):
-                return way, getattr(self, way).index(column)
+        for keyword in ("group_by", "cube", "rollup", "hierarchy"):
+            if column in getattr(self, keyword):
+                return keyword, getattr(self, keyword).index(column)
         for i, keys in enumerate(self.marginals):
             if column in keys:
                 return "marginals", i, keys.index(column)
@@ -210,13 +210,13 @@ class QuerySpec(Documented):
 
     def tables(self, name: str) -> dict[str, QuerySpec]:
         """Return one query for each published table, by name."""
-        asked = self.table_keys
+        by_keys = self.table_keys
         if not self.is_several:
             return {name: self._with_bands(self.group_by)}
-        ways = dict.fromkeys(("marginals", "cube", "rollup", "hierarchy"), ())
-        single: dict[str, Any] = {**ways, "marginals_at": {}}
+        no_keywords = dict.fromkeys(("marginals", "cube", "rollup", "hierarchy"), ())
+        single: dict[str, Any] = {**no_keywords, "marginals_at": {}}
         by_name = {}
-        for i, keys in enumerate(asked):
+        for i, keys in enumerate(by_keys):
             label = f"{name}_{'_'.join(keys) or 'total'}"
             # Names are file names: a long or invalid one becomes a number.
             fits = re.fullmatch(NAME, label) and label not in by_name
@@ -229,8 +229,8 @@ class QuerySpec(Documented):
 
     def invented_table_names(self, name: str) -> list[str]:
         """Return the name of the table of synthetic persons, if one is published."""
-        asked = self.consistent is not None and self.consistent.publish.records
-        return [f"{name}_invented"] if asked else []
+        publishes_records = self.consistent is not None and self.consistent.publish.records
+        return [f"{name}_invented"] if publishes_records else []
 
     def _with_bands(self, keys: tuple[str, ...]) -> QuerySpec:
         """Return the query with these keys, and with the bands of a histogram."""
@@ -261,21 +261,21 @@ class QuerySpec(Documented):
 
     @model_validator(mode="after")
     def _names_are_free(self) -> Self:
-        given = ["group_by", "marginals", "cube", "rollup", "hierarchy"]
-        ways = [name for name in given if getattr(self, name)]
+        grouping_keywords = ["group_by", "marginals", "cube", "rollup", "hierarchy"]
+        used = [name for name in grouping_keywords if getattr(self, name)]
         areas = self.hierarchy if self.consistent is not None else ()
         if areas:
-            ways.remove("hierarchy")
-        if len(ways) > 1:
-            found = " and ".join(ways)
-            if "hierarchy" in ways:
+            used.remove("hierarchy")
+        if len(used) > 1:
+            found = " and ".join(used)
+            if "hierarchy" in used:
                 found += ", which can be used together only with `consistent: true`"
-            refuse("DP-RELEASE-008", found=found, key=ways[-1])
+            refuse("DP-RELEASE-008", found=found, key=used[-1])
         self._levels_are_there(areas)
         for key in {*areas} & {key for keys in self.attribute_sets for key in keys}:
             problem = f"'{key}' is already a level of the hierarchy"
             everywhere = any(key in keys for keys in self.attributes_at(None))
-            refuse("DP-DECL-003", problem=problem, key=ways[-1] if everywhere else "marginals_at")
+            refuse("DP-DECL-003", problem=problem, key=used[-1] if everywhere else "marginals_at")
         self._refuse_twice()
         keys = dict.fromkeys(key for keys in self.table_keys for key in keys)
         if self.histogram is not None:
@@ -344,9 +344,9 @@ class ReleaseSpec(Model):
     def _check(self) -> Self:
         local = self.mode == "local"
         if bool(self.records) is not local or bool(self.queries) is local:
-            wanted = "`records` and no `queries`" if local else "`queries` and no `records`"
+            requirement = "`records` and no `queries`" if local else "`queries` and no `records`"
             wrong = "queries" if local else "records"
-            problem = f"a release with mode {self.mode} must have {wanted}"
+            problem = f"a release with mode {self.mode} must have {requirement}"
             refuse("DP-DECL-003", problem=problem, key=wrong)
         if local and self.engine != DEFAULT_ENGINE:
             problem = "single records need the engine duckdb"

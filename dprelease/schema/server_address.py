@@ -50,5 +50,5 @@ def has_unknown_key(path: str) -> bool:
 
 def _keys(path: str) -> list[str]:
     """Return the keys after the `?`, as libpq reads them."""
-    asked = path.partition("?")[2]
-    return [unquote(part.partition("=")[0]) for part in asked.split("&") if part]
+    query_text = path.partition("?")[2]
+    return [unquote(part.partition("=")[0]) for part in query_text.split("&") if part]

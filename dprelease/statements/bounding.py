@@ -69,15 +69,21 @@ def rows_within_limits(
     in_cell = "row_number() OVER (PARTITION BY id, cell ORDER BY {order})"
     numbered = f"SELECT *, {in_cell.format(order=by_value)} - 1 AS number FROM {{rows}}"
     sample = in_cell.format(order=f"{hash_sql([*group, number('number')])}, number")
-    kept = f"SELECT * EXCLUDE (number) FROM numbered QUALIFY {sample} <= {unit.max_rows_per_group}"
+    within_rows = (
+        f"SELECT * EXCLUDE (number) FROM numbered QUALIFY {sample} <= {unit.max_rows_per_group}"
+    )
     if unit.max_groups >= cells:
-        return [("numbered", numbered.format(rows="coded")), ("kept", kept)]
+        return [("numbered", numbered.format(rows="coded")), ("kept", within_rows)]
     # The cells come first, because few rows are left then.
-    chosen = (
+    sampled = (
         "SELECT * FROM coded QUALIFY dense_rank() OVER "
         f"(PARTITION BY id ORDER BY {hash_sql(group)}, cell) <= {unit.max_groups}"
     )
-    return [("chosen", chosen), ("numbered", numbered.format(rows="chosen")), ("kept", kept)]
+    return [
+        ("chosen", sampled),
+        ("numbered", numbered.format(rows="chosen")),
+        ("kept", within_rows),
+    ]
 
 
 def counts_within_limits(
@@ -95,11 +101,11 @@ def counts_within_limits(
     if unit.max_groups >= cells:
         return [("kept", counted)]
     order = hash_sql([number("id", text=text), number("cell", text=text_cells)])
-    chosen = (
+    sampled = (
         "SELECT * FROM in_group QUALIFY row_number() OVER "
         f"(PARTITION BY id ORDER BY {order}, cell) <= {unit.max_groups}"
     )
-    return [("in_group", counted), ("kept", chosen)]
+    return [("in_group", counted), ("kept", sampled)]
 
 
 def windows(rows: str, unit: PrivacyUnit, values: Sequence[str], cells: int, *, text: bool) -> str:

@@ -144,10 +144,10 @@ class Compiler:
     def _profile(self, j: int, measurement: Measurement) -> ProfileSql:
         aggregate, is_row = measurement.aggregate, self.query.unit.id is None
         size = aggregate.candidates
-        kept = self._row_steps(j if is_row else None)
+        row_steps = self._row_steps(j if is_row else None)
         present = f"FROM {self.source} WHERE v{j} IS NOT NULL"
         grouped = f"SELECT cell, v{j} AS v, count(*) AS n\n{present} GROUP BY cell, v{j}"
-        by_group = self._statement([*kept, ("", grouped)])
+        by_group = self._statement([*row_steps, ("", grouped)])
         outside = self.query.keys.size * size
         kind = "INTEGER" if outside < NARROW else "BIGINT"
         stored = stored_candidates(aggregate, self.columns, self.physical) if is_row else None
@@ -158,8 +158,8 @@ class Compiler:
         place = f"cell * {size} + v{j}"
         places = f"SELECT CAST({or_else(place, outside)} AS {kind}) AS place\nFROM {self.source}"
         if is_row:  # the engine is faster without a filter on computed values
-            kept = [("kept", self._rows([j]))]
-        return ProfileSql(by_group, self._statement([*kept, ("", places)]), size)
+            row_steps = [("kept", self._rows([j]))]
+        return ProfileSql(by_group, self._statement([*row_steps, ("", places)]), size)
 
     def _rows(self, read: list[int], kind: str = "BIGINT", stored: str = "") -> str:
         """Return a SELECT of the cell of each row, which may be missing, and of its values.

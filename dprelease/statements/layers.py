@@ -45,15 +45,17 @@ class Needs:
 def needs(query: Query) -> Needs:
     """Return the columns that a query reads, in the order in which they can be computed."""
     columns, join = query.table.columns, query.join
-    wanted = list(query.predicate.columns) if query.predicate else []
-    wanted += [_source(columns, name) for name in _key_names(query)]
-    wanted += [_source(columns, name) for m in query.measurements for name in m.aggregate.reads]
+    needed_columns = list(query.predicate.columns) if query.predicate else []
+    needed_columns += [_source(columns, name) for name in _key_names(query)]
+    needed_columns += [
+        _source(columns, name) for m in query.measurements for name in m.aggregate.reads
+    ]
     if query.unit.id is not None:
-        wanted.append(query.unit.id)
+        needed_columns.append(query.unit.id)
     compared = [] if join is None else [left for left, _ in join.on]
     before = layers(columns, query.formulas, compared)
     early = {name for level in before for name in level}
-    needed = closure(columns, query.formulas, [*wanted, *compared])
+    needed = closure(columns, query.formulas, [*needed_columns, *compared])
     levels = layers(columns, query.formulas, needed)
     after = [[name for name in level if name not in early] for level in levels]
     from_join = set() if join is None else set(join.columns)
@@ -233,7 +235,7 @@ def _join_rows(
 ) -> str:
     """Return the rows with the joined table's columns added."""
     right = joined_rows(query, joined)
-    beside = "".join(f", joined.{quoting.identifier(name)}" for name in needed.joined)
+    joined_columns = "".join(f", joined.{quoting.identifier(name)}" for name in needed.joined)
     types = physical_of(query, own, {})
     pairs = [
         _equal(query.table.columns[left], types.get(left, ""), joined.get(name, ""), left, name)
@@ -241,7 +243,7 @@ def _join_rows(
     ]
     how = "JOIN" if join.by_unit else "LEFT JOIN"
     on = " AND ".join(pairs)
-    return f"SELECT typed.*{beside} FROM ({rows}) typed {how} ({right}) joined ON {on}"
+    return f"SELECT typed.*{joined_columns} FROM ({rows}) typed {how} ({right}) joined ON {on}"
 
 
 def joined_rows(query: Query, joined: Physical) -> str:
@@ -253,9 +255,9 @@ def joined_rows(query: Query, joined: Physical) -> str:
     table, keys = join.declared.table, _keys(join)
     rows = _typed_table(table, join.formulas, names, joined)
     known = " AND ".join([f"{key} IS NOT NULL" for key in keys] + _sure(query, join))
-    chosen = ", ".join(quoting.identifier(name) for name in names)
+    column_list = ", ".join(quoting.identifier(name) for name in names)
     once = "" if join.by_unit else f" QUALIFY count(*) OVER (PARTITION BY {', '.join(keys)}) = 1"
-    return f"SELECT {chosen} FROM ({rows}) typed WHERE {known}{once}"
+    return f"SELECT {column_list} FROM ({rows}) typed WHERE {known}{once}"
 
 
 def duplicate_keys(query: Query, joined: Physical) -> str | None:

@@ -49,14 +49,14 @@ def compile_lost_rows(
     """
     stored = dict(_unread(query, physical))
     compiler = Compiler(query, physical, joined)
-    asked = dict(_loss_counts(compiler))
+    counts = dict(_loss_counts(compiler))
     rows = typed_rows(query, physical, joined, compiler.untyped)
-    last = f"SELECT {', '.join(asked.values())} FROM typed {' '.join(compiler.joins)}"
+    last = f"SELECT {', '.join(counts.values())} FROM typed {' '.join(compiler.joins)}"
     return LostRows(
         f"SELECT {', '.join(stored.values())} FROM {SOURCE}",
         tuple(stored),
         f"WITH typed AS (\n  {rows}\n)\n{last}",
-        tuple(asked),
+        tuple(counts),
         tuple(compiler.key_tables),
     )
 
@@ -68,10 +68,10 @@ def _unread(query: Query, physical: Mapping[str, str]) -> Iterator[tuple[tuple[s
     for name in needed_columns(query):
         column, quoted = table.columns[name], quoting.identifier(name)
         value = typed_value(name, column, physical[name], table.time_zone)
-        there = f"{quoted} IS NOT NULL"
+        is_present = f"{quoted} IS NOT NULL"
         if base_type(physical[name]) == "VARCHAR":
-            there += f" AND trim({quoted}) <> ''"
-        yield (UNREAD, name), _count(f"{there} AND ({value}) IS NULL")
+            is_present += f" AND trim({quoted}) <> ''"
+        yield (UNREAD, name), _count(f"{is_present} AND ({value}) IS NULL")
 
 
 def _loss_counts(compiler: Compiler) -> Iterator[tuple[tuple[str, str], str]]:

@@ -115,8 +115,10 @@ def typed_value(
     meaning = MEANINGS.get((column.type, FAMILY_OF.get(stored, "")))
     sql = None if meaning is None else meaning(PhysicalColumn(source, stored, column, zone, known))
     if sql is None or (is_stored(column) and _is_respelled(column, stored)):
-        way = _way(name, column, stored)
-        raise DataError("DP-DATA-004", column=name, physical=stored, declared=column.type, way=way)
+        method = _way(name, column, stored)
+        raise DataError(
+            "DP-DATA-004", column=name, physical=stored, declared=column.type, way=method
+        )
     if is_stored(column) and _is_inexact(column, stored):  # a computed value is a float anyway
         bits = {"FLOAT": 32, "DOUBLE": 64}[stored]
         most = f"2^{EXACT_FLOATS[stored].bit_length() - 1}"
@@ -189,92 +191,94 @@ def is_any_integer(column: Column, most: int = EXACT) -> bool:
     return max(abs(column.lower), abs(column.upper)) > most
 
 
-def _text(held: PhysicalColumn) -> str | None:
-    return held.text
+def _text(physical: PhysicalColumn) -> str | None:
+    return physical.text
 
 
-def _category(held: PhysicalColumn) -> str | None:
-    values = held.column.values if isinstance(held.column, CategoryColumn) else None
-    return category(held.source, held.stored, values or (), held.known)
+def _category(physical: PhysicalColumn) -> str | None:
+    values = physical.column.values if isinstance(physical.column, CategoryColumn) else None
+    return category(physical.source, physical.stored, values or (), physical.known)
 
 
-def _missing(held: PhysicalColumn) -> str | None:
-    return f"CAST(NULL AS {DECLARED_AS[getattr(held.column, 'type', '')]})"
+def _missing(physical: PhysicalColumn) -> str | None:
+    return f"CAST(NULL AS {DECLARED_AS[getattr(physical.column, 'type', '')]})"
 
 
-def _as_it_is(held: PhysicalColumn) -> str | None:
-    return held.source
+def _as_it_is(physical: PhysicalColumn) -> str | None:
+    return physical.source
 
 
-def _truth_number(held: PhysicalColumn) -> str | None:
-    return f"CAST({held.source} AS INTEGER)"
+def _truth_number(physical: PhysicalColumn) -> str | None:
+    return f"CAST({physical.source} AS INTEGER)"
 
 
-def _whole_integer(held: PhysicalColumn) -> str | None:
-    if held.stored in SMALL_INTEGERS or held.stored == "HUGEINT":
-        return held.source
-    if held.stored == "UBIGINT":
-        return f"CAST({held.source} AS HUGEINT)"
-    clamped = f"CAST(least({held.source}, {HUGE}::UHUGEINT) AS HUGEINT)"
+def _whole_integer(physical: PhysicalColumn) -> str | None:
+    if physical.stored in SMALL_INTEGERS or physical.stored == "HUGEINT":
+        return physical.source
+    if physical.stored == "UBIGINT":
+        return f"CAST({physical.source} AS HUGEINT)"
+    clamped = f"CAST(least({physical.source}, {HUGE}::UHUGEINT) AS HUGEINT)"
     # a missing value must not become a bound
-    return f"CASE WHEN {held.source} IS NOT NULL THEN {clamped} END"
+    return f"CASE WHEN {physical.source} IS NOT NULL THEN {clamped} END"
 
 
-def _whole_float(held: PhysicalColumn) -> str | None:
-    value = as_double(held.source, held.stored)
-    whole = f"isfinite({value}) AND {value} = trunc({value})"
-    return f"CASE WHEN {whole} THEN TRY_CAST({value} AS HUGEINT) END"
+def _whole_float(physical: PhysicalColumn) -> str | None:
+    value = as_double(physical.source, physical.stored)
+    is_whole = f"isfinite({value}) AND {value} = trunc({value})"
+    return f"CASE WHEN {is_whole} THEN TRY_CAST({value} AS HUGEINT) END"
 
 
-def _whole_decimal(held: PhysicalColumn) -> str | None:
-    value = held.source
+def _whole_decimal(physical: PhysicalColumn) -> str | None:
+    value = physical.source
     return f"CASE WHEN {value} = trunc({value}) THEN TRY_CAST({value} AS HUGEINT) END"
 
 
-def _whole_text(held: PhysicalColumn) -> str | None:
-    return whole_of_text(held.text)
+def _whole_text(physical: PhysicalColumn) -> str | None:
+    return whole_of_text(physical.text)
 
 
-def _number_integer(held: PhysicalColumn) -> str | None:
-    if held.stored in INTEGERS - SMALL_INTEGERS or held.stored == "BIGINT":
+def _number_integer(physical: PhysicalColumn) -> str | None:
+    if physical.stored in INTEGERS - SMALL_INTEGERS or physical.stored == "BIGINT":
         # conditions and cuts see the value that a float would be
-        return f"CAST({held.source} AS DOUBLE)"
-    return held.source
+        return f"CAST({physical.source} AS DOUBLE)"
+    return physical.source
 
 
-def _number_float(held: PhysicalColumn) -> str | None:
-    return f"nullif({number_of_float(held.source, held.stored)}, 'nan'::DOUBLE)"
+def _number_float(physical: PhysicalColumn) -> str | None:
+    return f"nullif({number_of_float(physical.source, physical.stored)}, 'nan'::DOUBLE)"
 
 
-def _number_decimal(held: PhysicalColumn) -> str | None:
-    return f"CAST({held.source} AS DOUBLE)"
+def _number_decimal(physical: PhysicalColumn) -> str | None:
+    return f"CAST({physical.source} AS DOUBLE)"
 
 
-def _number_text(held: PhysicalColumn) -> str | None:
-    return number_of_text(held.text)
+def _number_text(physical: PhysicalColumn) -> str | None:
+    return number_of_text(physical.text)
 
 
-def _truth_of_number(held: PhysicalColumn) -> str | None:
-    whole = held.stored in INTEGERS
-    value = held.source if whole else f"CAST({held.source} AS DOUBLE)"  # 1 may not fit a decimal
+def _truth_of_number(physical: PhysicalColumn) -> str | None:
+    is_whole = physical.stored in INTEGERS
+    value = (
+        physical.source if is_whole else f"CAST({physical.source} AS DOUBLE)"
+    )  # 1 may not fit a decimal
     return f"CASE WHEN {value} = 1 THEN TRUE WHEN {value} = 0 THEN FALSE END"
 
 
-def _truth_of_text(held: PhysicalColumn) -> str | None:
-    return truth_of_text(held.text)
+def _truth_of_text(physical: PhysicalColumn) -> str | None:
+    return truth_of_text(physical.text)
 
 
-def _day(held: PhysicalColumn) -> str | None:
-    return _inside(held.source, held.column)
+def _day(physical: PhysicalColumn) -> str | None:
+    return _inside(physical.source, physical.column)
 
 
-def _day_of_instant(held: PhysicalColumn) -> str | None:
-    return _inside(f"CAST({instant(held.source, held.stored)} AS DATE)", held.column)
+def _day_of_instant(physical: PhysicalColumn) -> str | None:
+    return _inside(f"CAST({instant(physical.source, physical.stored)} AS DATE)", physical.column)
 
 
-def _day_of_text(held: PhysicalColumn) -> str | None:
-    said = _instant_of_text(held)
-    return None if said is None else _inside(f"CAST({said} AS DATE)", held.column)
+def _day_of_text(physical: PhysicalColumn) -> str | None:
+    instant = _instant_of_text(physical)
+    return None if instant is None else _inside(f"CAST({instant} AS DATE)", physical.column)
 
 
 def _inside(day: str, column: Column) -> str:
@@ -284,17 +288,17 @@ def _inside(day: str, column: Column) -> str:
     return f"CASE WHEN {day} BETWEEN {bounds} THEN {day} END"
 
 
-def _instant(held: PhysicalColumn) -> str | None:
-    return instant(held.source, held.stored)
+def _instant(physical: PhysicalColumn) -> str | None:
+    return instant(physical.source, physical.stored)
 
 
-def _instant_of_text(held: PhysicalColumn) -> str | None:
-    if not isinstance(held.column, DateColumn | TimestampColumn):
+def _instant_of_text(physical: PhysicalColumn) -> str | None:
+    if not isinstance(physical.column, DateColumn | TimestampColumn):
         raise TypeError("only days and instants have a format")
-    if FAMILY_OF[held.stored] != "texts" and not says_numbers(held.column.format):
+    if FAMILY_OF[physical.stored] != "texts" and not says_numbers(physical.column.format):
         # If all dates are missing, frames have a float column: other numbers are not dates.
-        return _missing(held) if held.stored in FLOATS else None
-    return instant_of_text(held.text, held.column.format, held.zone)
+        return _missing(physical) if physical.stored in FLOATS else None
+    return instant_of_text(physical.text, physical.column.format, physical.zone)
 
 
 MEANINGS: dict[tuple[str, str], Meaning] = {

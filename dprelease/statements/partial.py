@@ -111,11 +111,11 @@ class _Partial(Compiler):
     def _pairs(self, measurement: Measurement) -> str:
         """Return the declared values in each cell, each once."""
         j = self.query.measurements.index(measurement)
-        kept = self._row_steps(None if self.query.unit.id is not None else j)
+        row_steps = self._row_steps(None if self.query.unit.id is not None else j)
         pairs = (
             f"SELECT DISTINCT cell, v{j} AS v, 1 AS n\nFROM {self.source} WHERE v{j} IS NOT NULL"
         )
-        return self._statement([*kept, ("", pairs)])
+        return self._statement([*row_steps, ("", pairs)])
 
     _beyond = False  # rows without a cell need not leave a part
 

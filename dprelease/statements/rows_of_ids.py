@@ -44,11 +44,11 @@ def compile_rows(
     DataError
         DP-DATA-004 if a stored type can't be read as declared.
     """
-    asked = sources.query(m for query in sources.queries for m in query.measurements)
-    unit = asked.unit.id
+    combined_query = sources.query(m for query in sources.queries for m in query.measurements)
+    unit = combined_query.unit.id
     if unit is None:
         raise TypeError("only rows of ids are bounded")
-    coded = CodedRelation(Compiler(asked, physical, joined), sources)
+    coded = CodedRelation(Compiler(combined_query, physical, joined), sources)
     expressions = [coded.column("id", typed_column(unit))]
     columns: dict[str, Columns] = {}
 

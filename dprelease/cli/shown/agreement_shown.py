@@ -34,10 +34,10 @@ def draw_agreement(declaration: Declaration, plan: Plan, path: Path) -> None:
         draw_agreed_errors(declaration.spec, plan, path)
 
 
-def agreement_words(told: Sequence[AgreedErrors], plan: Plan, *, wide: bool) -> list[str]:
+def agreement_words(errors: Sequence[AgreedErrors], plan: Plan, *, wide: bool) -> list[str]:
     """Return a table of standard errors for each column whose tables agree, and how good it is."""
-    shared = [one_line(f"Certified: {words}.") for words in plan.shared]
-    return [*(_words(one, wide=wide) for one in told), *(["\n".join(shared)] if shared else [])]
+    shared = [one_line(f"Certified: {certified}.") for certified in plan.shared]
+    return [*(_words(one, wide=wide) for one in errors), *(["\n".join(shared)] if shared else [])]
 
 
 def _words(one: AgreedErrors, *, wide: bool) -> str:

@@ -27,18 +27,18 @@ def certificate_words(certificate: Certificate) -> str:
     lines += [f"Theorem: {theorem}." for theorem in (*by, *of)]
     rests = {ground: None for claim in certificate.claims for ground in claim.rests_on}
     lines += [f"Assumption: {ground}." for ground in rests]
-    lines += [f"Not covered by the proof: {words}." for words in certificate.beside]
+    lines += [f"Not covered by the proof: {limitation}." for limitation in certificate.beside]
     return "\n".join(lines)
 
 
 def _claim_row(certified: CertifiedClaim) -> tuple[str, ...]:
-    least, most = (_cost_text(price) for price in (certified.at_least, certified.at_most))
+    least, most = (_cost_text(cost) for cost in (certified.at_least, certified.at_most))
     claimed = _cost_text(float(certified.claim.claimed))
     return (certified.claim.words, least, most, claimed, certified.verdict.value)
 
 
-def _cost_text(price: float | None) -> str:
-    return "" if price is None else f"{price:.9g}"
+def _cost_text(cost: float | None) -> str:
+    return "" if cost is None else f"{cost:.9g}"
 
 
 def _column_names(columns: tuple[str, ...]) -> str:

@@ -41,15 +41,15 @@ def disk_words(declaration: Declaration, planned: Plan, most: int | None) -> lis
     name = one_line(declaration.spec.output)
     tables = [f"tables of at most {in_words(most)}"] if most else []
     found = ["a row for each key that is found in the data, an unknown number"]
-    words = f"On the disk of '{name}': {', and '.join(tables + found * is_open(planned))}."
-    words += f" A run also needs room for its manifest and {in_words(ROOM)} more."
-    beside = temporary(declaration, [column.query for column in planned.columns])
-    if beside is not None:
-        words += f" In the temporary folder it uses at most {in_words(beside[1])} while it runs."
+    text = f"On the disk of '{name}': {', and '.join(tables + found * is_open(planned))}."
+    text += f" A run also needs room for its manifest and {in_words(ROOM)} more."
+    scratch = temporary(declaration, [column.query for column in planned.columns])
+    if scratch is not None:
+        text += f" In the temporary folder it uses at most {in_words(scratch[1])} while it runs."
     folder = declaration.folder / declaration.spec.output
-    there = next(path for path in (folder, *folder.parents, Path("/")) if path.is_dir())
+    existing = next(path for path in (folder, *folder.parents, Path("/")) if path.is_dir())
     try:
-        refuse_full(there, name, most + ROOM, declaration.place("output"), beside)
+        refuse_full(existing, name, most + ROOM, declaration.place("output"), scratch)
     except OutputError as refused:
-        words += f"\nWarning: a run would fail. {refused.cause}"
-    return [words]
+        text += f"\nWarning: a run would fail. {refused.cause}"
+    return [text]

@@ -65,7 +65,7 @@ def _widths(cells: Sequence[Sequence[str]], limit: int | None) -> list[int]:
 def _cut(widths: Sequence[int], least: Sequence[int], limit: int) -> list[int]:
     """Return widths that fit a limit, from widths that do not and some that do."""
     for cap in range(limit, 0, -1):
-        widths_cut = [max(min(whole, cap), low) for whole, low in zip(widths, least, strict=True)]
+        widths_cut = [max(min(width, cap), low) for width, low in zip(widths, least, strict=True)]
         if sum(widths_cut) <= limit:
             return widths_cut
     return list(least)
@@ -90,19 +90,19 @@ def _wrap_text(text: str, width: int) -> list[str]:
     if _width(text) <= width:
         return [text]
     lines = [""]
-    for word in WORD.split(text):
-        joined = f"{lines[-1]} {word}" if lines[-1] else word
+    for part in WORD.split(text):
+        joined = f"{lines[-1]} {part}" if lines[-1] else part
         if _width(joined) <= width:
             lines[-1] = joined
             continue
-        lines = [line for line in lines if line] + _broken(word, width)
+        lines = [line for line in lines if line] + _broken(part, width)
     return lines
 
 
-def _broken(word: str, width: int) -> list[str]:
+def _broken(long_word: str, width: int) -> list[str]:
     """Return a word in pieces of at most a width."""
     lines = [""]
-    for piece in PIECE.split(word):
+    for piece in PIECE.split(long_word):
         parts = [piece] if _width(piece) <= width else ANYWHERE.split(piece)
         for part in parts:
             if _width(lines[-1] + part) > width:

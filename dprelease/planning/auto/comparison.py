@@ -66,16 +66,16 @@ class MechanismComparison:
 
     def to_json(self) -> dict[str, Any]:
         """Return the row as JSON values; an error that does not exist is null."""
-        law = self.mechanism
+        mechanism = self.mechanism
         return {
-            "mechanism": law.name,
+            "mechanism": mechanism.name,
             "shape": {name: str(value) for name, value in self.shape.items()},
-            "scale": repr(law.scale),
-            "pure": law.pure,
-            "mean_absolute_error": finite(law.mean_absolute_error),
-            "root_mean_square_error": finite(law.root_mean_square_error),
-            "error_95": law.half_width(0.95),
-            "error_99.9": law.half_width(0.999),
+            "scale": repr(mechanism.scale),
+            "pure": mechanism.pure,
+            "mean_absolute_error": finite(mechanism.mean_absolute_error),
+            "root_mean_square_error": finite(mechanism.root_mean_square_error),
+            "error_95": mechanism.half_width(0.95),
+            "error_99.9": mechanism.half_width(0.999),
             "efficiency": self.efficiency,
         }
 

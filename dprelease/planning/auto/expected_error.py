@@ -36,50 +36,50 @@ class Pricing:
     charged: LedgerCost | None
     factors: Factors
 
-    def noises(self, chosen: Sequence[Candidate]) -> list[UnscaledNoise]:
+    def noises(self, candidates: Sequence[Candidate]) -> list[UnscaledNoise]:
         """Return the noises of all columns, one candidate for each."""
         return [
             request.noise(candidate.family, dict(candidate.shape))
-            for request, candidate in zip(self.requests, chosen, strict=True)
+            for request, candidate in zip(self.requests, candidates, strict=True)
         ]
 
-    def rough(self, chosen: Sequence[Candidate]) -> float:
+    def rough(self, candidates: Sequence[Candidate]) -> float:
         """Return the approximate error, with coarse steps; infinity if there is no such noise.
 
         It is also infinite if a mechanism certainly does not exist for the true steps.
         """
-        noises = self.noises(chosen)
+        noises = self.noises(candidates)
         coarse = noises if self.budget.needs_pure_noise else [_coarse(noise) for noise in noises]
         try:
-            laws = self._spent(coarse, rough=True)
+            mechanisms = self._spent(coarse, rough=True)
         except BudgetError:
             return math.inf
-        for noise, other, law in zip(noises, coarse, laws, strict=True):
-            if noise is not other and not noise.admits(law.scale / float(other.base)):
+        for noise, other, mechanism in zip(noises, coarse, mechanisms, strict=True):
+            if noise is not other and not noise.admits(mechanism.scale / float(other.base)):
                 return math.inf
-        return self._error(coarse, laws, rough=True)
+        return self._error(coarse, mechanisms, rough=True)
 
-    def true(self, chosen: Sequence[Candidate]) -> float:
+    def true(self, candidates: Sequence[Candidate]) -> float:
         """Return the exact error; infinity if the noise is impossible.
 
         The cost is exact only for possible noise: steps are not coarsened here.
         """
-        noises = self.noises(chosen)
+        noises = self.noises(candidates)
         try:
-            laws = self._spent(noises, rough=False)
+            mechanisms = self._spent(noises, rough=False)
         except BudgetError:
             return math.inf
-        return self._error(noises, laws, rough=False)
+        return self._error(noises, mechanisms, rough=False)
 
     def why(self, choices: Iterable[Sequence[Candidate]]) -> BudgetError | None:
         """Return why none of some choices is possible: the error of the cheapest one."""
-        reasons = [self._reason(chosen) for chosen in choices]
+        reasons = [self._reason(candidates) for candidates in choices]
         errors = [reason for reason in reasons if reason is not None]
         return min(errors, key=lambda reason: reason.price, default=None)
 
-    def _reason(self, chosen: Sequence[Candidate]) -> BudgetError | None:
+    def _reason(self, candidates: Sequence[Candidate]) -> BudgetError | None:
         try:
-            self._spent(self.noises(chosen), rough=False)
+            self._spent(self.noises(candidates), rough=False)
         except BudgetError as error:
             return error
         return None
@@ -94,26 +94,28 @@ class Pricing:
             rough=rough,
         )
 
-    def _error(self, noises: list[UnscaledNoise], laws: list[Randomizer], *, rough: bool) -> float:
+    def _error(
+        self, noises: list[UnscaledNoise], mechanisms: list[Randomizer], *, rough: bool
+    ) -> float:
         """Return the sum of errors, each in units of its column's sensitivity and times its weight.
 
         With a ledger, it is multiplied by the size of the charge; if all columns declare an
         accuracy, it is the cost alone.
         """
         vectors = [
-            make_accounting_input(law, noise.sensitivity)
-            for law, noise in zip(laws, noises, strict=True)
+            make_accounting_input(mechanism, noise.sensitivity)
+            for mechanism, noise in zip(mechanisms, noises, strict=True)
         ]
         size = 1.0 if self.charged is None else self.charged.size(vectors, rough=rough)
         total, counted = 0.0, False
         known: dict[tuple[Options, Randomizer], float] = {}
-        for request, law, noise in zip(self.requests, laws, noises, strict=True):
+        for request, mechanism, noise in zip(self.requests, mechanisms, noises, strict=True):
             if noise.width is not None:
                 continue
             counted = True
-            if (request.options, law) not in known:
-                known[request.options, law] = request.options.error(law)
-            error = known[request.options, law] / noise.sensitivity.largest_shift
+            if (request.options, mechanism) not in known:
+                known[request.options, mechanism] = request.options.error(mechanism)
+            error = known[request.options, mechanism] / noise.sensitivity.largest_shift
             total += error * float(noise.weight)
         if counted:
             return total * size

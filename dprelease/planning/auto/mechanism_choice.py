@@ -141,10 +141,10 @@ class _Search:
         name = family if family in group.families else group.families[0]
         return self._line(name, group.request)[0]
 
-    def columns(self, chosen: Chosen) -> list[Candidate]:
+    def columns(self, choice: Chosen) -> list[Candidate]:
         """Return the candidates of all columns."""
         candidates = dict(self.fixed)
-        for group, candidate in zip(self.groups, chosen, strict=True):
+        for group, candidate in zip(self.groups, choice, strict=True):
             candidates.update(dict.fromkeys(group.columns, candidate))
         return [candidates[i] for i in range(len(self.requests))]
 
@@ -172,19 +172,19 @@ class _Search:
             if not group.is_auto:
                 line = tuple(self._line(group.families[0], group.request))
                 declared.setdefault(line, []).append(i)
-        chosen = self.chosen
+        choice = self.chosen
         for places in declared.values():
-            chosen = self._shape(chosen, places)
+            choice = self._shape(choice, places)
         if autos:
-            chosen = self._by_family(chosen, autos)
+            choice = self._by_family(choice, autos)
             for place in autos[:MOST_GROUPS] if len(autos) > 1 else []:
-                chosen = self._apart(chosen, place)
-        self.chosen = chosen
+                choice = self._apart(choice, place)
+        self.chosen = choice
 
-    def _by_family(self, chosen: Chosen, autos: list[int]) -> Chosen:
+    def _by_family(self, choice: Chosen, autos: list[int]) -> Chosen:
         """Return all groups with the best single family; store the errors of the best few."""
         names = dict.fromkeys(name for i in autos for name in self.groups[i].families)
-        first = {name: _with(chosen, dict(self._each(autos, name))) for name in names}
+        first = {name: _with(choice, dict(self._each(autos, name))) for name in names}
         errors = {name: self._error(start) for name, start in first.items()}
         within = {name: registry.get(name).auto.within for name in names}
         self._shape_families(self._climb, first, errors, within)
@@ -219,15 +219,15 @@ class _Search:
 
     def _note(self, autos: list[int], order: list[str], errors: Mapping[str, float]) -> None:
         least = errors[order[0]]
-        beside = [
+        alternatives = [
             f"{name} +{percent(errors[name] / least - 1)} %"
             for name in order[1:4]
             if math.isfinite(errors[name]) and least > 0
         ]
         for i in autos:
             note = self._least(self.groups[i])
-            if beside:
-                note += f"; error of others: {', '.join(beside)}"
+            if alternatives:
+                note += f"; error of others: {', '.join(alternatives)}"
             self._notes[i] = note
 
     def _least(self, group: Group) -> str:
@@ -235,81 +235,82 @@ class _Search:
         charge = "" if counted is None else f"; for the {counted.value} that the ledger counts"
         return f"auto: least {group.request.options.measure}{charge}"
 
-    def _shape(self, chosen: Chosen, places: Sequence[int]) -> Chosen:
+    def _shape(self, choice: Chosen, places: Sequence[int]) -> Chosen:
         """Search the shapes of groups with one family: of all, then of each, then finer."""
-        chosen = self._climb(chosen, places)
+        choice = self._climb(choice, places)
         if 1 < len(places) <= MOST_GROUPS:
             for place in places:
-                chosen = self._climb(chosen, [place])
-            chosen = self._slide(chosen, places)
+                choice = self._climb(choice, [place])
+            choice = self._slide(choice, places)
         shared: dict[Candidate, list[int]] = {}
         for place in places:
-            shared.setdefault(chosen[place], []).append(place)
+            shared.setdefault(choice[place], []).append(place)
         for alike in shared.values():
-            chosen = self._refine(chosen, alike)
-        return chosen
+            choice = self._refine(choice, alike)
+        return choice
 
-    def _climb(self, chosen: Chosen, places: Sequence[int]) -> Chosen:
+    def _climb(self, choice: Chosen, places: Sequence[int]) -> Chosen:
         """Move along a family's shapes from the current ones, while the error does not rise.
 
         In a long list, large strides come first.
         """
-        row = self._row(chosen, places[0])
+        row = self._row(choice, places[0])
         # A kind's gain over the common shape must exceed the noise of approximate costs.
-        least = self._error(chosen) * (SHAPED if len(places) < len(self.groups) else 1.0)
+        least = self._error(choice) * (SHAPED if len(places) < len(self.groups) else 1.0)
         stride = 2 ** max(0, (len(row) // 8).bit_length())
         while stride:
-            start = chosen[places[0]]
+            start = choice[places[0]]
             first = row.index(start) if start in row else 0
             for step in (stride, -stride):
                 at, last = first + step, least
-                before = self._error(chosen)
+                before = self._error(choice)
                 while 0 <= at < len(row):
-                    tried = _with(chosen, dict.fromkeys(places, row[at]))
+                    tried = _with(choice, dict.fromkeys(places, row[at]))
                     error = self._error(tried)
                     if error < least:
-                        least, chosen = error, tried
+                        least, choice = error, tried
                     if error > before:
                         break
                     at, before = at + step, error
                 if least < last:
                     break
             stride //= 2
-        return chosen
+        return choice
 
-    def _slide(self, chosen: Chosen, places: Sequence[int]) -> Chosen:
+    def _slide(self, choice: Chosen, places: Sequence[int]) -> Chosen:
         """Move all groups by one step of their lists, while that gains: along a ridge of shapes."""
         for step in (1, -1):
             while True:
-                moved = {place: self._alternatives(chosen, place, step) for place in places}
+                moved = {place: self._alternatives(choice, place, step) for place in places}
                 tried = _with(
-                    chosen, {i: beside for i, beside in moved.items() if beside is not None}
+                    choice,
+                    {i: neighbour for i, neighbour in moved.items() if neighbour is not None},
                 )
-                if None in moved.values() or not self._error(tried) < self._error(chosen):
+                if None in moved.values() or not self._error(tried) < self._error(choice):
                     break
-                chosen = tried
-        return chosen
+                choice = tried
+        return choice
 
-    def _alternatives(self, chosen: Chosen, place: int, step: int) -> Candidate | None:
-        row, present = self._row(chosen, place), chosen[place]
+    def _alternatives(self, choice: Chosen, place: int, step: int) -> Candidate | None:
+        row, present = self._row(choice, place), choice[place]
         at = row.index(present) + step if present in row else -1
         return row[at] if 0 <= at < len(row) else None
 
-    def _row(self, chosen: Chosen, place: int) -> list[Candidate]:
+    def _row(self, choice: Chosen, place: int) -> list[Candidate]:
         """Return the candidates of a group's present family, by their numbers."""
-        line = self._line(chosen[place].family, self.groups[place].request)
+        line = self._line(choice[place].family, self.groups[place].request)
         return sorted(line, key=Candidate.numbers)
 
-    def _refine(self, chosen: Chosen, places: Sequence[int]) -> Chosen:
+    def _refine(self, choice: Chosen, places: Sequence[int]) -> Chosen:
         """Try the minimum of a parabola through the best shape and its neighbours."""
-        row = self._row(chosen, places[0])
-        start, name = chosen[places[0]], open_number(row)
-        if name is None or start not in row or math.isinf(self._error(chosen)):
-            return chosen
+        row = self._row(choice, places[0])
+        start, name = choice[places[0]], open_number(row)
+        if name is None or start not in row or math.isinf(self._error(choice)):
+            return choice
 
         def at(value: float) -> tuple[float, float]:
             tried = dict.fromkeys(places, start.but(name, value))
-            return value, self._error(_with(chosen, tried))
+            return value, self._error(_with(choice, tried))
 
         near = row[max(0, row.index(start) - 1) : row.index(start) + 2]
         points = [at(float(dict(candidate.shape)[name])) for candidate in near]
@@ -324,27 +325,27 @@ class _Search:
             if points[-1][1] > least * (1 - ENOUGH):
                 break
         value, error = min(points, key=lambda point: point[1])
-        finer = _with(chosen, dict.fromkeys(places, start.but(name, value)))
-        return finer if error < self._error(chosen) else chosen
+        finer = _with(choice, dict.fromkeys(places, start.but(name, value)))
+        return finer if error < self._error(choice) else choice
 
-    def _apart(self, chosen: Chosen, place: int) -> Chosen:
+    def _apart(self, choice: Chosen, place: int) -> Chosen:
         """Let one group leave the common family if that gains."""
-        before = self._error(chosen)
-        tried = [_with(chosen, {place: other[place]}) for other in self._settled]
+        before = self._error(choice)
+        tried = [_with(choice, {place: other[place]}) for other in self._settled]
         best = min(tried, key=self._error)
         if not self._error(best) < before * BETTER:
-            return chosen
+            return choice
         best = self._refine(self._climb(best, [place]), [place])
         gain = 100 * (1 - self._error(best) / before)
         least = self._least(self.groups[place])
-        over = chosen[place].family
+        over = choice[place].family
         self._notes[place] = f"{least}; errors of the release {gain:.3g} % smaller than with {over}"
         return best
 
-    def _error(self, chosen: Chosen) -> float:
-        if chosen not in self._errors:
-            self._errors[chosen] = self.pricing.rough(self.columns(chosen))
-        return self._errors[chosen]
+    def _error(self, choice: Chosen) -> float:
+        if choice not in self._errors:
+            self._errors[choice] = self.pricing.rough(self.columns(choice))
+        return self._errors[choice]
 
     def _settle(self) -> bool:
         """Compare the approximately best choices exactly; return whether one is possible.
@@ -355,14 +356,14 @@ class _Search:
             dict.fromkeys([*self._settled, *self._twins(), self.chosen]), key=self._error
         )
         limit, priced = math.inf, list[tuple[float, Chosen]]()
-        for chosen in ranked:
-            rough = self._error(chosen)
+        for choice in ranked:
+            rough = self._error(choice)
             if rough > limit or math.isinf(rough) or len(priced) == MOST_CLOSE:
                 break
-            true = self.pricing.true(self.columns(chosen))
+            true = self.pricing.true(self.columns(choice))
             if math.isfinite(true):
                 limit = min(limit, CLOSE * rough)
-                priced.append((true, chosen))
+                priced.append((true, choice))
         if not priced:
             priced = self._any(set(ranked))
         if priced:
@@ -371,11 +372,11 @@ class _Search:
 
     def _any(self, seen: set[Chosen]) -> list[tuple[float, Chosen]]:
         """Return the first possible one of all other choices, approximately best first."""
-        for chosen in sorted(self._errors, key=self._error):
-            if chosen not in seen and math.isfinite(self._error(chosen)):
-                true = self.pricing.true(self.columns(chosen))
+        for choice in sorted(self._errors, key=self._error):
+            if choice not in seen and math.isfinite(self._error(choice)):
+                true = self.pricing.true(self.columns(choice))
                 if math.isfinite(true):
-                    return [(true, chosen)]
+                    return [(true, choice)]
         return []
 
     def _twins(self) -> list[Chosen]:
@@ -385,8 +386,8 @@ class _Search:
             twin = self.chosen[i].twin
             if group.is_auto and twin and group.request.options.admit(registry.get(twin.family)):
                 instead[i] = twin
-        chosen = _with(self.chosen, instead)
-        return [chosen] if self._error(chosen) < self._error(self.chosen) * SHAPED else []
+        choice = _with(self.chosen, instead)
+        return [choice] if self._error(choice) < self._error(self.chosen) * SHAPED else []
 
     def how(self, i: int, noise: UnscaledNoise) -> str:
         """Return how a column's mechanism was selected, in words."""
@@ -396,5 +397,5 @@ class _Search:
         return self._notes.get(-1 if place is None else place, DECLARED)
 
 
-def _with(chosen: Chosen, instead: Mapping[int, Candidate]) -> Chosen:
-    return tuple(instead.get(i, candidate) for i, candidate in enumerate(chosen))
+def _with(choice: Chosen, instead: Mapping[int, Candidate]) -> Chosen:
+    return tuple(instead.get(i, candidate) for i, candidate in enumerate(choice))

@@ -76,10 +76,10 @@ def solve_mechanism(
 ) -> Mechanism:
     """Return the mechanism of one shape that spends the budget; raises as `solve`."""
     noise = UnscaledNoise(kind, shape, sensitivity, Fraction(1), Place())
-    (law,) = solve([noise], budget)
-    if not isinstance(law, Mechanism):
+    (mechanism,) = solve([noise], budget)
+    if not isinstance(mechanism, Mechanism):
         raise TypeError("only noise is calibrated alone")
-    return law
+    return mechanism
 
 
 def best(
@@ -92,15 +92,15 @@ def best(
 
     `declared` parameters are fixed, the rest are searched.
     """
-    laws: dict[tuple[tuple[str, str | float], ...], Mechanism] = {}
+    mechanisms: dict[tuple[tuple[str, str | float], ...], Mechanism] = {}
 
     def error(shape: Shape) -> float:
         try:
-            law = solve_mechanism(kind, shape, budget, sensitivity)
+            mechanism = solve_mechanism(kind, shape, budget, sensitivity)
         except BudgetError:
             return math.inf
-        laws[tuple(shape.items())] = law
-        return typical_error(law)
+        mechanisms[tuple(shape.items())] = mechanism
+        return typical_error(mechanism)
 
     open_shapes = shapes_of(kind, budget.delta, sensitivity)
     candidates = [{**shape, **declared} for shape in open_shapes]
@@ -109,10 +109,10 @@ def best(
     _, start = min(((error(shape), shape) for shape in candidates), key=lambda pair: pair[0])
     if not declared:
         _refine(error, start, kind.search)
-    if not laws:
+    if not mechanisms:
         return None
-    key, law = min(laws.items(), key=lambda item: typical_error(item[1]))
-    return law, dict(key)
+    key, mechanism = min(mechanisms.items(), key=lambda item: typical_error(item[1]))
+    return mechanism, dict(key)
 
 
 def shapes_of(kind: type[Mechanism], delta: Fraction, sensitivity: Sensitivity) -> Iterator[Shape]:

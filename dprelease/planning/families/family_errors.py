@@ -133,12 +133,12 @@ def _make_room(axes: Axes, places: Sequence[float]) -> None:
 def _name_marks(axes: Axes, at: float, row: ExpectedError, step: float) -> tuple[float, ...]:
     """Label the first marks, on sides that face away; return their positions."""
     first = row.standard_error.median < _alone(row)
-    for x, words, color, left in (
+    for x, label, color, left in (
         (row.standard_error.median, "least squares", TOGETHER, first),
         (_alone(row), "one table alone", ALONE, not first),
     ):
         axes.annotate(
-            words,
+            label,
             (step * x, at),
             xytext=(-2 if left else 2, 7),
             textcoords="offset points",

@@ -22,11 +22,11 @@ def families_of(spec: ReleaseSpec, columns: Sequence[PlannedColumn]) -> tuple[Fa
     by_family: dict[str, dict[str, FamilyTable]] = {}
     for column in columns:
         name = column.query.name
-        asked = asked_by.get(name, name)
-        tables = by_family.setdefault(family_of.get(asked, asked), {})
+        origin = asked_by.get(name, name)
+        tables = by_family.setdefault(family_of.get(origin, origin), {})
         known = tables[name].laws if name in tables else {}
-        laws = {**known, column.measurement.name: column.mechanism}
-        tables[name] = FamilyTable(column.query, laws)
+        mechanisms = {**known, column.measurement.name: column.mechanism}
+        tables[name] = FamilyTable(column.query, mechanisms)
     return tuple(
         _family(spec, name, families.get(name, [name])[0], tuple(tables.values()))
         for name, tables in by_family.items()
@@ -66,9 +66,9 @@ def refuse_families(declaration: Declaration, columns: Sequence[PlannedColumn]) 
         if family.step is None:
             continue  # most need no check, and there may be thousands
 
-        asked = first_query(declaration.spec, family.name)
+        first_name = first_query(declaration.spec, family.name)
 
-        def place(*keys: str | int, query: str = asked) -> Place:
+        def place(*keys: str | int, query: str = first_name) -> Place:
             return declaration.place("queries", query, *keys)
 
         for problem in _problems(declaration.spec, family):

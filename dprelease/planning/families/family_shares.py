@@ -109,10 +109,10 @@ def optimize_shares(declaration: Declaration, plan: Plan, again: Callable[[Weigh
     """
     weights: Weights = {}
     for _ in range(TRIES):
-        weights, words = best_weights(declaration, plan, weights)
+        weights, notes = best_weights(declaration, plan, weights)
         if not weights:
             break
-        plan = replace(again(weights), shared=words)
+        plan = replace(again(weights), shared=notes)
         if not check_targets(declaration, plan):
             return plan
     raise_all(check_targets(declaration, plan))
@@ -135,18 +135,20 @@ def best_weights(
     """
     weights: dict[tuple[str, str], Fraction] = {}
     findings: list[DpReleaseError] = []
-    words = []
+    notes = []
     for shared in shared_columns(declaration, plan):
         try:
-            asked = program_of(shared, before)
-            allocation = least_mean(asked.design, asked.weights, asked.limits)
+            share_problem = program_of(shared, before)
+            allocation = least_mean(
+                share_problem.design, share_problem.weights, share_problem.limits
+            )
         except UnreachableTargetsError as problem:
             findings.append(_unreachable(declaration, shared, problem.nearest))
             continue
         weights |= weights_of(shared, allocation)
-        words.append(_certificate(shared, allocation))
+        notes.append(_certificate(shared, allocation))
     raise_all(findings)
-    return weights, tuple(words)
+    return weights, tuple(notes)
 
 
 def _certificate(shared: SharedColumn, allocation: Allocation) -> str:
@@ -187,9 +189,9 @@ def shared_columns(declaration: Declaration, plan: Plan) -> Iterator[SharedColum
     for family in families_of(declaration.spec, plan.columns):
         if not isinstance(family.step, Consistent) or len(family.tables) < 2:
             continue
-        asked = declaration.spec.queries[first_query(declaration.spec, family.name)]
+        spec = declaration.spec.queries[first_query(declaration.spec, family.name)]
         for agreed in agreed_columns(Shape.of(family.tables)):
-            settled = is_settled(asked.columns[agreed.measurement.asked_by])
+            settled = is_settled(spec.columns[agreed.measurement.asked_by])
             if not settled and len(_noisy_tables(agreed)) > 1:
                 yield SharedColumn(family.name, agreed, family.step.spec)
 
@@ -218,26 +220,26 @@ def program_of(shared: SharedColumn, before: Weights, *, every: bool = False) ->
         one.name: float(before.get((one.name, agreed.measurement.name), 1)) ** 2
         for one in _noisy_tables(agreed)
     }
-    prices: list[dict[Table, float]] = [{} for _ in shape.levels]
+    costs: list[dict[Table, float]] = [{} for _ in shape.levels]
     exact: list[list[Table]] = [[] for _ in shape.levels]
     for one in shape.placed:
         if agreed.is_exact(one):
             exact[one.level].append(one.attributes)
             continue
-        law = dict(agreed.laws[one.level])[one.attributes]
+        mechanism = dict(agreed.laws[one.level])[one.attributes]
         share = squares[one.name] / math.fsum(squares.values())
-        prices[one.level][one.attributes] = float(law.variance) * share
+        costs[one.level][one.attributes] = float(mechanism.variance) * share
     weights = {(one.level, one.attributes): 1.0 for one in shape.placed}
     limits = {}
     for place, (_, target) in shared.targets.items():
         if target.weight is not None:
             weights[place] = float(target.weight)
         level, table = place
-        if target.moe is not None and table in prices[level]:
+        if target.moe is not None and table in costs[level]:
             limit = _limit(agreed, target.moe)
-            if every or limit * float(_floor(agreed)) < prices[level][table]:
+            if every or limit * float(_floor(agreed)) < costs[level][table]:
                 limits[place] = limit  # wider limits hold by the least share of each table
-    return Program(Design(shape.sizes, shape.tree, prices, exact), weights, limits)
+    return Program(Design(shape.sizes, shape.tree, costs, exact), weights, limits)
 
 
 def _limit(agreed: FamilyColumn, moe: Fraction) -> float:
@@ -262,8 +264,10 @@ def weights_of(shared: SharedColumn, allocation: Allocation) -> dict[tuple[str, 
     weights = {}
     for one in placed:
         share = allocation.shares[one.level].get(one.attributes, Fraction(0))
-        kept = floor + share * (1 - LEAST)
-        root = math.isqrt(math.floor(kept * number * 4**20))  # the width of the noise is 1 / weight
+        shares = floor + share * (1 - LEAST)
+        root = math.isqrt(
+            math.floor(shares * number * 4**20)
+        )  # the width of the noise is 1 / weight
         name = one.name, shared.agreed.measurement.name
         weights[name] = Fraction(max(root, 1), 2**20)
     return weights
@@ -285,8 +289,8 @@ def margins_of(agreed: FamilyColumn, spec: ConsistentSpec) -> Iterator[tuple[int
         if target.moe is not None
     }
     levels = range(len(agreed.shape.levels))
-    asked = [[table for at, table in limited if at == level] for level in levels]
-    for row in expected_errors(agreed.variances, asked, agreed.quantile):
+    limited_tables = [[table for at, table in limited if at == level] for level in levels]
+    for row in expected_errors(agreed.variances, limited_tables, agreed.quantile):
         i, moe = limited[row.level, row.table]
         yield i, row.margin.greatest * float(agreed.step), moe
 

@@ -77,19 +77,19 @@ def least(declaration: Declaration, plan: Plan, plan_at: PlanAt) -> Plan:
     most = _amount(declaration.spec)
 
     def try_amount(amount: Fraction) -> _TriedAmount:
-        made = plan_at(_with_amount(declaration, amount), weights)
-        return max(_target_trials(declaration, amount, made), key=lambda one: one.part)
+        trial_plan = plan_at(_with_amount(declaration, amount), weights)
+        return max(_target_trials(declaration, amount, trial_plan), key=lambda one: one.part)
 
     first = try_amount(most)
     if first.part > 1:
         raise _beyond(declaration, first)
     found = _search_amount(try_amount, first)
     kind = "rho" if declaration.spec.budget.rho is not None else "epsilon"
-    words = (
+    description = (
         f"the {kind} {plain_text(found.amount)} is the least that reaches all targets, within 1 %; "
         f"the limit is {plain_text(most)}"
     )
-    return replace(found.plan, shared=(words,))
+    return replace(found.plan, shared=(description,))
 
 
 def _search_amount(tried: Callable[[Fraction], _TriedAmount], first: _TriedAmount) -> _TriedAmount:

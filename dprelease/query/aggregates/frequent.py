@@ -65,8 +65,10 @@ def _frequent(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts
     if ranks > values:
         columns.refuse_column("DP-QUERY-012", declared, asked=ranks, values=values)
         return None
-    chosen = [Frequent(declared.column, values, rank) for rank in range(1, ranks + 1)]
-    return ColumnParts(LABEL, [(str(one.rank) if ranks > 1 else "", one) for one in chosen])
+    rank_measurements = [Frequent(declared.column, values, rank) for rank in range(1, ranks + 1)]
+    return ColumnParts(
+        LABEL, [(str(one.rank) if ranks > 1 else "", one) for one in rank_measurements]
+    )
 
 
 BY_WORD = dict.fromkeys(("mode", "top_k"), _frequent)

@@ -100,8 +100,10 @@ class Quantile(Aggregate):
     @property
     def words(self) -> str:
         """Return which value is selected, and among which."""
-        apart = plain_text(self.stride * self.base)
-        among = f", among values {apart} apart, rounded down to these" if self.stride > 1 else ""
+        stride_text = plain_text(self.stride * self.base)
+        among = (
+            f", among values {stride_text} apart, rounded down to these" if self.stride > 1 else ""
+        )
         if self.at in (0, 1):
             end = "largest" if self.at else "smallest"
             return f"about the {end} value of '{self.column}', rather inside than outside{among}"
@@ -140,7 +142,7 @@ def columns_with_trees(columns: DeclaredColumns) -> frozenset[str]:
     for declared in columns.all_declared:
         if declared.kind in ("quantile", "median") and _from_tree(declared):
             parts.setdefault(declared.column, set()).add(declared.spec.at)
-    many = {column for column, asked in parts.items() if len(asked) >= MANY_QUANTILES}
+    many = {column for column, quantiles in parts.items() if len(quantiles) >= MANY_QUANTILES}
     return frozenset(many) if columns.table.unit.max_rows_per_group == 1 else frozenset()
 
 

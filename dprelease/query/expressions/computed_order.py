@@ -67,8 +67,8 @@ def check_order(
         path = _path_back(columns, formulas, name)
         if path:
             done.update(path if len(path) > LONGEST_PATH else ())  # one report per chain is enough
-            words = " <- ".join(path if len(path) <= LONGEST_PATH else (*path[:3], "...", name))
-            errors.append(QueryError("DP-DERIVE-002", place=place(name), column=name, path=words))
+            cycle = " <- ".join(path if len(path) <= LONGEST_PATH else (*path[:3], "...", name))
+            errors.append(QueryError("DP-DERIVE-002", place=place(name), column=name, path=cycle))
     if len(levels) > DEEPEST:
         name = levels[DEEPEST][0]
         problem = f"it is the last of a chain of more than {DEEPEST} computed columns"
@@ -77,13 +77,13 @@ def check_order(
 
 
 def layers(
-    columns: Mapping[str, Column], formulas: Formulas, wanted: Iterable[str]
+    columns: Mapping[str, Column], formulas: Formulas, names: Iterable[str]
 ) -> list[list[str]]:
-    """Return the computed columns that `wanted` needs, in levels that read only earlier levels.
+    """Return the computed columns that `names` needs, in levels that read only earlier levels.
 
     Columns that depend on themselves are in no level.
     """
-    todo = [name for name in closure(columns, formulas, wanted) if inputs(columns, formulas, name)]
+    todo = [name for name in closure(columns, formulas, names) if inputs(columns, formulas, name)]
     place = {name: i for i, name in enumerate(todo)}
     waits: dict[str, int] = {}
     readers: dict[str, list[str]] = {}
@@ -104,11 +104,11 @@ def layers(
 
 
 def closure(
-    columns: Mapping[str, Column], formulas: Formulas, wanted: Iterable[str]
+    columns: Mapping[str, Column], formulas: Formulas, names: Iterable[str]
 ) -> tuple[str, ...]:
-    """Return `wanted` and every column that it is computed from, in the table's order."""
+    """Return `names` and every column that it is computed from, in the table's order."""
     reached: set[str] = set()
-    todo = list(wanted)
+    todo = list(names)
     while todo:
         name = todo.pop()
         if name not in reached:

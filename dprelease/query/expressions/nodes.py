@@ -93,16 +93,16 @@ def check_declared(
     found = [text for text in dict.fromkeys(texts) if text not in values]
     if found:
         fields: dict[str, Any] = {"column": side.name, "known": _some(values)}
-        told = _some([f"'{text[:SHOWN]}'" for text in found])
+        fragments = _some([f"'{text[:SHOWN]}'" for text in found])
         fields |= {"number": "is no declared value", "others": "this one"}
         if len(found) > 1:
             fields |= {"number": "are no declared values", "others": "these"}
-        raise QueryError("DP-WHERE-011", place=place, values=told, **fields)
+        raise QueryError("DP-WHERE-011", place=place, values=fragments, **fields)
 
 
-def _some(words: Sequence[str]) -> str:
+def _some(texts: Sequence[str]) -> str:
     """Return words as a message lists them: only some, and whether there are more."""
-    return ", ".join(words[:NAMED]) + (", ..." if len(words) > NAMED else "")
+    return ", ".join(texts[:NAMED]) + (", ..." if len(texts) > NAMED else "")
 
 
 def column_sql(node: exp.Column, column: Column) -> str:

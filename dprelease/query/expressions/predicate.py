@@ -177,12 +177,12 @@ class _Checker:
     def _as_time(self, term: Term, kind: Kind) -> Term:
         if term.kind is not Kind.TEXT:
             return term
-        word = "DATE" if kind is Kind.DATE else "TIMESTAMP"
+        keyword = "DATE" if kind is Kind.DATE else "TIMESTAMP"
         try:
             if not term.sql.startswith("'"):
                 raise ValueError
             text = term.sql[1:-1]
-            moment = date.fromisoformat(text) if word == "DATE" else datetime.fromisoformat(text)
+            moment = date.fromisoformat(text) if keyword == "DATE" else datetime.fromisoformat(text)
         except ValueError:
             raise QueryError(
                 "DP-WHERE-007",
@@ -194,7 +194,7 @@ class _Checker:
             raise QueryError(
                 "DP-WHERE-007", place=self.place, left="An instant", right="one with a time zone"
             )
-        return Term(f"{word} '{moment}'", kind)
+        return Term(f"{keyword} '{moment}'", kind)
 
     def _of_kind(self, node: exp.Expression, kind: Kind, depth: int) -> str:
         term = self.term(node, depth + 1)
@@ -277,9 +277,9 @@ class _Checker:
 
     def _logic(self, node: exp.Expression, depth: int) -> Term:
         # Long chains lean to the left; they are walked flat, so that depth counts real nesting.
-        word = "AND" if isinstance(node, exp.And) else "OR"
+        keyword = "AND" if isinstance(node, exp.And) else "OR"
         sides = [self._of_kind(side, Kind.BOOLEAN, depth) for side in flat(node)]
-        return Term("(" + f" {word} ".join(sides) + ")", Kind.BOOLEAN)
+        return Term("(" + f" {keyword} ".join(sides) + ")", Kind.BOOLEAN)
 
     def _not(self, node: exp.Not, depth: int) -> Term:
         return Term(f"(NOT {self._of_kind(node.this, Kind.BOOLEAN, depth)})", Kind.BOOLEAN)
@@ -290,8 +290,8 @@ class _Checker:
         if isinstance(other, exp.Null):
             return Term(f"({inner.sql} IS NULL)", Kind.BOOLEAN)
         if isinstance(other, exp.Boolean) and inner.kind is Kind.BOOLEAN:
-            word = "TRUE" if other.this else "FALSE"
-            return Term(f"({inner.sql} IS {word})", Kind.BOOLEAN)
+            keyword = "TRUE" if other.this else "FALSE"
+            return Term(f"({inner.sql} IS {keyword})", Kind.BOOLEAN)
         raise QueryError("DP-WHERE-006", place=self.place, what=node.sql("duckdb")[:SHOWN])
 
     def _between(self, node: exp.Between, depth: int) -> Term:
@@ -315,9 +315,9 @@ class _Checker:
         if not (isinstance(node.expression, exp.Literal) and node.expression.is_string):
             raise QueryError("DP-WHERE-006", place=self.place, what="LIKE without a constant")
         value = self._of_kind(node.this, Kind.TEXT, depth)
-        word = "LIKE" if isinstance(node, exp.Like) else "ILIKE"
-        word = f"NOT {word}" if node.args.get("negate") else word
-        return Term(f"({value} {word} {quoting.text(node.expression.this)})", Kind.BOOLEAN)
+        keyword = "LIKE" if isinstance(node, exp.Like) else "ILIKE"
+        keyword = f"NOT {keyword}" if node.args.get("negate") else keyword
+        return Term(f"({value} {keyword} {quoting.text(node.expression.this)})", Kind.BOOLEAN)
 
     def _case(self, node: exp.Case, depth: int) -> Term:
         self._known_args(node, "ifs", "default")
@@ -365,8 +365,8 @@ class _Checker:
         places = [node.args.get("start") or exp.Literal.number(1)]
         places += [] if length is None else [length]
         for place in places:
-            whole = isinstance(place, exp.Literal) and place.is_int and place.name.isdecimal()
-            if not whole or not 0 < int(place.name[:9]) <= LONGEST_PART:
+            is_integer = isinstance(place, exp.Literal) and place.is_int and place.name.isdecimal()
+            if not is_integer or not 0 < int(place.name[:9]) <= LONGEST_PART:
                 raise QueryError("DP-WHERE-006", place=self.place, what="substring at no constant")
         return Term(f"substring({', '.join([value, *(p.name for p in places)])})", Kind.TEXT)
 
@@ -394,7 +394,7 @@ class _Checker:
 
     def _time_literal(self, node: exp.Cast, depth: int) -> Term:
         """Allow DATE '...' and TIMESTAMP '...': literals, which sqlglot parses as casts."""
-        wanted = TIMELY.get(node.to.this.value if node.to.this else "")
-        if wanted is None or not (isinstance(node.this, exp.Literal) and node.this.is_string):
+        target_kind = TIMELY.get(node.to.this.value if node.to.this else "")
+        if target_kind is None or not (isinstance(node.this, exp.Literal) and node.this.is_string):
             raise QueryError("DP-WHERE-006", place=self.place, what="a cast")
-        return self._as_time(Term(quoting.text(node.this.this), Kind.TEXT), wanted)
+        return self._as_time(Term(quoting.text(node.this.this), Kind.TEXT), target_kind)

@@ -122,7 +122,9 @@ def dropped_word(tree: exp.Expression, text: str) -> str | None:
     tokens = list(DuckDB().tokenize(text))
     counts = Counter(_key(text) for text in _plain(tokens))
     counts.subtract(_key(str(node.this)) for node in tree.walk() if _holds_a_word(node))
-    return next((f"'{word}', which nothing reads" for word, n in counts.items() if n > 0), None)
+    return next(
+        (f"'{keyword}', which nothing reads" for keyword, n in counts.items() if n > 0), None
+    )
 
 
 def _plain(tokens: list[Token]) -> Iterator[str]:

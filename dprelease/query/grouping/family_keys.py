@@ -44,44 +44,44 @@ class FamilyKeys:
         return self.finest.size, most
 
 
-def family_keys(asked: QuerySpec, table: Table, refuse: Refuse) -> FamilyKeys:
+def family_keys(spec: QuerySpec, table: Table, refuse: Refuse) -> FamilyKeys:
     """Return the keys of the tables that a query with `consistent` declares.
 
     Impossible keys are refused, at their place below the query. Unknown columns, and columns that
     can't be keys, are refused later, when the keys of each table are made.
     """
-    levels = _levels(asked, table.columns, refuse)
-    attributes = dict.fromkeys(key for keys in asked.attribute_sets for key in keys)
+    levels = _levels(spec, table.columns, refuse)
+    attributes = dict.fromkeys(key for keys in spec.attribute_sets for key in keys)
     columns = dict(table.columns)
-    if asked.histogram is not None:
-        attributes[asked.histogram.key] = None
-        columns[asked.histogram.key] = asked.histogram.cut
-    _refuse_overlaps(asked, list(attributes), columns, refuse)
-    made = [key_of(name, columns[name]) for name in attributes if name in columns]
-    keys = [key for key in made if isinstance(key, Key)]
+    if spec.histogram is not None:
+        attributes[spec.histogram.key] = None
+        columns[spec.histogram.key] = spec.histogram.cut
+    _refuse_overlaps(spec, list(attributes), columns, refuse)
+    keys_of_table = [key_of(name, columns[name]) for name in attributes if name in columns]
+    keys = [key for key in keys_of_table if isinstance(key, Key)]
     finest = KeySpace((*[*levels.values()][-1:], *keys))
     if finest.size > MOST_FINEST:
         refuse("DP-CONSIST-004", "consistent", cells=finest.size, limit=MOST_FINEST)
     return FamilyKeys(levels, finest)
 
 
-def _levels(asked: QuerySpec, columns: Mapping[str, Column], refuse: Refuse) -> dict[str, Key]:
+def _levels(spec: QuerySpec, columns: Mapping[str, Column], refuse: Refuse) -> dict[str, Key]:
     """Return the keys of areas by column; fewer if some are refused."""
     declared: list[CategoryColumn] = []
-    for i, name in enumerate(asked.hierarchy):
+    for i, name in enumerate(spec.hierarchy):
         column = columns.get(name)
         if column is None:
             return {}  # reported with the tables that have it as a key
         if not isinstance(column, CategoryColumn) or column.values is None:
             refuse("DP-CONSIST-001", "hierarchy", i, column=name, reason="it is no category")
             return {}
-        above = asked.hierarchy[i - 1] if i else None
+        above = spec.hierarchy[i - 1] if i else None
         if above is not None and above not in _above(name, columns):
             reason = f"its values are not declared to lie within those of '{above}'"
             refuse("DP-CONSIST-001", "hierarchy", i, column=name, reason=reason)
             return {}
         declared.append(column)
-    return _keys(asked.hierarchy, declared, columns) if declared else {}
+    return _keys(spec.hierarchy, declared, columns) if declared else {}
 
 
 def _keys(
@@ -91,15 +91,15 @@ def _keys(
     leaves = np.arange(len(declared[-1].values or ()))
     keys: dict[str, Key] = {}
     for i in reversed(range(len(names))):
-        made = key_of(names[i], declared[i])
-        if isinstance(made, str):
+        key = key_of(names[i], declared[i])
+        if isinstance(key, str):
             raise TypeError("a category can be a key")
-        inside = np.zeros(made.size, np.int64)
+        inside = np.zeros(key.size, np.int64)
         parents = Places(_positions(names[i], names[i - 1], columns) if i else inside)
         if i < len(names) - 1:  # no row is read from it
-            made = replace(made, nulls=None, others=None)
+            key = replace(key, nulls=None, others=None)
         ancestors = Places(leaves)
-        keys[names[i]] = replace(made, level=i + 1, parents=parents, leaf=leaf, ancestors=ancestors)
+        keys[names[i]] = replace(key, level=i + 1, parents=parents, leaf=leaf, ancestors=ancestors)
         leaves = parents.numbers[leaves]
     return {name: keys[name] for name in names}
 
@@ -121,20 +121,20 @@ def _positions(name: str, above: str, columns: Mapping[str, Column]) -> NDArray[
         if low == above:
             break
         part = columns[low]
-        whole = columns[getattr(part, "within", None) or ""]
-        if not isinstance(part, CategoryColumn) or not isinstance(whole, CategoryColumn):
+        parent_column = columns[getattr(part, "within", None) or ""]
+        if not isinstance(part, CategoryColumn) or not isinstance(parent_column, CategoryColumn):
             raise TypeError("areas are categories")
-        at = {value: i for i, value in enumerate(whole.values or ())}
+        at = {value: i for i, value in enumerate(parent_column.values or ())}
         lies = np.fromiter((at[area] for area in part.above), np.int64, len(part.above))
         positions = lies if positions is None else lies[positions]
     return np.empty(0, np.int64) if positions is None else positions
 
 
 def _refuse_overlaps(
-    asked: QuerySpec, attributes: Sequence[str], columns: Mapping[str, Column], refuse: Refuse
+    spec: QuerySpec, attributes: Sequence[str], columns: Mapping[str, Column], refuse: Refuse
 ) -> None:
     """Refuse keys that determine each other: areas of one tree, cuts of one number."""
-    leaf = asked.hierarchy[-1] if asked.hierarchy and asked.hierarchy[-1] in columns else None
+    leaf = spec.hierarchy[-1] if spec.hierarchy and spec.hierarchy[-1] in columns else None
     lies = set() if leaf is None else {*_above(leaf, columns)}
     seen: dict[str, str] = {}
     for name in attributes:
@@ -151,4 +151,4 @@ def _refuse_overlaps(
             reason = f"it lies within '{min(within & {*attributes})}'"
         else:
             continue
-        refuse("DP-CONSIST-002", *asked.place_of_key(name), column=name, reason=reason)
+        refuse("DP-CONSIST-002", *spec.place_of_key(name), column=name, reason=reason)

@@ -64,8 +64,8 @@ class Key:
     @property
     def texts(self) -> KeyValues:
         """Return the values as texts."""
-        held = self.values
-        return held if isinstance(held, KeyValues) else KeyValues(map(str, held))
+        own_values = self.values
+        return own_values if isinstance(own_values, KeyValues) else KeyValues(map(str, own_values))
 
     @property
     def whole(self) -> Sequence[int]:

@@ -21,16 +21,16 @@ class Places(Sequence[int]):
     """
 
     def __init__(self, places: Iterable[int] | NDArray[np.int64]) -> None:
-        given = places if isinstance(places, np.ndarray) else np.fromiter(places, np.int64)
-        held = np.array(given, np.int64)
-        moved = np.diff(held)
-        ends = np.append(np.flatnonzero(moved), len(held) - 1) + 1
+        numbers = places if isinstance(places, np.ndarray) else np.fromiter(places, np.int64)
+        stored = np.array(numbers, np.int64)
+        moved = np.diff(stored)
+        ends = np.append(np.flatnonzero(moved), len(stored) - 1) + 1
         self._ends: NDArray[np.int64] | None = None
-        if len(held) and (moved >= 0).all() and 2 * len(ends) <= len(held):
-            held, self._ends = held[ends - 1], ends
+        if len(stored) and (moved >= 0).all() and 2 * len(ends) <= len(stored):
+            stored, self._ends = stored[ends - 1], ends
             self._ends.flags.writeable = False
-        held.flags.writeable = False
-        self._held = held
+        stored.flags.writeable = False
+        self._held = stored
 
     @overload
     def __getitem__(self, at: int) -> int: ...

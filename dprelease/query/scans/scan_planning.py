@@ -108,9 +108,9 @@ def _alone(vectors: Iterable[Measurement]) -> str:
 
 def _candidates(measurement: Measurement) -> tuple[object, ...]:
     """Return a value that is equal for measurements that select among the same candidates."""
-    chosen = measurement.aggregate
-    stride = getattr(chosen, "stride", 1)
-    return chosen.column, chosen.mechanisms, chosen.lattice, stride, chosen.candidates
+    aggregate = measurement.aggregate
+    stride = getattr(aggregate, "stride", 1)
+    return aggregate.column, aggregate.mechanisms, aggregate.lattice, stride, aggregate.candidates
 
 
 @dataclass

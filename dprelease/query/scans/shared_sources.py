@@ -58,11 +58,11 @@ class SharedSource:
 
     def query(self, measurements: Iterable[Measurement]) -> Query:
         """Return a query of all columns that are read, with the rows of any of the queries."""
-        asked = [query.predicate for query in self.queries]
-        conditions = {condition.sql: condition for condition in asked if condition is not None}
+        predicates = [query.predicate for query in self.queries]
+        conditions = {condition.sql: condition for condition in predicates if condition is not None}
         predicate = None
         if conditions:
-            everything = ["TRUE"] if None in asked else []
+            everything = ["TRUE"] if None in predicates else []
             sql = " OR ".join([*(f"({sql})" for sql in conditions), *everything])
             read = dict.fromkeys(n for one in conditions.values() for n in one.columns)
             predicate = Predicate(sql, tuple(read))

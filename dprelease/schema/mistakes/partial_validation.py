@@ -90,8 +90,8 @@ def what_is_left(path: Path, variables: Mapping[str, str] | None = None) -> Vali
         return left
     inside = [path for path in dropped if path[:1] == ("queries",) and len(path) > 2]
     leaning = {path[1] for path in inside if _is_leaned_on(str(path[2]))}
-    kept = {name: query for name, query in spec.queries.items() if name not in leaning}
-    spec = spec.model_copy(update={"queries": kept})
+    independent = {name: query for name, query in spec.queries.items() if name not in leaning}
+    spec = spec.model_copy(update={"queries": independent})
     return replace(left, declaration=Declaration(spec, document, tables))
 
 
@@ -166,8 +166,8 @@ def _table(
     Names of removed columns are added to `lost`, and errors that its faults had hidden to
     `findings`.
     """
-    beside = folder / Path(name).parent
-    files = Files(relative_reader(beside), relative_finder(beside))
+    table_folder = folder / Path(name).parent
+    files = Files(relative_reader(table_folder), relative_finder(table_folder))
     try:
         text = relative_reader(folder)(name)
         document = fill_variables(parse(text, folder / name), known, TABLES)
@@ -205,10 +205,10 @@ def _leaning(document: Document, lost: set[str]) -> set[str]:
     found, waiting = set(lost), list(lost)
     while waiting:
         name = waiting.pop()
-        word = _word([name])
+        pattern = _word([name])
         first = re.search(r"\w+", name)
         near = read.get(first[0], ()) if first else ()
-        more = {other for other, text in near if word.search(text)} - found
+        more = {other for other, text in near if pattern.search(text)} - found
         found |= more
         waiting += more
     return found
@@ -249,7 +249,7 @@ def _queries(
     queries: Mapping[str, Plain], tables: Mapping[str, Declared], lost: set[str]
 ) -> Iterator[tuple[str, Plain]]:
     """Yield queries without parts that name a lost column, or use an unknown table."""
-    word = _word(lost)
+    pattern = _word(lost)
     for name, query in queries.items():
         if not isinstance(query, dict):
             yield name, query
@@ -258,23 +258,23 @@ def _queries(
         other = join.get("table") if isinstance(join, dict) else None
         if query.get("from") not in [*tables] or other not in [None, *tables]:
             continue
-        left = {key: value for key, value in query.items() if not _names_any(value, word)}
+        left = {key: value for key, value in query.items() if not _names_any(value, pattern)}
         columns = query.get("columns")
         if isinstance(columns, dict):
-            left["columns"] = {k: v for k, v in columns.items() if not _names_any(v, word)}
+            left["columns"] = {k: v for k, v in columns.items() if not _names_any(v, pattern)}
         if left.get("columns") and not (query.keys() - left.keys()) & set(LEANING):
             yield name, left
 
 
 def _word(names: Iterable[str]) -> re.Pattern[str]:
     """Return a pattern that finds any of some names in a text; without names it finds nothing."""
-    words = (rf"(?<!\w){re.escape(name)}(?!\w)" for name in names if name)
-    return re.compile("|".join(words) or r"$^")
+    names_escaped = (rf"(?<!\w){re.escape(name)}(?!\w)" for name in names if name)
+    return re.compile("|".join(names_escaped) or r"$^")
 
 
-def _names_any(value: Plain, word: re.Pattern[str]) -> bool:
+def _names_any(value: Plain, pattern: re.Pattern[str]) -> bool:
     if isinstance(value, dict):
-        return any(_names_any(part, word) for part in (*value, *value.values()))
+        return any(_names_any(part, pattern) for part in (*value, *value.values()))
     if isinstance(value, list):
-        return any(_names_any(part, word) for part in value)
-    return value is not None and word.search(value) is not None
+        return any(_names_any(part, pattern) for part in value)
+    return value is not None and pattern.search(value) is not None

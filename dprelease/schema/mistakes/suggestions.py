@@ -40,14 +40,18 @@ SAME = {
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return "; did you mean '...'" with the closest known name; empty if none is close."""
-    words = {_plain(word): word for word in known}
-    plain = _plain(name)
-    meant = (word for word, others in SAME.items() if plain in others and word in words)
-    match = words.get(plain) or next(meant, None)
-    close = get_close_matches(plain, words, n=1)
-    match = match or (words[close[0]] if close else None)
+    names_by_form = {_plain(candidate): candidate for candidate in known}
+    form = _plain(name)
+    meant = (
+        candidate
+        for candidate, others in SAME.items()
+        if form in others and candidate in names_by_form
+    )
+    match = names_by_form.get(form) or next(meant, None)
+    close = get_close_matches(form, names_by_form, n=1)
+    match = match or (names_by_form[close[0]] if close else None)
     return f"; did you mean '{match}'" if match else ""
 
 
-def _plain(word: str) -> str:
-    return word.strip().casefold().replace("-", "_").replace(" ", "_")
+def _plain(name: str) -> str:
+    return name.strip().casefold().replace("-", "_").replace(" ", "_")

@@ -38,27 +38,29 @@ def in_rounds(
     These are the errors of all passes but the first, which the caller has reported.
     """
     dropped: list[KeyPath] = []
-    told: list[DpReleaseError] = []
+    errors: list[DpReleaseError] = []
     for i in range(MOST_ROUNDS):
         without = [*dropped, *document.findings]
         if i > 0 and _is_bare(values, without):
-            return None, dropped, told
+            return None, dropped, errors
         try:
-            return model.model_validate(values, context=files), dropped, told
+            return model.model_validate(values, context=files), dropped, errors
         except ValidationError as error:
             problems = error.errors(include_url=False, include_input=False)
         refused = list(_rejections(model, document, values, problems))
         if i > 0:
-            told += [e for _, e, problem in refused if not _follows(document, e, problem, without)]
+            errors += [
+                e for _, e, problem in refused if not _follows(document, e, problem, without)
+            ]
         paths = {path for path, *_ in refused}
         if () in paths:
             missing = {str(p["loc"][0]) for p in problems if len(p["loc"]) == 1} & stand_ins.keys()
             if not missing:
-                return None, dropped, told
+                return None, dropped, errors
             values |= {key: stand_ins[key] for key in missing}
         for path in sorted(paths - {()}, key=len, reverse=True):  # lists are dropped as a whole
             _leave_out(values, path, dropped)
-    return None, dropped, told
+    return None, dropped, errors
 
 
 def _rejections(
@@ -88,13 +90,13 @@ def _follows(
 ) -> bool:
     """Return whether an error may result from the removal of other values."""
     own = _keys(document, error)
-    said = [text for text in problem.get("ctx", {}).values() if isinstance(text, str)]
+    texts = [text for text in problem.get("ctx", {}).values() if isinstance(text, str)]
     for path in dropped:
         size = min(len(path), len(own))
         if path[:1] == ("columns",):
             size = min(size, 2)  # everything in a column, and everything that names it
             name = shorten(str(path[1])) if len(path) > 1 else ""
-            if any(text == name or f"'{name}'" in text for text in said):
+            if any(text == name or f"'{name}'" in text for text in texts):
                 return True
         if path[:size] == own[:size]:
             return True

@@ -136,9 +136,9 @@ class Lines(Protocol):
 
 def _columns_of(rows: Lines, spec: ValuesFrom, within: str | None) -> Columns:
     header = next(rows, [])
-    wanted = _columns_to_read(header, spec, within)
-    places = [header.index(name) for name in wanted]
-    found: list[list[str]] = [[] for _ in wanted]
+    columns_to_read = _columns_to_read(header, spec, within)
+    places = [header.index(name) for name in columns_to_read]
+    found: list[list[str]] = [[] for _ in columns_to_read]
     for row in rows:
         if len(row) not in (0, len(header)):
             _refuse(_row_length_problem(rows, row, header))
@@ -182,13 +182,13 @@ def _columns_to_read(header: Sequence[str], spec: ValuesFrom, within: str | None
             _refuse(f"it has no column '{shorten(name)}' of labels")
     others = [name for name in header if name != within and name not in labels]
     own = _only(others, within) if named is None else named
-    wanted = [own, *([] if within is None else [within]), *labels]
-    for name in wanted:
+    columns_to_read = [own, *([] if within is None else [within]), *labels]
+    for name in columns_to_read:
         if name not in header:
             _refuse(_lacks(header, name))
         if header.count(name) > 1:
             _refuse(f"it has two columns '{shorten(name)}'")
-    return wanted
+    return columns_to_read
 
 
 def _lacks(header: Sequence[str], name: str) -> str:
@@ -253,8 +253,8 @@ def _large(content: bytes, is_parquet: bool, spec: ValuesFrom, within: str | Non
     except (OSError, UnicodeDecodeError, csv.Error, pa.ArrowException):
         ragged = None if is_parquet else _first_ragged(content)
         _refuse(ragged or ("it is not a Parquet file" if is_parquet else _NO_CSV))
-    values, *beside = _check_values(found or [[]])
-    return [KeyValues(values), *beside]
+    values, *other_columns = _check_values(found or [[]])
+    return [KeyValues(values), *other_columns]
 
 
 def _texts(column: pa.Array) -> list[str]:
@@ -281,12 +281,14 @@ def _csv(content: bytes, spec: ValuesFrom, within: str | None) -> Iterator[list[
     from pyarrow import csv as arrow_csv
 
     first = io.StringIO(content[: content.find(b"\n") + 1].decode("utf-8-sig"))
-    wanted = _columns_to_read(next(csv.reader(first, strict=True), []), spec, within)
-    kinds = dict.fromkeys(wanted, pa.string())
+    columns_to_read = _columns_to_read(next(csv.reader(first, strict=True), []), spec, within)
+    kinds = dict.fromkeys(columns_to_read, pa.string())
     reader = arrow_csv.open_csv(
         pa.BufferReader(content),
         read_options=arrow_csv.ReadOptions(block_size=READ_AT_ONCE),
-        convert_options=arrow_csv.ConvertOptions(column_types=kinds, include_columns=wanted),
+        convert_options=arrow_csv.ConvertOptions(
+            column_types=kinds, include_columns=columns_to_read
+        ),
     )
     yield from (batch.columns for batch in reader)
 
@@ -297,6 +299,6 @@ def _parquet(content: bytes, spec: ValuesFrom, within: str | None) -> Iterator[l
 
     file = pq.ParquetFile(pa.BufferReader(content))
     _refuse_many(file.metadata.num_rows)
-    wanted = _columns_to_read(file.schema_arrow.names, spec, within)
-    for batch in file.iter_batches(batch_size=1 << 16, columns=wanted):
-        yield [batch.column(name) for name in wanted]
+    columns_to_read = _columns_to_read(file.schema_arrow.names, spec, within)
+    for batch in file.iter_batches(batch_size=1 << 16, columns=columns_to_read):
+        yield [batch.column(name) for name in columns_to_read]

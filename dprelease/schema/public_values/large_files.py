@@ -88,11 +88,11 @@ def relative_finder(folder: Path) -> Find:
     return find
 
 
-def find_copies(folder: Path, kept: Mapping[str, KeptFile]) -> Find:
+def find_copies(folder: Path, copies: Mapping[str, KeptFile]) -> Find:
     """Return a function that finds the copies in a release's folder."""
 
     def find(name: str) -> tuple[Path, bool] | None:
-        file = kept.get(name)
+        file = copies.get(name)
         return None if file is None else (folder / file.copy, file.form == "parquet")
 
     return find

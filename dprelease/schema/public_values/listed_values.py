@@ -14,7 +14,7 @@ from dprelease.schema.public_values.value_labels import labels_of_rows, labels_o
 
 
 def listed_values(
-    given: Mapping[str, object], within: str | None, files: object
+    raw: Mapping[str, object], within: str | None, files: object
 ) -> tuple[Columns, Mapping[str, LocalizedText]] | None:
     """Return values, the area `within` of each, and labels; no values if they are a plain list.
 
@@ -25,19 +25,19 @@ def listed_values(
     PydanticCustomError
         As `values_of`, `labels_of_rows`, `labels_beside`, `parts_of_areas` and `once`.
     """
-    labels = labels_of_values_file(given.get("values"), within)
+    labels = labels_of_values_file(raw.get("values"), within)
     listed: Columns = [(), ()]
-    if "values_from" in given and isinstance(files, Files):
+    if "values_from" in raw and isinstance(files, Files):
         try:
-            spec = ValuesFrom.model_validate(short_file(given["values_from"]))
+            spec = ValuesFrom.model_validate(short_file(raw["values_from"]))
         except ValidationError:
             return None
         listed = values_of(spec, files, within)
         if spec.labels is not None:
             rows = zip(*listed, strict=True)
             labels = labels_of_rows(spec.labels, rows, 1 if within is None else 2)
-    elif within is not None and "values" in given:
-        listed = parts_of_areas(given["values"], within)
+    elif within is not None and "values" in raw:
+        listed = parts_of_areas(raw["values"], within)
     elif labels:
         listed = [list(labels)]
     if within is not None:

@@ -117,10 +117,10 @@ def _in_order(
     values, lies = column.values or (), column.above
     for value, area in zip(values, lies, strict=True):
         if area not in position:
-            told = (
+            explicit = (
                 f"to '{shorten(area)}', which is not a value of '{above}'" if area else "to no area"
             )
-            refuse("DP-SCHEMA-018", column=name, value=shorten(value), told=told)
+            refuse("DP-SCHEMA-018", column=name, value=shorten(value), told=explicit)
     empty = position.keys() - set(lies)
     if empty:
         area = shorten(min(empty, key=position.__getitem__))

@@ -44,8 +44,8 @@ def _days(year: str, month: str | None, day: str | None) -> tuple[date, date]:
     if day is None:
         last = monthrange(int(year), int(month))[1] if 1 <= int(month) <= 12 else 0
         return date(int(year), int(month), 1), date(int(year), int(month), last)
-    whole = date(int(year), int(month), int(day))
-    return whole, whole
+    full_date = date(int(year), int(month), int(day))
+    return full_date, full_date
 
 
 def to_link(text: str) -> str:

@@ -50,7 +50,7 @@ def with_defaults(
                 "DP-VAR-010", place=other.place(key), name=key[:100], nearest=close, known=known
             )
     taken = {key for key in SHARED if key in other.values and key not in document.values}
-    findings |= {keys: told for keys, told in other.findings.items() if _top(keys) in taken}
+    findings |= {keys: finding for keys, finding in other.findings.items() if _top(keys) in taken}
     values = {key: value for key, value in other.values.items() if key in taken}
     lines = {keys: line for keys, line in other.lines.items() if _top(keys) in taken}
     return replace(

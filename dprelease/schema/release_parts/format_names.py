@@ -38,8 +38,8 @@ def known_formats() -> list[str]:
 
 def in_order(names: Iterable[str]) -> tuple[str, ...]:
     """Return the formats to write along with the tables, in the order of the list."""
-    asked = set(names)
-    return tuple(name for name in FORMATS if name in asked)
+    requested = set(names)
+    return tuple(name for name in FORMATS if name in requested)
 
 
 def refuse_formats(names: Sequence[str], wide: Sequence[str], known: Sequence[str]) -> None:
@@ -50,9 +50,9 @@ def refuse_formats(names: Sequence[str], wide: Sequence[str], known: Sequence[st
     what = "The records of a local release" if known else "The messages of a party"
     others = [name for name in names if name not in known]
     if others or wide:
-        asked = f"the format {others[0]}" if others else "a wide layout"
+        request_text = f"the format {others[0]}" if others else "a wide layout"
         had, key = ", ".join((PARQUET, *known)), "formats" if others else "wide"
-        refuse("DP-EXPORT-004", what=what, format=asked, known=had, key=key)
+        refuse("DP-EXPORT-004", what=what, format=request_text, known=had, key=key)
 
 
 def suggest_format(name: object) -> str:

@@ -31,9 +31,9 @@ class HistogramSpec(Documented):
     @property
     def cut(self) -> CutColumn:
         """Return the bands as a column."""
-        told = {name: getattr(self, name) for name in Documented.model_fields}
+        documentation = {name: getattr(self, name) for name in Documented.model_fields}
         edges = {"edges": self.edges, "closed": self.closed, "labels": self.labels}
-        return CutColumn.model_validate({"cut": self.column, **edges, **told})
+        return CutColumn.model_validate({"cut": self.column, **edges, **documentation})
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -97,7 +97,7 @@ class Variables:
                 yield _variable_error("DP-VAR-003", document, name)
 
 
-def variables_of(document: Document, given: Mapping[str, str]) -> Variables:
+def variables_of(document: Document, values: Mapping[str, str]) -> Variables:
     """Return the variables that a release file declares, with the values passed to the run.
 
     Raises
@@ -116,9 +116,12 @@ def variables_of(document: Document, given: Mapping[str, str]) -> Variables:
         place = document.place("variables", *([name] if name else []))
         errors.append(DeclarationError("DP-DECL-003", place=place, problem=_NEEDED))
     if not errors:
-        errors = [*_unknown(document, known, given), *_unfit(document, known, given)]
+        errors = [
+            *_unknown(document, known, values),
+            *_unfit(document, known, values),
+        ]
     raise_all(errors)
-    return Variables(known, {name: given[name] for name in known})
+    return Variables(known, {name: values[name] for name in known})
 
 
 def _variable_error(code: str, document: Document, name: str, **more: str) -> DeclarationError:
@@ -128,10 +131,10 @@ def _variable_error(code: str, document: Document, name: str, **more: str) -> De
 
 
 def _unknown(
-    document: Document, known: Mapping[str, str], given: Mapping[str, str]
+    document: Document, known: Mapping[str, str], values: Mapping[str, str]
 ) -> Iterator[DpReleaseError]:
     names = ", ".join(known) or "none"
-    for name in given.keys() - known.keys():
+    for name in values.keys() - known.keys():
         shown = shorten(name)
         close = nearest(name[:100], known)
         place = document.place("variables")
@@ -139,15 +142,15 @@ def _unknown(
 
 
 def _unfit(
-    document: Document, known: Mapping[str, str], given: Mapping[str, str]
+    document: Document, known: Mapping[str, str], values: Mapping[str, str]
 ) -> Iterator[DpReleaseError]:
     for name, kind in known.items():
-        if name not in given:
+        if name not in values:
             yield _variable_error("DP-VAR-002", document, name)
             continue
-        problem = _problem_of(given[name], kind)
+        problem = _problem_of(values[name], kind)
         if problem is not None:
-            found = shorten(given[name])
+            found = shorten(values[name])
             yield _variable_error("DP-VAR-004", document, name, found=found, problem=problem)
 
 
@@ -185,12 +188,14 @@ def fill_variables(
             return [walk(inner, (*keys, i)) for i, inner in enumerate(value)]
         if value is None or MARK.search(value) is None:
             return value
-        told = findings.pop(keys, None)
+        earlier = findings.pop(keys, None)
         text, error = _fill_text(value, keys, document, variables, places)
         if error is not None:
-            findings[keys] = told if told is not None and error.code == "DP-YAML-008" else error
-        elif told is not None and told.code != "DP-YAML-008":
-            findings[keys] = told
+            findings[keys] = (
+                earlier if earlier is not None and error.code == "DP-YAML-008" else error
+            )
+        elif earlier is not None and earlier.code != "DP-YAML-008":
+            findings[keys] = earlier
         return text
 
     values = {name: walk(value, (name,)) for name, value in document.values.items()}
@@ -210,8 +215,8 @@ def _fill_text(
     for name in names:
         if name not in variables.kinds:
             if not variables.kinds:
-                told = "${" + name + "}"
-                return text, DeclarationError("DP-YAML-008", place=place, found=told)
+                placeholder = "${" + name + "}"
+                return text, DeclarationError("DP-YAML-008", place=place, found=placeholder)
             close = nearest(name, variables.kinds)
             return text, DeclarationError("DP-VAR-005", place=place, name=name, nearest=close)
         variables.used.add(name)
@@ -222,18 +227,18 @@ def _fill_text(
         if kind == PATH and not _is_part_of_a_name(value):
             found = shorten(value)
             return text, DeclarationError("DP-VAR-007", place=place, name=name, found=found)
-    made, spots = _put_in(text, variables, as_literals=kind == SQL)
-    if names and kind == SQL and not _are_whole(made, spots):
+    filled, spots = _put_in(text, variables, as_literals=kind == SQL)
+    if names and kind == SQL and not _are_whole(filled, spots):
         problem = "in a condition a variable is a literal; it can't be in quotes or part of a word"
         return text, DeclarationError("DP-VAR-006", place=place, name=names[0], problem=problem)
-    return made, None
+    return filled, None
 
 
 def _kind(keys: KeyPath, places: Mapping[KeyPath, str]) -> str | None:
     """Return the kind of the value at a path; None where no variable is allowed."""
     for pattern, kind in places.items():
         if len(pattern) == len(keys) and all(
-            wanted in (ANY, key) for wanted, key in zip(pattern, keys, strict=True)
+            expected in (ANY, key) for expected, key in zip(pattern, keys, strict=True)
         ):
             return kind
     return None
@@ -241,8 +246,8 @@ def _kind(keys: KeyPath, places: Mapping[KeyPath, str]) -> str | None:
 
 def _is_part_of_a_name(value: str) -> bool:
     """Return whether a value stays in its folder, and is not a pattern."""
-    plain = all(mark.isalnum() or mark in " ._-" for mark in value)
-    return plain and value.strip(" .") == value
+    is_plain = all(mark.isalnum() or mark in " ._-" for mark in value)
+    return is_plain and value.strip(" .") == value
 
 
 def _put_in(
@@ -303,7 +308,7 @@ def _awaits(token: Any) -> bool:
     )
 
 
-def assignments(words: Mapping[str, object] | list[str] | None) -> dict[str, str]:
+def assignments(texts: Mapping[str, object] | list[str] | None) -> dict[str, str]:
     """Return the values of `--set name=value`, or those passed from Python.
 
     Raises
@@ -311,14 +316,14 @@ def assignments(words: Mapping[str, object] | list[str] | None) -> dict[str, str
     DeclarationError
         DP-VAR-008 for an argument without a name and "=", or a repeated name.
     """
-    if words is None or isinstance(words, Mapping):
-        return {str(name): str(value) for name, value in (words or {}).items()}
+    if texts is None or isinstance(texts, Mapping):
+        return {str(name): str(value) for name, value in (texts or {}).items()}
     found: dict[str, str] = {}
-    for word in words:
-        name, equals, value = word.partition("=")
+    for text in texts:
+        name, equals, value = text.partition("=")
         problem = "" if equals and re.fullmatch(NAME, name) else "it must be a name, = and a value"
         problem = problem or ("it is set twice" if name in found else "")
         if problem:
-            raise DeclarationError("DP-VAR-008", found=shorten(word), problem=problem)
+            raise DeclarationError("DP-VAR-008", found=shorten(text), problem=problem)
         found[name] = value
     return found

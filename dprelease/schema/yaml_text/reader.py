@@ -79,22 +79,22 @@ def read_document(path: Path) -> Document:
     DeclarationError
         DP-YAML-001 to 007, except 005; 005, 008 and 010 become errors of the document.
     """
-    here = Place(path.name)
+    place = Place(path.name)
     try:
         raw = read_file(path, SIZE_LIMIT)
     except TooLarge:
-        raise too_large(here) from None
+        raise too_large(place) from None
     except OSError as problem:
         is_folder = isinstance(problem, IsADirectoryError)
         reason = "it is a folder" if is_folder else reason_of(problem, "not readable")
-        raise DeclarationError("DP-YAML-001", place=here, reason=reason) from None
+        raise DeclarationError("DP-YAML-001", place=place, reason=reason) from None
     reason = ""
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as problem:
         reason = f"it is {not_utf8(problem)}"
     if reason:
-        raise DeclarationError("DP-YAML-001", place=here, reason=reason)
+        raise DeclarationError("DP-YAML-001", place=place, reason=reason)
     return parse(text, path)
 
 
@@ -111,22 +111,22 @@ def not_utf8(problem: UnicodeDecodeError) -> str:
 
 def parse(text: str, path: Path) -> Document:
     """Return the document of a text; `path` appears only in messages."""
-    here = Place(path.name)
+    place = Place(path.name)
     if len(text) > SIZE_LIMIT:
-        raise too_large(here)
-    events = iter(_checked_events(text, here))
+        raise too_large(place)
+    events = iter(_checked_events(text, place))
     # The start of the stream and of its only document; anything may follow.
     _, _, root = next(events), next(events), next(events)
     if not isinstance(root, yaml.MappingStartEvent):
-        raise DeclarationError("DP-YAML-007", place=here)
-    building = _Building(events, here)
+        raise DeclarationError("DP-YAML-007", place=place)
+    building = _Building(events, place)
     values = building.plain(root, ())
     if not isinstance(values, dict):
-        raise DeclarationError("DP-YAML-007", place=here)
+        raise DeclarationError("DP-YAML-007", place=place)
     return Document(path, text, values, building.lines, building.findings)
 
 
-def _checked_events(text: str, here: Place) -> list[yaml.Event]:
+def _checked_events(text: str, where: Place) -> list[yaml.Event]:
     """Refuse unsupported syntax before anything is built, so that no input can expand in memory."""
     depth = documents = 0
     events: list[yaml.Event] = []
@@ -138,25 +138,25 @@ def _checked_events(text: str, here: Place) -> list[yaml.Event]:
                 depth += isinstance(event, yaml.CollectionStartEvent)
                 depth -= isinstance(event, yaml.CollectionEndEvent)
             if depth > DEPTH_LIMIT or len(events) > NODE_LIMIT:
-                raise _too_much(here)
+                raise _too_much(where)
             if isinstance(event, yaml.NodeEvent) and _is_special(event):
-                place = Place(here.file, _line(event.start_mark))
+                place = Place(where.file, _line(event.start_mark))
                 raise DeclarationError("DP-YAML-004", place=place)
     except yaml.YAMLError as problem:
         if getattr(problem, "problem", None) == PARSERS_DEPTH:
-            raise _too_much(here) from None
+            raise _too_much(where) from None
         flaw = flaw_of(problem, text)
-        place = Place(here.file, flaw.line)
+        place = Place(where.file, flaw.line)
         raise DeclarationError(
             "DP-YAML-003", place=place, problem=flaw.problem, mend=flaw.mend
         ) from None
     if documents != 1:
-        raise DeclarationError("DP-YAML-007", place=here)
+        raise DeclarationError("DP-YAML-007", place=where)
     return events
 
 
-def _too_much(here: Place) -> DeclarationError:
-    return DeclarationError("DP-YAML-006", place=here, limit=DEPTH_LIMIT, nodes=NODE_LIMIT)
+def _too_much(place: Place) -> DeclarationError:
+    return DeclarationError("DP-YAML-006", place=place, limit=DEPTH_LIMIT, nodes=NODE_LIMIT)
 
 
 def _line(mark: object) -> int | None:
@@ -232,20 +232,20 @@ class _Building:
         if value == "" and keys:
             place = Place(self.here.file, self.lines[keys], dotted_path(keys))
             problem, mend = _unwritten(keys[-1], flow=flow)
-            told = DeclarationError("DP-YAML-010", place=place, problem=problem, mend=mend)
-            self._add_finding(keys, told)
+            finding = DeclarationError("DP-YAML-010", place=place, problem=problem, mend=mend)
+            self._add_finding(keys, finding)
         return None
 
     def _find_placeholder(self, event: yaml.ScalarEvent, keys: KeyPath) -> None:
         placeholder = PLACEHOLDER.search(event.value)
         if placeholder is not None:
             place = Place(self.here.file, _starts(event), dotted_path(keys))
-            told = DeclarationError("DP-YAML-008", place=place, found=placeholder.group())
-            self._add_finding(keys, told)
+            finding = DeclarationError("DP-YAML-008", place=place, found=placeholder.group())
+            self._add_finding(keys, finding)
 
-    def _add_finding(self, keys: KeyPath, told: DeclarationError) -> None:
+    def _add_finding(self, keys: KeyPath, finding: DeclarationError) -> None:
         if len(self.findings) < MOST_FINDINGS:
-            self.findings[keys] = told
+            self.findings[keys] = finding
 
     def _skip(self, event: yaml.Event) -> None:
         """Skip one value."""

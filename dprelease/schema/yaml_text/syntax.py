@@ -82,8 +82,8 @@ def flaw_of(problem: yaml.YAMLError, text: str) -> Flaw:
         began.line + 1,
         began.column,
     )
-    told = (rule(stop) for rule in RULES)
-    return next((flaw for flaw in told if flaw is not None), Flaw(stop.line, stop.problem))
+    flaws = (rule(stop) for rule in RULES)
+    return next((flaw for flaw in flaws if flaw is not None), Flaw(stop.line, stop.problem))
 
 
 def _odd_space(stop: _Stop) -> Flaw | None:
@@ -109,9 +109,9 @@ def _open_quote(stop: _Stop) -> Flaw | None:
     if "quoted scalar" not in stop.context:
         return None
     if "escape" in stop.problem:
-        words = "a text in double quotes contains a backslash"
+        problem = "a text in double quotes contains a backslash"
         return Flaw(
-            stop.line, words, "use single quotes, in which a backslash has no special meaning"
+            stop.line, problem, "use single quotes, in which a backslash has no special meaning"
         )
     return Flaw(stop.start, "the quote that opens here is not closed", "close it on this line")
 
@@ -120,15 +120,15 @@ def _after_quote(stop: _Stop) -> Flaw | None:
     quoted = _QUOTED.match(stop.here)
     if quoted is None or quoted[1] not in quoted[2].rstrip()[:-1]:
         return None
-    words = "more text follows after the closing quote of a value"
-    return Flaw(stop.line, words, "put the whole value in quotes of the other kind")
+    problem = "more text follows after the closing quote of a value"
+    return Flaw(stop.line, problem, "put the whole value in quotes of the other kind")
 
 
 def _bare_variable(stop: _Stop) -> Flaw | None:
     if "',' or" not in stop.problem or "${" not in stop.here:
         return None
-    words = "a text with ${...} in brackets or braces is not quoted"
-    return Flaw(stop.line, words, "put it in quotes")
+    problem = "a text with ${...} in brackets or braces is not quoted"
+    return Flaw(stop.line, problem, "put it in quotes")
 
 
 def _open_bracket(stop: _Stop) -> Flaw | None:
@@ -144,8 +144,8 @@ def _open_bracket(stop: _Stop) -> Flaw | None:
 def _dash(stop: _Stop) -> Flaw | None:
     if not re.match(r"- ", stop.here[stop.column :]) or not stop.here[: stop.column].strip():
         return None
-    words = "a dash followed by a space starts a list item"
-    return Flaw(stop.line, words, "write a negative number without the space, such as -5")
+    problem = "a dash followed by a space starts a list item"
+    return Flaw(stop.line, problem, "write a negative number without the space, such as -5")
 
 
 def _start(stop: _Stop) -> Flaw | None:
@@ -157,8 +157,8 @@ def _start(stop: _Stop) -> Flaw | None:
             continue
         if mark == "," and not before.endswith((":", "-")):
             return Flaw(stop.line, "a comma has no value before it", "remove it")
-        words = f"a value can't start with {mark} unless it is quoted"
-        return Flaw(stop.line, words, "put the whole value in quotes, as in count: '*'")
+        problem = f"a value can't start with {mark} unless it is quoted"
+        return Flaw(stop.line, problem, "put the whole value in quotes, as in count: '*'")
     return None
 
 
@@ -173,13 +173,13 @@ def _second_colon(stop: _Stop) -> Flaw | None:
     if "mapping values" not in stop.problem:
         return None
     if _TWICE.match(stop.here):
-        words = "a value contains a colon followed by a space"
-        return Flaw(stop.line, words, "put the whole value in quotes")
+        problem = "a value contains a colon followed by a space"
+        return Flaw(stop.line, problem, "put the whole value in quotes")
     before = stop.around[-1]
     if ":" not in stop.text(before):  # the parser takes both for one value, up to the first colon
         return Flaw(before, NO_KEY, A_KEY)
-    words = "the line is indented deeper than the lines that it belongs to"
-    return Flaw(stop.line, words, "indent all keys of a mapping by the same amount")
+    problem = "the line is indented deeper than the lines that it belongs to"
+    return Flaw(stop.line, problem, "indent all keys of a mapping by the same amount")
 
 
 def _no_key(stop: _Stop) -> Flaw | None:
@@ -193,17 +193,17 @@ def _no_key(stop: _Stop) -> Flaw | None:
 def _indentation_flaw(stop: _Stop) -> Flaw | None:
     text = stop.here
     if "'-' indicator" in stop.problem:
-        words = "a key is among list items, which start with a dash"
-        return Flaw(stop.line, words, "write either a list or a mapping")
+        problem = "a key is among list items, which start with a dash"
+        return Flaw(stop.line, problem, "write either a list or a mapping")
     if "expected key" not in stop.problem:
         return None
     if text.lstrip().startswith("- "):
-        words = "a list item is among keys"
-        return Flaw(stop.line, words, "write either a list or a mapping")
+        problem = "a list item is among keys"
+        return Flaw(stop.line, problem, "write either a list or a mapping")
     if stop.column > len(text) - len(text.lstrip()):
         return Flaw(stop.line, "there is more text after the end of the value")
-    words = "the line is not indented like the lines that it belongs to"
-    return Flaw(stop.line, words, "indent all keys of a mapping by the same amount")
+    problem = "the line is not indented like the lines that it belongs to"
+    return Flaw(stop.line, problem, "indent all keys of a mapping by the same amount")
 
 
 RULES: tuple[Callable[[_Stop], Flaw | None], ...] = (

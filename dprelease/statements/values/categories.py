@@ -90,15 +90,15 @@ def category(source: str, stored: str, values: tuple[str, ...], known: str = "")
     `known`: a SELECT of the declared values, if a table of them exists.
     """
     shown = _some(values)
-    said = {value: _canonical_text(value) for value in shown}
+    canonical = {value: _canonical_text(value) for value in shown}
     text = text_of(source, stored)
     is_text = FAMILY_OF[stored] == "texts"
     if not is_text and twins(values) is not None:
         return None
     # Decimals of other tables become texts, or floats: 0.10 and 1e-1 are one number in all of them.
     if is_text or FAMILY_OF[stored] == "decimals":
-        return _match_declared(text, said, known, few=len(values) <= FEW)
-    return _declared_spelling(text, said)
+        return _match_declared(text, canonical, known, few=len(values) <= FEW)
+    return _declared_spelling(text, canonical)
 
 
 @lru_cache(CACHED)
@@ -154,42 +154,48 @@ def _are_codes(values: tuple[str, ...]) -> bool:
     return together.isascii() and together.isdigit()
 
 
-def _match_declared(text: str, said: dict[str, str], known: str, *, few: bool) -> str:
+def _match_declared(text: str, canonical: dict[str, str], known: str, *, few: bool) -> str:
     """Return the declared value that a text means, or the text.
 
     An empty text is missing unless it is declared: some readers store missing values as empty texts
     when other values make the column a text.
     """
-    other = text if "" in said else f"nullif({text}, '')"
-    if len(set(said.values())) < len(said):
+    other = text if "" in canonical else f"nullif({text}, '')"
+    if len(set(canonical.values())) < len(canonical):
         return other
     arms = []
-    number = [value for value in said if IS_NUMBER.fullmatch(value)]
+    number = [value for value in canonical if IS_NUMBER.fullmatch(value)]
     if number:
-        whole = f"CAST(TRY_CAST(trim({text}) AS HUGEINT) AS VARCHAR)"
+        integer_text = f"CAST(TRY_CAST(trim({text}) AS HUGEINT) AS VARCHAR)"
         real = text_of(f"TRY_CAST(trim({text}) AS DOUBLE)", "DOUBLE")
-        arms.append(f"WHEN {matches(text, WHOLE_TEXT)} THEN {_declared_spelling(whole, said)}")
-        arms.append(f"WHEN {matches(text, NUMBER_TEXT)} THEN {_declared_spelling(real, said)}")
-    if {"true", "false"} & set(said.values()):
-        word = f"lower(trim({text}))"
-        arms.append(f"WHEN {word} IN ('true', 'false') THEN {_declared_spelling(word, said)}")
-    if any(re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", day) for day in said.values()):
+        arms.append(
+            f"WHEN {matches(text, WHOLE_TEXT)} THEN {_declared_spelling(integer_text, canonical)}"
+        )
+        arms.append(f"WHEN {matches(text, NUMBER_TEXT)} THEN {_declared_spelling(real, canonical)}")
+    if {"true", "false"} & set(canonical.values()):
+        truth = f"lower(trim({text}))"
+        arms.append(
+            f"WHEN {truth} IN ('true', 'false') THEN {_declared_spelling(truth, canonical)}"
+        )
+    if any(re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", day) for day in canonical.values()):
         day = f"left(trim({text}), 10)"
-        arms.append(f"WHEN {matches(text, MIDNIGHT_TEXT)} THEN {_declared_spelling(day, said)}")
+        arms.append(
+            f"WHEN {matches(text, MIDNIGHT_TEXT)} THEN {_declared_spelling(day, canonical)}"
+        )
     if not arms:
         return other
     if known or few:  # most texts are declared values, spelled as declared
-        same = known or ", ".join(quoting.text(value) for value in said)
+        same = known or ", ".join(quoting.text(value) for value in canonical)
         arms.insert(0, f"WHEN {text} IN ({same}) THEN {text}")
     return f"CASE {' '.join(arms)} ELSE {other} END"
 
 
-def _declared_spelling(text: str, said: dict[str, str]) -> str:
+def _declared_spelling(text: str, canonical: dict[str, str]) -> str:
     """Return the declared value with the meaning of a text from `text_of`, or the text."""
-    others = {value: form for value, form in said.items() if value != form}
+    others = {value: form for value, form in canonical.items() if value != form}
     if not others:
         return text
-    width = _width(said)
+    width = _width(canonical)
     if width is not None:
         short = matches(text, rf"[0-9]{{1,{width - 1}}}")
         return f"CASE WHEN {short} THEN lpad({text}, {width}, '0') ELSE {text} END"
@@ -199,10 +205,10 @@ def _declared_spelling(text: str, said: dict[str, str]) -> str:
     return f"CASE {text} {arms} ELSE {text} END"
 
 
-def _width(said: dict[str, str]) -> int | None:
+def _width(canonical: dict[str, str]) -> int | None:
     """Return the length of declared numbers, if leading zeros give all of them the same."""
-    numbers = {value for value, form in said.items() if re.fullmatch(r"[0-9]+", form)}
+    numbers = {value for value, form in canonical.items() if re.fullmatch(r"[0-9]+", form)}
     widths = {len(value) for value in numbers}
-    padded = all(said[value].zfill(len(value)) == value for value in numbers)
-    others = any(value != form for value, form in said.items() if value not in numbers)
+    padded = all(canonical[value].zfill(len(value)) == value for value in numbers)
+    others = any(value != form for value, form in canonical.items() if value not in numbers)
     return widths.pop() if padded and len(widths) == 1 and not others else None

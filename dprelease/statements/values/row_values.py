@@ -71,19 +71,19 @@ def _square(row: Row, squares: SquareSum) -> str:
     return f"CAST({square} - {squares.offset} AS BIGINT)"
 
 
-def _on_lattice(row: Row, chosen: Quantile | Tree) -> str:
+def _on_lattice(row: Row, aggregate: Quantile | Tree) -> str:
     """Return the number of the candidate to which a value is rounded down."""
-    wide = "BIGINT" if chosen.upper - chosen.lower < WIDEST else "HUGEINT"
-    moved = f"(CAST({row.steps(chosen)} AS {wide}) - {quoting.integer(chosen.lower)})"
-    return f"CAST({moved} // {chosen.stride} AS BIGINT)" if chosen.stride > 1 else moved
+    wide = "BIGINT" if aggregate.upper - aggregate.lower < WIDEST else "HUGEINT"
+    moved = f"(CAST({row.steps(aggregate)} AS {wide}) - {quoting.integer(aggregate.lower)})"
+    return f"CAST({moved} // {aggregate.stride} AS BIGINT)" if aggregate.stride > 1 else moved
 
 
 def _distinct(row: Row, count: CountDistinct) -> str:
     return "NULL::BIGINT" if count.values is None else row.place(count.column)
 
 
-def _value_index(row: Row, chosen: Frequent) -> str:
-    return row.place(chosen.column)
+def _value_index(row: Row, aggregate: Frequent) -> str:
+    return row.place(aggregate.column)
 
 
 WRITERS: dict[type[Aggregate], Writer] = {

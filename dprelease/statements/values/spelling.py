@@ -60,11 +60,11 @@ def text_of(source: str, stored: str) -> str:
         case "floats":
             return _float_text(source, stored)
         case "decimals":
-            whole = f"CAST(TRY_CAST({source} AS HUGEINT) AS VARCHAR)"
+            integer_text = f"CAST(TRY_CAST({source} AS HUGEINT) AS VARCHAR)"
             # The engine writes .5 where a type has no digits before the point, and 0.5 elsewhere.
             rest = f"rtrim(CAST({source} AS VARCHAR), '0')"
             rest = rf"regexp_replace({rest}, '^(-?)[.]', '\1' || '0.')"
-            return f"CASE WHEN {source} = trunc({source}) THEN {whole} ELSE {rest} END"
+            return f"CASE WHEN {source} = trunc({source}) THEN {integer_text} ELSE {rest} END"
         case "days":
             return f"CAST({calendar_day(source)} AS VARCHAR)"
         case "instants":
@@ -77,9 +77,9 @@ def text_of(source: str, stored: str) -> str:
 def _float_text(source: str, stored: str) -> str:
     value = as_double(source, stored)
     kinds = (f"TRY_CAST({value} AS BIGINT)", f"TRY_CAST({value} AS HUGEINT)", value)
-    whole = ", ".join(f"CAST({kind} AS VARCHAR)" for kind in kinds)
+    texts = ", ".join(f"CAST({kind} AS VARCHAR)" for kind in kinds)
     return (
-        f"CASE WHEN isnan({value}) THEN NULL WHEN {value} = trunc({value}) THEN coalesce({whole}) "
+        f"CASE WHEN isnan({value}) THEN NULL WHEN {value} = trunc({value}) THEN coalesce({texts}) "
         f"ELSE CAST({source} AS VARCHAR) END"
     )
 
@@ -115,11 +115,13 @@ def _whole_arms(text: str) -> str:
     # The cast of the text is exact where its double is not: two ids stay two.
     exact, value = f"TRY_CAST(trim({text}) AS HUGEINT)", f"TRY_CAST(trim({text}) AS DOUBLE)"
     is_whole = f"abs({value}) < {BEYOND_HUGE!r} AND {value} = trunc({value})"
-    whole = f"coalesce({exact}, TRY_CAST({value} AS HUGEINT))"  # 0e9999999999 is no integer's text
+    integer_text = (
+        f"coalesce({exact}, TRY_CAST({value} AS HUGEINT))"  # 0e9999999999 is no integer's text
+    )
     return (
         f"WHEN {matches(text, WHOLE_TEXT)} THEN {exact} "
         f"WHEN {matches(text, FRACTION_TEXT)} THEN NULL "
-        f"WHEN {matches(text, NUMBER_TEXT)} THEN CASE WHEN {is_whole} THEN {whole} END"
+        f"WHEN {matches(text, NUMBER_TEXT)} THEN CASE WHEN {is_whole} THEN {integer_text} END"
     )
 
 
@@ -133,16 +135,16 @@ def number_of_text(text: str) -> str:
 
 def _truth_arms(text: str) -> str:
     """Return stored booleans as numbers, for booleans that became texts."""
-    word = f"lower(trim({text}))"
-    return f"WHEN {word} = 'true' THEN 1 WHEN {word} = 'false' THEN 0"
+    truth = f"lower(trim({text}))"
+    return f"WHEN {truth} = 'true' THEN 1 WHEN {truth} = 'false' THEN 0"
 
 
 def truth_of_text(text: str) -> str:
     """Return the boolean of a text."""
-    word, value = f"lower(trim({text}))", f"TRY_CAST(trim({text}) AS DOUBLE)"
+    truth, value = f"lower(trim({text}))", f"TRY_CAST(trim({text}) AS DOUBLE)"
     return (
-        f"CASE WHEN {word} IN ('true', 't', '1') THEN TRUE "
-        f"WHEN {word} IN ('false', 'f', '0') THEN FALSE "
+        f"CASE WHEN {truth} IN ('true', 't', '1') THEN TRUE "
+        f"WHEN {truth} IN ('false', 'f', '0') THEN FALSE "
         f"WHEN NOT {matches(text, NUMBER_TEXT)} THEN NULL "
         f"WHEN {value} = 1 THEN TRUE WHEN {value} = 0 THEN FALSE END"
     )
@@ -162,10 +164,10 @@ def instant_of_text(text: str, layout: str, zone: str = UTC) -> str:
     )
     if is_other_order(layout):
         return declared
-    said = f"trim({text})"
-    iso = f"WHEN {matches(text, ISO_TEXT)} THEN {instant(said, 'TIMESTAMPTZ')}"
+    trimmed = f"trim({text})"
+    iso = f"WHEN {matches(text, ISO_TEXT)} THEN {instant(trimmed, 'TIMESTAMPTZ')}"
     if zone != UTC:
-        iso = f"WHEN {matches(text, FAR_TEXT)} THEN {instant(said, 'TIMESTAMPTZ', zone)} {iso}"
+        iso = f"WHEN {matches(text, FAR_TEXT)} THEN {instant(trimmed, 'TIMESTAMPTZ', zone)} {iso}"
     return f"coalesce({declared}, CASE {iso} END)"
 
 

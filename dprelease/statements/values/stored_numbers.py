@@ -50,8 +50,8 @@ def run_position(values: tuple[str, ...], number: str) -> str | None:
 def table_of_numbers(table: str) -> str:
     """Return the relation of a table of values in which each that is a number is that number."""
     number = "TRY_CAST(value AS BIGINT)"
-    said = f"regexp_full_match(value, '{DIGITS}')"
-    return f"(SELECT {number} AS value, code FROM {table} WHERE {said})"
+    has_digits = f"regexp_full_match(value, '{DIGITS}')"
+    return f"(SELECT {number} AS value, code FROM {table} WHERE {has_digits})"
 
 
 @lru_cache(CACHED)

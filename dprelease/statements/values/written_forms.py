@@ -22,17 +22,17 @@ def plain_number(text: str, decimal: str, thousands: str | None, own_points: boo
     """
     between = _class(thousands)
     shape = form(decimal, thousands)
-    plain = text
+    digits = text
     if between:
-        plain = f"regexp_replace({plain}, {quoting.text(between)}, '', 'g')"
+        digits = f"regexp_replace({digits}, {quoting.text(between)}, '', 'g')"
     if decimal != ".":
-        plain = f"replace({plain}, {quoting.text(decimal)}, '.')"
+        digits = f"replace({digits}, {quoting.text(decimal)}, '.')"
     rest = text
     if decimal != "." and not own_points:
         # Not NULL: whoever may see the data must learn that it is unreadable, not that it is
         # missing.
         rest = f"CASE WHEN contains({text}, '.') THEN {NO_NUMBER} ELSE {text} END"
-    return f"CASE WHEN {matches(text, shape)} THEN {plain} ELSE {rest} END"
+    return f"CASE WHEN {matches(text, shape)} THEN {digits} ELSE {rest} END"
 
 
 def form(decimal: str, thousands: str | None) -> str:
