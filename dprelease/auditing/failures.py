@@ -79,7 +79,7 @@ def smallest_failure(
     one-sided.
     """
     units = [situation.one, *situation.crowd[::STRIDE], *situation.crowd[-1:]]
-    alone = [Situation(f"{situation.words}, alone", unit) for unit in units]
+    alone = [Situation(f"{situation.description}, alone", unit) for unit in units]
     for tried in (situation, *alone):
         codes = code_of(sides[0], [tried]), code_of(sides[1], [tried])
         if codes[0] != codes[1]:
@@ -102,7 +102,7 @@ def refusal_of(ask: Ask[object], situations: Sequence[Situation]) -> str:
 class Failure:
     """A pair on which the engine fails: how it was stored, and the errors on either side."""
 
-    words: str
+    description: str
     stored: str
     codes: tuple[str, str]
     pair: Pair | None
@@ -118,7 +118,7 @@ class Failure:
             column="",
             claimed="the same on neighbours" if one_alone else "an answer, whatever rows say",
             seen=f"{codes} on {'one of them alone' if one_alone else 'both'}",
-            pair=f"{self.words}, stored {self.stored}",
+            pair=f"{self.description}, stored {self.stored}",
         )
 
 

@@ -24,7 +24,7 @@ class Pair:
     types.
     """
 
-    words: str
+    description: str
     one: Tables
     other: Tables
     table: str

@@ -67,12 +67,12 @@ class Worst:
 
     query: Query
     measurement: Measurement
-    law: Randomizer
+    mechanism: Randomizer
     pairs: int = 0
     near: Nearness = NOTHING
-    words: str = ""
+    description: str = ""
     situation: Situation | None = None
-    ways: tuple[str, str] = (AS_DECLARED, AS_DECLARED)
+    storages: tuple[str, str] = (AS_DECLARED, AS_DECLARED)
     change: list[int] = field(default_factory=list)
     least: Situation | None = None
     step: int = 0
@@ -99,13 +99,13 @@ class TriedGroup:
     group: Group
     worst: Mapping[Named, Worst]
     situations: Sequence[Situation]
-    told: GroupReport
+    report: GroupReport
     most: Most
 
     @property
     def complete(self) -> bool:
         """Return whether nothing was left out."""
-        return not self.told.left_out
+        return not self.report.left_out
 
     @property
     def most_at_once(self) -> list[Pair]:
@@ -119,7 +119,7 @@ class TriedGroup:
         worst = self.worst[name]
         if worst.situation is None:
             return None
-        return lone(self.group.tables, worst.situation, self.group.public, worst.ways)
+        return lone(self.group.tables, worst.situation, self.group.public, worst.storages)
 
     def pairs_alone(self, name: Named) -> list[Pair]:
         """Return pairs without other units: with the largest and the smallest change.
@@ -194,7 +194,7 @@ def _situations(group: Group, until: float) -> Iterator[Situation]:
 
 def _compare_stacks(done: TriedGroup, until: float) -> None:
     """Try all pairs in stacks: as declared first, then stored in one way after another."""
-    group, report, room = done.group, done.told, done.group.pairs
+    group, report, room = done.group, done.report, done.group.pairs
     parts = [done.situations[i : i + room] for i in range(0, len(done.situations), room)]
     number, tables = len(done.situations), ", ".join(group.tables)
     keys = [group.keys_of(part, WAYS) for part in parts]
@@ -248,7 +248,7 @@ class SideAnswers:
 def _measure_side(
     done: TriedGroup, part: Sequence[Situation], keys: Keys, storage: str, *, first: bool
 ) -> SideAnswers:
-    group, report = done.group, done.told
+    group, report = done.group, done.report
 
     sides = [
         partial(group.measure_situations, first=side, storage=storage, keys=keys)
@@ -260,7 +260,7 @@ def _measure_side(
     found, failing = answer_without_failures(sides[0 if first else 1], part)
     for situation, codes in (smallest_failure(sides, part[i]) for i in failing):
         pair = lone(group.tables, situation, group.public, (storage, storage))
-        report.fails(Failure(situation.words, storage, codes, pair))
+        report.fails(Failure(situation.description, storage, codes, pair))
     if found is None:
         pairs = amount(len(part), "pair", "pairs")
         report.left_out.append(f"{pairs} stored {storage}: the engine fails on many of them")
@@ -278,7 +278,10 @@ def _compare(
         return
     changes = {
         name: changes_of(
-            worst_case.measurement.aggregate, worst_case.law, one.found[name], other.found[name]
+            worst_case.measurement.aggregate,
+            worst_case.mechanism,
+            one.found[name],
+            other.found[name],
         )
         for name, worst_case in done.worst.items()
     }
@@ -333,16 +336,16 @@ def record(
                 worst_case.note_least(situations[pair], sum(map(abs, change)))
             near = nearness_of(worst_case, change)
             if near.ratio > worst_case.near.ratio:
-                worst_case.near, worst_case.situation, worst_case.ways = (
+                worst_case.near, worst_case.situation, worst_case.storages = (
                     near,
                     situations[pair],
                     storages,
                 )
-                worst_case.words, worst_case.change = situations[pair].words, change
+                worst_case.description, worst_case.change = situations[pair].description, change
                 if storages[0] != AS_DECLARED:
-                    worst_case.words += f", stored {storages[0]}"
+                    worst_case.description += f", stored {storages[0]}"
                 if storages[0] != storages[1]:
-                    worst_case.words += " on one side alone"
+                    worst_case.description += " on one side alone"
 
 
 def nearness_of(worst_case: Worst, change: Sequence[int]) -> Nearness:
@@ -354,12 +357,12 @@ def nearness_of(worst_case: Worst, change: Sequence[int]) -> Nearness:
 
 def _compare_lone(done: TriedGroup, until: float) -> None:
     """Try pairs as separate whole tables: largest changes first, then some of all."""
-    group, report = done.group, done.told
+    group, report = done.group, done.report
     most = LONE if group.stage.declaration.spec.engine == DEFAULT_ENGINE else min(LONE, FAR_LONE)
     picked: dict[int, tuple[Situation, tuple[str, str]]] = {}
     for worst_case in sorted(done.worst.values(), key=lambda worst_case: -worst_case.near.ratio):
         if worst_case.situation is not None:
-            picked.setdefault(id(worst_case.situation), (worst_case.situation, worst_case.ways))
+            picked.setdefault(id(worst_case.situation), (worst_case.situation, worst_case.storages))
     tried_ = [*picked.values()][:most]
     stride = max(1, len(done.situations) // most)
     for i, situation in enumerate(done.situations[::stride]):
@@ -386,10 +389,12 @@ def _compare_alone(done: TriedGroup, situation: Situation, storages: tuple[str, 
     except EngineFailure:
         stored = storages[0] if storages[0] == storages[1] else f"{storages[0]} on one side alone"
         codes = failing_sides(group.stage, pair, group.queries)
-        done.told.fails(Failure(f"{situation.words}, by itself", stored, codes, pair))
+        done.report.fails(Failure(f"{situation.description}, by itself", stored, codes, pair))
         return
     changes = {
-        name: changes_of(worst_case.measurement.aggregate, worst_case.law, one[name], other[name])
+        name: changes_of(
+            worst_case.measurement.aggregate, worst_case.mechanism, one[name], other[name]
+        )
         for name, worst_case in done.worst.items()
     }
     record(done.worst, changes, [situation], storages)

@@ -54,21 +54,21 @@ class TriedRecords:
     group: Group
     part: Records
     worst: dict[Named, Worst]
-    told: GroupReport
+    report: GroupReport
     nearby: dict[Named, list[Situation]]
     """By column, records whose replacement has a neighbouring value."""
 
     @property
     def complete(self) -> bool:
         """Return whether nothing was left out."""
-        return not self.told.left_out
+        return not self.report.left_out
 
     def pair(self, name: Named) -> Pair | None:
         """Return the record with the largest change of a column, and its replacement."""
         worst_case = self.worst[name]
         if worst_case.situation is None:
             return None
-        return lone(self.group.tables, worst_case.situation, {}, worst_case.ways)
+        return lone(self.group.tables, worst_case.situation, {}, worst_case.storages)
 
     def pairs_alone(self, name: Named) -> list[Pair]:
         """Return pairs of one record each, with values across the range of the column."""
@@ -216,9 +216,9 @@ def _compare(
         inside = all(column.low <= value <= column.high for value in (left, right))
         if not inside or (same and left != right):
             worst_case.near = Nearness(float("inf"), "the values that a record may have")
-            worst_case.situation, worst_case.words, worst_case.ways = (
+            worst_case.situation, worst_case.description, worst_case.storages = (
                 situations[at],
-                situations[at].words,
+                situations[at].description,
                 storages,
             )
         elif left != right:

@@ -199,11 +199,11 @@ def _run_steps(
     done = list(_compare_all(stage, names, bits, start + parts[0] * time_limit))
     worst = {name: worst_case for one in done for name, worst_case in one.worst.items()}
     broken = [(worst_case, name) for name, worst_case in worst.items() if not worst_case.near.holds]
-    failures = [failure for one in done for failure in one.told.failures.values()]
+    failures = [failure for one in done for failure in one.report.failures.values()]
     findings = [_breach(worst_case, name) for worst_case, name in broken]
     findings += [failure.finding for failure in failures]
-    tried_words = [description for one in done for description in one.told.tried]
-    left_out = [description for one in done for description in one.told.left_out]
+    tried_words = [description for one in done for description in one.report.tried]
+    left_out = [description for one in done for description in one.report.left_out]
     outcome: dict[str, object] = {"twins": None, "canaries": None, "black_box": None}
     groups = [one.group for one in done]
     with room() as scratch_folder:
@@ -330,7 +330,7 @@ def _breach(worst_case: Worst, name: Named) -> AuditFinding:
         column=name[1],
         claimed=str(worst_case.measurement.sensitivity),
         seen=f"{worst_case.near.ratio:.6g} times as much in {worst_case.near.by}",
-        pair=worst_case.words,
+        pair=worst_case.description,
     )
 
 
@@ -341,7 +341,7 @@ def _comparison_record(worst_case: Worst, name: Named) -> SensitivityCheck:
         claimed=str(worst_case.measurement.sensitivity),
         pairs=worst_case.pairs,
         ratio=min(worst_case.near.ratio, 1e300),
-        worst=worst_case.words,
+        worst=worst_case.description,
         holds=worst_case.near.holds,
     )
 

@@ -63,8 +63,8 @@ def done_of(folder: Path, queries: dict[str, Any] = ASKED) -> TriedGroup:
 
 def broken(done: TriedGroup) -> set[str]:
     """Return the words of pairs that move farther than claimed, and of failures of the engine."""
-    worst = {held.words for held in done.worst.values() if not held.near.holds}
-    return worst | {failure.finding.seen for failure in done.told.failures.values()}
+    worst = {held.description for held in done.worst.values() if not held.near.holds}
+    return worst | {failure.finding.seen for failure in done.report.failures.values()}
 
 
 def _codes_as_floats() -> Any:
@@ -178,7 +178,7 @@ def test_a_stack_answers_about_all_but_those_that_fail() -> None:
     def ask(some: Any, bad: tuple[int, ...] = (7, 31)) -> list[str]:
         if any(one is situations[i] for one in some for i in bad):
             raise EngineFailure(ArithmeticError("SECRET-4711"))
-        return [one.words for one in some if one is not NOWHERE]
+        return [one.description for one in some if one is not NOWHERE]
 
     found, failing = answer_without_failures(ask, situations)
     assert (sorted(failing), len(found or ())) == ([7, 31], 38)

@@ -284,7 +284,7 @@ def test_draws_and_exact_pairs(kind: str, tmp_path: Path, monkeypatch: pytest.Mo
     done = done_of(stage)
     held = {name: worst for one in done for name, worst in one.worst.items()}
     assert all(worst.near.holds for worst in held.values())
-    assert all(not one.told.failures for one in done)
+    assert all(not one.report.failures for one in done)
     noised = {name for name, worst in held.items() if not worst.measurement.exact}
     found, untried = drawn(stage, done)
     assert all(one.holds for one in found), [one for one in found if not one.holds]

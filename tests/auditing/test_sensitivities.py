@@ -90,7 +90,7 @@ def test_releases_hold_at_their_limit(made: str, tmp_path: Path) -> None:
     worst = worst_of(MADE[made](tmp_path))
     for name, held in worst.items():
         if not held.measurement.exact:
-            assert held.near.holds, (name, held.near, held.words)
+            assert held.near.holds, (name, held.near, held.description)
     if made == "invariants":  # pairs that agree in them come as far as half of what is claimed
         assert max(held.near.ratio for held in worst.values()) >= 0.5
         assert worst["q_state.n"].measurement.exact == "declared"
@@ -180,4 +180,4 @@ def test_planted_faults_are_found(fault: str, tmp_path: Path) -> None:
     with plant():
         worst = worst_of(declaration)
     assert not worst[where].near.holds
-    assert worst[where].words
+    assert worst[where].description

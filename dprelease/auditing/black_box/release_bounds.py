@@ -320,7 +320,7 @@ def _groups(
         try:
             both = exact_sides(stage, pair, [q for q in queries_of_group if _reads(q, pair)])
         except EngineFailure:
-            left_out.append(f"draws about {pair.words}: the engine fails on it")
+            left_out.append(f"draws about {pair.description}: the engine fails on it")
         else:
             found.append(TestedPair(both, frozenset(names), fewer))
     found = [one for one in found if _agree(one.sides, plan)]

@@ -89,12 +89,12 @@ class Event:
     """Answers whose statistic is in one of some intervals."""
 
     view: View
-    held: Flags
+    in_event: Flags
     kind: str
 
     def hits(self, drawn: Integers) -> int:
         """Return for how many of (features, n) answers the event occurs."""
-        return int(self.view.counts(drawn)[self.held].sum())
+        return int(self.view.counts(drawn)[self.in_event].sum())
 
 
 @dataclass(frozen=True, eq=False, slots=True)

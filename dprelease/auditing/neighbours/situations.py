@@ -25,7 +25,7 @@ class Situation:
     written in its rows, in turn, if ids are stored as text.
     """
 
-    words: str
+    description: str
     one: Rows
     other: Rows = field(default_factory=lambda: NOBODY)
     crowd: tuple[Rows, ...] = ()

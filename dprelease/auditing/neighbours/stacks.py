@@ -117,9 +117,9 @@ def lone(
             {**public, **{n: _table(tables[n], rows, storage) for n, rows in rows_by_table.items()}}
         )
     description = (
-        situation.words
+        situation.description
         if storages[0] == storages[1]
-        else f"{situation.words}, stored {storages[0]}"
+        else f"{situation.description}, stored {storages[0]}"
     )
     return Pair(description, sides[0], sides[1], next(iter(situation.one), next(iter(tables))))
 

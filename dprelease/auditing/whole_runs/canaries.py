@@ -226,7 +226,7 @@ def canaries(
         )
         for where, canary in dict.fromkeys((_safe(where, every), one) for where, one in places)
     ]  # fmt: skip
-    findings += [failed_run("canaries", f"{what} is left", "") for what in published.beside]
+    findings += [failed_run("canaries", f"{what} is left", "") for what in published.other_files]
     if published.failure is not None:
         findings.append(failed_run("canaries", published.code, "values that stand nowhere else"))
     searched = sum(1 for path in left.rglob("*") if path.is_file())
@@ -297,7 +297,7 @@ def _files_with_canaries(
 
 
 def _canaries_in_output(run: Ran, every: Sequence[Canary]) -> Iterator[Canary]:
-    yield from found_in("\n".join(run.said).encode(), every)
+    yield from found_in("\n".join(run.messages).encode(), every)
     if run.failure is not None:
         yield from found_in_failure(run.failure, every)
 

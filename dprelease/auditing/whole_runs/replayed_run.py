@@ -66,9 +66,9 @@ class Ran:
 
     folder: Path
     drawn: int = 0
-    said: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
     failure: Exception | None = None
-    beside: list[str] = field(default_factory=list)
+    other_files: list[str] = field(default_factory=list)
 
     @property
     def exit_code(self) -> int:
@@ -114,7 +114,9 @@ def _temporary(run: Ran) -> Iterator[None]:
             os.environ.pop(VARIABLE)
             if named is not None:
                 os.environ[VARIABLE] = named
-            run.beside += ["a file or folder that was to be temporary"] * bool(os.listdir(place))
+            run.other_files += ["a file or folder that was to be temporary"] * bool(
+                os.listdir(place)
+            )
 
 
 def failed_run(check: Literal["twins", "canaries"], seen: str, pair: str) -> AuditFinding:
@@ -168,15 +170,15 @@ def ran(
             try:
                 stage.publish(
                     folder, tables, bits, files=files, ledger=ledger, formats=formats,
-                    progress=run.said.append, state=state,
+                    progress=run.messages.append, state=state,
                 )  # fmt: skip
             except Exception as failure:  # noqa: BLE001 - it is compared with that of the twin
                 run.failure = failure
     finally:
         logging.getLogger().removeHandler(handler)
     other_files = [path for path in place.iterdir() if path.name != RELEASE]
-    run.beside += ["a file or folder beside the release"] * bool(other_files)
+    run.other_files += ["a file or folder beside the release"] * bool(other_files)
     run.drawn = bits.drawn
-    run.said += [str(one.message) for one in caught]
-    run.said += [text for text in (out.getvalue(), err.getvalue(), log.getvalue()) if text]
+    run.messages += [str(one.message) for one in caught]
+    run.messages += [text for text in (out.getvalue(), err.getvalue(), log.getvalue()) if text]
     return run

@@ -70,7 +70,7 @@ def twin_differences(stage: Stage, one: Ran, other: Ran, *, silent: bool) -> Ite
     if (one.exit_code, one.message) != (other.exit_code, other.message):
         yield "the exit code or the message of the run"
         return
-    if one.said != other.said:
+    if one.messages != other.messages:
         yield "what the run says, or in which order"
     if one.drawn != other.drawn and (silent or not any(_kinds(stage))):
         yield "how many random bits are drawn"
@@ -188,16 +188,18 @@ def twins(
         refuse_unrun(*sides)
         runs, silent = runs + 2, silent + 2 * twin.silent
         findings += [
-            failed_run("twins", f"{what} is left, by {twin.by}", twin.pair.words)
-            for what in dict.fromkeys(what for side in sides for what in side.beside)
+            failed_run("twins", f"{what} is left, by {twin.by}", twin.pair.description)
+            for what in dict.fromkeys(what for side in sides for what in side.other_files)
         ]
         if failed := failure_of(sides):
-            findings.append(failed_run("twins", f"{failed} on both, by {twin.by}", twin.pair.words))
+            findings.append(
+                failed_run("twins", f"{failed} on both, by {twin.by}", twin.pair.description)
+            )
         files += sum(1 for path in sides[0].place.rglob("*") if path.is_file())
         findings += [
             AuditFinding(
                 check="twins", query="", column="", claimed="the same on neighbours",
-                seen=f"{what} differs, by {twin.by}", pair=twin.pair.words,
+                seen=f"{what} differs, by {twin.by}", pair=twin.pair.description,
             )
             for what in twin_differences(stage, sides[0], sides[1], silent=twin.silent)
         ]  # fmt: skip
@@ -249,7 +251,7 @@ def _reorder_pair(group: Group, situation: Situation, base: Mapping[str, pa.Tabl
     """Return the same tables twice, once with all rows in another order."""
     pair = _whole(group, replace(situation, other=situation.one), base)
     other = _whole(group, situation, base, (TURNED, AS_DECLARED)).one
-    return replace(pair, words=f"{situation.words}, {TURNED}", other=other)
+    return replace(pair, description=f"{situation.description}, {TURNED}", other=other)
 
 
 def _whole(

@@ -105,8 +105,8 @@ def test_the_best_event_is_chosen_from_either_side() -> None:
     more, less = (
         hopefuls(view, counts, [Fraction(0)], 1e-6, swapped=swapped)[0] for swapped in (False, True)
     )
-    assert more.event.held.tolist()[1:] == [False, True, False]
-    assert less.event.held.tolist()[1:] == [True, False, False]
+    assert more.event.in_event.tolist()[1:] == [False, True, False]
+    assert less.event.in_event.tolist()[1:] == [True, False, False]
     assert more.promise == pytest.approx(less.promise)
     assert 0.7 * math.log(3) < more.promise < math.log(3)
 
@@ -121,8 +121,8 @@ def test_where_nothing_is_to_be_expected_the_clearest_difference_is_chosen() -> 
         for times in (1.0, 1000.0)
     )
     assert few.promise < 0 < many.promise
-    assert few.event.held.tolist()[1:] == [False, True, True]
-    assert many.event.held.tolist()[1:] == [False, False, True]
+    assert few.event.in_event.tolist()[1:] == [False, True, True]
+    assert many.event.in_event.tolist()[1:] == [False, False, True]
 
 
 def test_a_linear_score_weighs_by_the_inverse_of_the_covariance() -> None:
