@@ -72,8 +72,6 @@ def test_a_release_loads_no_more_than_it_needs(tmp_path: Path) -> None:
         "dprelease.documents.local_manifest",
         "dprelease.planning.federated_plan",
         "dprelease.planning.local_plan",
-        "dprelease.release.runs.local_run",
-        "dprelease.release.runs.party_run",
         "dprelease.verification.second_opinion",
         "dprelease.statements.record_statements",
         "pyarrow.compute",

@@ -192,7 +192,6 @@ def _remaining_budget(session: Session, plan: Plan) -> dict[str, Any] | None:
     ledger = session.ledger
     if ledger is None:
         return None
-    queries = {column.query.name: column.query for column in plan.columns}
-    (charge,) = charges_of(list(queries.values()), plan)
+    (charge,) = charges_of(plan)
     (left,) = left_for(ledger, ledger.state(), [charge])
     return left.to_json()

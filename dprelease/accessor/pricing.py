@@ -131,8 +131,7 @@ def charged_for(
         state.rows = True
         yield
         return
-    queries = {column.query.name: column.query for column in plan.columns}
-    charges = charges_of(list(queries.values()), plan)
+    charges = charges_of(plan)
     own = RunState()  # for the session's charge, which follows the ledger's
     try:
         with ledger.reserve_for_block(charges, what, state) as reservation:

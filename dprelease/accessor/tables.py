@@ -22,9 +22,9 @@ from dprelease.errors import Place, QueryError, RunState, SessionError
 from dprelease.errors.printable import amount
 from dprelease.exact.post_view import to_pandas
 from dprelease.planning.budget_shares import shares_of
-from dprelease.planning.families.family_plan import families_of, refuse_families
+from dprelease.planning.families.family_plan import refuse_families
+from dprelease.planning.kinds import Weights
 from dprelease.planning.plan import Plan
-from dprelease.planning.prepare import Weights
 from dprelease.postprocess.consistent.outputs import ESTIMATES, RECORDS
 from dprelease.postprocess.families import MEASURED, Family
 from dprelease.query.resolve import resolve
@@ -157,7 +157,7 @@ def _attributes(plan: Plan) -> dict[str, Any]:
         ).values()
         margins[column.measurement.name] = float(column.margin())
         mechanisms[column.measurement.name] = column.mechanism.name
-    labels = labels_of({c.query.name: c.query for c in plan.columns}.values())
+    labels = labels_of(plan.queries)
     return {
         "guarantee": plan.guarantee.to_json(),
         "tables": by_table,
@@ -176,7 +176,7 @@ def planned_tables(session: Session, asked: System, terms: Terms) -> tuple[Famil
         raise QueryError("DP-CONSIST-007", place=Place(key="consistent.invariants"))
     queries = resolve(declaration)
     plan = plan_queries(session, queries, terms)
-    refuse_families(declaration, plan.columns)
+    refuse_families(declaration, plan.families)
     if consistent is not None:
         from dprelease.planning.families.family_shares import optimize_shares
 
@@ -186,7 +186,7 @@ def planned_tables(session: Session, asked: System, terms: Terms) -> tuple[Famil
             )
 
         plan = optimize_shares(declaration, plan, again)
-    (family,) = families_of(declaration.spec, plan.columns)
+    (family,) = plan.families
     return family, plan, price_of(session, plan, terms)
 
 

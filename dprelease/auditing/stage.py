@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from dprelease.auditing.pairs import Tables
 from dprelease.errors import DpReleaseError, RunState
@@ -31,7 +31,6 @@ from dprelease.schema.table import Source
 
 if TYPE_CHECKING:
     from dprelease.exact.results.true_records import ExactRecords
-    from dprelease.planning.local_plan import LocalPlan
     from dprelease.query.local_records import Records
 
 OWNER = "audit"
@@ -88,8 +87,7 @@ class Stage:
     @property
     def records(self) -> tuple[Records, ...]:
         """Return the records of a release of single records; empty for any other."""
-        local = self.declaration.spec.mode == "local"
-        return cast("LocalPlan", self.plan).records if local else ()
+        return self.plan.records
 
     def keep_engine(self) -> AbstractContextManager[None]:
         """Keep what all engines of an audit share, for the block; raises as `engine_kept`."""

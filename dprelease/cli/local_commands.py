@@ -1,4 +1,4 @@
-"""Local releases on the command line: their plan, their SQL, and estimates from what they hold."""
+"""Local releases on the command line: their plan, and estimates from their records."""
 
 from __future__ import annotations
 
@@ -45,15 +45,6 @@ def _one_record(column: LocalColumn) -> str:
     if "keep" in told:
         return f"unchanged with probability {told['keep']:.4g}"
     return f"margin {float(column.margin()):,.6g} at 95 % {column.measurement.unit}".rstrip()
-
-
-def local_statements(plan: Plan) -> dict[str, str]:
-    """Return the SQL of all records, by name, for the types that columns are declared as."""
-    from dprelease.planning.local_plan import LocalPlan
-    from dprelease.statements.record_statements import assumed_types_of, compile_records
-
-    assert isinstance(plan, LocalPlan)  # the caller looked at the mode
-    return {part.name: compile_records(part, assumed_types_of(part)).sql for part in plan.records}
 
 
 def estimate(

@@ -12,7 +12,7 @@ import typer
 
 from dprelease.cli.reporting import AsJson, Wide, fail, progress_bar, reporting, respond, say
 from dprelease.cli.shown.agreement_shown import agreement_words, draw_agreement, family_errors
-from dprelease.cli.shown.disk_shown import disk_words, is_open, tables_at_most
+from dprelease.cli.shown.disk_shown import disk_words, is_open
 from dprelease.cli.shown.files_shown import file_list
 from dprelease.cli.shown.outlook_shown import ledger_forecast_texts, refused_words
 from dprelease.cli.shown.shown_tables import table
@@ -39,15 +39,17 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         from dprelease.planning.invariant_plans import invariant_warnings
         from dprelease.planning.notes.notes import notes
         from dprelease.query.unread import unread
+        from dprelease.release import kinds
         from dprelease.release.engine_choice import left_open
-        from dprelease.release.exporting import prepare_with_trial
         from dprelease.release.path_conflicts import refuse_own_source
         from dprelease.schema.languages import untold
         from dprelease.schema.release_parts.variables import assignments
 
         declaration = load_declaration(release, assignments(variables))
-        queries, made = prepare_with_trial(declaration)
-        refuse_own_source(declaration, made)
+        made = kinds.planned(declaration)
+        made.check(trial=True)
+        queries = made.plan.queries
+        refuse_own_source(declaration, made.plan)
         columns = sum(len(query.measurements) for query in queries)
         opened, refused = left_open(declaration), unread(declaration, queries)
         bare = untold(declaration.spec)
@@ -64,7 +66,7 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         asked = amount(len(queries), "query", "queries")
         numbers = amount(columns, "column", "columns")
         words = f"{one_line(release.name)} is in order: {asked}, {numbers}."
-        told = invariant_warnings(made.guarantee.invariants)
+        told = invariant_warnings(made.plan.guarantee.invariants)
         lines = [words, *(f"Not checked until Spark runs: {one_line(what)}." for what in opened)]
         lines += [
             f"Warning: {one_line(warning)}" for warning in [*map(refused_words, refused), *told]
@@ -94,8 +96,9 @@ def plan(
     """Print noise, expected error and privacy cost of every column; opens no data."""
     with reporting(as_json, prints_only=plot is None):
         from dprelease.planning.declaration_findings import load_declaration
+        from dprelease.planning.kinds import kind_of
         from dprelease.query.unread import unread
-        from dprelease.release.exporting import prepare_release
+        from dprelease.release import kinds
         from dprelease.schema.release_parts.variables import assignments
 
         if plot is not None:
@@ -103,9 +106,11 @@ def plan(
 
             check_target(plot)
         declaration = load_declaration(release, assignments(variables))
-        if plot is not None and declaration.spec.mode == "local":
+        if plot is not None and not kind_of(declaration.spec).has_charts:
             raise QueryError("DP-LOCAL-007")
-        queries, planned = prepare_release(declaration)
+        made = kinds.planned(declaration)
+        made.check()
+        planned, queries = made.plan, made.plan.queries
         charged = ledger_forecast_texts(declaration, queries, planned)
         refused = unread(declaration, queries)
         if plot is not None:
@@ -114,7 +119,7 @@ def plan(
             draw_plan(declaration, planned, plot)
             draw_agreement(declaration, planned, plot)
         agreement = family_errors(declaration, planned)
-        most = tables_at_most(declaration, planned)
+        most = made.tables_at_most
         from dprelease.cli.shown.reading_shown import reads, reads_words
 
         if as_json:  # each form takes prices of its own
@@ -138,12 +143,15 @@ def plan(
 
 def _all_plan_words(declaration: Declaration, planned: Plan, *, wide: bool) -> str:
     """Return what a plan says: of single records, of one party, or of tables."""
-    if declaration.spec.mode == "local":
+    from dprelease.planning.kinds import FEDERATED, LOCAL, kind_of
+
+    kind = kind_of(declaration.spec)  # has no words for a screen: these need tables of this layer
+    if kind is LOCAL:
         from dprelease.cli.local_commands import local_plan_words
 
         return local_plan_words(planned, wide=wide)
     words = _plan_words(planned, wide=wide)
-    if declaration.spec.federated is None:
+    if kind is not FEDERATED:
         return words
     from dprelease.cli.party_commands import federated_words
 
@@ -236,16 +244,10 @@ def _flatten_literals(sql: str) -> str:
 
 def _statements(declaration: Declaration) -> dict[str, str]:
     """Return the SQL of what is published, by name, for the types that columns are declared as."""
+    from dprelease.planning.kinds import kind_of
     from dprelease.planning.prepare import prepare
 
-    queries, plan = prepare(declaration)
-    if declaration.spec.mode == "local":
-        from dprelease.cli.local_commands import local_statements
-
-        return local_statements(plan)
-    from dprelease.statements.compiled_queries import compile_without_data
-
-    return {query.name: compile_without_data(query).text for query in queries}
+    return kind_of(declaration.spec).statements(prepare(declaration)[1])
 
 
 def verify(

@@ -15,11 +15,9 @@ from dprelease.documents.encoding import digest_of, pieces
 from dprelease.documents.file_records import FileDigest, family_records, file_records
 from dprelease.documents.metadata import Metadata
 from dprelease.documents.metadata_json import about_record
-from dprelease.documents.release_metadata import metadata_of
 from dprelease.documents.treatments import treatment
 from dprelease.numerics.rounding import finite, plain_text
 from dprelease.planning.bounded_words import bounded_words, counted_words
-from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.guarantees import budget_of, reading
 from dprelease.planning.invariant_plans import invariant_name
 from dprelease.planning.plan import Plan, PlannedColumn
@@ -84,28 +82,26 @@ def sha256_of(path: Path) -> str:
 
 def build(
     declaration: Declaration,
-    queries: tuple[Query, ...],
     plan: Plan,
-    written: dict[str, FileDigest],
+    metadata: Metadata,
+    written: Mapping[str, FileDigest],
     ledger: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the sealed manifest of a release whose files were written, by the name of each table.
 
     `ledger`: what binds it to the entry of a ledger that paid for it.
     """
-    return with_digest(draft(declaration, queries, plan, written, ledger))
+    return with_digest(draft(declaration, plan, metadata, written, ledger))
 
 
 def draft(
     declaration: Declaration,
-    queries: tuple[Query, ...],
     plan: Plan,
-    written: dict[str, FileDigest],
+    metadata: Metadata,
+    written: Mapping[str, FileDigest],
     ledger: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return what `build` does before it is sealed: of blank files `fill_draft` makes it whole."""
-    families = families_of(declaration.spec, plan.columns)
-    metadata = metadata_of(declaration, queries, families)
     return {
         **opening(FORMAT, declaration, metadata),
         **guarantee_record(plan.guarantee),
@@ -114,9 +110,9 @@ def draft(
         "reading": reading(plan.guarantee),
         "measurements": [measurement(column) for column in plan.noisy_columns],
         **_invariants(plan),
-        **records_of_queries(queries),
-        **family_records(families),
-        "files": list(file_records(families, written, metadata)),
+        **records_of_queries(plan.queries),
+        **family_records(plan.families),
+        "files": list(file_records(plan.families, written, metadata)),
         "post_processing": POST_PROCESSING,
         "unprotected_quantities": [*_exactly(plan.guarantee), *UNPROTECTED],
     }

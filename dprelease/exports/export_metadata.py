@@ -6,29 +6,27 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from dprelease.documents.metadata import Metadata
-from dprelease.documents.release_metadata import metadata_of, metadata_of_records
+from dprelease.documents.release_metadata import metadata_of_records
 from dprelease.postprocess.families import Family
 from dprelease.query.local_records import resolve_records
-from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
 from dprelease.tables import formats
 
 
 def aggregate_metadata(
-    declaration: Declaration, queries: Sequence[Query], families: Sequence[Family]
+    metadata: Metadata, families: Sequence[Family], wide: tuple[str, ...]
 ) -> Metadata:
     """Return the metadata of a release of aggregates, with the row counts that are declared.
 
     Other row counts are left out: layout decisions must be the same before the release is drawn,
     after it, and in `verify`.
     """
-    metadata = metadata_of(declaration, queries, families)
     rows = dict(_whole_outputs(families))
     tables = tuple(
         replace(table, rows=rows[table.name]) if table.name in rows else table
         for table in metadata.tables
     )
-    return replace(metadata, tables=tables, wide=declaration.spec.wide)
+    return replace(metadata, tables=tables, wide=wide)
 
 
 def record_metadata(declaration: Declaration) -> Metadata:

@@ -116,7 +116,7 @@ class Trust:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FederatedPlan(Plan):
     """The combined noise of the honest parties (`columns`), and the share of each."""
 
@@ -219,7 +219,7 @@ def prepare_federated(declaration: Declaration) -> FederatedPlan:
     budget = declaration.spec.budget
     raise_all(budget_findings(budget, lambda key: declaration.place("budget", key)))
     inner = make_plan(queries, noise_budget(budget), place, shares_of(declaration.spec, queries))
-    refuse_families(declaration, inner.columns)
+    refuse_families(declaration, inner.families)
     shares = _shares(inner.columns, spec, budget)
     raise_all([*_too_large(shares, spec.parties, place)])
     trusts = trusts_of(shares, spec, budget)

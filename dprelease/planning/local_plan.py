@@ -62,7 +62,7 @@ def one_record(planned: LocalColumn) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LocalPlan(Plan):
     """All columns of all records of a release; one record's columns together have the guarantee."""
 

@@ -6,11 +6,10 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import BudgetError, Place, raise_all
-from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import finite, plain_text
@@ -39,6 +38,8 @@ from dprelease.planning.noise_requests import NoiseRequest
 from dprelease.planning.quantile_target import rows_inside
 from dprelease.planning.tree_error import path_width
 from dprelease.postprocess.derived_values import is_computed, typical_margin
+from dprelease.postprocess.families import Family
+from dprelease.postprocess.family_steps import families_of
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.event import Event
 from dprelease.privacy.guarantee import Guarantee
@@ -48,6 +49,9 @@ from dprelease.query.measurement import Measurement, OutputColumn
 from dprelease.query.resolve import Query
 from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
 from dprelease.schema.release import BudgetSpec
+
+if TYPE_CHECKING:
+    from dprelease.query.local_records import Records
 
 LARGE_EPSILON = 10.0
 NEARLY = Fraction(999, 1000)
@@ -138,7 +142,7 @@ def _several(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}, {len(names)} tables"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     """All columns of a release and their common guarantee."""
 
@@ -148,6 +152,21 @@ class Plan:
     warnings: tuple[str, ...] = ()
     shared: tuple[str, ...] = field(default=(), kw_only=True)
     """How good the shares of consistent tables are, in words."""
+
+    @property
+    def records(self) -> tuple[Records, ...]:
+        """Return the records of a local release; none of any other."""
+        return ()
+
+    @cached_property
+    def queries(self) -> tuple[Query, ...]:
+        """Return the queries of all columns, in declared order."""
+        return tuple({column.query.name: column.query for column in self.columns}.values())
+
+    @cached_property
+    def families(self) -> tuple[Family, ...]:
+        """Return which tables are published together, and by which step, in declared order."""
+        return families_of(self.columns)
 
     @property
     def noisy_columns(self) -> tuple[PlannedColumn, ...]:
@@ -194,7 +213,7 @@ class Plan:
         The margin is that of a cell of 1,000 rows spread evenly over the bounds; for a sum, that of
         any cell. None where it depends on more.
         """
-        for query in {column.query.name: column.query for column in self.columns}.values():
+        for query in self.queries:
             mechanisms = {c.measurement.name: c.mechanism for c in self.of_query(query.name)}
             for column in query.columns:
                 if is_computed(column):
@@ -203,7 +222,7 @@ class Plan:
     def counted_rows(self) -> list[str]:
         """Return which rows count in which tables, in words, before contribution limits."""
         names: dict[str, list[str]] = {}
-        for query in {column.query.name: column.query for column in self.columns}.values():
+        for query in self.queries:
             names.setdefault(counted_rows(query), []).append(query.name)
         return [f"{_several(tables)}: {description}" for description, tables in names.items()]
 
@@ -214,7 +233,7 @@ class Plan:
         """
         names: dict[object, list[str]] = {}
         descriptions: dict[object, str] = {}
-        for query in {column.query.name: column.query for column in self.columns}.values():
+        for query in self.queries:
             rows = query.name if query.finest is None else id(query.finest)
             names.setdefault(rows, []).append(query.name)
             descriptions[rows] = descriptions.get(rows) or bounded_words(query)
@@ -378,9 +397,3 @@ def _warnings(queries: Sequence[Query], guarantee: Guarantee) -> Iterator[str]:
             f"epsilon {guarantee.epsilon:.4g} promises little: a belief of 1 % may rise to "
             f"{100 * reading(guarantee)['largest_posterior'][0]['posterior']:.4g} %."
         )
-
-
-def price(events: Sequence[Event], budget: BudgetSpec) -> Guarantee:
-    """Return the guarantee of recorded events, from the records alone."""
-    vectors = [make_accounting_input(registry.law_of(event), event.sensitivity) for event in events]
-    return guarantee_of(vectors, budget)

@@ -1,10 +1,14 @@
-"""The list of post-processing steps for families, and the selection of one for a query."""
+"""The list of post-processing steps for families, and the families of the columns of a plan."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Protocol
 
-from dprelease.postprocess.families import FamilyStep
+from dprelease.mechanisms.randomizer import Randomizer
+from dprelease.postprocess.families import Family, FamilyStep, FamilyTable
+from dprelease.query.measurement import Measurement
+from dprelease.query.resolve import Query
 from dprelease.schema.release import QuerySpec
 
 Asked = Callable[[str, QuerySpec], FamilyStep | None]
@@ -26,3 +30,38 @@ FAMILY_STEPS: list[Asked] = [consistent]
 def step_of(name: str, spec: QuerySpec) -> FamilyStep | None:
     """Return the step that a query declares, the first of the list; None for most queries."""
     return next((step for asked in FAMILY_STEPS if (step := asked(name, spec)) is not None), None)
+
+
+class NoisyColumn(Protocol):
+    """A measurement of a query with its noise, as a plan has it."""
+
+    @property
+    def query(self) -> Query: ...
+
+    @property
+    def measurement(self) -> Measurement: ...
+
+    @property
+    def mechanism(self) -> Randomizer: ...
+
+
+def families_of(columns: Iterable[NoisyColumn]) -> tuple[Family, ...]:
+    """Return the families of all columns of a release, in declared order."""
+    by_family: dict[str, dict[str, FamilyTable]] = {}
+    for column in columns:
+        query = column.query
+        tables = by_family.setdefault(query.family or query.name, {})
+        known = tables[query.name].laws if query.name in tables else {}
+        tables[query.name] = FamilyTable(
+            query, {**known, column.measurement.name: column.mechanism}
+        )
+    return tuple(_family(name, tuple(tables.values())) for name, tables in by_family.items())
+
+
+def _family(name: str, tables: tuple[FamilyTable, ...]) -> Family:
+    declared = tables[0].query.declared_family
+    if declared is None:  # records, and answers in memory
+        return Family(name, tables)
+    agreed = declared.consistent
+    partition = None if agreed is None else agreed.publish.partition
+    return Family(name, tables, step_of(name, declared), partition)

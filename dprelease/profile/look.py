@@ -12,6 +12,7 @@ from dprelease.exact.engines import frame_of
 from dprelease.exact.settings import Settings
 from dprelease.exact.tallies import TallyingEngine, tallying
 from dprelease.numerics.rounding import finite
+from dprelease.planning.kinds import kind_of
 from dprelease.planning.prepare import prepare
 from dprelease.profile.bounds import TriedBound, bounds_tried
 from dprelease.profile.exact_sums import MANY_GROUPS, MANY_ROWS, sums_under_bounds
@@ -83,12 +84,9 @@ def profile(
 
 
 def _refuse_others(declaration: Declaration) -> None:
-    spec, problem = declaration.spec, ""
-    if spec.mode == "local":
-        problem = "of single records has no bounds to profile"
-    elif spec.federated is not None:
-        problem = "of several parties has data that none of them may see completely"
-    elif spec.engine != DEFAULT_ENGINE:
+    spec = declaration.spec
+    problem = kind_of(spec).profile_problem
+    if not problem and spec.engine != DEFAULT_ENGINE:
         problem = f"for the engine {spec.engine} is read by many machines"
     if problem:
         raise OutputError("DP-PROFILE-003", problem=problem, place=declaration.place())

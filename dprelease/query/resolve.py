@@ -49,6 +49,10 @@ class Query:
     attribute of any of its tables. Rows without such a cell count in none of the tables,
     contributions are limited by these cells alone, and each cell of a table is a sum of them. None
     for a single table."""
+    family: str = ""
+    """The family of tables that it is published with; empty for a table that is one by itself."""
+    declared_family: QuerySpec | None = field(default=None, compare=False, repr=False)
+    """The first declared query of the family, whose step is that of all of them."""
 
     @property
     def cells(self) -> int | None:
@@ -105,6 +109,7 @@ def resolve_with_findings(
     family_of = {query: name for name, one in together.items() for query in one.queries}
     for name, query_spec in spec.published_tables.items():
         place = _placer(declaration, asked_by[name], query_spec)
+        family = family_of[asked_by[name]]
         before = len(errors)
         view = views.of(declaration.tables[query_spec.source], query_spec, place)
         if view is None or (
@@ -113,7 +118,6 @@ def resolve_with_findings(
             continue  # the family has been refused already
         resolver = _Resolver(view, place, errors)
         if query_spec.consistent is not None:
-            family = family_of[asked_by[name]]
             if family not in families:
                 neighbours, all_of_it = spec.budget.neighbours, together[family]
                 refuse = _Resolver(view, all_of_it.placer(declaration.place), errors).refuse
@@ -127,7 +131,8 @@ def resolve_with_findings(
             name, query_spec, spec.mechanism, spec.budget.neighbours, spec.limits
         )
         if len(errors) == before:
-            queries.append(query)
+            first = spec.queries[together[family].queries[0]]
+            queries.append(replace(query, family=family, declared_family=first))
     columns = sum(len(query.measurements) for query in queries)
     if columns > spec.limits.max_columns:
         errors.append(

@@ -10,10 +10,11 @@ from typing import Any
 from dprelease.documents import manifest
 from dprelease.documents.rehearsal_manifest import FORMAT, manifest_of_release
 from dprelease.errors import DeclarationError, Place, VerificationError, raise_all
-from dprelease.planning.families.family_plan import families_of
+from dprelease.planning.kinds import CENTRAL
 from dprelease.planning.plan import PlannedColumn
 from dprelease.postprocess.families import Family
-from dprelease.query.resolve import Query, resolve
+from dprelease.postprocess.family_steps import families_of
+from dprelease.query.resolve import Query
 from dprelease.rehearsal.rehearsal_folder import people_of
 from dprelease.rehearsal.rehearsal_options import Words, requested_files
 from dprelease.rehearsal.stand_ins import Cast
@@ -55,7 +56,7 @@ def open_rehearsal(folder: Path, on: Words = None) -> OpenedRehearsal:
         raise VerificationError("DP-ATTACK-001", place=place, found=record["format"])
     raise_all(verify(folder, rehearsal=True).findings)
     report = Report(folder)
-    made_again = resolved_again(report, record, declares=lambda _: True, other="", resolve=resolve)
+    made_again = resolved_again(report, record, CENTRAL)
     if made_again is None:
         raise_all(report.findings)
         raise AssertionError("what verifies can be resolved")
@@ -64,7 +65,7 @@ def open_rehearsal(folder: Path, on: Words = None) -> OpenedRehearsal:
     if columns is None:
         raise_all(report.findings)
         raise AssertionError("what verifies has its noise")
-    families = families_of(declaration.spec, columns)
+    families = families_of(columns)
     cast = _cast(folder, record, declaration, requested_files(declaration, on))
     return OpenedRehearsal(folder, declaration, queries, columns, families, cast)
 

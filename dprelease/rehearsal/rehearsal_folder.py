@@ -21,7 +21,6 @@ from dprelease.documents.rehearsal_manifest import (
 from dprelease.errors import OutputError, RunState
 from dprelease.numerics.entropy import BitSource
 from dprelease.planning.plan import Plan
-from dprelease.query.resolve import Query
 from dprelease.rehearsal.error_summary import encode_errors
 from dprelease.rehearsal.stand_ins import Cast
 from dprelease.release.execute import Publication, publishing
@@ -60,7 +59,6 @@ class RehearsalRequest:
 def rehearsing(
     request: RehearsalRequest,
     cast: Cast,
-    queries: Sequence[Query],
     plan: Plan,
     *,
     draft: dict[str, Any],
@@ -80,7 +78,6 @@ def rehearsing(
     refuse_own_source(request.declaration, plan, request.target, list(files))
     with publishing(
         cast.unpaid,
-        queries,
         plan,
         output=request.target,
         overwrite=request.overwrite,

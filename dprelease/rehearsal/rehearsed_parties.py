@@ -229,7 +229,6 @@ def rehearse_parties(request: RehearsalRequest, cast: Cast) -> Path:
     with rehearsing(
         request,
         cast,
-        queries,
         plan,
         draft=record,
         files=[*messages_of(queries, plan.parties), *truth_of_sums(queries, request.declaration)],

@@ -47,7 +47,6 @@ def rehearse_records(request: RehearsalRequest, cast: Cast) -> Path:
     with rehearsing(
         request,
         cast,
-        queries,
         plan,
         draft=draft,
         files=list(truth_of_records(plan, request.declaration)),

@@ -12,7 +12,7 @@ from dprelease.documents.rehearsal_manifest import ERRORS, manifest_of_rehearsal
 from dprelease.documents.release_metadata import metadata_of
 from dprelease.errors import RunState
 from dprelease.numerics.entropy import BitSource, Entropy
-from dprelease.planning.families.family_plan import families_of
+from dprelease.planning.kinds import FEDERATED, LOCAL, kind_of
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
 from dprelease.postprocess.families import Family
@@ -74,16 +74,14 @@ def rehearse(
     if other is not None:
         return other(request, cast)
     queries, plan = prepare(cast.declaration)
-    families = families_of(cast.declaration.spec, plan.columns)
-    metadata = metadata_of(cast.declaration, queries, families)
+    families, metadata = plan.families, metadata_of(cast.declaration, queries, plan.families)
     blank = dict.fromkeys(
         (n for family in families for n in family.published_names), FileDigest("", 0)
     )
-    draft = manifest.build(cast.unpaid, queries, plan, blank)
+    draft = manifest.build(cast.unpaid, plan, metadata, blank)
     with rehearsing(
         request,
         cast,
-        queries,
         plan,
         draft=draft,
         files=list(truth_names(families, declaration)),
@@ -92,23 +90,22 @@ def rehearse(
         progress("people")
         cast = cast.invent(queries, request.bits)
         with cast.engines(queries) as engines:
-            written = publish_families(
-                families, plan, engines, request.bits, release, metadata, progress
-            )
+            written = publish_families(plan, engines, request.bits, release, metadata, progress)
         progress("truth")
         truth = _write_truth(release.folder, cast, queries, plan, families)
-        record = manifest.build(cast.unpaid, queries, plan, written)
+        record = manifest.build(cast.unpaid, plan, metadata, written)
         release.publish(manifest_of_rehearsal(record, cast.to_json(), truth))
     return release.claim.target
 
 
 def _other(declaration: Declaration) -> Callable[[RehearsalRequest, Cast], Path] | None:
     """Return the rehearsal of single records, or of parties; None for tables of aggregates."""
-    if declaration.spec.mode == "local":
+    kind = kind_of(declaration.spec)
+    if kind is LOCAL:
         from dprelease.rehearsal.rehearsed_records import rehearse_records
 
         return rehearse_records
-    if declaration.spec.federated is not None:
+    if kind is FEDERATED:
         from dprelease.rehearsal.rehearsed_parties import rehearse_parties
 
         return rehearse_parties

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dprelease.errors.local_paths import check_paths
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
-from dprelease.release.exporting import prepare_release
+from dprelease.release.kinds import planned
 from dprelease.schema.load import Declaration
 
 if TYPE_CHECKING:
@@ -37,7 +37,9 @@ class Release:
             If a query has no bounded sensitivity, nothing fits the budget, or a format is
             impossible.
         """
-        return prepare_release(self.declaration)[1]
+        release = planned(self.declaration)
+        release.check()
+        return release.plan
 
     def outlook(self) -> tuple[Outlook, ...] | None:
         """Return what remains in the release's ledger, table by table; None without a ledger.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +12,6 @@ from dprelease.errors import ChargeState, LedgerError, RunState, raise_all
 from dprelease.planning.declaration_findings import nameless
 from dprelease.planning.invariant_plans import definitions_of, without_invariants
 from dprelease.planning.plan import Plan
-from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
 from dprelease.system.files import read_file
 from dprelease.system.json_text import MOST_BYTES, parse_json
@@ -66,7 +65,7 @@ class ChargedRelease:
             self.ledger.commit(self.reservation, manifest)
 
 
-def refuse_no_ledger(declaration: Declaration, queries: Sequence[Query]) -> None:
+def refuse_no_ledger(declaration: Declaration, plan: Plan) -> None:
     """Raise what `charging` would raise for a missing ledger, before any folder is made.
 
     DP-LEDGER-001 or 005, but first DP-RELEASE-011 for a table without a name for ledgers.
@@ -74,17 +73,13 @@ def refuse_no_ledger(declaration: Declaration, queries: Sequence[Query]) -> None
     if declaration.spec.ledger is not None:
         from dprelease.ledger.store import refuse_missing
 
-        raise_all(nameless(declaration, queries))
+        raise_all(nameless(declaration, plan.queries))
         refuse_missing(declaration.folder / declaration.spec.ledger)
 
 
 @contextmanager
 def charging(
-    declaration: Declaration,
-    queries: Sequence[Query],
-    plan: Plan,
-    state: RunState,
-    target: Path | None = None,
+    declaration: Declaration, plan: Plan, state: RunState, target: Path | None = None
 ) -> Iterator[ChargedRelease]:
     """Reserve the cost of a release before any row is read, and yield the reservation.
 
@@ -102,12 +97,10 @@ def charging(
     from dprelease.ledger.ledger import Ledger
 
     ledger = Ledger(declaration.folder / declaration.spec.ledger, declaration.key)
-    raise_all(nameless(declaration, queries))
+    raise_all(nameless(declaration, plan.queries))
     if target is not None:
         _refuse_rollback(ledger.path, target)
-    with ledger.reserve_for_block(
-        charges_of(queries, plan), declaration.spec.title, state
-    ) as reservation:
+    with ledger.reserve_for_block(charges_of(plan), declaration.spec.title, state) as reservation:
         yield ChargedRelease(state, ledger, reservation)
 
 
@@ -139,17 +132,15 @@ def _refuse_rollback(path: Path, target: Path) -> None:
         raise LedgerError("DP-LEDGER-011", name=path.name, output=target.name, problem=problem)
 
 
-def charges_of(queries: Sequence[Query], plan: Plan) -> list[Charge]:
+def charges_of(plan: Plan) -> list[Charge]:
     """Return the charges of a plan; a join of two tables about people is charged to both."""
     from dprelease.ledger.account import Charge
 
     by_table: dict[str, Charge] = {}
-    for query in queries:
+    for query in plan.queries:
         columns = plan.of_query(query.name)
-        events, exact = (
-            tuple(column.event for column in without_invariants(columns)),
-            definitions_of(columns),
-        )
+        events = tuple(column.event for column in without_invariants(columns))
+        exact = definitions_of(columns)
         for name in dict.fromkeys(table.identity for table in query.charged_tables):
             unit = query.unit.id or ROWS
             before = by_table.get(name, Charge(name, query.neighbours.value, unit, ()))

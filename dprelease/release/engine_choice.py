@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from dprelease.errors import DataError
 from dprelease.exact.engines import kind_of_engine
+from dprelease.planning.kinds import kind_of
 from dprelease.schema.load import Declaration
 from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE, ENGINES
 
@@ -27,6 +28,7 @@ def on_engine(declaration: Declaration, engine: str | None) -> Declaration:
         return declaration
     if engine not in ENGINES:
         raise ValueError(f"engines are {' and '.join(ENGINES)}")
-    if engine != DEFAULT_ENGINE and declaration.spec.mode == "local":
-        raise DataError("DP-SPARK-005", problem="single records need the engine duckdb")
+    problem = kind_of(declaration.spec).engine_problem
+    if engine != DEFAULT_ENGINE and problem:
+        raise DataError("DP-SPARK-005", problem=problem)
     return replace(declaration, spec=declaration.spec.model_copy(update={"engine": engine}))

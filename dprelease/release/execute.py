@@ -1,12 +1,12 @@
-"""The order of steps that every run follows, whatever it publishes.
+"""The steps of a run, in order; the kinds of releases differ only in what they write.
 
-Claim the target; charge; record that rows are read; read and draw; store; record that the release
-will be published; publish; record that it is published. Each record is on the disk before the step
-that it announces, and nothing is charged before this run alone owns the target. After a kill the
-records show what happened: without the first record nothing depends on a row, with it the run is
-charged.
+`execute` runs a planned release: claim the target, charge the ledger, record that rows are read,
+read, add noise, post-process, write, record that the release will be published, publish, record
+that it is published. Each record is on the disk before the step that it announces, and nothing is
+charged before this run alone owns the target. After a kill the records show what happened: without
+the first record nothing depends on a row, with it the run is charged.
 
-It also copies the files of a declaration that are not texts into the folder of a release.
+Answers in memory take the shorter way of `answers`: nothing is claimed or published.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,10 +27,9 @@ from dprelease.documents.manifest import canonical
 from dprelease.errors import DeclarationError, Place, RunState
 from dprelease.exact.engine_api import Answering
 from dprelease.noise.noised_answers import answer_query
-from dprelease.numerics.entropy import Entropy
+from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.planning.plan import Plan, PlannedColumn
 from dprelease.postprocess.families import Family, FamilyTable
-from dprelease.query.resolve import Query
 from dprelease.release.charging import ChargedRelease, charging, refuse_no_ledger
 from dprelease.release.disk import ROOM, refuse_full, temporary
 from dprelease.release.folder import Claim, claim_target
@@ -46,7 +46,133 @@ from dprelease.tables.family_tables import published_answers
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from dprelease.release.kinds import PlannedRelease
     from dprelease.signatures.keys import SigningKey
+
+
+def execute(
+    release: PlannedRelease,
+    *,
+    output: Path | None,
+    overwrite: bool,
+    bits: BitSource | None,
+    frames: Mapping[str, object],
+    progress: Callable[[str], None],
+    state: RunState | None,
+) -> Path:
+    """Publish a planned release and return its folder; raises as `pipeline.run`."""
+    bits = bits or Entropy()
+    draft = release.draft()
+    exports = release.exports()
+    claiming_and_charging = publishing(
+        release.declaration,
+        release.plan,
+        output=output,
+        overwrite=overwrite,
+        state=state,
+        draft=draft if exports is None else exports.in_draft(draft),
+        tables=release.bytes_at_most(exports),
+        trial=(lambda _: None) if exports is None else partial(exports.try_on_blank_tables, draft),
+    )
+    with claiming_and_charging as publication, release.open_engines(frames) as engines:
+        publication.charged.read()
+        written = release.write(engines, publication, bits, progress)  # reads and adds noise
+        record = release.manifest(draft, written, publication.charged.to_json())
+        if exports is not None:
+            record = exports.write_all(record, publication.folder, progress)
+        progress("manifest")
+        publication.publish(record)
+    return publication.claim.target
+
+
+@contextmanager
+def publishing(
+    declaration: Declaration,
+    plan: Plan,
+    *,
+    output: Path | None,
+    overwrite: bool,
+    state: RunState | None,
+    draft: dict[str, Any],
+    tables: int = 0,
+    trial: Callable[[Path], None] = lambda _folder: None,
+) -> Iterator[Publication]:
+    """Claim the target, charge the release, and yield the publication.
+
+    `output` replaces the declared folder. `draft`: the manifest without the values that are known
+    only after rows were read. `state` is advanced, and reported by exceptions from the block.
+    Afterwards nothing remains but what was published. `tables`: the maximum bytes of the tables.
+    `trial`: called with the private folder before anything is charged, to try what would otherwise
+    fail too late; it must leave nothing there.
+
+    Raises
+    ------
+    OutputError
+        DP-OUTPUT-012, as `refuse_own_source`; 001 to 003, 006 and 008 to 010, as `claim_target`;
+        015 if a disk lacks space for the release, or for its temporary files.
+    DeclarationError, BudgetError, LedgerError
+        As `charging`; DP-RELEASE-020, as `keep_files`.
+    """
+    state = RunState() if state is None else state
+    refuse_own_source(declaration, plan, output)
+    written = _refuse_large(declaration, draft)
+    refuse_no_ledger(declaration, plan)
+    target = output or declaration.folder / declaration.spec.output
+    copies = sum(file.size for file, _ in declaration.kept.values())
+    with state.add_state_to_errors(), claim_target(target, overwrite, state) as claim:
+        place, needed = declaration.place("output"), tables + written + copies + ROOM
+        beside = temporary(declaration, plan.queries)
+        refuse_full(claim.folder, claim.target.name, needed, place, beside)
+        trial(claim.folder)
+        claim.refuse_left()
+        with charging(declaration, plan, state, claim.target) as charged:
+            keep_files(declaration, claim.folder)
+            yield Publication(claim, charged, state, declaration.key)
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A release in progress: its private folder, its cost, and its last steps."""
+
+    claim: Claim
+    charged: ChargedRelease
+    state: RunState
+    key: SigningKey | None = None
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """Metadata that every published table has next to its rows; empty for central releases."""
+
+    @property
+    def folder(self) -> Path:
+        """Return the private folder to be filled."""
+        return self.claim.folder
+
+    def publish(self, record: dict[str, Any]) -> None:
+        """Add a manifest, signed if there is a key, and make everything readable in one step.
+
+        Raises
+        ------
+        OutputError
+            DP-OUTPUT-017 if another process removed files from the private folder, or added some.
+        LedgerError, OSError
+            If the system refuses; the state says whether the release is readable nevertheless.
+        """
+        manifest, files = canonical(record), {MANIFEST, *listed_files(record)}
+        (self.folder / MANIFEST).write_bytes(manifest)
+        if self.key is not None:
+            signature = self.key.sign(manifest, MANIFESTS)
+            (self.folder / SIGNATURE).write_bytes(signature.to_armor())
+            files.add(SIGNATURE)
+        self.claim.store()
+        self.charged.publish()
+        # A signal between the two steps would lose the manifest's digest for the ledger,
+        # permanently.
+        with defer_signals():
+            try:
+                self.claim.refuse_others(files)
+                self.claim.publish(self.state)
+            finally:
+                if self.state.released:
+                    self.charged.commit(record["digest"])
 
 
 def keep_files(declaration: Declaration, folder: Path) -> None:
@@ -86,100 +212,6 @@ def _is_copied(path: Path, copy: Path, file: KeptFile) -> bool:
     return left == 1 and digest.hexdigest() == file.sha256
 
 
-@dataclass(frozen=True, slots=True)
-class Publication:
-    """A release in progress: its private folder, its cost, and its last steps."""
-
-    claim: Claim
-    charged: ChargedRelease
-    state: RunState
-    key: SigningKey | None = None
-    notes: Mapping[str, str] = field(default_factory=dict)
-    """Metadata that every published table has next to its rows; empty for central releases."""
-
-    @property
-    def folder(self) -> Path:
-        """Return the private folder to be filled."""
-        return self.claim.folder
-
-    def read(self) -> None:
-        """Record that rows are about to be read; no data about people may be read before."""
-        self.charged.read()
-
-    def publish(self, record: dict[str, Any]) -> None:
-        """Add a manifest, signed if there is a key, and make everything readable in one step.
-
-        Raises
-        ------
-        OutputError
-            DP-OUTPUT-017 if another process removed files from the private folder, or added some.
-        LedgerError, OSError
-            If the system refuses; the state says whether the release is readable nevertheless.
-        """
-        manifest, files = canonical(record), {MANIFEST, *listed_files(record)}
-        (self.folder / MANIFEST).write_bytes(manifest)
-        if self.key is not None:
-            signature = self.key.sign(manifest, MANIFESTS)
-            (self.folder / SIGNATURE).write_bytes(signature.to_armor())
-            files.add(SIGNATURE)
-        self.claim.store()
-        self.charged.publish()
-        # A signal between the two steps would lose the manifest's digest for the ledger,
-        # permanently.
-        with defer_signals():
-            try:
-                self.claim.refuse_others(files)
-                self.claim.publish(self.state)
-            finally:
-                if self.state.released:
-                    self.charged.commit(record["digest"])
-
-
-@contextmanager
-def publishing(
-    declaration: Declaration,
-    queries: Sequence[Query],
-    plan: Plan,
-    *,
-    output: Path | None,
-    overwrite: bool,
-    state: RunState | None,
-    draft: dict[str, Any],
-    tables: int = 0,
-    trial: Callable[[Path], None] = lambda _folder: None,
-) -> Iterator[Publication]:
-    """Claim the target, charge the release, and yield the publication.
-
-    `output` replaces the declared folder. `draft`: the manifest without the values that are known
-    only after rows were read. `state` is advanced, and reported by exceptions from the block.
-    Afterwards nothing remains but what was published. `tables`: the maximum bytes of the tables.
-    `trial`: called with the private folder before anything is charged, to try what would otherwise
-    fail too late; it must leave nothing there.
-
-    Raises
-    ------
-    OutputError
-        DP-OUTPUT-012, as `refuse_own_source`; 001 to 003, 006 and 008 to 010, as `claim_target`;
-        015 if a disk lacks space for the release, or for its temporary files.
-    DeclarationError, BudgetError, LedgerError
-        As `charging`; DP-RELEASE-020, as `keep_files`.
-    """
-    state = RunState() if state is None else state
-    refuse_own_source(declaration, plan, output)
-    written = _refuse_large(declaration, draft)
-    refuse_no_ledger(declaration, queries)
-    target = output or declaration.folder / declaration.spec.output
-    copies = sum(file.size for file, _ in declaration.kept.values())
-    with state.add_state_to_errors(), claim_target(target, overwrite, state) as claim:
-        place, needed = declaration.place("output"), tables + written + copies + ROOM
-        refuse_full(claim.folder, claim.target.name, needed, place, temporary(declaration, queries))
-        trial(claim.folder)
-        claim.refuse_left()
-        with charging(declaration, queries, plan, state, claim.target) as charged:
-            keep_files(declaration, claim.folder)
-            yield Publication(claim, charged, state, declaration.key)
-
-
 def _refuse_large(declaration: Declaration, draft: dict[str, Any]) -> int:
     """Return a draft's bytes; raise DP-RELEASE-019 if readers would refuse the manifest's size.
 
@@ -194,15 +226,13 @@ def _refuse_large(declaration: Declaration, draft: dict[str, Any]) -> int:
 
 
 @contextmanager
-def answering(
-    declaration: Declaration, queries: Sequence[Query], plan: Plan, state: RunState
-) -> Iterator[None]:
+def answering(declaration: Declaration, plan: Plan, state: RunState) -> Iterator[None]:
     """Charge a ledger for an answer that stays in memory; raises as `charging`.
 
     The caller runs in the same process as the noise, and could end it after looking at the noise.
     So nothing is refunded once the first row is read.
     """
-    with charging(declaration, queries, plan, state) as charged:
+    with charging(declaration, plan, state) as charged:
         charged.read()
         yield
         charged.commit("")

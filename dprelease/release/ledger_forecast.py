@@ -17,8 +17,8 @@ from dprelease.mechanisms import registry
 from dprelease.numerics.rounding import finite
 from dprelease.planning.budget_shares import shares_of
 from dprelease.planning.calibration import typical_error
+from dprelease.planning.kinds import Weights, kind_of
 from dprelease.planning.plan import FEW_KINDS, Plan, make_plan
-from dprelease.planning.prepare import Weights
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.release.charging import charges_of
@@ -137,7 +137,7 @@ def outlooks(
 
     ledger = Ledger(declaration.folder / declaration.spec.ledger)
     state = ledger.state()
-    left = left_for(ledger, state, charges_of(queries, plan))
+    left = left_for(ledger, state, charges_of(plan))
     others = list(_others(declaration, queries, plan))
     return tuple(replace(one, cheaper=_cheapest(one, state, others, plan)) for one in left)
 
@@ -196,7 +196,7 @@ def _others(
         for column in plan.noisy_columns
     }
     few = len(kinds) <= FEW_KINDS and declaration.spec.budget.spend == "all"
-    if declaration.spec.mode != "central" or not few:
+    if not (few and kind_of(declaration.spec).compares_noise):
         return
     weighed = any(m.of_family for query in queries for m in query.measurements)
     for name in registry.names():

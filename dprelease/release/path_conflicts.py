@@ -15,7 +15,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from dprelease.errors import OutputError, Place
-from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.plan import Plan
 from dprelease.release.folder import working_names
 from dprelease.release.replaceable import MANIFEST
@@ -46,8 +45,7 @@ def refuse_own_source(
         DP-OUTPUT-012 if a source is in the folder, or files in the folder would match its pattern.
     """
     target = output or declaration.folder / declaration.spec.output
-    families = families_of(declaration.spec, plan.columns)
-    names = [name for family in families for name in family.published_names]
+    names = [name for family in plan.families for name in family.published_names]
     copies = [file.copy for file, _ in declaration.kept.values()]
     written = [MANIFEST, *map(formats.file_of, names), *more, *copies]
     place = Place() if output is not None else declaration.place("output")

@@ -158,7 +158,7 @@ def _in_the_statement() -> Iterator[None]:
 
 def attributes(plan: Plan) -> dict[str, Any]:
     """Return guarantee, margins, mechanisms, labels and the row rules, as JSON values."""
-    labels = labels_of({c.query.name: c.query for c in plan.columns}.values())
+    labels = labels_of(plan.queries)
     return {
         "guarantee": plan.guarantee.to_json(),
         "margins_95": {
@@ -240,7 +240,7 @@ def _in_memory(
     declaration: Declaration, plan: Plan, frames: Mapping[str, object], state: RunState
 ) -> pa.Table:
     """Charge a release of one query, read its rows, and return its noised table."""
-    (query,) = {column.query.name: column.query for column in plan.columns}.values()
+    (query,) = plan.queries
     frame = frame_of(query.declared.table, frames)
-    charged = answering(declaration, [query], plan, state)
+    charged = answering(declaration, plan, state)
     return answer(plan.of_query(query.name), open_engine(query.declared, frame), charged)

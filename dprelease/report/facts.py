@@ -14,12 +14,12 @@ from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import exact
-from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.invariant_plans import AS_IT_IS, CHOSEN_BY, without_invariants
 from dprelease.planning.plan import PlannedColumn
 from dprelease.planning.trade_off import Pairs, pairs_of
 from dprelease.postprocess.derived_values import is_computed, typical_margin
 from dprelease.postprocess.families import Family
+from dprelease.postprocess.family_steps import families_of
 from dprelease.privacy.event import Event
 from dprelease.query.forms.centred_moments import STDDEV, VARIANCE
 from dprelease.query.measurement import OutputColumn
@@ -166,7 +166,7 @@ class Facts:
     @cached_property
     def families(self) -> tuple[Family, ...]:
         """Return the tables of each query together, with the step that publishes them."""
-        return families_of(self.declaration.spec, list(self.planned_columns()))
+        return families_of(self.planned_columns())
 
     @cached_property
     def pairs(self) -> Pairs:

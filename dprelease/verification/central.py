@@ -25,18 +25,20 @@ from dprelease.exports.export_metadata import aggregate_metadata
 from dprelease.mechanisms import registry
 from dprelease.numerics.lattice import Integers
 from dprelease.planning.declaration_findings import several
-from dprelease.planning.families.family_plan import families_of, refuse_families, with_step
+from dprelease.planning.families.family_plan import refuse_families, with_step
 from dprelease.planning.guarantees import budget_of
 from dprelease.planning.invariant_plans import AS_IT_IS, CHOSEN_BY, without_invariants
+from dprelease.planning.kinds import CENTRAL
 from dprelease.planning.plan import Plan, PlannedColumn
 from dprelease.postprocess.families import Family
+from dprelease.postprocess.family_steps import families_of
 from dprelease.postprocess.finishing import post_process
 from dprelease.privacy.event import Event
 from dprelease.privacy.guarantee import Guarantee
 from dprelease.query.forms.single_part import LABEL
 from dprelease.query.measurement import OutputColumn
 from dprelease.query.post import PostProcessing
-from dprelease.query.resolve import Query, resolve
+from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
 from dprelease.tables import formats
 from dprelease.tables.arrays import key_values
@@ -147,13 +149,7 @@ def check_central(report: Report, record: dict[str, Any]) -> RebuiltRelease | No
 
     Returns the inputs from which the manifest was rebuilt; None if it can't be rebuilt.
     """
-    resolved = resolved_again(
-        report,
-        record,
-        declares=lambda d: d.spec.mode == "central" and d.spec.federated is None,
-        other="it declares another mode",
-        resolve=resolve,
-    )
+    resolved = resolved_again(report, record, CENTRAL)
     if resolved is None:
         return None
     declaration, queries = resolved
@@ -181,9 +177,10 @@ def check_central(report: Report, record: dict[str, Any]) -> RebuiltRelease | No
     paid = None if report.rehearsal else ledger_record(declaration, record)
     check_formats(report, declaration, record)
     tables = {name: part for name, part in record.items() if name != KEY}
-    check_rebuilt(report, tables, manifest.build(declaration, queries, plan, written, paid))
+    metadata = metadata_of(declaration, queries, families)
+    check_rebuilt(report, tables, manifest.build(declaration, plan, metadata, written, paid))
     if report.ok:  # a rejected release is neither rebuilt nor priced again
-        check_exports(report, aggregate_metadata(declaration, queries, families), record)
+        check_exports(report, aggregate_metadata(metadata, families, declaration.spec.wide), record)
         ask_again(report, [column.event for column in without_invariants(columns)], guarantee)
     if report.certify:
         certify_claims(
@@ -196,12 +193,13 @@ def recorded_families(
     report: Report, declaration: Declaration, columns: Sequence[PlannedColumn]
 ) -> tuple[Family, ...] | None:
     """Return the families of a declaration; None, and a finding, if one is impossible."""
+    families = families_of(columns)
     try:
-        refuse_families(declaration, columns)
+        refuse_families(declaration, families)
     except DpReleaseError as error:
         report.add_finding("DP-VERIFY-009", why=several(error)[0].code)
         return None
-    return families_of(declaration.spec, columns)
+    return families
 
 
 def _recorded_files(record: dict[str, Any], queries: Sequence[Query]) -> dict[str, FileDigest]:

@@ -14,8 +14,9 @@ from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.planning.guarantees import budget_of
+from dprelease.planning.kinds import LOCAL
 from dprelease.planning.local_plan import LocalColumn, LocalPlan
-from dprelease.query.local_records import RecordColumn, Records, resolve_records
+from dprelease.query.local_records import RecordColumn, Records
 from dprelease.tables import formats
 from dprelease.verification.central import ask_again
 from dprelease.verification.certificate_findings import certify_claims
@@ -42,13 +43,7 @@ def check_local(report: Report, record: dict[str, Any]) -> LocalPlan | None:
     be published; the events cost what the guarantee states, within the budget. Returns the plan;
     None, and a finding, if it can't be rebuilt.
     """
-    resolved = resolved_again(
-        report,
-        record,
-        declares=lambda declaration: declaration.spec.mode == "local",
-        other="it does not declare the mode local",
-        resolve=resolve_records,
-    )
+    resolved = resolved_again(report, record, LOCAL)
     if resolved is None:
         return None
     declaration, parts = resolved

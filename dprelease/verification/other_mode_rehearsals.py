@@ -16,6 +16,7 @@ from dprelease.documents.rehearsal_manifest import (
 from dprelease.documents.release_metadata import ReleaseMetadata
 from dprelease.errors import DpReleaseError
 from dprelease.planning.federated_plan import FederatedPlan
+from dprelease.planning.kinds import FEDERATED
 from dprelease.planning.local_plan import LocalPlan
 from dprelease.query.local_records import Records
 from dprelease.query.resolve import Query
@@ -39,12 +40,11 @@ from dprelease.verification.local_release import check_local
 from dprelease.verification.manifest_comparison import check_rebuilt, differences
 from dprelease.verification.party_messages import (
     check_trust,
-    federated_again,
     federated_plan,
     is_message,
 )
 from dprelease.verification.rehearsal_checks import check_truth, has_truth_for, says_errors
-from dprelease.verification.report import Report, declared_again, is_written
+from dprelease.verification.report import Report, declared_again, is_written, resolved_again
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,7 +95,7 @@ def check_rehearsed_parties(report: Report, record: dict[str, Any]) -> None:
 
     The messages of each party must have the required columns and keys, and the sums must be theirs.
     """
-    resolved = federated_again(report, record)
+    resolved = resolved_again(report, record, FEDERATED)
     if resolved is None:
         return
     declaration, queries = resolved

@@ -21,6 +21,7 @@ from dprelease.planning.federated_plan import (
     trusts_of,
 )
 from dprelease.planning.guarantees import budget_of, within
+from dprelease.planning.kinds import FEDERATED
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
@@ -53,7 +54,7 @@ def check_federated(report: Report, record: dict[str, Any]) -> None:
     admit. Files must have the declared keys and columns. The guarantee for each number of honest
     parties is computed again, rounding included, and must be within the budget.
     """
-    resolved = federated_again(report, record)
+    resolved = resolved_again(report, record, FEDERATED)
     if resolved is None:
         return
     declaration, queries = resolved
@@ -66,19 +67,6 @@ def check_federated(report: Report, record: dict[str, Any]) -> None:
     party = min(max(record["party"], 1), plan.parties)  # any number: only the party knows it
     check_rebuilt(report, record, manifest.build(declaration, queries, plan, digests, party))
     check_trust(report, record, plan)
-
-
-def federated_again(
-    report: Report, record: dict[str, Any]
-) -> tuple[Declaration, tuple[Query, ...]] | None:
-    """Return declaration and queries of a manifest; None, and a finding, if invalid."""
-    return resolved_again(
-        report,
-        record,
-        declares=lambda declaration: declaration.spec.federated is not None,
-        other="it declares no parties",
-        resolve=resolve_federated,
-    )
 
 
 def federated_plan(

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from dprelease.documents import manifest
 from dprelease.documents.metadata import TableMetadata
 from dprelease.documents.metadata_json import field_notes
 from dprelease.documents.rehearsal_manifest import NOTE, NOTED
 from dprelease.errors import DpReleaseError, Findings, Place, State, VerificationError
+from dprelease.planning.kinds import Part, ReleaseKind, kind_of
 from dprelease.privacy.guarantee import Guarantee
 from dprelease.schema.load import Declaration, declaration_from_texts
 from dprelease.tables import formats
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from dprelease.verification.certificate.verdicts import Certificate
     from dprelease.verification.second_opinion import Opinion
 
-Resolved = TypeVar("Resolved")
 Rows = int | Mapping[str, int]
 """The rows of a table; for a partitioned table the rows of each part, by name and in order."""
 
@@ -80,15 +80,11 @@ class Report:
 def resolved_again(
     report: Report,
     record: Mapping[str, Any],
-    *,
-    declares: Callable[[Declaration], bool],
-    other: str,
-    resolve: Callable[[Declaration], Resolved],
-) -> tuple[Declaration, Resolved] | None:
-    """Return the declaration of a manifest and its resolved form; None if this is impossible.
+    kind: ReleaseKind[Part],
+) -> tuple[Declaration, tuple[Part, ...]] | None:
+    """Return the declaration of a manifest and what it publishes; None, and a finding, if invalid.
 
-    `declares`: whether it declares a release of the kind of the manifest; `other`: the message if
-    it does not.
+    `kind`: the kind of release that has such a manifest.
     """
     held = record["declaration"]
     for name, text in held["texts"].items():
@@ -97,9 +93,9 @@ def resolved_again(
             return None
     try:
         declaration = declared_again(record, report.path)
-        if declares(declaration):
-            return declaration, resolve(declaration)
-        report.add_finding("DP-VERIFY-009", why=other)
+        if kind_of(declaration.spec) is kind:
+            return declaration, kind.resolve(declaration)
+        report.add_finding("DP-VERIFY-009", why=kind.mode_problem)
     except DpReleaseError as error:
         code = error.errors[0].code if isinstance(error, Findings) else error.code
         report.add_finding("DP-VERIFY-009", why=code)

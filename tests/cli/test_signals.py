@@ -37,9 +37,8 @@ ENDED = """
 import os, signal, sys
 from dprelease.exact.duckdb import Engine
 from dprelease.ledger.ledger import Ledger
-from dprelease.release import folder
-from dprelease.release.runs import family_run, pipeline
-from dprelease.planning import prepare
+from dprelease.release import folder, kinds
+from dprelease.release.runs import family_run
 place, number = sys.argv[1], int(sys.argv[2])
 for default in (signal.SIGTERM, signal.SIGHUP):
     signal.signal(default, signal.SIG_DFL)
@@ -65,7 +64,7 @@ def turned(*given):
         raise RuntimeError("Query interrupted")  # as the engine does
 
 match place:
-    case "plan": ends(pipeline, "prepare", True)
+    case "plan": ends(kinds, "prepare", True)
     case "reserved": ends(Ledger, "reserve", False)
     case "query": Engine.run = turned
     case "staged": ends(family_run, "write_pieces", False)

@@ -17,7 +17,6 @@ from dprelease.documents.release_metadata import (
     metadata_of_messages,
     metadata_of_records,
 )
-from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.federated_plan import resolve_federated
 from dprelease.planning.prepare import prepare
 from dprelease.query.local_records import resolve_records
@@ -138,7 +137,7 @@ def described(declaration: Declaration, rows: dict[str, int] | None = None) -> M
     if declaration.spec.federated is not None:
         return metadata_of_messages(declaration, resolve_federated(declaration))
     queries, plan = prepare(declaration)
-    return metadata_of(declaration, queries, families_of(declaration.spec, plan.columns), rows)
+    return metadata_of(declaration, queries, plan.families, rows)
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from dprelease.documents.release_metadata import metadata_of
 from dprelease.exports.export import PublishedRelease
-from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.prepare import prepare
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, read_declaration
@@ -119,5 +118,5 @@ def described(declaration: Declaration) -> PublishedRelease:
     out = run(declaration, bits=Keyed("exports"))
     record = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     queries, plan = prepare(declaration)
-    families = families_of(declaration.spec, plan.columns)
+    families = plan.families
     return PublishedRelease(out, record, metadata_of(declaration, queries, families))

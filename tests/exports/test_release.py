@@ -25,7 +25,7 @@ from dprelease.errors import DpReleaseError, Findings, OutputError
 from dprelease.exports.csv_tables import csv_files
 from dprelease.ledger.ledger import Ledger
 from dprelease.release.accounts import account_of
-from dprelease.release.exporting import prepare_with_trial
+from dprelease.release.kinds import planned
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.schema.release_parts.format_names import FORMATS, OF_RECORDS
@@ -376,7 +376,7 @@ def test_single_records_have_formats(tmp_path: Path) -> None:
             ),
         )
     )
-    prepare_with_trial(read_declaration(path))
+    planned(read_declaration(path)).check(trial=True)
     folder = run(read_declaration(path), bits=Keyed("records"))
     record, report = read(folder), dprelease.verify(folder)
     assert report.ok, report.findings

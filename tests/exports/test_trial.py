@@ -20,10 +20,10 @@ from dprelease.errors import DpReleaseError, OutputError, State
 from dprelease.exports.trials.sizes import most_bytes
 from dprelease.exports.trials.trial import ROWS, blank_release
 from dprelease.ledger.ledger import Ledger
-from dprelease.planning.prepare import prepare
 from dprelease.release import exporting
 from dprelease.release.accounts import account_of
-from dprelease.release.exporting import Exports, draft_of, exports_of
+from dprelease.release.exporting import Exports
+from dprelease.release.kinds import planned
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, read_declaration
 from dprelease.schema.release_parts import format_names
@@ -215,10 +215,10 @@ RELEASES: dict[str, Callable[[Path], Path]] = {
 
 def asked(folder: Path, release: str) -> tuple[Declaration, Exports, dict[str, Any]]:
     declaration = read_declaration(RELEASES[release](folder))
-    queries, plan = prepare(declaration)
-    exports = exports_of(declaration, queries, plan)
+    release = planned(declaration)
+    exports = release.exports()
     assert exports is not None
-    return declaration, exports, exporting._plain_manifest(draft_of(declaration, queries, plan))
+    return declaration, exports, exporting._plain_manifest(release.draft())
 
 
 @pytest.mark.share(0.5)

@@ -17,10 +17,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from dprelease.exact import engines
 from dprelease.ledger.ledger import Ledger
 from dprelease.ledger.steps import READ
 from dprelease.ledger.store import Store
-from dprelease.release import charging
+from dprelease.release import charging, execute
 from dprelease.release import folder as staged
 from dprelease.release.charging import ledger_of
 from dprelease.release.runs import family_run, pipeline
@@ -52,7 +53,8 @@ def run_with_steps(release: Path, target: int) -> int:
     """Run the release, dying at one step; return the number of steps of a whole run."""
     count = [0]
     for owner, names in (
-        (pipeline, ("publishing", "open_engines")),
+        (execute, ("publishing",)),
+        (engines, ("open_engines",)),
         (family_run, ("streaming", "write_pieces")),
         (staged, ("_sync", "exchange", "rename_new")),
         (Ledger, ("reserve", "read", "publish", "commit", "cancel")),

@@ -247,14 +247,14 @@ def test_what_reads_and_what_draws_comes_after_its_note(
 
         monkeypatch.setattr(owner, name, noted)
 
+    from dprelease.exact import engines
     from dprelease.exact.duckdb import Engine
     from dprelease.noise import noised_vectors as perturb
     from dprelease.release import folder
     from dprelease.release.runs import family_run as stream
-    from dprelease.release.runs import pipeline
 
     noting(folder.Lock, "take")
-    noting(pipeline, "open_engines")
+    noting(engines, "open_engines")
     noting(Engine, "run")
     noting(perturb, "sample")
     noting(folder, "rename_new")

@@ -63,7 +63,7 @@ def made(
 def errors_of(declaration: Declaration, plan: Plan, column: str = "n") -> dict[str, dict[str, Any]]:
     return {
         row["table"]: row
-        for one in agreed_errors(declaration.spec, plan)
+        for one in agreed_errors(plan)
         if one.agreed.name == column
         for row in one.to_json()
     }

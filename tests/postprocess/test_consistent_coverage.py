@@ -24,7 +24,6 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.discrete_gaussian import DiscreteGaussian
 from dprelease.mechanisms.gaussian import Gaussian
 from dprelease.numerics.lattice import Integers, sample
-from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.prepare import prepare
 from dprelease.postprocess.consistent.family_columns import FamilyColumn, agreed_columns
 from dprelease.postprocess.consistent.family_shape import Shape
@@ -52,7 +51,7 @@ def column_of(folder: Path, mechanism: str, epsilon: str, confidence: str) -> Fa
     columns = f'{{n: {{count: "*", margin: {confidence}}}}}'
     budget = f"epsilon: {epsilon}, delta: 1e-6"
     declaration = declared(folder, mechanism=mechanism, columns=columns, budget=budget)
-    (family,) = families_of(declaration.spec, prepare(declaration)[1].columns)
+    (family,) = prepare(declaration)[1].families
     return agreed_columns(Shape.of(family.tables))[0]
 
 

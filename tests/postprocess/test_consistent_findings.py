@@ -8,7 +8,6 @@ import pytest
 
 from dprelease.errors import DpReleaseError, Findings, Place
 from dprelease.mechanisms.discrete_gaussian import DiscreteGaussian
-from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.prepare import prepare
 from dprelease.postprocess.consistent.aims import aim_of
 from dprelease.postprocess.consistent.family_columns import FamilyColumn, agreed_columns
@@ -150,7 +149,7 @@ def _place(*keys: str | int) -> Place:
 
 def _tables(folder: Path) -> list[FamilyTable]:
     declaration = declared(folder)
-    (family,) = families_of(declaration.spec, prepare(declaration)[1].columns)
+    (family,) = prepare(declaration)[1].families
     return list(family.tables)
 
 
@@ -196,7 +195,7 @@ def test_areas_that_are_called_as_the_whole_is() -> None:
             f"    hierarchy: {levels}\n    columns: {{n: {{count: '*'}}}}\n    consistent: true\n"
         )
         declaration = declaration_from_texts(texts, "release.yaml")
-        (family,) = families_of(declaration.spec, prepare(declaration)[1].columns)
+        (family,) = prepare(declaration)[1].families
         shape = Shape.of(family.tables)
         aims = [aim_of(shape, TargetSpec(level=name, weight="2")) for name in ("whole", None)]
         found.append((aims, lowest(shape, ConsistentSpec(publish={"down_to": "whole"}))))

@@ -11,7 +11,6 @@ import pytest
 
 from dprelease.consistency.fixed_point import value_bits
 from dprelease.numerics.lattice import LIMIT, Integers
-from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.prepare import prepare
 from dprelease.postprocess.consistent import reading
 from dprelease.postprocess.consistent.family_columns import agreed_columns
@@ -27,7 +26,7 @@ WHOLE = "{non_negative: true}"
 
 def family_of(folder: Path, **asked: Any) -> Family:
     declaration = declared(folder, **asked)
-    (family,) = families_of(declaration.spec, prepare(declaration)[1].columns)
+    (family,) = prepare(declaration)[1].families
     return family
 
 

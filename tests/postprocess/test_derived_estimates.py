@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import dprelease
-from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.prepare import prepare
 from dprelease.postprocess.consistent.derived import DerivedColumn, derived_columns
 from dprelease.postprocess.consistent.family_shape import Shape
@@ -26,7 +25,7 @@ COLUMNS = (
 def derived(folder: Path) -> dict[str, DerivedColumn]:
     declaration = declared(folder, columns=COLUMNS)
     _, plan = prepare(declaration)
-    (family,) = families_of(declaration.spec, plan.columns)
+    (family,) = plan.families
     return {one.name: one for one in derived_columns(Shape.of(family.tables))}
 
 

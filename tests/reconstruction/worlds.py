@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dprelease
-from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.prepare import prepare
 from dprelease.reconstruction.counted_tables import CountedTables, counted_tables
 from dprelease.reconstruction.programs import Program
@@ -58,7 +57,7 @@ def tables(path: Path) -> tuple[CountedTables, Combinations]:
     """Return what of a release is attacked."""
     declaration = read_declaration(path)
     _, plan = prepare(declaration)
-    found = counted_tables(families_of(declaration.spec, plan.columns))
+    found = counted_tables(plan.families)
     return found, combinations_of(found.used)
 
 

@@ -29,6 +29,8 @@ STEPS = """
 import os, signal, sys
 from pathlib import Path
 from tests.processes import ended
+import dprelease.exact.engines as engines
+import dprelease.release.execute as execute
 import dprelease.release.folder as folder
 import dprelease.release.runs.family_run as family_run
 import dprelease.release.runs.pipeline as pipeline
@@ -49,8 +51,9 @@ def stepping(function):
     return wrapped
 
 for owner, names in (
-    (pipeline, ("publishing", "open_engines", "publish_families")),
-    (family_run, ("streaming", "write_pieces")),
+    (execute, ("publishing",)),
+    (engines, ("open_engines",)),
+    (family_run, ("publish_families", "streaming", "write_pieces")),
 ):
     for name in names:
         setattr(owner, name, stepping(getattr(owner, name)))

@@ -32,10 +32,11 @@ RUNNERS = """
 import os, sys
 from pathlib import Path
 from dprelease.release import folder
+from dprelease.release import kinds
 from dprelease.release.runs import pipeline
 from dprelease.schema.load import read_declaration
 declaration = read_declaration(Path(sys.argv[1]))
-pipeline.prepare(declaration)
+kinds.prepare(declaration)
 ours, theirs = os.pipe()
 children = []
 for _ in range(6):

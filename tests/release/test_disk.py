@@ -19,7 +19,6 @@ from dprelease.cli.shown.disk_shown import disk_words
 from dprelease.errors import OutputError, Place, State
 from dprelease.exact import duckdb
 from dprelease.exact.results import stored
-from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.prepare import prepare
 from dprelease.query.grouping.group_keys import Key
 from dprelease.release import disk
@@ -48,7 +47,7 @@ WIDE: dict[str, dict[str, Any]] = {
 
 
 def bytes_of(declaration: Declaration) -> int:
-    return most_bytes(families_of(declaration.spec, prepare(declaration)[1].columns))
+    return most_bytes(prepare(declaration)[1].families)
 
 
 @pytest.mark.share(0.4)
@@ -323,7 +322,7 @@ def test_families_take_of_disks_what_was_told(
     queries, plan = prepare(declaration)
     folder = run(declaration, bits=Keyed("disk"))
     written = sum(path.stat().st_size for path in folder.rglob("*.parquet"))
-    assert written <= most_bytes(families_of(declaration.spec, plan.columns))
+    assert written <= most_bytes(plan.families)
     assert held.largest <= disk.temporary_bytes(queries)
     assert bool(held.largest) == (what != "no family")
 

@@ -19,7 +19,7 @@ from dprelease.ledger.ledger import Ledger
 from dprelease.noise import noised_answers
 from dprelease.query.resolve import Query, resolve
 from dprelease.query.scans.scan_planning import bounded_together, scans
-from dprelease.release.runs import written_tables
+from dprelease.release.runs import family_run
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from tests.replay import Keyed
@@ -104,12 +104,12 @@ def its_noise(patch: pytest.MonkeyPatch, name: str, failure: BaseException) -> N
 
 def its_file(patch: pytest.MonkeyPatch, name: str, failure: BaseException) -> None:
     """The table can't be written."""
-    whole = written_tables._Table.write
+    whole = family_run._Table.write
 
     def fails(table: Any, piece: Any) -> None:
         return raising(failure) if table.path.stem == name else whole(table, piece)
 
-    patch.setattr(written_tables._Table, "write", fails)
+    patch.setattr(family_run._Table, "write", fails)
 
 
 def raising(failure: BaseException) -> Any:

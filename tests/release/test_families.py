@@ -25,7 +25,6 @@ from dprelease.exact.engines import open_engine
 from dprelease.exact.results.true_table import ExactTable
 from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger
-from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.prepare import prepare
 from dprelease.postprocess import family_steps
 from dprelease.postprocess.families import Batch, NoisedTable
@@ -153,7 +152,7 @@ def test_noise_that_is_drawn_elsewhere(tmp_path: Path, monkeypatch: pytest.Monke
 def test_an_answer_in_memory_goes_through_the_step(tmp_path: Path) -> None:
     declaration = read_declaration(written(tmp_path))
     plan = prepare(declaration)[1]
-    family, _ = families_of(declaration.spec, plan.columns)
+    family, _ = plan.families
     opening = open_engine(family.tables[0].query.declared, None)
     found = execute.answers(family, plan.columns, opening, nullcontext())
     assert sorted(found) == [name.removesuffix(".parquet") for name in FILES if "/" in name]
@@ -165,7 +164,7 @@ def test_a_table_without_cells_is_published(tmp_path: Path) -> None:
     """Where the step leaves all rows out, there are columns still."""
     declaration = read_declaration(written(tmp_path))
     plan = prepare(declaration)[1]
-    family, _ = families_of(declaration.spec, plan.columns)
+    family, _ = plan.families
     noised = [
         NoisedTable(t, lambda _, size=t.query.keys.size: iter([np.zeros(size, np.int64)]))
         for t in family.tables

@@ -397,7 +397,7 @@ def one_of_two(folder: Path, what: str, *, second: bool) -> tuple[Declaration, C
         assert old in text
         (folder / file).write_text(text.replace(old, new))
     declaration = read_declaration(path)
-    (charge,) = charges_of(*prepare(declaration))
+    (charge,) = charges_of(prepare(declaration)[1])
     return declaration, charge
 
 
@@ -432,7 +432,7 @@ def test_words_about_columns_make_no_other_function(tmp_path: Path) -> None:
         path = written(tmp_path, budget=REPLACE, consistent=with_("{table: [sex]}"))
         schema = tmp_path / "people.yaml"
         schema.write_text(schema.read_text().replace("values: [f, m]", text))
-        charges.append(charges_of(*prepare(read_declaration(path))))
+        charges.append(charges_of(prepare(read_declaration(path))[1]))
     assert charges[0] == charges[1]
 
 
@@ -445,7 +445,7 @@ def test_keys_that_every_row_has_make_no_other_function(tmp_path: Path) -> None:
         path = written(tmp_path, budget=REPLACE, asked=tree, consistent=with_("{level: state}") if "[]" in keys else with_("{level: state, table: [sex]}"))  # fmt: skip
         schema = tmp_path / "people.yaml"
         schema.write_text(schema.read_text().replace("[f, m]", every))
-        (asked_of,) = charges_of(*prepare(read_declaration(path)))
+        (asked_of,) = charges_of(prepare(read_declaration(path))[1])
         functions.append(asked_of.exactly)
     assert functions[0] != functions[1] == functions[2]
 
@@ -492,13 +492,12 @@ def test_invariants_that_were_exchanged_are_found(what: str, tmp_path: Path) -> 
 @pytest.mark.parametrize("what", TAMPERED)
 def test_the_step_is_total_on_exact_numbers_that_contradict(what: str, tmp_path: Path) -> None:
     """Every value of every output, whatever stands in the measurements; nothing is claimed then."""
-    from dprelease.planning.families.family_plan import families_of
     from dprelease.tables.family_tables import published_table
 
     folder = published(tmp_path, **asked("nested"))
     declaration = declared(tmp_path / "again", **asked("nested"))
     _, plan = prepare(declaration)
-    (family,) = families_of(declaration.spec, plan.columns)
+    (family,) = plan.families
     name, change = TAMPERED[what]
     path = folder / f"measurements/{name}.parquet"
     rewritten(path, "n", change)

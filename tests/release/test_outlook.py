@@ -78,7 +78,7 @@ def only(found: dprelease.Release) -> Outlook:
 def paid(folder: Path, ledger: Ledger, most: int = 60) -> int:
     """Return how many releases of a file a ledger pays for."""
     declaration = read_declaration(folder / "release.yaml")
-    charges = charges_of(*prepare(declaration))
+    charges = charges_of(prepare(declaration)[1])
     for number in range(most):
         try:
             ledger.reserve(charges, "T")

@@ -29,9 +29,7 @@ from dprelease.exact.duckdb import Engine
 from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger
 from dprelease.ledger.steps import READ
-from dprelease.release.runs import local_run as local
-from dprelease.release.runs import party_run as federated
-from dprelease.release.runs import pipeline
+from dprelease.release import kinds
 from tests.processes import ended
 from tests.release.build import RELEASE, SCHEMA, write
 
@@ -163,11 +161,7 @@ def watched() -> None:
             return real(*given)
 
         setattr(Engine, name, noted)
-    for module, name in (
-        (pipeline, "prepare"), (local, "prepare_local"),
-        (federated, "prepare_federated"), (federated, "resolve_federated"),
-    ):  # fmt: skip
-        setattr(module, name, once(getattr(module, name)))
+    kinds.prepare = once(kinds.prepare)
 
 
 def once(real: Callable[[Any], Any]) -> Callable[[Any], Any]:

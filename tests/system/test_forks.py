@@ -138,7 +138,7 @@ def test_a_reservation_is_its_makers(tmp_path: Path) -> None:
     from dprelease.planning.prepare import prepare
     from dprelease.release.charging import charges_of
 
-    charges = charges_of(*prepare(declaration))
+    charges = charges_of(prepare(declaration)[1])
     reservation = ledger.reserve(charges, "held")
     for step in (ledger.read, ledger.publish, ledger.cancel, ledger.fail):
         assert "DP-LEDGER-012" in told_by_child(lambda step=step: step(reservation))
@@ -163,7 +163,7 @@ def test_a_child_that_unwinds_gives_nothing_back(tmp_path: Path) -> None:
     from dprelease.planning.prepare import prepare
     from dprelease.release.charging import charges_of
 
-    charges = charges_of(*prepare(declaration))
+    charges = charges_of(prepare(declaration)[1])
     child = None
     try:
         with ledger.reserve_for_block(charges, "held", RunState()) as reservation:

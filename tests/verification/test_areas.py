@@ -16,7 +16,6 @@ from typer.testing import CliRunner
 import dprelease
 from dprelease.cli import app
 from dprelease.errors import DpReleaseError, QueryError, VerificationError
-from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.prepare import prepare
 from dprelease.postprocess.consistent.family_columns import agreed_columns
 from dprelease.postprocess.consistent.family_shape import Shape
@@ -42,7 +41,7 @@ def estimates(folder: Path, table: str) -> pd.DataFrame:
 def variance(folder: Path, shares: dict[str, float], keys: tuple[int, ...]) -> float:
     """Return the variance of a sum over towns of one cell of a table by dense least squares."""
     declaration = declared(folder.parents[1], **ASKED)
-    (family,) = families_of(declaration.spec, prepare(declaration)[1].columns)
+    (family,) = prepare(declaration)[1].families
     shape = Shape.of(family.tables)
     state = np.array([i for i, some in enumerate(TOWNS.values()) for _ in some])
     areas = [np.zeros(6), state, np.arange(6)]

@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import dprelease
-from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.prepare import prepare
 from dprelease.postprocess.consistent import normal_equations, second_check
 from dprelease.tables.family_tables import published_table
@@ -119,7 +118,7 @@ def problems(folder: Path, asked: dict[str, str], changes: Mapping[str, list[Cha
     """Return what the second check says of a release of which some tables are changed."""
     declaration = declared(folder.parents[1], **asked)
     plan = prepare(declaration)[1]
-    (family,) = families_of(declaration.spec, plan.columns)
+    (family,) = plan.families
     noised = [published_table(table, folder) for table in family.tables]
 
     def reader(name: str) -> Callable[[], Iterator[Any]]:

@@ -12,7 +12,6 @@ import pytest
 
 import dprelease
 from dprelease.consistency.estimates import first_pass, pieces
-from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.prepare import prepare
 from dprelease.postprocess.consistent.derived import DerivedColumn, derived_columns
 from dprelease.postprocess.consistent.family_shape import Shape
@@ -36,7 +35,7 @@ CASES = {
 
 def columns_of(folder: Path, columns: str, budget: str) -> dict[str, DerivedColumn]:
     declaration = declared(folder, columns=columns, budget=budget)
-    (family,) = families_of(declaration.spec, prepare(declaration)[1].columns)
+    (family,) = prepare(declaration)[1].families
     return {one.name: one for one in derived_columns(Shape.of(family.tables))}
 
 

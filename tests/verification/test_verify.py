@@ -15,11 +15,12 @@ import pytest
 
 from dprelease.documents import manifest
 from dprelease.documents.file_records import FileDigest
+from dprelease.documents.release_metadata import metadata_of
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.planning.calibration import make_accounting_input
 from dprelease.planning.guarantees import budget_of, guarantee_of, within
-from dprelease.planning.plan import Plan, PlannedColumn, price
+from dprelease.planning.plan import Plan, PlannedColumn
 from dprelease.privacy.event import Event
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import resolve
@@ -184,7 +185,9 @@ def test_only_records_are_answered_at_random(tmp_path: Path) -> None:
         column = PlannedColumn(declared, measurement, law, first(record)["chosen_by"])
         record["measurements"][0] = manifest.measurement(column)
         events = [Event.from_json(held) for held in record["measurements"]]
-        record["guarantee"] = price(events, read_declaration(path).spec.budget).to_json()
+        vectors = [make_accounting_input(registry.law_of(one), one.sensitivity) for one in events]
+        budget = read_declaration(path).spec.budget
+        record["guarantee"] = guarantee_of(vectors, budget).to_json()
 
     forge(copy, change)
     assert "DP-VERIFY-007" in codes(verify(copy))
@@ -218,7 +221,8 @@ def rebuilt(folder: Path, change: Callable[[Measurement], Measurement], factor: 
     assert within(guarantee, budget)
     written = {f["query"]: FileDigest(f["sha256"], f["rows"]) for f in record["files"]}
     plan = Plan(tuple(columns), guarantee, budget_of(budget))
-    made = manifest.build(declaration, queries, plan, written)
+    metadata = metadata_of(declaration, plan.queries, plan.families)
+    made = manifest.build(declaration, plan, metadata, written)
     (folder / manifest.NAME).write_bytes(manifest.canonical(made))
 
 

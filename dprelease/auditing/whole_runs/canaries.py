@@ -27,11 +27,12 @@ from dprelease.auditing.whole_runs.replayed_run import (
     refuse_unrun,
 )
 from dprelease.documents.audits.audit_record import AuditFinding, Canaries
+from dprelease.documents.release_metadata import metadata_of
 from dprelease.errors import LedgerError, OutputError
 from dprelease.exports.export_metadata import aggregate_metadata
 from dprelease.exports.registry import findings as unfit
 from dprelease.numerics.rounding import plain_text
-from dprelease.planning.families.family_plan import families_of
+from dprelease.planning.kinds import kind_of
 from dprelease.query.resolve import Query
 from dprelease.release.accounts import account_of, open_account
 from dprelease.release.charging import charges_of
@@ -304,11 +305,11 @@ def _canaries_in_output(run: Ran, every: Sequence[Canary]) -> Iterator[Canary]:
 
 def _formats(stage: Stage) -> tuple[str, ...] | None:
     """Return all formats of publication that the release and this machine allow."""
-    spec = stage.declaration.spec
-    if spec.mode == "local" or spec.federated is not None:
+    declaration, families = stage.declaration, stage.plan.families
+    if not kind_of(declaration.spec).exports_tables:
         return None
-    families = families_of(spec, stage.plan.columns)
-    metadata = aggregate_metadata(stage.declaration, stage.queries, families)
+    metadata = metadata_of(declaration, stage.queries, families)
+    metadata = aggregate_metadata(metadata, families, declaration.spec.wide)
     place = stage.declaration.place("formats")
     return tuple(name for name in FORMATS if not [*unfit((name,), metadata, place, place)])
 
@@ -316,11 +317,11 @@ def _formats(stage: Stage) -> tuple[str, ...] | None:
 def _open_ledger(stage: Stage, path: Path) -> Path | None:
     """Open a ledger with the budget of the release; None if it takes none."""
     spec = stage.declaration.spec
-    if spec.federated is not None:
+    if not kind_of(spec).has_ledger:
         return None
     budget = spec.budget
     amounts = [None if x is None else plain_text(x) for x in (budget.epsilon, budget.rho)]
-    for charge in charges_of(stage.queries, stage.plan):
+    for charge in charges_of(stage.plan):
         unit = None if charge.unit == "each row" else charge.unit
         names = tuple(name for name, _ in charge.exactly)
         account = account_of(

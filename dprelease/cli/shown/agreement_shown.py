@@ -23,7 +23,7 @@ def family_errors(declaration: Declaration, plan: Plan) -> list[AgreedErrors]:
         return []
     from dprelease.planning.families.family_errors import agreed_errors
 
-    return list(agreed_errors(declaration.spec, plan))
+    return list(agreed_errors(plan))
 
 
 def draw_agreement(declaration: Declaration, plan: Plan, path: Path) -> None:
@@ -31,7 +31,7 @@ def draw_agreement(declaration: Declaration, plan: Plan, path: Path) -> None:
     if any(query.consistent for query in declaration.spec.queries.values()):
         from dprelease.planning.families.family_errors import draw_agreed_errors
 
-        draw_agreed_errors(declaration.spec, plan, path)
+        draw_agreed_errors(plan, path)
 
 
 def agreement_words(errors: Sequence[AgreedErrors], plan: Plan, *, wide: bool) -> list[str]:

@@ -12,20 +12,6 @@ if TYPE_CHECKING:
     from dprelease.schema.load import Declaration
 
 
-def tables_at_most(declaration: Declaration, planned: Plan) -> int | None:
-    """Return how many bytes the tables of a release have at most; None of records and parties.
-
-    Those with keys that are found are left out.
-    """
-    spec = declaration.spec
-    if spec.mode != "central" or spec.federated is not None:
-        return None
-    from dprelease.planning.families.family_plan import families_of
-    from dprelease.release.disk import most_bytes
-
-    return most_bytes(families_of(spec, planned.columns))
-
-
 def is_open(planned: Plan) -> bool:
     """Return whether a table has a row for each key that is found, which nobody knows before."""
     return any(column.query.cells is None for column in planned.columns)
@@ -43,7 +29,7 @@ def disk_words(declaration: Declaration, planned: Plan, most: int | None) -> lis
     found = ["a row for each key that is found in the data, an unknown number"]
     text = f"On the disk of '{name}': {', and '.join(tables + found * is_open(planned))}."
     text += f" A run also needs room for its manifest and {in_words(ROOM)} more."
-    scratch = temporary(declaration, [column.query for column in planned.columns])
+    scratch = temporary(declaration, planned.queries)
     if scratch is not None:
         text += f" In the temporary folder it uses at most {in_words(scratch[1])} while it runs."
     folder = declaration.folder / declaration.spec.output

@@ -17,15 +17,15 @@ BY_ITSELF = "this engine reads each table separately"
 BOUNDED = "the rows are read, and ids numbered, only once if they fit in memory"
 MOST_NAMED = 4
 """Tables that a line names; of more it tells the number."""
-RECORD_BY_RECORD = "noise is added record by record"
 
 
 def reads(spec: ReleaseSpec, queries: Sequence[Query]) -> list[dict[str, Any]]:
     """Return an object for each scan: its tables, its joint tables, and why there is only one."""
-    if spec.mode == "local":
-        return [_alone(query.name, [RECORD_BY_RECORD]) for query in queries]
-    if spec.engine != "duckdb":
-        return [_alone(query.name, [BY_ITSELF]) for query in queries]
+    from dprelease.planning.kinds import kind_of
+
+    read_alone = kind_of(spec).read_alone or (BY_ITSELF if spec.engine != "duckdb" else "")
+    if read_alone:
+        return [_alone(query.name, [read_alone]) for query in queries]
     from dprelease.query.scans.scan_planning import MOST_TABLES, bounded_together, scans
 
     objects = [_family(space, of_it) for space, of_it in _families(queries)]

@@ -16,13 +16,11 @@ from dprelease.consistency.algebra import Table
 from dprelease.consistency.expected import ErrorRange, ExpectedError, expected_errors
 from dprelease.numerics.rounding import finite
 from dprelease.planning.charts import finish_log_axis, is_drawn, save, write_row_label
-from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.plan import Plan
 from dprelease.postprocess.consistent.family_columns import FamilyColumn, agreed_columns
 from dprelease.postprocess.consistent.family_shape import Shape
 from dprelease.postprocess.consistent.outputs import tables_with_estimates
 from dprelease.postprocess.consistent.step import Consistent
-from dprelease.schema.release import ReleaseSpec
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -188,13 +186,13 @@ def _root(variance: float | None, step: float) -> float | None:
     return None if variance is None else float(variance**0.5 * step)
 
 
-def agreed_errors(spec: ReleaseSpec, plan: Plan) -> Iterator[AgreedErrors]:
+def agreed_errors(plan: Plan) -> Iterator[AgreedErrors]:
     """Yield the expected errors of all columns in consistent tables; opens no data.
 
     `measured` is the standard error of a cell's own noise, `one_table` that of the best estimate
     from a single measured table of the level, `estimate` that of least squares over all tables.
     """
-    for family in families_of(spec, plan.columns):
+    for family in plan.families:
         if not isinstance(family.step, Consistent):
             continue
         shape = Shape.of(family.tables)
@@ -210,7 +208,7 @@ def agreed_errors(spec: ReleaseSpec, plan: Plan) -> Iterator[AgreedErrors]:
             yield AgreedErrors(family.name, agreed, tuple(rows))
 
 
-def draw_agreed_errors(spec: ReleaseSpec, plan: Plan, path: Path) -> None:
+def draw_agreed_errors(plan: Plan, path: Path) -> None:
     """Write a chart for each column of consistent tables, next to a file of other charts.
 
     Raises
@@ -218,7 +216,7 @@ def draw_agreed_errors(spec: ReleaseSpec, plan: Plan, path: Path) -> None:
     OutputError
         DP-OUTPUT-002 if one can't be written.
     """
-    for errors in agreed_errors(spec, plan):
+    for errors in agreed_errors(plan):
         target = path.with_name(f"{path.stem}_{errors.family}_{errors.agreed.name}{path.suffix}")
         shape = errors.agreed.shape
         tables = {

@@ -1,4 +1,4 @@
-"""The families of a release: which tables are published together, and by which step."""
+"""Check the families of a release: do their tables suit the step that publishes them?"""
 
 from __future__ import annotations
 
@@ -6,40 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dprelease.errors import DpReleaseError, Place, QueryError, raise_all
-from dprelease.planning.plan import PlannedColumn
-from dprelease.postprocess.families import Family, FamilyTable
+from dprelease.postprocess.families import Family
 from dprelease.postprocess.family_steps import step_of
 from dprelease.query.family_members import NOT_PUBLIC
 from dprelease.schema.load import Declaration
 from dprelease.schema.release import ReleaseSpec
-
-
-def families_of(spec: ReleaseSpec, columns: Sequence[PlannedColumn]) -> tuple[Family, ...]:
-    """Return the families of all planned columns of a release, in declared order."""
-    asked_by = spec.query_of_table
-    families = spec.families
-    family_of = {query: name for name, queries in families.items() for query in queries}
-    by_family: dict[str, dict[str, FamilyTable]] = {}
-    for column in columns:
-        name = column.query.name
-        origin = asked_by.get(name, name)
-        tables = by_family.setdefault(family_of.get(origin, origin), {})
-        known = tables[name].laws if name in tables else {}
-        mechanisms = {**known, column.measurement.name: column.mechanism}
-        tables[name] = FamilyTable(column.query, mechanisms)
-    return tuple(
-        _family(spec, name, families.get(name, [name])[0], tuple(tables.values()))
-        for name, tables in by_family.items()
-    )
-
-
-def _family(spec: ReleaseSpec, name: str, first: str, tables: tuple[FamilyTable, ...]) -> Family:
-    written = spec.queries.get(first)  # records have no queries
-    if written is None:
-        return Family(name, tables)
-    agreed = written.consistent
-    partition = None if agreed is None else agreed.publish.partition
-    return Family(name, tables, step_of(name, written), partition)
 
 
 def first_query(spec: ReleaseSpec, family: str) -> str:
@@ -53,7 +24,7 @@ def with_step(spec: ReleaseSpec) -> frozenset[str]:
     return frozenset(table for tables in names for table in tables)
 
 
-def refuse_families(declaration: Declaration, columns: Sequence[PlannedColumn]) -> None:
+def refuse_families(declaration: Declaration, families: Sequence[Family]) -> None:
     """Raise for families whose tables do not suit their step; opens no data.
 
     Raises
@@ -62,7 +33,7 @@ def refuse_families(declaration: Declaration, columns: Sequence[PlannedColumn]) 
         DP-QUERY-013, and the errors of the steps themselves.
     """
     findings: list[DpReleaseError] = []
-    for family in families_of(declaration.spec, columns):
+    for family in families:
         if family.step is None:
             continue  # most need no check, and there may be thousands
 

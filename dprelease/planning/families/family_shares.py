@@ -30,7 +30,7 @@ from dprelease.consistency.shares.targets import (
     margin_limit,
 )
 from dprelease.errors import DpReleaseError, QueryError, raise_all
-from dprelease.planning.families.family_plan import families_of, first_query
+from dprelease.planning.families.family_plan import first_query
 from dprelease.planning.plan import Plan
 from dprelease.postprocess.consistent.aims import aim_of
 from dprelease.postprocess.consistent.family_columns import FamilyColumn, agreed_columns
@@ -164,7 +164,7 @@ def _certificate(shared: SharedColumn, allocation: Allocation) -> str:
 def check_targets(declaration: Declaration, plan: Plan) -> list[DpReleaseError]:
     """Return an error for each target that a plan misses; opens no data."""
     findings: list[DpReleaseError] = []
-    for family in families_of(declaration.spec, plan.columns):
+    for family in plan.families:
         if not isinstance(family.step, Consistent) or not family.step.spec.targets:
             continue
         shape, spec = Shape.of(family.tables), family.step.spec
@@ -186,7 +186,7 @@ def shared_columns(declaration: Declaration, plan: Plan) -> Iterator[SharedColum
     """Yield the columns whose tables share an amount that weights alone divide."""
     if plan.budget.needs_pure_noise:
         return
-    for family in families_of(declaration.spec, plan.columns):
+    for family in plan.families:
         if not isinstance(family.step, Consistent) or len(family.tables) < 2:
             continue
         spec = declaration.spec.queries[first_query(declaration.spec, family.name)]

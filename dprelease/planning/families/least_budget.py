@@ -16,7 +16,6 @@ from fractions import Fraction
 from dprelease.consistency.shares.targets import least_budget, least_mean
 from dprelease.errors import DpReleaseError, QueryError
 from dprelease.numerics.rounding import plain_text
-from dprelease.planning.families.family_plan import families_of
 from dprelease.planning.families.family_shares import (
     SharedColumn,
     Weights,
@@ -78,7 +77,7 @@ def least(declaration: Declaration, plan: Plan, plan_at: PlanAt) -> Plan:
 
     def try_amount(amount: Fraction) -> _TriedAmount:
         trial_plan = plan_at(_with_amount(declaration, amount), weights)
-        return max(_target_trials(declaration, amount, trial_plan), key=lambda one: one.part)
+        return max(_target_trials(amount, trial_plan), key=lambda one: one.part)
 
     first = try_amount(most)
     if first.part > 1:
@@ -127,7 +126,7 @@ def refuse_endless(declaration: Declaration, plan: Plan) -> None:
     spec = declaration.spec
     targets = [
         (family.name, target)
-        for family in families_of(spec, plan.columns)
+        for family in plan.families
         if isinstance(family.step, Consistent)
         for target in family.step.spec.targets
         if target.moe is not None
@@ -174,19 +173,15 @@ def _least_weights(columns: Sequence[SharedColumn]) -> Weights:
     return weights
 
 
-def _target_trials(
-    declaration: Declaration, amount: Fraction, plan: Plan
-) -> Iterator[_TriedAmount]:
-    for agreed, spec in _consistent_columns(declaration.spec, plan):
+def _target_trials(amount: Fraction, plan: Plan) -> Iterator[_TriedAmount]:
+    for agreed, spec in _consistent_columns(plan):
         for _, margin, moe in margins_of(agreed, spec):
             part = float((Fraction(margin) / moe) ** 2) if margin else 0.0
             yield _TriedAmount(amount, plan, max(part, 1e-300), agreed.name, margin)
 
 
-def _consistent_columns(
-    spec: ReleaseSpec, plan: Plan
-) -> Iterator[tuple[FamilyColumn, ConsistentSpec]]:
-    for family in families_of(spec, plan.columns):
+def _consistent_columns(plan: Plan) -> Iterator[tuple[FamilyColumn, ConsistentSpec]]:
+    for family in plan.families:
         if isinstance(family.step, Consistent):
             for agreed in agreed_columns(Shape.of(family.tables)):
                 yield agreed, family.step.spec

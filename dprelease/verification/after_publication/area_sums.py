@@ -32,6 +32,7 @@ from dprelease.errors import Place, QueryError
 from dprelease.errors.local_paths import check_paths
 from dprelease.numerics.lattice import Floats, Integers
 from dprelease.numerics.rounding import round_up
+from dprelease.planning.kinds import CENTRAL
 from dprelease.postprocess.consistent.additivity import spans
 from dprelease.postprocess.consistent.derived import derived_columns
 from dprelease.postprocess.consistent.family_columns import FamilyColumn, agreed_columns
@@ -45,7 +46,6 @@ from dprelease.postprocess.consistent.step import Consistent
 from dprelease.postprocess.consistent.values import wanted_tables
 from dprelease.postprocess.consistent.zeros import key_texts
 from dprelease.postprocess.families import Family
-from dprelease.query.resolve import resolve
 from dprelease.tables import formats
 from dprelease.tables.family_tables import published_table
 from dprelease.verification.after_publication.drawn_areas import DrawnArea, drawn_areas
@@ -297,13 +297,7 @@ def _family(folder: Path, query: str | None) -> tuple[Family, Consistent]:
     """Return the family of a release whose tables agree, with the distributions of its manifest."""
     report = Report(folder)
     record = read_sealed(folder, manifest.FORMAT)
-    resolved = resolved_again(
-        report,
-        record,
-        declares=lambda d: d.spec.mode == "central" and d.spec.federated is None,
-        other="it declares another mode",
-        resolve=resolve,
-    )
+    resolved = resolved_again(report, record, CENTRAL)
     columns = None if resolved is None else recorded_columns(report, record, resolved[1])
     families = None
     if resolved is not None and columns is not None:

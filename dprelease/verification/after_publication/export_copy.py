@@ -12,6 +12,7 @@ from dprelease.documents import manifest
 from dprelease.documents.local_manifest import FORMAT as LOCAL
 from dprelease.documents.metadata import Metadata
 from dprelease.documents.rehearsal_manifest import FORMATS as REHEARSED
+from dprelease.documents.release_metadata import metadata_of
 from dprelease.errors import (
     DeclarationError,
     Findings,
@@ -26,8 +27,8 @@ from dprelease.exports.export import PublishedRelease
 from dprelease.exports.export_metadata import aggregate_metadata, record_metadata
 from dprelease.exports.registry import findings
 from dprelease.exports.writer import write_formats
-from dprelease.query.local_records import resolve_records
-from dprelease.query.resolve import resolve
+from dprelease.planning.kinds import CENTRAL
+from dprelease.planning.kinds import LOCAL as LOCAL_KIND
 from dprelease.release.folder import claim_target
 from dprelease.schema.release_parts.format_names import OF_RECORDS, in_order
 from dprelease.verification.after_publication.sidecar_paths import sidecar_path
@@ -108,28 +109,18 @@ def _manifest_and_metadata(folder: Path) -> tuple[dict[str, Any], Metadata]:
     check_files(report, record)
     _refuse(report)
     if record["format"] == LOCAL:
-        found = resolved_again(
-            report,
-            record,
-            declares=lambda d: d.spec.mode == "local",
-            other="it declares another mode",
-            resolve=resolve_records,
-        )
+        found = resolved_again(report, record, LOCAL_KIND)
         if found is not None and report.ok:
             return record, _with_rows(record_metadata(found[0]), record)
         _refuse(report)
-    resolved = resolved_again(
-        report,
-        record,
-        declares=lambda d: d.spec.mode == "central" and d.spec.federated is None,
-        other="it declares another mode",
-        resolve=resolve,
-    )
+    resolved = resolved_again(report, record, CENTRAL)
     columns = None if resolved is None else recorded_columns(report, record, resolved[1])
     if resolved is not None and columns is not None:
         families = recorded_families(report, resolved[0], columns)
         if families is not None and report.ok:
-            return record, _with_rows(aggregate_metadata(*resolved, families), record)
+            metadata = metadata_of(*resolved, families)
+            wide = resolved[0].spec.wide
+            return record, _with_rows(aggregate_metadata(metadata, families, wide), record)
     _refuse(report)
     raise AssertionError("what has no metadata has findings")
 
