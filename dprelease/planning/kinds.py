@@ -60,13 +60,7 @@ class ReleaseKind(Generic[Part]):
     """Whether a ledger can pay for it."""
 
     def resolve(self, declaration: Declaration) -> tuple[Part, ...]:
-        """Return what the release publishes, in declared order; opens no data.
-
-        Raises
-        ------
-        QueryError, Findings
-            All errors, together.
-        """
+        """Return what the release publishes, in declared order; raises all errors together."""
         raise NotImplementedError
 
     def plan(self, declaration: Declaration, weights: Weights = EQUAL) -> Plan:
@@ -77,22 +71,6 @@ class ReleaseKind(Generic[Part]):
         QueryError, BudgetError, Findings
             If a query has no bounded meaning, or nothing fits the budget.
         """
-        raise NotImplementedError
-
-    def statements(self, plan: Plan) -> dict[str, str]:
-        """Return the SQL of what is published, by name, for the declared types of columns."""
-        from dprelease.statements.compiled_queries import compile_without_data
-
-        return {query.name: compile_without_data(query).text for query in plan.queries}
-
-
-class _Central(ReleaseKind[Query]):
-    """Tables of aggregates with noise."""
-
-    def resolve(self, declaration: Declaration) -> tuple[Query, ...]:
-        return resolve(declaration)
-
-    def plan(self, declaration: Declaration, weights: Weights = EQUAL) -> Plan:
         queries, errors = queries_and_findings(declaration)
         raise_all(errors)
         spec = declaration.spec
@@ -112,6 +90,19 @@ class _Central(ReleaseKind[Query]):
         except DpReleaseError as error:
             relocate_findings(several(error), declaration)
             raise
+
+    def statements(self, plan: Plan) -> dict[str, str]:
+        """Return the SQL of what is published, by name, for the declared types of columns."""
+        from dprelease.statements.compiled_queries import compile_without_data
+
+        return {query.name: compile_without_data(query).text for query in plan.queries}
+
+
+class _Central(ReleaseKind[Query]):
+    """Tables of aggregates with noise."""
+
+    def resolve(self, declaration: Declaration) -> tuple[Query, ...]:
+        return resolve(declaration)
 
 
 def _ledger_charge(declaration: Declaration, queries: tuple[Query, ...]) -> LedgerCost | None:

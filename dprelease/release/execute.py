@@ -63,7 +63,9 @@ def execute(
     """Publish a planned release and return its folder; raises as `pipeline.run`."""
     bits = bits or Entropy()
     draft = release.draft()
-    exports = release.exports()
+    exports, tables = release.exports(), release.tables_at_most
+    if exports is not None and tables is not None:
+        tables += exports.most_bytes
     claiming_and_charging = publishing(
         release.declaration,
         release.plan,
@@ -71,7 +73,7 @@ def execute(
         overwrite=overwrite,
         state=state,
         draft=draft if exports is None else exports.in_draft(draft),
-        tables=release.bytes_at_most(exports),
+        tables=tables or 0,
         trial=(lambda _: None) if exports is None else partial(exports.try_on_blank_tables, draft),
     )
     with claiming_and_charging as publication, release.open_engines(frames) as engines:

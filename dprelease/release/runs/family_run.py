@@ -64,7 +64,7 @@ class TableWriters:
         self._written: dict[str, FileDigest] = {}
 
     def write(self, work: Work, *, at_once: bool = False) -> None:
-        """Write some tables, now if `at_once`; raises the errors of earlier writes."""
+        """Write some tables, now if their rows are produced meanwhile; raises earlier errors."""
         self._settle(0 if at_once else MOST_WAITING - 1)
         coming = None if at_once else self._submit(work)
         if coming is None:
@@ -163,8 +163,9 @@ def publish_families(
 ) -> dict[str, FileDigest]:
     """Write all tables into a release's private folder, and return their digests by name.
 
-    A table of few cells is written while the next one is noised. `metadata` provides the column
-    metadata of the files.
+    A table of few cells is written while the next one is noised. Measurements of a family with a
+    step are written likewise, and the step reads them from the files that will be published, as a
+    verifier does. `metadata` provides the column metadata of the files.
 
     Raises
     ------
@@ -173,9 +174,14 @@ def publish_families(
     """
     notes = {table.name: field_notes(table) for table in metadata.tables}
     with table_writers(sum(len(family.tables) for family in plan.families)) as writers:
-        run = _Run(plan, engines, bits, release, notes, progress, writers)
+        run = _Run(plan, engines, bits, release, notes, writers)
         for family in plan.families:
-            run.publish(family)
+            for table in family.tables:
+                progress(table.query.name)
+                run.measure(family, table)
+            if family.step is not None:
+                writers.finish()
+                run.take(family, family.step)
         return writers.finish()
 
 
@@ -188,24 +194,9 @@ class _Run:
     bits: BitSource
     release: Publication
     notes: Mapping[str, Notes]
-    progress: Callable[[str], None]
     writers: TableWriters
 
-    def publish(self, family: Family) -> None:
-        """Write all tables of a family.
-
-        Without a post-processing step, each table is written while it, or the next one, is noised.
-        With a step, the measurements are written likewise, and the step reads them from the files
-        that will be published, as a verifier does.
-        """
-        for table in family.tables:
-            self.progress(table.query.name)
-            self._measure(family, table)
-        if family.step is not None:
-            self.writers.finish()
-            self._take(family, family.step)
-
-    def _measure(self, family: Family, table: FamilyTable) -> None:
+    def measure(self, family: Family, table: FamilyTable) -> None:
         """Write the noised table of one query."""
         name, query = table.query.name, table.query
         folder = self.release.folder  # raises in a forked child, which must not continue
@@ -219,9 +210,10 @@ class _Run:
             is_whole = query.private is not None or query.keys.size <= ROW_GROUP
             if is_whole:  # computed here: bits and ball arithmetic belong to one thread
                 pieces = iter(list(pieces))
-            self._write(folder, pieces, family, at_once=not is_whole)
+            work = partial(write_pieces, folder, pieces, family.parts, self.release.notes)
+            self.writers.write(work, at_once=not is_whole)
 
-    def _take(self, family: Family, step: FamilyStep) -> None:
+    def take(self, family: Family, step: FamilyStep) -> None:
         """Write the results of a step on a family's measurements."""
         engines = list({id(one): one for one in self.engines.values()}.values())
         for engine in engines:
@@ -233,14 +225,9 @@ class _Run:
             replace(one, rows=with_field_notes(one.rows, self.notes[one.name])) for one in made
         )
         with ahead(noticed, "dprelease-step") as made_ahead:
-            self._write(self.release.folder, made_ahead, family, at_once=True)
-
-    def _write(
-        self, folder: Path, pieces: Iterator[Piece], family: Family, *, at_once: bool = False
-    ) -> None:
-        """Write tables; `at_once`: their rows are produced while they are written."""
-        work = partial(write_pieces, folder, pieces, family.parts, self.release.notes)
-        self.writers.write(work, at_once=at_once)
+            folder, notes = self.release.folder, self.release.notes
+            work = partial(write_pieces, folder, made_ahead, family.parts, notes)
+            self.writers.write(work, at_once=True)
 
 
 def write_pieces(
