@@ -25,7 +25,7 @@ from dprelease.exact.sources.source_reader import SourceReader, reader_of
 from dprelease.exports.registry import export_of
 from dprelease.mechanisms import registry
 from dprelease.postprocess import family_steps
-from dprelease.release.engine_choice import left_open, on_engine
+from dprelease.release.run_options import left_open, on_engine
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.schema.release_parts import engine_names, format_names

@@ -33,7 +33,7 @@ from dprelease.numerics.entropy import Entropy
 from dprelease.numerics.rounding import Number
 from dprelease.planning.guarantees import budget_number
 from dprelease.privacy.unit import Neighbours
-from dprelease.release.key import key_of
+from dprelease.release.run_options import key_of
 from dprelease.schema.load import Declared, read_table, table_from_mapping
 from dprelease.schema.table import Table
 from dprelease.system.forks import Maker

@@ -40,8 +40,8 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         from dprelease.planning.notes.notes import notes
         from dprelease.query.unread import unread
         from dprelease.release import kinds
-        from dprelease.release.engine_choice import left_open
         from dprelease.release.path_conflicts import refuse_own_source
+        from dprelease.release.run_options import left_open
         from dprelease.schema.languages import untold
         from dprelease.schema.release_parts.variables import assignments
 
@@ -195,8 +195,7 @@ def run(
     """Publish a release: Parquet files with noise and a manifest, all or nothing."""
     with reporting(as_json) as state:
         from dprelease.planning.declaration_findings import load_declaration
-        from dprelease.release.engine_choice import on_engine
-        from dprelease.release.party import as_party
+        from dprelease.release.run_options import as_party, on_engine, signed_by
         from dprelease.schema.release_parts.variables import assignments
 
         declaration = as_party(
@@ -209,7 +208,6 @@ def run(
             )
             respond(as_json, {"sql": texts}, words)
             return
-        from dprelease.release.key import signed_by
         from dprelease.release.runs.pipeline import run as publish
 
         if audit is not None:  # most name none, and reading one loads much

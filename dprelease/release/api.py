@@ -81,9 +81,7 @@ class Release:
         check_paths(output, key, audit)
         from dprelease.exact.engines import refuse_unknown_frames
         from dprelease.release.audit_check import audited_by
-        from dprelease.release.engine_choice import on_engine
-        from dprelease.release.key import signed_by
-        from dprelease.release.party import as_party
+        from dprelease.release.run_options import as_party, on_engine, signed_by
         from dprelease.release.runs.pipeline import run
 
         known = self.declaration.tables.values()

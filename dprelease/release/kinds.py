@@ -189,7 +189,7 @@ class PlannedMessages(_WithoutFamilies):
 
     def manifest(self, draft: Record, written: Written, ledger: Record | None) -> Record:
         from dprelease.documents import party_manifest
-        from dprelease.release.party import party_of
+        from dprelease.release.run_options import party_of
 
         digests = {name: file.digest for name, file in written.items()}
         declaration, plan = self.declaration, self.plan

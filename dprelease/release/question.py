@@ -23,7 +23,7 @@ from dprelease.query.resolve import Query
 from dprelease.query.select import NOISED, SelectStatement, select
 from dprelease.release.answer_labels import labels_of
 from dprelease.release.execute import answer, answering
-from dprelease.release.key import signed_by
+from dprelease.release.run_options import signed_by
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.field_types import LARGEST
 from dprelease.schema.load import Declaration, declaration_of, read_table

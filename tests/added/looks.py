@@ -19,7 +19,7 @@ from dprelease.planning.federated_plan import resolve_federated
 from dprelease.privacy.unit import Move, Neighbours, Sensitivity
 from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.query.resolve import Query, resolve
-from dprelease.release.party import as_party
+from dprelease.release.run_options import as_party
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.json_schema import render
 from dprelease.schema.load import read_declaration

@@ -20,7 +20,7 @@ from dprelease.documents.release_metadata import (
 from dprelease.planning.federated_plan import resolve_federated
 from dprelease.planning.prepare import prepare
 from dprelease.query.local_records import resolve_records
-from dprelease.release.party import as_party
+from dprelease.release.run_options import as_party
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, read_declaration
 from dprelease.tables import formats

@@ -20,7 +20,7 @@ from dprelease.exact.duckdb import Engine
 from dprelease.exact.spark.sessions import spark_session, workers
 from dprelease.exact.spark.spark_engine import SparkEngine
 from dprelease.query.resolve import resolve
-from dprelease.release.engine_choice import on_engine
+from dprelease.release.run_options import on_engine
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from tests.covering import thinned

@@ -22,7 +22,7 @@ from dprelease.errors import DataError
 from dprelease.exact.spark import spark_engine
 from dprelease.exact.spark.sessions.spark_session import CONNECT, ExposedWarning, Settings
 from dprelease.exact.spark.spark_engine import SparkEngine
-from dprelease.release.engine_choice import on_engine
+from dprelease.release.run_options import on_engine
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from tests import processes

@@ -18,7 +18,7 @@ from dprelease.exact.spark.executors.seal import Seal
 from dprelease.exact.spark.executors.task_rows import to_ipc_bytes
 from dprelease.exact.spark.sessions.spark_session import Settings
 from dprelease.exact.spark.spark_engine import SparkEngine
-from dprelease.release.engine_choice import on_engine
+from dprelease.release.run_options import on_engine
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.verification.verify import verify

@@ -22,7 +22,7 @@ from dprelease.ledger.ledger import Ledger
 from dprelease.postprocess.consistent.step import Consistent
 from dprelease.postprocess.families import Batch, NoisedTable
 from dprelease.query.resolve import Query
-from dprelease.release.party import as_party
+from dprelease.release.run_options import as_party
 from dprelease.release.runs.pipeline import run
 from dprelease.system.prefetch import Spread
 from tests.exact.spark import local_spark

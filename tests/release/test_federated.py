@@ -29,7 +29,7 @@ from dprelease.numerics.lattice import LIMIT, refine, sample
 from dprelease.planning.federated_plan import prepare_federated
 from dprelease.privacy.losses.stable import largest_loss
 from dprelease.privacy.rounded_shares import rounding_exponent, steepest
-from dprelease.release.party import as_party
+from dprelease.release.run_options import as_party
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, read_declaration
 from dprelease.verification.verify import Report, verify

@@ -29,7 +29,7 @@ from dprelease.noise.noised_records import perturb_records
 from dprelease.numerics.entropy import BitSource
 from dprelease.planning.local_plan import LocalColumn, prepare_local
 from dprelease.release import execute
-from dprelease.release.party import as_party
+from dprelease.release.run_options import as_party
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.verification.verify import verify

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import dprelease
 from dprelease import cli
-from dprelease.release.party import as_party
+from dprelease.release.run_options import as_party
 from dprelease.release.runs.pipeline import run
 from dprelease.report.localization import three_up, words_in
 from dprelease.report.rendering import LARGEST

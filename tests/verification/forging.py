@@ -15,7 +15,7 @@ from dprelease.ledger.periods import Renewal
 from dprelease.planning.guarantees import Guarantee
 from dprelease.privacy.event import Event
 from dprelease.release.accounts import account_of
-from dprelease.release.party import as_party
+from dprelease.release.run_options import as_party
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.verification.second_opinion import Opinion, second_opinion

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from dprelease import cli
 from dprelease.rehearsal.run import rehearse
-from dprelease.release.party import as_party
+from dprelease.release.run_options import as_party
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.verification.manifest_reader import FORMS, HELD

@@ -1,1 +1,1 @@
-"""The steps between charge and publication, for each kind of release."""
+"""Run a declared release, and write its tables."""

@@ -1,0 +1,95 @@
+"""Options of a run that its declaration does not state: the engine, the party, the signing key."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dprelease.errors import BudgetError, DataError
+from dprelease.planning.kinds import kind_of
+from dprelease.schema.load import Declaration
+from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE, ENGINES
+
+if TYPE_CHECKING:
+    from dprelease.signatures.keys import SigningKey
+
+
+def left_open(declaration: Declaration) -> list[str]:
+    """Return what the engine exposes to people other than the recipients; starts no engine."""
+    from dprelease.exact.engines import kind_of_engine
+
+    return kind_of_engine(declaration.spec.engine).left_open(declaration.spec)
+
+
+def on_engine(declaration: Declaration, engine: str | None) -> Declaration:
+    """Return the declaration with this engine; its texts stay unchanged.
+
+    Raises
+    ------
+    DataError
+        DP-SPARK-005 if only the engine of this machine can run it.
+    """
+    if engine is None or engine == declaration.spec.engine:
+        return declaration
+    if engine not in ENGINES:
+        raise ValueError(f"engines are {' and '.join(ENGINES)}")
+    problem = kind_of(declaration.spec).engine_problem
+    if engine != DEFAULT_ENGINE and problem:
+        raise DataError("DP-SPARK-005", problem=problem)
+    return replace(declaration, spec=declaration.spec.model_copy(update={"engine": engine}))
+
+
+def as_party(declaration: Declaration, party: int | None) -> Declaration:
+    """Return the declaration for one party; unchanged without a number.
+
+    Raises
+    ------
+    BudgetError
+        DP-FED-004 for a number that no party has.
+    """
+    if party is not None:
+        _check(declaration, party)
+    return replace(declaration, party=party)
+
+
+def party_of(declaration: Declaration) -> int:
+    """Return the number of the party that runs a federated release.
+
+    Raises
+    ------
+    BudgetError
+        DP-FED-004 if the number is missing, or no party has it.
+    """
+    place = declaration.place("federated")
+    if declaration.party is None:
+        raise BudgetError(
+            "DP-FED-004", place=place, problem="It is not stated which party runs this"
+        )
+    _check(declaration, declaration.party)
+    return declaration.party
+
+
+def _check(declaration: Declaration, party: int) -> None:
+    spec, place = declaration.spec.federated, declaration.place("federated")
+    if spec is None:
+        problem = f"There is no party {party}: the release declares no parties"
+        raise BudgetError("DP-FED-004", place=place, problem=problem)
+    if not 1 <= party <= spec.parties:
+        problem = f"There is no party {party} of {spec.parties}"
+        raise BudgetError("DP-FED-004", place=place, problem=problem)
+
+
+def signed_by(declaration: Declaration, key: str | Path | SigningKey | None) -> Declaration:
+    """Return a declaration whose run signs with this key or key file; unchanged without one.
+
+    Raises SignatureError as `signing_key`.
+    """
+    return declaration if key is None else replace(declaration, key=key_of(key))
+
+
+def key_of(key: str | Path | SigningKey) -> SigningKey:
+    """Return a key, or read it from a path; raises SignatureError as `signing_key`."""
+    from dprelease.signatures.keys import signing_key
+
+    return signing_key(key) if isinstance(key, str | Path) else key
