@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dprelease.errors import DpReleaseError, Place, raise_all
-from dprelease.planning.auto.ledger_cost import LedgerCost, counted_by
+from dprelease.planning.auto.ledger_cost import counted_by
 from dprelease.planning.budget_shares import shares_of
 from dprelease.planning.declaration_findings import queries_and_findings, relocate_findings, several
 from dprelease.planning.plan import Plan, make_plan
@@ -84,7 +84,10 @@ class ReleaseKind(Generic[Part]):
             return declaration.place("queries", asked_by[query], *within)
 
         shares = shares_of(spec, queries, weights)
-        charged = _ledger_charge(declaration, queries)
+        charged = None
+        if spec.ledger is not None:  # `auto` then minimizes errors for the ledger's charge
+            pure = spec.budget.rho is None and spec.budget.delta == 0
+            charged = counted_by(declaration.folder / spec.ledger, queries, pure=pure)
         try:
             return make_plan(queries, spec.budget, place, shares, charged=charged)
         except DpReleaseError as error:
@@ -103,15 +106,6 @@ class _Central(ReleaseKind[Query]):
 
     def resolve(self, declaration: Declaration) -> tuple[Query, ...]:
         return resolve(declaration)
-
-
-def _ledger_charge(declaration: Declaration, queries: tuple[Query, ...]) -> LedgerCost | None:
-    """Return the measure of the release's ledger; None without a ledger."""
-    spec = declaration.spec
-    if spec.ledger is None:
-        return None
-    pure = spec.budget.rho is None and spec.budget.delta == 0
-    return counted_by(declaration.folder / spec.ledger, queries, pure=pure)
 
 
 class _Local(ReleaseKind["Records"]):

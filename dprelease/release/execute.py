@@ -1,10 +1,11 @@
 """The steps of a run, in order; the kinds of releases differ only in what they write.
 
-`execute` runs a planned release: claim the target, charge the ledger, record that rows are read,
-read, add noise, post-process, write, record that the release will be published, publish, record
-that it is published. Each record is on the disk before the step that it announces, and nothing is
-charged before this run alone owns the target. After a kill the records show what happened: without
-the first record nothing depends on a row, with it the run is charged.
+`execute` runs a planned release (`kinds.planned` checks and plans it): claim the target, charge the
+ledger, record that rows are read, read, add noise, post-process, write, record that the release
+will be published, publish, record that it is published. Each record is on the disk before the step
+that it announces, and nothing is charged before this run alone owns the target. After a kill the
+records show what happened: without the first record nothing depends on a row, with it the run is
+charged.
 
 Answers in memory take the shorter way of `answers`: nothing is claimed or published.
 """
@@ -16,7 +17,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +46,7 @@ from dprelease.tables.family_tables import published_answers
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from dprelease.release.exporting import Exports
     from dprelease.release.kinds import PlannedRelease
     from dprelease.signatures.keys import SigningKey
 
@@ -62,23 +63,26 @@ def execute(
 ) -> Path:
     """Publish a planned release and return its folder; raises as `pipeline.run`."""
     bits = bits or Entropy()
+    # Check: formats that the tables can't have, and a manifest that readers would refuse.
     draft = release.draft()
     exports, tables = release.exports(), release.tables_at_most
     if exports is not None and tables is not None:
         tables += exports.most_bytes
-    claiming_and_charging = publishing(
+    claim_and_charge = publishing(
         release.declaration,
         release.plan,
         output=output,
         overwrite=overwrite,
         state=state,
-        draft=draft if exports is None else exports.in_draft(draft),
+        draft=draft,
         tables=tables or 0,
-        trial=(lambda _: None) if exports is None else partial(exports.try_on_blank_tables, draft),
+        exports=exports,
     )
-    with claiming_and_charging as publication, release.open_engines(frames) as engines:
+    with claim_and_charge as publication, release.open_engines(frames) as engines:
+        # Read, add noise, post-process and write; from the first record on nothing is refunded.
         publication.charged.read()
-        written = release.write(engines, publication, bits, progress)  # reads and adds noise
+        written = release.write(engines, publication, bits, progress)
+        # Describe and publish.
         record = release.manifest(draft, written, publication.charged.to_json())
         if exports is not None:
             record = exports.write_all(record, publication.folder, progress)
@@ -97,15 +101,15 @@ def publishing(
     state: RunState | None,
     draft: dict[str, Any],
     tables: int = 0,
-    trial: Callable[[Path], None] = lambda _folder: None,
+    exports: Exports | None = None,
 ) -> Iterator[Publication]:
     """Claim the target, charge the release, and yield the publication.
 
     `output` replaces the declared folder. `draft`: the manifest without the values that are known
     only after rows were read. `state` is advanced, and reported by exceptions from the block.
     Afterwards nothing remains but what was published. `tables`: the maximum bytes of the tables.
-    `trial`: called with the private folder before anything is charged, to try what would otherwise
-    fail too late; it must leave nothing there.
+    `exports`: formats, which are tried in the private folder before anything is charged, because
+    they would otherwise fail too late.
 
     Raises
     ------
@@ -117,7 +121,8 @@ def publishing(
     """
     state = RunState() if state is None else state
     refuse_own_source(declaration, plan, output)
-    written = _refuse_large(declaration, draft)
+    whole = draft if exports is None else exports.in_draft(draft)
+    written = _refuse_large(declaration, whole)
     refuse_no_ledger(declaration, plan)
     target = output or declaration.folder / declaration.spec.output
     copies = sum(file.size for file, _ in declaration.kept.values())
@@ -125,7 +130,8 @@ def publishing(
         place, needed = declaration.place("output"), tables + written + copies + ROOM
         beside = temporary(declaration, plan.queries)
         refuse_full(claim.folder, claim.target.name, needed, place, beside)
-        trial(claim.folder)
+        if exports is not None:
+            exports.try_on_blank_tables(draft, claim.folder)
         claim.refuse_left()
         with charging(declaration, plan, state, claim.target) as charged:
             keep_files(declaration, claim.folder)
