@@ -8,7 +8,7 @@ from typing import Any
 from dprelease.exports.export import PublishedRelease
 from dprelease.exports.names import in_first
 
-HEAD, TEXT = "head", "words"
+HEAD, TEXT = "head", "text"
 
 
 def cover_lines(release: PublishedRelease) -> Iterator[tuple[str, str]]:
@@ -18,7 +18,7 @@ def cover_lines(release: PublishedRelease) -> Iterator[tuple[str, str]]:
     for text in (in_first(about.description, metadata),):
         if text:
             yield TEXT, text
-    told = {
+    facts = {
         "Published by": about.publisher,
         "Contact": about.contact,
         "Licence": about.licence,
@@ -28,9 +28,9 @@ def cover_lines(release: PublishedRelease) -> Iterator[tuple[str, str]]:
         "Replaces": about.replaces,
         "Methodology": about.methodology,
     }
-    if any(told.values()):
+    if any(facts.values()):
         yield HEAD, "About"
-    yield from ((TEXT, f"{name}: {text}") for name, text in told.items() if text)
+    yield from ((TEXT, f"{name}: {text}") for name, text in facts.items() if text)
     yield HEAD, "Who is protected"
     words = [unit["words"].removesuffix(".") for unit in record["privacy_unit"]]
     sentences = dict.fromkeys(sentence for text in words for sentence in text.split(". "))

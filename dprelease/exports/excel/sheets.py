@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dprelease.documents.metadata import Code, ColumnMetadata, Role, TableMetadata, code_text
 from dprelease.exports.csv_tables.csv_text import plain_texts
 from dprelease.exports.cubes import NOT_FINITE, suppressed_columns
-from dprelease.exports.excel.excel_cells import escape_text, number_cell, text_cell
+from dprelease.exports.excel.book import Book, Cell, Link, Number, exact_number
+from dprelease.exports.excel.cover import cover_lines
 from dprelease.exports.export import PublishedRelease
 from dprelease.exports.layout import Laid
 from dprelease.exports.names import in_first
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-WIDEST = 48
-"""Maximum column width in characters; longer texts wrap."""
 
 TITLE, NAME = 180, 48
 """Characters of a title, and of a name after it, in a column header; Excel allows 255."""
@@ -33,6 +29,8 @@ SHORTHAND = {
 }
 """Shorthands in cells without a number, as the UK government's analysts agreed."""
 
+ONE_TABLE = "This worksheet contains one table."
+
 
 @dataclass(frozen=True, slots=True)
 class TitledTable:
@@ -43,116 +41,58 @@ class TitledTable:
     title: str
 
 
-class Book:
-    """A workbook that is written sheet by sheet, row by row; `folder` holds temporary rows."""
-
-    def __init__(self, folder: Path) -> None:
-        from openpyxl import Workbook
-        from openpyxl.styles import Alignment, Font, NamedStyle
-
-        self._folder, self._tables = folder, 0
-        self.workbook = Workbook(write_only=True)
-        wrapped = Alignment(wrap_text=True, vertical="top")
-        for name, font in (
-            ("words", Font()),
-            ("head", Font(bold=True)),
-            ("title", Font(bold=True, size=14)),
-        ):
-            self.workbook.add_named_style(NamedStyle(name=name, font=font, alignment=wrapped))
-
-    def __enter__(self) -> Book:
-        """Return the book; if the block fails, unfinished sheets are discarded."""
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_more: object) -> None:
-        """Close the streams that the library leaves open, to avoid messages at their deletion."""
-        if kind is None:
-            return
-        for sheet in self.workbook.worksheets:
-            for stream in (sheet._rows, getattr(sheet._writer, "xf", None)):
-                if stream is not None:
-                    with suppress(Exception):  # of the same disk, whose error is already reported
-                        stream.close()
-
-    def sheet(self, name: str, widths: Sequence[int]) -> Any:
-        """Return a new sheet with columns of these widths; rows go to a file of the folder."""
-        from openpyxl.utils import get_column_letter
-        from openpyxl.worksheet import _writer
-
-        sheet = self.workbook.create_sheet(name)
-        for i, width in enumerate(widths, 1):
-            sheet.column_dimensions[get_column_letter(i)].width = min(WIDEST, max(10, width + 2))
-        # The library's own temporary files would remain after a run that is killed.
-        path = str(self._folder / f".{len(self.workbook.worksheets)}.rows")
-        _writer.ALL_TEMP_FILES.append(path)
-        sheet._writer = _writer.WorksheetWriter(sheet, out=path)
-        sheet._writer.write_top()
-        return sheet
-
-    def mark_up(self, sheet: Any, heads: Sequence[str], first: int, rows: int) -> None:
-        """Mark up a table with its header in row `first`; an empty table is not marked up."""
-        from openpyxl.utils import get_column_letter
-        from openpyxl.worksheet.table import Table
-
-        if not rows:
-            return
-        self._tables += 1
-        ref = f"A{first}:{get_column_letter(len(heads))}{first + rows}"
-        table = Table(displayName=f"Table_{self._tables}", ref=ref)
-        table._initialise_columns()
-        for column, head in zip(table.tableColumns, heads, strict=True):
-            column.name = escape_text(head)
-        table.autoFilter = None
-        sheet.tables.add(table)  # `add_table` warns that columns have no names
-
-    def words_table(
-        self,
-        name: str,
-        heads: Sequence[str],
-        rows: Iterable[Sequence[str]],
-        *,
-        links: bool = False,
-    ) -> None:
-        """Write a sheet with a table of texts; `links`: rows link to the sheets they name."""
-        from openpyxl.worksheet.hyperlink import Hyperlink
-
-        held = list(rows)
-        widths = [max((len(row[i]) for row in held), default=0) for i in range(len(heads))]
-        sheet = self.sheet(name, widths)
-        sheet.append([text_cell(sheet, name, "title")])
-        sheet.append([text_cell(sheet, "This worksheet contains one table.", "words")])
-        sheet.append([text_cell(sheet, head, "head") for head in heads])
-        for row in held:
-            cells = [text_cell(sheet, text, "words") for text in row]
-            if links and cells[0] is not None:
-                cells[0].hyperlink = Hyperlink(ref="", location=f"'{row[0]}'!A1")
-            sheet.append(cells)
-        self.mark_up(sheet, heads, 3, len(held))
+def write_sheets(book: Book, tables: Sequence[Laid], release: PublishedRelease) -> None:
+    """Write all sheets of a release."""
+    metadata = release.metadata
+    names = [laid.table.name for laid in tables]
+    titles = [in_first(laid.table.label, metadata) or laid.table.name for laid in tables]
+    titled = [
+        TitledTable(f"Table {i}", laid, title)
+        for i, (laid, title) in enumerate(zip(tables, unique_titles(titles, names), strict=True), 1)
+    ]
+    cover = book.sheet("Cover", [46])
+    cover.add_text(metadata.about.heading(metadata.language), "title")
+    for style, text in cover_lines(release):
+        cover.add_text(text, style)
+    contents = [(Link("Notes"), "Background of the numbers")]
+    contents += [(Link(one.sheet), one.title) for one in titled]
+    _write_texts(book, "Contents", ("Worksheet", "Title"), contents)
+    notes = list(note_rows(titled, release))
+    _write_texts(book, "Notes", ("Note", "Worksheets", "Column", "Text"), notes)
+    for one in titled:
+        _write_table(book, one, release)
 
 
-def write_table(book: Book, titled: TitledTable, release: PublishedRelease) -> None:
+def _write_texts(
+    book: Book, name: str, heads: Sequence[str], rows: Sequence[Sequence[str]]
+) -> None:
+    """Write a sheet with a table of texts."""
+    sheet = book.sheet(name, [max(map(len, column)) for column in zip(*rows, strict=True)])
+    sheet.add_text(name, "title")
+    sheet.add_text(ONE_TABLE, "text")
+    sheet.add_heads(heads, len(rows))
+    for row in rows:
+        sheet.add(row, ["text"] * len(row))
+
+
+def _write_table(book: Book, titled: TitledTable, release: PublishedRelease) -> None:
     """Write the sheet of a table, row by row."""
-    laid, metadata = titled.laid, release.metadata
-    heads = heads_of(laid, metadata.language)
+    laid, language = titled.laid, release.metadata.language
+    heads = heads_of(laid, language)
     sheet = book.sheet(titled.sheet, [len(head) for head in heads])
-    lines = ["This worksheet contains one table.", *_header_lines(titled, release)]
-    sheet.append([text_cell(sheet, f"{titled.sheet}: {titled.title}", "title")])
-    for line in lines:
-        sheet.append([text_cell(sheet, line)])
-    sheet.append([text_cell(sheet, head, "head") for head in heads])
+    sheet.add_text(f"{titled.sheet}: {titled.title}", "title")
+    for line in (ONE_TABLE, *_header_lines(titled, release)):
+        sheet.add_text(line)
+    sheet.add_heads(heads, laid.rows or 0)
     empty = suppressed_columns(release, laid.table)
-    told = [column.told for column in laid.columns]
-    named = [values_named(column, metadata.language) for column in told]
-    rows = 0
+    columns = [column.told for column in laid.columns]
+    labels = [value_labels(column, language) for column in columns]
+    missing = [LEFT_EMPTY if column.name in empty else NO_VALUE for column in columns]
+    formats = [_number_format(column) for column in columns]
     for batch in laid.batches(release):
-        columns = [
-            _cells(sheet, array, column, names, LEFT_EMPTY if column.name in empty else NO_VALUE)
-            for array, column, names in zip(batch.columns, told, named, strict=True)
-        ]
-        for row in zip(*columns, strict=True):
-            sheet.append(list(row))
-            rows += 1
-    book.mark_up(sheet, heads, len(lines) + 2, rows)
+        cells = map(_cells, batch.columns, columns, labels, missing)
+        for row in zip(*cells, strict=True):
+            sheet.add(row, formats)
 
 
 def _header_lines(titled: TitledTable, release: PublishedRelease) -> Iterator[str]:
@@ -163,11 +103,10 @@ def _header_lines(titled: TitledTable, release: PublishedRelease) -> Iterator[st
         yield text
     if laid.totals is not None and "/" not in laid.table.name:  # else a step made them agree
         yield "Totals have separate noise: the cells of a row need not add up to them."
-    words = "; ".join(f"{mark} {meaning}" for mark, meaning in SHORTHAND.items())
-    yield f"Shorthand: {words}."
+    yield f"Shorthand: {'; '.join(f'{mark} {meaning}' for mark, meaning in SHORTHAND.items())}."
 
 
-def values_named(column: ColumnMetadata, language: str) -> dict[Code, str]:
+def value_labels(column: ColumnMetadata, language: str) -> dict[Code, str]:
     """Return the label of each value of a column with labels; empty for other columns.
 
     If two values have the same label, each is followed by its code.
@@ -183,29 +122,21 @@ def values_named(column: ColumnMetadata, language: str) -> dict[Code, str]:
 
 
 def _cells(
-    sheet: Any, array: pa.Array, column: ColumnMetadata, names: Mapping[Code, str], missing: str
-) -> Iterator[Any]:
-    """Yield the cells of a column, one per row; `names`: the labels of its values."""
-    if names:
-        values = array.to_pylist()
-        yield from (text_cell(sheet, missing if v is None else names[v]) for v in values)
-        return
-    if column.kind == "bool":
-        yield from (text_cell(sheet, missing) if v is None else v for v in array.to_pylist())
-        return
-    texts = plain_texts(array).to_pylist()
-    if column.kind == "string" or column.kind.startswith("date"):
-        yield from (text_cell(sheet, missing if text is None else text) for text in texts)
-        return
-    form, exact = _form(column), column.kind != "double"
-    for text in texts:
-        if text is None or text in NOT_FINITE:
-            yield text_cell(sheet, missing)
-        else:
-            yield number_cell(sheet, text, form, exact=exact)
+    array: pa.Array, column: ColumnMetadata, labels: dict[Code, str], missing: str
+) -> Iterator[Cell]:
+    """Yield the cells of a column, one per row; `labels`: those of its values, if any."""
+    if labels:
+        yield from (missing if v is None else labels[v] for v in array.to_pylist())
+    elif column.kind == "bool":
+        yield from (missing if v is None else v for v in array.to_pylist())
+    else:
+        is_text = column.kind == "string" or column.kind.startswith("date")
+        cell = str if is_text else Number if column.kind == "double" else exact_number
+        none = {None} if is_text else {None, *NOT_FINITE}
+        yield from (missing if v in none else cell(v) for v in plain_texts(array).to_pylist())
 
 
-def _form(column: ColumnMetadata) -> str:
+def _number_format(column: ColumnMetadata) -> str:
     """Return the number format of a column; none for a key, which is not an amount."""
     if column.role == Role.KEY:
         return ""
@@ -235,16 +166,14 @@ def unique_titles(titles: Sequence[str], names: Sequence[str]) -> list[str]:
 
 def unique(heads: Iterable[str]) -> list[str]:
     """Return headers that are unique to Excel, not empty and not too long."""
-    taken: set[str] = set()
-    made = []
+    taken: dict[str, str] = {}
     for i, head in enumerate(heads, 1):
         whole = head[: TITLE + NAME] or f"Column {i}"
         short, more = whole, i
         while short.casefold() in taken:
             short, more = f"{whole} ({more})", more + 1
-        taken.add(short.casefold())
-        made.append(short)
-    return made
+        taken[short.casefold()] = short
+    return list(taken.values())
 
 
 def note_rows(tables: Sequence[TitledTable], release: PublishedRelease) -> Iterator[Sequence[str]]:
@@ -258,13 +187,13 @@ def note_rows(tables: Sequence[TitledTable], release: PublishedRelease) -> Itera
     for note in release.metadata.about.notes:
         notes["", in_first(note, release.metadata)] = []
     for titled in tables:
-        for column, text in _notes_of(titled.laid.table, release):
+        for column, text in _table_notes(titled.laid.table, release):
             notes.setdefault((column, text), []).append(titled.sheet)
     for number, ((column, text), sheets) in enumerate(notes.items(), 1):
         yield str(number), ", ".join(dict.fromkeys(sheets)), column, text
 
 
-def _notes_of(table: TableMetadata, release: PublishedRelease) -> Iterator[tuple[str, str]]:
+def _table_notes(table: TableMetadata, release: PublishedRelease) -> Iterator[tuple[str, str]]:
     """Yield the notes of a table and of its columns, by their titles."""
     metadata = release.metadata
     record = next(file for file in release.record["files"] if file["name"] == table.file)

@@ -1,126 +1,31 @@
-"""Write one Excel workbook per release, and compare two workbooks.
-
-The archive holds no time and no machine name, so that the same release gives the same workbook.
-"""
+"""Write one Excel workbook per release, and compare two workbooks."""
 
 from __future__ import annotations
 
-import errno
-import os
-import re
-import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime
+from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
+from typing import Any
+from zipfile import BadZipFile, ZipFile
 
 from dprelease.documents.metadata import Metadata
 from dprelease.exports.export import Problem, PublishedRelease
 from dprelease.exports.layout import Laid, is_records, laid_out, most_rows
-from dprelease.exports.names import in_first, parent
-
-if TYPE_CHECKING:
-    from dprelease.exports.excel.sheets import Book
-
-
-WRITTEN = (1980, 1, 1, 0, 0, 0)
-"""Timestamp of every part of an archive: the earliest that the format allows."""
-
-CORE = "docProps/core.xml"
-TIMES = re.compile(rb"(<dcterms:(created|modified)\b[^>]*>)[^<]*")
-
-IO = "IO_"
-"""Prefix of system errors from the XML library."""
-
-MOST_TIMES = 4
-"""A workbook more than this many times as large as the other is not compared."""
-
-
-def without_times(source: Path, target: Path) -> None:
-    """Rewrite an archive with its parts in the same order and without timestamps."""
-    with ZipFile(source) as read, ZipFile(target, "w", ZIP_DEFLATED) as write:
-        for part in read.infolist():
-            info = ZipInfo(part.filename, WRITTEN)
-            info.compress_type, info.file_size = ZIP_DEFLATED, part.file_size
-            info.create_system, info.external_attr = 3, 0o600 << 16
-            with read.open(part) as one, write.open(info, "w") as other:
-                if part.filename == CORE:
-                    other.write(TIMES.sub(rb"\g<1>1980-01-01T00:00:00Z", one.read()))
-                else:
-                    shutil.copyfileobj(one, other)
-
-
-def reads_same(one: Path, other: Path) -> bool:
-    """Return whether two workbooks have the same parts and the same content in every cell.
-
-    Raises
-    ------
-    OSError, ValueError, KeyError
-        If one is not a workbook.
-    """
-    try:
-        with ZipFile(one) as held, ZipFile(other) as made:
-            sizes = [sum(part.file_size for part in each.infolist()) for each in (held, made)]
-            if sorted(held.namelist()) != sorted(made.namelist()):
-                return False
-        if sizes[0] > MOST_TIMES * sizes[1]:
-            return False
-        return all(left == right for left, right in _side_by_side(one, other))
-    except BadZipFile as problem:
-        raise ValueError("no archive") from problem
-
-
-def _side_by_side(one: Path, other: Path) -> Iterator[tuple[Any, Any]]:
-    from itertools import zip_longest
-
-    yield from zip_longest(_cells(one), _cells(other))
-
-
-def _cells(path: Path) -> Iterator[tuple[Any, ...]]:
-    """Yield the content of every sheet in order: its name and state, then each cell."""
-    from openpyxl import load_workbook
-
-    book = load_workbook(path, read_only=True)
-    try:
-        for sheet in book.worksheets:
-            yield sheet.title, sheet.sheet_state
-            for row in sheet.iter_rows():
-                yield tuple((c.value, c.data_type) for c in row)
-    finally:
-        book.close()
-
-
-@contextmanager
-def system_errors() -> Iterator[None]:
-    """Raise disk errors of the XML library as system errors, as for other files.
-
-    Raises
-    ------
-    OSError
-        With the number that its name stands for: IO_ENOSPC is a full disk.
-    """
-    from lxml.etree import SerialisationError
-
-    number = 0
-    try:
-        yield
-    except SerialisationError as problem:
-        told = str(problem)
-        if not told.startswith(IO):
-            raise
-        number = getattr(errno, told.removeprefix(IO), errno.EIO)
-    if number:
-        raise OSError(number, os.strerror(number))
-
+from dprelease.exports.names import parent
 
 FILE = "excel/release.xlsx"
+
 ABOVE = 8
 """Maximum number of rows above the first row of a table."""
 
 MOST_ROWS, MOST_COLUMNS = 1_048_576 - ABOVE, 16_384
+
+IN_MEMORY = 1 << 17
+"""Maximum number of cells of a workbook whose rows are in memory, in some 100 MB."""
+
+MOST_TIMES = 4
+"""A workbook more than this many times as large as the other is not compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +34,7 @@ class Excel:
 
     name: str = "excel"
     extra: str | None = "excel"
-    packages: tuple[str, ...] = ("openpyxl", "lxml", "zlib")
+    packages: tuple[str, ...] = ("xlsxwriter", "zlib")
 
     def problems(self, metadata: Metadata) -> Iterator[Problem]:
         """See `Export.problems`."""
@@ -151,18 +56,36 @@ class Excel:
                 )
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
-        """See `Export.write`: rows are written as they are read, and cells hold no formula."""
-        from dprelease.exports.excel.sheets import Book
+        """See `Export.write`."""
+        from dprelease.exports.excel.book import Book
+        from dprelease.exports.excel.sheets import write_sheets
 
         metadata, path = release.metadata, parent(folder / FILE)
-        with system_errors(), Book(path.parent) as book:
-            _write_sheets(book, release)
-            _save(book, metadata, path)
+        title, author = metadata.about.heading(metadata.language), metadata.about.publisher
+        tables = _tables(metadata)
+        cells = sum((laid.rows or 0) * len(laid.columns) for laid in tables)
+        scratch = path.parent if cells > IN_MEMORY else None
+        book = Book(title, author or "dprelease", metadata.language, scratch)
+        try:
+            write_sheets(book, tables, release)
+            book.save(path)
+        except OSError:
+            book.discard()
+            raise
         return [FILE]
 
     def same(self, one: Path, other: Path) -> bool:
-        """See `PackagedExport.same`: the same sheets with the same cells."""
-        return reads_same(one, other)
+        """See `PackagedExport.same`: the same parts, and the same sheets with the same cells."""
+        try:
+            with ZipFile(one) as held, ZipFile(other) as made:
+                sizes = [sum(part.file_size for part in each.infolist()) for each in (held, made)]
+                if sorted(held.namelist()) != sorted(made.namelist()):
+                    return False
+        except BadZipFile as problem:
+            raise ValueError("no archive") from problem
+        if sizes[0] > MOST_TIMES * sizes[1]:
+            return False
+        return all(left == right for left, right in zip_longest(_cells(one), _cells(other)))
 
 
 def _tables(metadata: Metadata) -> list[Laid]:
@@ -171,61 +94,18 @@ def _tables(metadata: Metadata) -> list[Laid]:
     return [laid_out(table, metadata) for table in read]
 
 
-def _write_sheets(book: Book, release: PublishedRelease) -> None:
-    """Write cover, contents, notes and all tables."""
-    from dprelease.exports.excel.cover import cover_lines
-    from dprelease.exports.excel.excel_cells import text_cell
-    from dprelease.exports.excel.sheets import TitledTable, note_rows, unique_titles, write_table
+def _cells(path: Path) -> Iterator[tuple[Any, ...]]:
+    """Yield the content of every sheet in order: its name and state, then each row."""
+    from openpyxl import load_workbook
 
-    metadata = release.metadata
-    every = list(_tables(metadata))
-    names = [laid.table.name for laid in every]
-    titles = [in_first(laid.table.label, metadata) or laid.table.name for laid in every]
-    tables = [
-        TitledTable(f"Table {i}", laid, title)
-        for i, (laid, title) in enumerate(zip(every, unique_titles(titles, names), strict=True), 1)
-    ]
-    cover = book.sheet("Cover", [46])
-    cover.append([text_cell(cover, metadata.about.heading(metadata.language), "title")])
-    for style, text in cover_lines(release):
-        cover.append([text_cell(cover, text, style)])
-    contents = [("Notes", "Background of the numbers")]
-    contents += [(titled.sheet, titled.title) for titled in tables]
-    book.words_table("Contents", ("Worksheet", "Title"), contents, links=True)
-    heads = ("Note", "Worksheets", "Column", "Text")
-    book.words_table("Notes", heads, note_rows(tables, release))
-    for titled in tables:
-        write_table(book, titled, release)
-
-
-def _save(book: Book, metadata: Metadata, path: Path) -> None:
-    """Write the archive without any time or machine name."""
-    properties = book.workbook.properties
-    properties.title = metadata.about.heading(metadata.language)
-    properties.language = metadata.language
-    properties.creator = metadata.about.publisher or "dprelease"
-    properties.created = properties.modified = datetime(1980, 1, 1)
-    draft = path.with_name(f".{path.name}")
-    _archive(book.workbook, draft)
-    without_times(draft, path)
-    draft.unlink()
-
-
-def _archive(workbook: Any, path: Path) -> None:
-    """Write a workbook's archive and close it in all cases.
-
-    After a disk error the library leaves its archive open, which would print a message when
-    deleted.
-    """
-    from openpyxl.writer.excel import ExcelWriter
-
-    archive = ZipFile(path, "w", ZIP_DEFLATED, allowZip64=True)
+    book = load_workbook(path, read_only=True)
     try:
-        ExcelWriter(workbook, archive).save()
-    except BaseException:
-        with suppress(OSError, ValueError):
-            archive.close()
-        raise
+        for sheet in book.worksheets:
+            yield sheet.title, sheet.sheet_state
+            for row in sheet.iter_rows():
+                yield tuple((cell.value, cell.data_type) for cell in row)
+    finally:
+        book.close()
 
 
 EXPORT = Excel()
