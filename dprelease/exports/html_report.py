@@ -16,7 +16,7 @@ class HtmlReport:
 
     name = "report"
     extra: str | None = "report"
-    packages = ("Jinja2", "matplotlib")
+    packages = ("Jinja2",)
 
     def problems(self, metadata: Metadata) -> Iterator[Problem]:
         """Yield nothing: every release that has formats has a report."""

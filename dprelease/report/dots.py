@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from dprelease.report.sheet import (
     BLUE,
-    GRID,
-    INK,
     LETTERS,
     ORANGE,
     PALE,
+    Axis,
+    Look,
     Sheet,
     cut,
     ticks_between,
@@ -22,10 +22,9 @@ ROW = 0.32
 """Inches of a row: name above, dots below."""
 
 LOOKS = {
-    "dot": {"marker": "o", "markersize": 5.0, "mfc": BLUE, "mec": BLUE},
-    "ring": {"marker": "o", "markersize": 6.0, "mfc": "white", "mec": ORANGE, "mew": 1.2},
-    "faint": {"marker": "o", "markersize": 3.0, "mfc": "white", "mec": PALE, "mew": 0.6},
-    "bar": {"marker": "|", "markersize": 7.0, "mec": INK, "mew": 1.2},
+    "dot": Look(5.0, BLUE, BLUE),
+    "ring": Look(6.0, "white", ORANGE, 1.2),
+    "faint": Look(3.0, "white", PALE, 0.6),
 }
 """Marks that differ in shape, not only in colour."""
 
@@ -66,20 +65,16 @@ def is_drawn(value: float | None) -> bool:
 
 def rows_of_dots(rows: Sequence[Row], scale: Scale, key: Sequence[tuple[str, str]] = ()) -> Sheet:
     """Return a drawing of rows, from the top; `key`: the meaning of each kind of mark."""
-    above = 0.08 + 0.17 * len(key)
-    sheet = Sheet(ROW * len(rows), above=above, left=0.1, right=0.12)
-    axes = sheet.axes
-    axes.set_ylim(len(rows) * ROW, 0.0)  # in inches, from the top
     low, high = scale.ends or _around([*rows, *scale.beside])
-    if scale.is_log:
-        axes.set_xscale("log")
-    axes.set_xlim(low, high)
+    above = 0.08 + 0.17 * len(key)
+    x, y = Axis(low, high, scale.is_log), Axis(len(rows) * ROW, 0.0)  # inches from the top
+    sheet = Sheet(ROW * len(rows), x, y, above=above, left=0.1, right=0.12)
     places = scale.ticks or (ticks_between(low, high) if scale.is_log else (low, high))
-    sheet.scale(low, high, [(place, scale.number(place)) for place in places], scale.name)
+    sheet.scale([(place, scale.number(place)) for place in places], scale.name)
     for i, row in enumerate(rows):
-        _draw(sheet, row, i * ROW, (low, high))
-    for i, (look, words) in enumerate(key):
-        _tell(sheet, look, words, (low, high), -0.17 * (len(key) - i) + 0.03)
+        _draw(sheet, row, i * ROW)
+    for i, (look, meaning) in enumerate(key):
+        _explain(sheet, look, meaning, -0.17 * (len(key) - i) + 0.03)
     return sheet
 
 
@@ -96,28 +91,21 @@ def _around(rows: Sequence[Row]) -> tuple[float, float]:
     return low / room, high * room
 
 
-def _draw(sheet: Sheet, row: Row, top: float, ends: tuple[float, float]) -> None:
-    room = LETTERS - len(row.told)
-    line = top + 0.235
-    sheet.write(ends[0], top + 0.1, cut(row.name, room), ha="left", va="center")
-    sheet.write(ends[1], top + 0.1, row.told, ha="right", va="center", color=PALE)
-    axes = sheet.axes
-    axes.plot([*ends], [line, line], color=GRID, linewidth=0.6, zorder=0)
+def _draw(sheet: Sheet, row: Row, top: float) -> None:
+    low, high = sheet.x.low, sheet.x.high
+    text, line = top + 0.1, top + 0.235
+    sheet.write(low, text, cut(row.name, LETTERS - len(row.told)), "start", "middle")
+    sheet.write(high, text, row.told, "end", "middle", colour=PALE)
+    sheet.line([(low, line), (high, line)])
     if row.line is not None:
-        axes.plot([*row.line], [line, line], color=BLUE, linewidth=1.4, zorder=2)
-    for place, look in row.marks:
-        shown = ends[0] <= place <= ends[1]
-        if shown:
-            style = {"linestyle": "", "zorder": 3, **LOOKS[look]}
-            axes.plot([place], [line], **style)  # type: ignore[arg-type]
+        sheet.line([(end, line) for end in row.line], BLUE, 1.4)
+    for value, look in row.marks:
+        if low <= value <= high:
+            sheet.dot(value, line, LOOKS[look])
 
 
-def _tell(sheet: Sheet, look: str, words: str, ends: tuple[float, float], at: float) -> None:
+def _explain(sheet: Sheet, look: str, meaning: str, top: float) -> None:
     """Draw the legend entry of one kind of mark above the field."""
-    axes = sheet.axes
-    style = {"linestyle": "", "clip_on": False, **LOOKS[look]}
-    low, high = ends
-    at_log = axes.get_xscale() == "log"
-    place = low * (high / low) ** 0.02 if at_log else low + 0.02 * (high - low)
-    axes.plot([place], [at], **style)  # type: ignore[arg-type]
-    sheet.write(place, at, words, beside=(8, 0), ha="left", va="center")
+    value = sheet.x.at(0.02)
+    sheet.dot(value, top, LOOKS[look])
+    sheet.write(value, top, meaning, "start", "middle", offset=(8, 0))

@@ -12,10 +12,10 @@ from markupsafe import Markup
 
 from dprelease.mechanisms.base import Mechanism
 from dprelease.planning.trade_off import Pairs, least_missed
-from dprelease.report.dots import Row, Scale, rows_of_dots
+from dprelease.report.dots import LOOKS, Row, Scale, rows_of_dots
 from dprelease.report.localization import Words, three_up
 from dprelease.report.safe import printable_text
-from dprelease.report.sheet import BLUE, GRID, PALE, Sheet
+from dprelease.report.sheet import BLUE, PALE, Axis, Look, Sheet
 
 ALARMS = (0.01, 0.05, 0.1)
 """False alarm rates for which the text gives the missed detections."""
@@ -35,15 +35,18 @@ class PageTable:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A drawing as an element of the page, with its caption."""
+    """A drawing of the page, with its id, its title, what it shows in words, and its caption."""
 
-    svg: Markup
+    drawing: Sheet
+    name: str
+    title: str
+    description: str
     caption: Markup
 
 
 @dataclass
 class Gallery:
-    """The pictures of one page, with unique names."""
+    """The pictures of one page, with unique ids."""
 
     words: Words
     drawn: int = 0
@@ -53,11 +56,11 @@ class Gallery:
     ) -> Picture:
         """Return a drawing with the words of its kind."""
         self.drawn += 1
-        name = self.words.plain(f"{kind}.title", **(title or {}))
-        svg = sheet.svg(f"p{self.drawn}", name, alt)
-        said = self.words.say(f"{kind}.caption")
-        caption = Markup("<strong>{}.</strong> {}").format(printable_text(name), said)
-        return Picture(svg, caption)
+        name = printable_text(self.words.plain(f"{kind}.title", **(title or {})), None)
+        caption = Markup("<strong>{}.</strong> {}").format(
+            printable_text(name), self.words.say(f"{kind}.caption")
+        )
+        return Picture(sheet, f"p{self.drawn}", name, printable_text(alt, None), caption)
 
     def rows(
         self,
@@ -102,25 +105,22 @@ def belief(gallery: Gallery, reading: Mapping[str, Any]) -> Picture:
 def trade_off(gallery: Gallery, pairs: Pairs, *, replace: bool) -> Picture:
     """Return an attacker's missed detections by false alarms; `pairs`: all that the release has."""
     words, percent = gallery.words, gallery.words.percent
-    sheet = Sheet(UPRIGHT, left=0.5, above=0.26)
-    axes = sheet.axes
-    axes.set_ylim(0.0, 1.0)
+    sheet = Sheet(UPRIGHT, Axis(0.0, 1.0), Axis(0.0, 1.0), left=0.5, above=0.26)
     ticks = [(part, percent(part)) for part in (0.0, 0.25, 0.5, 0.75, 1.0)]
-    sheet.scale(0.0, 1.0, ticks, words.plain("trade.x"))
+    sheet.scale(ticks, words.plain("trade.x"))
     for part, text in ticks:
-        axes.plot([0, 1], [part, part], color=GRID, linewidth=0.6, zorder=0)
-        sheet.write(0.0, part, text, beside=(-3, 0), ha="right", va="center", color=PALE)
+        sheet.line([(0.0, part), (1.0, part)])
+        sheet.write(0.0, part, text, "end", "middle", offset=(-3, 0), colour=PALE)
     alarms = np.linspace(0.0, 1.0, 101)
-    missed = least_missed(pairs, alarms)
-    axes.plot([0, 1], [1, 0], color=PALE, linewidth=1.0, linestyle=(0, (4, 3)))
-    axes.plot(alarms, missed, color=BLUE, linewidth=1.8)
-    sheet.write(0.62, 0.41, words.plain("trade.blind"), ha="left", va="bottom", color=PALE)
+    missed = least_missed(pairs, alarms).tolist()
+    sheet.line([(0.0, 1.0), (1.0, 0.0)], PALE, 1.0, "4 3")
+    sheet.line(zip(alarms.tolist(), missed, strict=True), BLUE, 1.8)
+    sheet.write(0.62, 0.41, words.plain("trade.blind"), "start", "bottom", colour=PALE)
     # Below the line if there is space, otherwise between it and the dashed one.
-    roomy = float(missed[20]) > 0.25
-    place = (0.04, 0.06) if roomy else (0.35, (float(missed[35]) + 0.65) / 2.0)
-    look: dict[str, Any] = {"ha": "left", "va": "bottom", "color": BLUE, "fontweight": "bold"}
-    sheet.write(*place, words.plain("trade.this"), **look)
-    sheet.write(0.0, 1.0, words.plain("trade.y"), beside=(-28, 7), ha="left", va="bottom")
+    roomy = missed[20] > 0.25
+    x, y = (0.04, 0.06) if roomy else (0.35, (missed[35] + 0.65) / 2.0)
+    sheet.write(x, y, words.plain("trade.this"), "start", "bottom", colour=BLUE, bold=True)
+    sheet.write(0.0, 1.0, words.plain("trade.y"), "start", "bottom", offset=(-28, 7))
     told = " ".join(
         words.plain("trade.alt", alarms=percent(part), missed=percent(share))
         for part, share in zip(ALARMS, least_missed(pairs, np.array(ALARMS)).tolist(), strict=True)
@@ -135,14 +135,13 @@ def interval(
     words = gallery.words
     low, high = ends
     room = 0.18 * ((high - low) or max(abs(value), 1.0))
-    sheet = Sheet(0.42, left=0.1, right=0.1)
-    sheet.axes.set_ylim(0.0, 1.0)
-    sheet.scale(low - room, high + room, [(low, number(low)), (high, number(high))], name)
-    sheet.axes.plot([low, high], [0.38, 0.38], color=BLUE, linewidth=1.8)
+    sheet = Sheet(0.42, Axis(low - room, high + room), Axis(0.0, 1.0), left=0.1, right=0.1)
+    sheet.scale([(low, number(low)), (high, number(high))], name)
+    sheet.line([(low, 0.38), (high, 0.38)], BLUE, 1.8)
     for end in ends:
-        sheet.axes.plot([end, end], [0.24, 0.52], color=BLUE, linewidth=1.8)
-    sheet.axes.plot([value], [0.38], marker="o", markersize=7, color=BLUE)
-    sheet.write(value, 0.6, number(value), ha="center", va="bottom", fontweight="bold", fontsize=10)
+        sheet.line([(end, 0.24), (end, 0.52)], BLUE, 1.8)
+    sheet.dot(value, 0.38, Look(7.0, BLUE, BLUE))
+    sheet.write(value, 0.6, number(value), "middle", "bottom", bold=True, size=10.0)
     said = {"value": number(value), "low": number(low), "high": number(high)}
     return gallery.picture(sheet, "margin", words.plain("margin.alt", **said))
 
@@ -158,22 +157,19 @@ def noise(gallery: Gallery, law: Mechanism, step: float, name: str, unit: str) -
     farthest = widths[-1][1]
     if not 0.0 < farthest < math.inf:
         return None
-    sheet = Sheet(1.25, left=0.5, right=0.12, above=0.26)
-    axes = sheet.axes
-    axes.set_yscale("log")
-    axes.set_ylim(PARTS[-1], 1.0)
+    x, y = Axis(0.0, farthest), Axis(PARTS[-1], 1.0, is_log=True)
+    sheet = Sheet(1.25, x, y, left=0.5, right=0.12, above=0.26)
     shown = dict(widths)
     ticks = [(0.0, number(0)), (shown[0.5], number(shown[0.5]))]
     ticks += [(shown[part], number(shown[part])) for part in (0.05, 0.005)]
-    sheet.scale(0.0, farthest, ticks, words.plain("noise.axis", unit=unit))
+    sheet.scale(ticks, words.plain("noise.axis", unit=unit))
     for part in (1.0, 0.5, 0.05, 0.005):
-        axes.plot([0, farthest], [part, part], color=GRID, linewidth=0.6, zorder=0)
-        sheet.write(0.0, part, percent(part), beside=(-3, 0), ha="right", va="center", color=PALE)
-    places = [0.0, *(width for _, width in widths)]
-    axes.plot(places, [1.0, *(part for part, _ in widths)], color=BLUE, linewidth=1.6)
-    dots = [(shown[part], part) for part in (0.5, 0.05, 0.005)]
-    axes.plot(*zip(*dots, strict=True), color=BLUE, linestyle="", marker="o", markersize=5)
-    sheet.write(0.0, 1.0, words.plain("noise.axis.y"), beside=(-28, 7), ha="left", va="bottom")
+        sheet.line([(0.0, part), (farthest, part)])
+        sheet.write(0.0, part, percent(part), "end", "middle", offset=(-3, 0), colour=PALE)
+    sheet.line([(0.0, 1.0), *((width, part) for part, width in widths)], BLUE, 1.6)
+    for part in (0.5, 0.05, 0.005):
+        sheet.dot(shown[part], part, LOOKS["dot"])
+    sheet.write(0.0, 1.0, words.plain("noise.axis.y"), "start", "bottom", offset=(-28, 7))
     alt = words.plain(
         "noise.alt", half=number(shown[0.5]), margin=number(shown[0.05]), far=number(shown[0.01])
     )

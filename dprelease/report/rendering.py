@@ -15,7 +15,6 @@ from dprelease.errors import InternalError
 from dprelease.report.localization import Words, words_in
 from dprelease.report.safe_labels import Names, breakable
 from dprelease.report.source import ReleaseFiles
-from dprelease.report.svg import same_everywhere
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -37,22 +36,21 @@ def page(release: ReleaseFiles, language: str | None, filled: Filled) -> bytes:
     asked = language or release.metadata.language
     words, names = words_in(asked), Names(release.metadata, asked)
     about = release.metadata.about
-    with same_everywhere():
-        for most in ROWS:
-            head = {
-                "record": release.record,
-                "about": about,
-                "title": names.text(about.titles, about.title),
-                "plain_title": names.plain(about.titles, about.title),
-                "names": names,
-                "tables": words.number(sum(1 for _ in release.metadata.read)),
-                "rehearsed": False,
-                "shortened": False,
-                "warning": "",
-            }
-            text = _render_html(words, {**head, **filled(words, names, most)})
-            if len(text) <= LARGEST:
-                return text
+    for most in ROWS:
+        head = {
+            "record": release.record,
+            "about": about,
+            "title": names.text(about.titles, about.title),
+            "plain_title": names.plain(about.titles, about.title),
+            "names": names,
+            "tables": words.number(sum(1 for _ in release.metadata.read)),
+            "rehearsed": False,
+            "shortened": False,
+            "warning": "",
+        }
+        text = _render_html(words, {**head, **filled(words, names, most)})
+        if len(text) <= LARGEST:
+            return text
     raise InternalError("DP-INTERNAL-001", check=f"a report is at most {LARGEST} bytes")
 
 

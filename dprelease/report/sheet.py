@@ -1,19 +1,16 @@
-"""One small drawing, as wide as a phone: positions in inches, texts as safe labels."""
+"""One small drawing, as wide as a phone: lines, dots and texts, which a template writes as SVG."""
 
 from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
-from markupsafe import Markup
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from dprelease.report.safe import printable_text
-from dprelease.report.svg import inline_svg
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+INCH = 72.0
+"""Points, the unit of a drawing."""
 
 WIDTH = 3.4
 """Inches: 326 pixels, which fit a window of 360 pixels unscaled."""
@@ -32,76 +29,179 @@ LETTER, APART = 0.066, 0.03
 LETTERS = 46
 """Letters that fit in a line, at the width of Latin letters."""
 
+DROP = {"top": 0.76, "middle": 0.26, "bottom": -0.24}
+"""Distance from a position of a text to its baseline, as a part of the font size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A linear or logarithmic scale between two numbers."""
+
+    low: float
+    high: float
+    is_log: bool = False
+
+    def part(self, value: float) -> float:
+        """Return where a number is on the scale: 0 at its start, 1 at its end."""
+        if self.is_log:
+            return math.log(value / self.low) / math.log(self.high / self.low)
+        return (value - self.low) / (self.high - self.low)
+
+    def at(self, part: float) -> float:
+        """Return the number at a part of the scale."""
+        if self.is_log:
+            return self.low * math.pow(self.high / self.low, part)
+        return self.low + part * (self.high - self.low)
+
+    def clip(self, value: float) -> float:
+        """Return a number, or the end of the scale that it is beyond."""
+        return min(max(value, min(self.low, self.high)), max(self.low, self.high))
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line through points, as SVG writes them."""
+
+    points: str
+    colour: str
+    width: float
+    dashes: str
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The diameter, the colours and the width of the edge of a dot, in points."""
+
+    size: float
+    fill: str
+    edge: str
+    width: float = 1.0
+
+    @property
+    def radius(self) -> float:
+        """Return half of the diameter."""
+        return self.size / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A dot at a position."""
+
+    x: str
+    y: str
+    look: Look
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text at a position; `anchor`: which part of it is there, as in SVG."""
+
+    x: str
+    y: str
+    text: str
+    anchor: str
+    colour: str
+    size: float
+    bold: bool
+
 
 class Sheet:
-    """A drawing: `axes` is its field, without frames and ticks."""
+    """A drawing: a field of `height` inches with two axes, and space around it.
+
+    Lines are painted first, texts last.
+    """
 
     def __init__(
-        self, height: float, *, left: float = LEFT, right: float = RIGHT, above: float = ABOVE
+        self,
+        height: float,
+        x: Axis,
+        y: Axis,
+        *,
+        left: float = LEFT,
+        right: float = RIGHT,
+        above: float = ABOVE,
     ) -> None:
-        from matplotlib.figure import Figure
+        self.x, self.y = x, y
+        self._left, self._above = left * INCH, above * INCH
+        self._wide, self._high = (WIDTH - left - right) * INCH, height * INCH
+        self.width, self.height = WIDTH * INCH, (height + above + BELOW) * INCH
+        self.lines: list[Line] = []
+        self.dots: list[Dot] = []
+        self.texts: list[Text] = []
 
-        whole = height + above + BELOW
-        self._figure = Figure(figsize=(WIDTH, whole))
-        field = (left / WIDTH, BELOW / whole, 1 - (left + right) / WIDTH, height / whole)
-        self.axes: Axes = self._figure.add_axes(field)
-        self.axes.set_axis_off()
-        self._figure.patch.set_visible(False)
-        self._words: list[str] = []
-        self._field = WIDTH - left - right
-        self.whole = whole
+    def _position(self, x: float, y: float) -> tuple[float, float]:
+        across, up = self.x.part(x), self.y.part(y)
+        return self._left + across * self._wide, self._above + (1 - up) * self._high
 
-    def placeholder(self, text: str) -> str:
-        """Return the placeholder of a text until it is in the page."""
-        self._words.append(text)
-        return f"T{len(self._words) - 1}"
+    def line(
+        self,
+        points: Iterable[tuple[float, float]],
+        colour: str = GRID,
+        width: float = 0.6,
+        dashes: str = "",
+    ) -> None:
+        """Draw a line through points of the field; what is outside of it is moved to its edge."""
+        places = [self._position(self.x.clip(x), self.y.clip(y)) for x, y in points]
+        corners = " ".join(f"{_short(x)},{_short(y)}" for x, y in places)
+        self.lines.append(Line(corners, colour, width, dashes))
+
+    def dot(self, x: float, y: float, look: Look) -> None:
+        """Draw a dot."""
+        across, down = self._position(x, y)
+        self.dots.append(Dot(_short(across), _short(down), look))
 
     def write(
-        self, x: float, y: float, text: str, *, beside: tuple[float, float] = (0, 0), **look: Any
+        self,
+        x: float,
+        y: float,
+        text: str,
+        anchor: str,
+        place: str,
+        *,
+        offset: tuple[float, float] = (0, 0),
+        colour: str = INK,
+        size: float = 8.0,
+        bold: bool = False,
     ) -> None:
-        """Write a text at a position of the field; `beside`: its offset in points."""
-        style = {"fontsize": 8.0, "color": INK, **look}
-        self.axes.annotate(
-            self.placeholder(text), (x, y), xytext=beside, textcoords="offset points",
-            annotation_clip=False, **style,
-        )  # fmt: skip
+        """Write a text at a position of the field.
 
-    def scale(self, low: float, high: float, ticks: Sequence[tuple[float, str]], name: str) -> None:
+        `anchor`: its start, middle or end is there; `place`: its top, middle or bottom; `offset`:
+        points to the right and upwards.
+        """
+        across, down = self._position(x, y)
+        line = down - offset[1] + DROP[place] * size
+        start, label = _short(across + offset[0]), printable_text(text, None)
+        self.texts.append(Text(start, _short(line), label, anchor, colour, size, bold))
+
+    def scale(self, ticks: Sequence[tuple[float, str]], name: str) -> None:
         """Draw the scale below: fine vertical lines, numbers that don't overlap, and its title."""
-        bottom, top = self.axes.get_ylim()
-        self.axes.set_xlim(low, high)
+        bottom = self.y.low
         taken = -math.inf
-        for place, text in sorted(ticks):
-            self.axes.plot([place, place], [bottom, top], color=GRID, linewidth=0.6, zorder=0)
-            side, first, last = self._room(place, text)
+        for value, text in sorted(ticks):
+            self.line([(value, bottom), (value, self.y.high)])
+            anchor, first, last = self._room(value, text)
             if first < taken:
                 continue
             taken = last + APART
-            self.write(
-                place, bottom, text, beside=(0, -3), ha=side, va="top", color=PALE, fontsize=7.5
-            )
-        middle = math.sqrt(low * high) if self.axes.get_xscale() == "log" else (low + high) / 2
-        self.write(
-            middle, bottom, cut(printable_text(name)), beside=(0, -17), ha="center", va="top"
-        )
+            self.write(value, bottom, text, anchor, "top", offset=(0, -3), colour=PALE, size=7.5)
+        title = cut(printable_text(name))
+        self.write(self.x.at(0.5), bottom, title, "middle", "top", offset=(0, -17))
 
-    def _room(self, place: float, text: str) -> tuple[str, float, float]:
-        """Return the alignment of a number that keeps it inside the drawing.
+    def _room(self, value: float, text: str) -> tuple[str, float, float]:
+        """Return the anchor of a number that keeps it inside the drawing.
 
         Also returns its extent, in inches.
         """
-        low, high = self.axes.get_xlim()
-        if self.axes.get_xscale() == "log":
-            place, low, high = math.log(place), math.log(low), math.log(high)
-        part = (place - low) / (high - low)
-        side = "left" if part < 0.06 else "right" if part > 0.94 else "center"
+        part = self.x.part(value)
+        anchor = "start" if part < 0.06 else "end" if part > 0.94 else "middle"
         wide = LETTER * len(text)
-        first = part * self._field - {"left": 0.0, "center": wide / 2, "right": wide}[side]
-        return side, first, first + wide
+        first = part * self._wide / INCH - {"start": 0.0, "middle": wide / 2, "end": wide}[anchor]
+        return anchor, first, first + wide
 
-    def svg(self, name: str, title: str, told: str) -> Markup:
-        """Return the drawing as an element of a page."""
-        return inline_svg(self._figure, self._words, name, title, told)
+
+def _short(number: float) -> str:
+    """Return a number with one decimal, without a final zero."""
+    return f"{number:.1f}".removesuffix(".0")
 
 
 def cut(text: str, letters: int = LETTERS) -> str:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import pytest
 
 from dprelease.documents.metadata import About, CodeList, Metadata, TableMetadata
@@ -102,17 +101,9 @@ def test_pictures_and_tables_say_what_they_show(name: str, page_for: PageFor) ->
 def test_a_page_is_the_same_bytes_whatever_is_set(
     name: str, folder_of: FolderOf, page_for: PageFor
 ) -> None:
-    """Settings of Matplotlib, the order of sets in another process, and where the folder is."""
+    """A second time, and with another order of sets in another process."""
     folder = folder_of(name)
-    own = {"svg.fonttype": "path", "font.size": 20, "lines.linewidth": 5, "axes.grid": True}
-    own |= {
-        "savefig.bbox": "tight",
-        "figure.dpi": 50,
-        "text.color": "red",
-        "path.sketch": (1, 2, 3),
-    }
-    with matplotlib.rc_context(own):
-        assert page_of(published(folder)) == page_for(name)
+    assert page_of(published(folder)) == page_for(name)
     if name == "several":
         code = (
             "import sys; from pathlib import Path; from tests.report.releases import published;"

@@ -33,7 +33,7 @@ from dprelease.verification.report import declared_again
 from dprelease.verification.signed.named_audits import named_audit
 from dprelease.verification.verify import verify
 
-PACKAGES = ("jinja2", "matplotlib")
+PACKAGES = ("jinja2",)
 ENDING = "_report.html"
 
 
