@@ -29,7 +29,7 @@ from dprelease.exports.csv_tables.csv_files import (
 from dprelease.exports.csv_tables.csvw import label_heads
 from dprelease.exports.export import Problem, PublishedRelease
 from dprelease.exports.layout import Laid, LaidColumn, laid_out
-from dprelease.exports.names import in_first, is_address, write_json
+from dprelease.exports.names import all_in_first, is_address, nonempty, write_json
 from dprelease.schema.release_parts.format_names import PARQUET
 
 FILE = "datapackage.json"
@@ -57,28 +57,27 @@ class DataPackage:
         """See `Export.write`: only files in the same folder are described."""
         metadata, about = release.metadata, release.metadata.about
         resources: list[dict[str, Any]] = []
-        if PARQUET in release.beside:
+        if PARQUET in release.written:
             resources += _of_parquet(release)
-        if CsvFiles().name in release.beside:
+        if CsvFiles().name in release.written:
             resources += _of_csv(release, folder)
-        described = [in_first(text, metadata) for text in (about.description, *about.notes) if text]
+        described = all_in_first((about.description, *about.notes), metadata)
         licences, contact = _licences(about.licence), _contact(about.contact)
         described += [f"Licence: {about.licence}"] if about.licence and not licences else []
         if about.contact and not (about.publisher and contact):
             described.append(f"Contact: {about.contact}")
         publisher = {"title": about.publisher, "roles": ["publisher"], **contact}
-        plain = {"version": about.version, "homepage": about.methodology}
-        package: dict[str, Any] = {
+        properties = {
             "$schema": f"{PROFILES}/datapackage.json",
             "name": _slug(about.title),
             "title": about.heading(metadata.language),
-            **({"description": "\n\n".join(described)} if described else {}),
-            **{name: text for name, text in plain.items() if text and _fits(name, text)},
-            **({"licenses": licences} if licences else {}),
-            **({"contributors": [publisher]} if about.publisher else {}),
-            "resources": resources,
+            "description": "\n\n".join(described),
+            "version": about.version,
+            "homepage": about.methodology if is_address(about.methodology) else "",
+            "licenses": licences,
+            "contributors": [publisher] if about.publisher else [],
         }
-        write_json(folder / FILE, package)
+        write_json(folder / FILE, {**nonempty(properties), "resources": resources})
         return [FILE]
 
 
@@ -119,15 +118,17 @@ def _of_csv(release: PublishedRelease, folder: Path) -> Iterator[dict[str, Any]]
 
 
 def _resource(table: TableMetadata, path: str, form: str, media: str) -> dict[str, Any]:
-    return {
-        "name": _slug(f"{table.name}-{form}" if form == PARQUET else table.name),
-        "path": path,
-        "title": next(iter(table.label.values()), table.name),
-        **({"description": text} if (text := next(iter(table.description.values()), "")) else {}),
-        "type": "table",
-        "format": form,
-        "mediatype": media,
-    }
+    return nonempty(
+        {
+            "name": _slug(f"{table.name}-{form}" if form == PARQUET else table.name),
+            "path": path,
+            "title": next(iter(table.label.values()), table.name),
+            "description": next(iter(table.description.values()), ""),
+            "type": "table",
+            "format": form,
+            "mediatype": media,
+        }
+    )
 
 
 def _of_files(release: PublishedRelease, recorded: Mapping[str, Any]) -> dict[str, Any]:
@@ -143,15 +144,16 @@ def _size_and_hash(path: Path, digest: str | None = None) -> dict[str, Any]:
 
 
 def _schema(laid: Laid, metadata: Metadata, lists: Mapping[ListedKey, str]) -> dict[str, Any]:
-    schema: dict[str, Any] = {"fields": [_field(column, laid, metadata) for column in laid.columns]}
-    if laid.keys and (laid.table.values or laid.table.measured):
-        schema["primaryKey"] = [column.name for column in laid.keys]
+    fields = [_field(column, laid, metadata) for column in laid.columns]
+    has_key = laid.table.values or laid.table.measured
     links = [
         {"fields": [key.name], "reference": {"resource": lists[key], "fields": ["code"]}}
         for key in listed_keys(laid)
         if key in lists
     ]
-    return _whole_schema({**schema, **({"foreignKeys": links} if links else {})})
+    key = [column.name for column in laid.keys] if has_key else []
+    properties = nonempty({"primaryKey": key, "foreignKeys": links})
+    return _whole_schema({"fields": fields, **properties})
 
 
 def _whole_schema(schema: dict[str, Any]) -> dict[str, Any]:
@@ -159,21 +161,20 @@ def _whole_schema(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _field(column: LaidColumn, laid: Laid, metadata: Metadata) -> dict[str, Any]:
-    told = column.told
-    words = [in_first(told.description, metadata)]
-    words += [in_first(note, metadata) for note in told.footnotes]
-    text = "\n\n".join(word for word in words if word)
-    return {
+    source = column.metadata
+    texts = all_in_first((source.description, *source.footnotes), metadata)
+    properties = {
         "name": column.name,
-        "type": _type(told),
+        "type": _type(source),
         "title": column.title(laid.turned, metadata.language),
-        **({"description": text} if text else {}),
-        **({"categories": _categories(told.codes, metadata)} if _is_listed(told) else {}),
-        **({"constraints": {"required": True}} if told.role == Role.KEY else {}),
-        "role": told.role.value,
-        **({"of": told.of} if told.of != told.name else {}),
-        **({"unit": told.unit} if told.unit else {}),
+        "description": "\n\n".join(texts),
+        "categories": _categories(source.codes, metadata) if _is_listed(source) else None,
+        "constraints": {"required": True} if source.role == Role.KEY else None,
+        "role": source.role.value,
+        "of": source.of if source.of != source.name else None,
+        "unit": source.unit,
     }
+    return nonempty(properties)
 
 
 def _is_listed(column: ColumnMetadata) -> bool:
@@ -218,10 +219,6 @@ def _contact(contact: str) -> dict[str, str]:
     if re.fullmatch(MAIL, contact):
         return {"email": contact}
     return {"path": contact} if is_address(contact) else {}
-
-
-def _fits(name: str, text: str) -> bool:
-    return name != "homepage" or is_address(text)
 
 
 EXPORT = DataPackage()

@@ -144,7 +144,7 @@ def _distributions(release: PublishedRelease, folder: Path) -> Iterator[Node]:
     titles = {table.file: table.label for table in release.metadata.tables}
     for file in release.record["files"]:
         titles |= {part: titles.get(file["name"], {}) for part in digests_of(file)}
-    for name, files in release.beside.items():
+    for name, files in release.written.items():
         home = release.folder if name == PARQUET else folder
         for file in files:
             yield _distribution(release, file, titles.get(file, {}), home / file)
@@ -190,8 +190,8 @@ def _iri(address: str) -> Node:
 
 
 def _text(language: str, text: str) -> Node:
-    told = {} if language == UNDETERMINED else {"@language": language}
-    return {"@value": text, **told}
+    tag = {} if language == UNDETERMINED else {"@language": language}
+    return {"@value": text, **tag}
 
 
 def _texts(texts: Texts) -> Sequence[Node]:

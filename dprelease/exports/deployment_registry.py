@@ -108,18 +108,18 @@ def _variant(record: Mapping[str, Any]) -> Part:
 
 def _domains(record: Mapping[str, Any]) -> Iterator[str]:
     """Yield per table its columns and the treatment of missing and undeclared values."""
-    treated = {told["query"]: told for told in record["treatments"]}
+    treated = {treatment["query"]: treatment for treatment in record["treatments"]}
     said = set()
     for unit in record["privacy_unit"]:
-        told = treated.get(unit["query"], {})
-        columns = told.get("columns", {})
+        treatment = treated.get(unit["query"], {})
+        columns = treatment.get("columns", {})
         words = f"Rows of table '{unit['table']}'"
-        if told:
-            words += f". {told['rows'].removesuffix('.')}"
+        if treatment:
+            words += f". {treatment['rows'].removesuffix('.')}"
         if columns:
             words += ". " + "; ".join(f"{name}: {how}" for name, how in sorted(columns.items()))
-        if told.get("join"):
-            words += f". {told['join']}"
+        if treatment.get("join"):
+            words += f". {treatment['join']}"
         if words not in said:
             said.add(words)
             yield words
@@ -203,9 +203,9 @@ def _steps(record: Mapping[str, Any]) -> Iterator[str]:
     for family in record.get("families", ()):
         yield from family["record"].get("words", ())
     said = (
-        f"{told['name']}, {column}: {words}"
-        for told in record["files"]
-        for column, several in told["post_processing"].items()
+        f"{file['name']}, {column}: {words}"
+        for file in record["files"]
+        for column, several in file["post_processing"].items()
         for words in several
     )
     yield from dict.fromkeys(said)

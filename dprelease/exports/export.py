@@ -23,7 +23,7 @@ class PublishedRelease:
     """A release whose tables are written.
 
     `folder`: holds the Parquet files. `record`: its manifest without the entries of exports and
-    without its digest, which are not known before the exports are made. `beside`: the files of
+    without its digest, which are not known before the exports are made. `written`: the files of
     each
     format that is in the output folder, by the name of the format; with "parquet" where that
     folder
@@ -33,7 +33,7 @@ class PublishedRelease:
     folder: Path
     record: Mapping[str, Any]
     metadata: Metadata
-    beside: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    written: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def batches(
         self, table: TableMetadata, columns: Sequence[str] | None = None

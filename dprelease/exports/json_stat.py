@@ -15,10 +15,10 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TextIO
 
-from dprelease.documents.metadata import ColumnMetadata, Metadata, Role, TableMetadata, code_text
+from dprelease.documents.metadata import ColumnMetadata, Metadata, Role, code_text
 from dprelease.exports.cubes import Cube, Observation, cube_of
 from dprelease.exports.export import Problem, PublishedRelease
-from dprelease.exports.names import in_first, is_address, parent
+from dprelease.exports.names import all_in_first, in_first, is_address, nonempty, parent
 
 FOLDER = "json-stat"
 METRIC = "metric"
@@ -64,24 +64,23 @@ class JsonStat:
         return files
 
 
-def _title(table: TableMetadata, metadata: Metadata) -> str:
-    return in_first(table.label, metadata) or table.name
-
-
 def _dataset_metadata(metadata: Metadata) -> dict[str, Any]:
     """Return the metadata of the release under the property names of the format."""
     about = metadata.about
-    notes = [in_first(note, metadata) for note in (about.description, *about.notes)]
     linked = {"license": about.licence, "describedby": about.methodology}
-    links = {name: [{"href": text}] for name, text in linked.items() if is_address(text)}
-    words = {"contact": about.contact, "licence": about.licence, "period": about.period}
-    more = {"area": about.area, "version": about.version, "replaces": about.replaces}
-    extension = {name: text for name, text in {**words, **more}.items() if text}
+    extension = {
+        "contact": about.contact,
+        "licence": about.licence,
+        "period": about.period,
+        "area": about.area,
+        "version": about.version,
+        "replaces": about.replaces,
+    }
     return {
-        **({"source": about.publisher} if about.publisher else {}),
-        **({"note": [note for note in notes if note]} if any(notes) else {}),
-        **({"link": links} if links else {}),
-        **({"extension": extension} if extension else {}),
+        "source": about.publisher,
+        "note": all_in_first((about.description, *about.notes), metadata),
+        "link": {name: [{"href": text}] for name, text in linked.items() if is_address(text)},
+        "extension": nonempty(extension),
     }
 
 
@@ -116,21 +115,23 @@ def _head(
     while metric in dimensions:
         metric += "_"
     dimensions[metric] = _metric(cube, metadata)
-    said = _dataset_metadata(metadata)
-    notes = [in_first(note, metadata) for note in (table.description, *table.footnotes)]
-    notes = [*said.pop("note", []), *(note for note in notes if note)]
-    extension = {**said.pop("extension", {}), "status": {"label": STATUS}}
+    about = _dataset_metadata(metadata)
+    notes = all_in_first((table.description, *table.footnotes), metadata)
     times = [key.name for key in table.keys if key.kind.startswith("date")]
-    return {
+    head = {
         "version": "2.0",
         "class": "dataset",
-        "label": _title(table, metadata),
-        **said,
-        **({"note": notes} if notes else {}),
-        "extension": extension,
+        "label": in_first(table.label, metadata) or table.name,
+        "source": about["source"],
+        "link": about["link"],
+        "note": [*about["note"], *notes],
+        "extension": {**about["extension"], "status": {"label": STATUS}},
+    }
+    return {
+        **nonempty(head),
         "id": list(dimensions),
         "size": [*(len(categories[key.name]) for key in table.keys), len(cube.numbers)],
-        "role": {**({"time": times} if times else {}), "metric": [metric]},
+        "role": nonempty({"time": times, "metric": [metric]}),
         "dimension": dimensions,
     }
 
@@ -161,38 +162,35 @@ def _dimension(key: ColumnMetadata, values: Iterable[Any], metadata: Metadata) -
     labels = {} if key.codes is None else key.codes.labels
     named = {code_text(value): texts.get(language, "") for value, texts in labels.items()}
     label = {code: named.get(code) or code for code in codes} if any(named.values()) else {}
-    category: dict[str, Any] = {"index": codes, **({"label": label} if label else {})}
     if len(codes) == 1 and not label:
-        category["label"] = {codes[0]: codes[0]}
-    notes = [in_first(note, metadata) for note in (key.description, *key.footnotes)]
-    notes = [note for note in notes if note]
-    title = in_first(key.label, metadata) or key.name
-    return {"label": title, **({"note": notes} if notes else {}), "category": category}
+        label = {codes[0]: codes[0]}
+    properties = {
+        "label": in_first(key.label, metadata) or key.name,
+        "note": all_in_first((key.description, *key.footnotes), metadata),
+    }
+    category = {"index": codes, **nonempty({"label": label})}
+    return {**nonempty(properties), "category": category}
 
 
 def _metric(cube: Cube, metadata: Metadata) -> dict[str, Any]:
     columns = cube.numbers
-    notes: Mapping[str, list[str]] = {
-        column.name: [
-            text
-            for note in (column.description, *column.footnotes)
-            if (text := in_first(note, metadata))
-        ]
+    notes = {
+        column.name: all_in_first((column.description, *column.footnotes), metadata)
         for column in columns
     }
-    noted = {name: lines for name, lines in notes.items() if lines}
+    category = {
+        "index": [column.name for column in columns],
+        "label": {column.name: column.title(metadata.language) for column in columns},
+        "unit": _units(columns),
+        "note": nonempty(notes),
+    }
     return {
         "label": "Number",
-        "category": {
-            "index": [column.name for column in columns],
-            "label": {column.name: column.title(metadata.language) for column in columns},
-            **({"unit": units} if (units := _units(columns)) else {}),
-            **({"note": noted} if noted else {}),
-        },
+        "category": nonempty(category),
         "extension": {
             "role": {column.name: column.role.value for column in columns},
             "of": {column.name: column.of for column in columns if column.role != Role.VALUE},
-            "unit": {column.name: column.unit for column in columns if column.unit},
+            "unit": nonempty({column.name: column.unit for column in columns}),
         },
     }
 
@@ -207,7 +205,7 @@ def _decimals(column: ColumnMetadata) -> int | None:
 def _units(columns: Sequence[ColumnMetadata]) -> dict[str, dict[str, Any]]:
     """Return the unit of each number whose decimals are known, as the format requires."""
     return {
-        column.name: {**({"label": column.unit} if column.unit else {}), "decimals": decimals}
+        column.name: nonempty({"label": column.unit, "decimals": decimals})
         for column in columns
         if (decimals := _decimals(column)) is not None
     }

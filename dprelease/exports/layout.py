@@ -42,13 +42,13 @@ class LaidColumn:
     """
 
     name: str
-    told: ColumnMetadata
+    metadata: ColumnMetadata
     code: Code | None = None
     total: bool = False
 
     def title(self, turned: ColumnMetadata | None, language: str) -> str:
         """Return its header for people; `turned` is the key whose values are columns."""
-        title = self.told.title(language)
+        title = self.metadata.title(language)
         if self.total:
             return f"{title}: total"
         if self.code is None or turned is None or turned.codes is None:
@@ -68,7 +68,7 @@ class Laid:
     @property
     def keys(self) -> tuple[LaidColumn, ...]:
         """Return the keys that are columns."""
-        return tuple(column for column in self.columns if column.told.role == Role.KEY)
+        return tuple(column for column in self.columns if column.metadata.role == Role.KEY)
 
     @property
     def rows(self) -> int | None:
@@ -80,7 +80,7 @@ class Laid:
     def batches(self, release: PublishedRelease) -> Iterator[pa.RecordBatch]:
         """Yield its rows in order, with the columns of `columns`."""
         if self.turned is None:
-            names = [column.told.name for column in self.columns]
+            names = [column.metadata.name for column in self.columns]
             yield from release.batches(self.table, names)
             return
         yield from _pivot_blocks(self, self.turned, release)
@@ -188,7 +188,7 @@ def _pivot_blocks(
             at = each[0] if column.code is None else each[codes[column.code]]
             if column.total and added is not None:
                 at = added
-            arrays.append(at.column(column.told.name))
+            arrays.append(at.column(column.metadata.name))
         yield pa.RecordBatch.from_arrays(arrays, names=[column.name for column in laid.columns])
 
 

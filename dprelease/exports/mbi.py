@@ -27,7 +27,7 @@ from dprelease.numerics.lattice import Floats
 from dprelease.query.aggregates.count import Count
 
 FORMAT = "dprelease-mbi/1"
-Told = Mapping[str, Any]
+Json = Mapping[str, Any]
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Marginals:
         groups: dict[tuple[str, str], _Group] = {}
         left_out, files = [], []
         for table in release.metadata.tables:
-            for column, told, reason in _columns(release, table):
+            for column, measurement, reason in _columns(release, table):
                 keys = {} if reason else _values(release, table)
                 declared = all(key.codes is not None for key in table.keys)
                 full = declared and prod(map(len, keys.values())) == _rows(release, table)
@@ -68,7 +68,7 @@ class Marginals:
                 group = groups.setdefault((table.query, column), _Group(table.query, column))
                 group.values |= keys
                 vector = f"{self.name}/{table.name.replace('/', '-')}-{column}.npy"
-                group.measurements.append(_measurement(vector, list(keys), told))
+                group.measurements.append(_measurement(vector, list(keys), measurement))
                 np.save(folder / vector, _vector(release, table, column), allow_pickle=False)
                 files.append(vector)
         index = f"{self.name}/index.json"
@@ -82,7 +82,7 @@ class Marginals:
         return [index, *files]
 
 
-def _columns(release: PublishedRelease, table: TableMetadata) -> Iterator[tuple[str, Told, str]]:
+def _columns(release: PublishedRelease, table: TableMetadata) -> Iterator[tuple[str, Json, str]]:
     """Yield each numeric column with its measurement, or with the reason why it is left out."""
     file = _file(release, table)
     measured = {
@@ -91,21 +91,21 @@ def _columns(release: PublishedRelease, table: TableMetadata) -> Iterator[tuple[
     for column in table.of_role(Role.VALUE, Role.MEASUREMENT):
         formula = file["computed"].get(column.name, "")
         of_steps = formula == STEPS_OF_NOISE
-        told = measured.get(column.name if of_steps else formula[1:-1])
-        if told is None or not (of_steps or formula == f"[{told['column']}]"):
+        measurement = measured.get(column.name if of_steps else formula[1:-1])
+        if measurement is None or not (of_steps or formula == f"[{measurement['column']}]"):
             yield column.name, {}, "it is no noised measurement, but computed or exact"
-        elif told["aggregate"].split(",")[0] != Count().words:
-            yield column.name, {}, f"it is no count of rows: {told['aggregate']}"
+        elif measurement["aggregate"].split(",")[0] != Count().words:
+            yield column.name, {}, f"it is no count of rows: {measurement['aggregate']}"
         elif file["post_processing"].get(column.name):
             yield column.name, {}, "it was finished for readers, and its noise has another law"
-        elif told["standard_deviation"] is None:
-            yield column.name, {}, f"{told['mechanism']} noise has no standard deviation"
+        elif measurement["standard_deviation"] is None:
+            yield column.name, {}, f"{measurement['mechanism']} noise has no standard deviation"
         else:
-            yield column.name, told, ""
+            yield column.name, measurement, ""
 
 
-def _file(release: PublishedRelease, table: TableMetadata) -> Told:
-    file: Told = next(one for one in release.record["files"] if one["name"] == table.file)
+def _file(release: PublishedRelease, table: TableMetadata) -> Json:
+    file: Json = next(one for one in release.record["files"] if one["name"] == table.file)
     return file
 
 
@@ -128,13 +128,13 @@ def _json(value: Any) -> str | int | bool:
     return value if isinstance(value, (str, int)) else str(value)
 
 
-def _measurement(file: str, clique: list[str], told: Told) -> dict[str, Any]:
+def _measurement(file: str, clique: list[str], measurement: Json) -> dict[str, Any]:
     return {
         "file": file.rpartition("/")[2],
         "clique": clique,
-        "stddev": told["standard_deviation"],
-        "mechanism": told["mechanism"],
-        "parameters": told["parameters"],
+        "stddev": measurement["standard_deviation"],
+        "mechanism": measurement["mechanism"],
+        "parameters": measurement["parameters"],
     }
 
 

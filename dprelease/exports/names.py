@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from dprelease.documents.metadata import Metadata, Texts
 from dprelease.schema.field_types import NAME, RESERVED
+
+EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 
 def safe_names(texts: Iterable[str], other: str) -> list[str]:
@@ -35,6 +37,11 @@ def parent(path: Path) -> Path:
     return path
 
 
+def nonempty(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the properties that have a value: neither None nor an empty text, list or mapping."""
+    return {name: value for name, value in properties.items() if value not in EMPTY}
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write JSON with two spaces of indentation, in UTF-8, keys in the order of the mapping."""
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
@@ -44,6 +51,11 @@ def write_json(path: Path, value: Any) -> None:
 def in_first(texts: Texts, metadata: Metadata) -> str:
     """Return a text in the first of the release's languages that it has."""
     return next((texts[tag] for tag in metadata.languages if tag in texts), "")
+
+
+def all_in_first(several: Iterable[Texts], metadata: Metadata) -> list[str]:
+    """Return those of several texts that are not empty, each as `in_first`."""
+    return [text for texts in several if (text := in_first(texts, metadata))]
 
 
 def is_address(text: str) -> bool:

@@ -60,10 +60,10 @@ def write_observations(release: PublishedRelease, cube: Cube, flow: str, path: P
 class _Rows:
     def __init__(self, release: PublishedRelease, cube: Cube) -> None:
         self._cube = cube
-        told = next(one for one in release.record["files"] if one["name"] == cube.table.file)
-        words = told.get("post_processing", {})
+        file = next(one for one in release.record["files"] if one["name"] == cube.table.file)
+        words = file.get("post_processing", {})
         self._may_be_empty = {v.name: leaves_empty(words.get(v.name, ())) for v in cube.values}
-        self._beside = list(cube.attribute_columns)
+        self._attributes = list(cube.attribute_columns)
         self._last = {value.name: self._constants(value) for value in cube.values}
         self._key_texts = [_texts_of_key(key) for key in cube.table.keys]
 
@@ -78,7 +78,7 @@ class _Rows:
             "OBS_VALUE",
             "OBS_STATUS",
             "CONF_STATUS",
-            *self._beside,
+            *self._attributes,
             *(["CONFIDENCE_LEVEL"] if cube.confidence else []),
             *(["UNIT_MEASURE"] if cube.units else []),
             *(["DECIMALS"] if cube.decimals else []),
@@ -88,9 +88,9 @@ class _Rows:
     def columns(self) -> list[str]:
         """Return the columns of the table that are needed."""
         cube = self._cube
-        held = [*cube.table.keys, *cube.values, *cube.unreliable.values()]
-        held += [column for of in cube.attribute_columns.values() for column in of.values()]
-        return [column.name for column in held]
+        columns = [*cube.table.keys, *cube.values, *cube.unreliable.values()]
+        columns += [column for of in cube.attribute_columns.values() for column in of.values()]
+        return [column.name for column in columns]
 
     def _constants(self, value: ColumnMetadata) -> list[str | None]:
         cube = self._cube
@@ -123,8 +123,8 @@ class _Rows:
         values = _texts_of_value(value)(batch.column(value.name))
         flag = cube.unreliable.get(value.name)
         flags = batch.column(flag.name).to_pylist() if flag else [False] * batch.num_rows
-        beside = [self._attribute_texts(batch, name, value.name) for name in self._beside]
-        for text, unreliable, *others in zip(values, flags, *beside, strict=True):
+        attributes = [self._attribute_texts(batch, name, value.name) for name in self._attributes]
+        for text, unreliable, *others in zip(values, flags, *attributes, strict=True):
             status = status_of(text, bool(unreliable), may_be_empty)
             yield [*first, text, *status, *others, *last]
 

@@ -50,11 +50,11 @@ def write_formats(
         If the folder can't be written.
     """
     records = []
-    beside = dict(release.beside)
+    written = dict(release.written)
     for name in names:
         progress(name)
-        files, record = _write_format(name, replace(release, beside=beside), folder, trial)
-        beside[name] = files
+        files, record = _write_format(name, replace(release, written=written), folder, trial)
+        written[name] = files
         records.append({**record, "packages": versions_of(export_of(name))})
     return records
 
@@ -80,9 +80,9 @@ def _write_format(
         if trial is None:
             failure = OutputError("DP-EXPORT-009", format=name, problem=spot)
         else:
-            cause, said = problem, str(problem).replace(f"{folder}/", "").rstrip(".")
-            told = f"{spot}: {said}" if said else spot
-            failure = DeclarationError("DP-EXPORT-008", place=trial, format=name, problem=told)
+            cause, text = problem, str(problem).replace(f"{folder}/", "").rstrip(".")
+            reason = f"{spot}: {text}" if text else spot
+            failure = DeclarationError("DP-EXPORT-008", place=trial, format=name, problem=reason)
     raise failure from cause
 
 
@@ -111,5 +111,5 @@ def blank_record(names: Iterable[str], tables: Sequence[str]) -> list[dict[str, 
 
 
 def _record(name: str, files: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    told = [{"name": file, "sha256": digest} for file, digest in files]
-    return {"format": name, "files": told, "packages": {}}
+    listed = [{"name": file, "sha256": digest} for file, digest in files]
+    return {"format": name, "files": listed, "packages": {}}

@@ -34,7 +34,7 @@ class Row:
     """A name, a text at the right end of its line, marks, and a line between two numbers."""
 
     name: str
-    told: str
+    note: str
     marks: tuple[tuple[float, str], ...]
     line: tuple[float, float] | None = None
 
@@ -43,14 +43,14 @@ class Row:
 class Scale:
     """The scale of a picture. `ends`: of a linear scale; a logarithmic one has those of its rows.
 
-    `beside`: rows of other pictures with the same scale.
+    `others`: rows of other pictures with the same scale.
     """
 
     name: str
     number: Callable[[float], str]
     ends: tuple[float, float] | None = None
     ticks: tuple[float, ...] = ()
-    beside: tuple[Row, ...] = ()
+    others: tuple[Row, ...] = ()
 
     @property
     def is_log(self) -> bool:
@@ -65,7 +65,7 @@ def is_drawn(value: float | None) -> bool:
 
 def rows_of_dots(rows: Sequence[Row], scale: Scale, key: Sequence[tuple[str, str]] = ()) -> Sheet:
     """Return a drawing of rows, from the top; `key`: the meaning of each kind of mark."""
-    low, high = scale.ends or _around([*rows, *scale.beside])
+    low, high = scale.ends or _around([*rows, *scale.others])
     above = 0.08 + 0.17 * len(key)
     x, y = Axis(low, high, scale.is_log), Axis(len(rows) * ROW, 0.0)  # inches from the top
     sheet = Sheet(ROW * len(rows), x, y, above=above, left=0.1, right=0.12)
@@ -94,8 +94,8 @@ def _around(rows: Sequence[Row]) -> tuple[float, float]:
 def _draw(sheet: Sheet, row: Row, top: float) -> None:
     low, high = sheet.x.low, sheet.x.high
     text, line = top + 0.1, top + 0.235
-    sheet.write(low, text, cut(row.name, LETTERS - len(row.told)), "start", "middle")
-    sheet.write(high, text, row.told, "end", "middle", colour=PALE)
+    sheet.write(low, text, cut(row.name, LETTERS - len(row.note)), "start", "middle")
+    sheet.write(high, text, row.note, "end", "middle", colour=PALE)
     sheet.line([(low, line), (high, line)])
     if row.line is not None:
         sheet.line([(end, line) for end in row.line], BLUE, 1.4)

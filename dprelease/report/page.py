@@ -124,8 +124,8 @@ def _middle(release: ReleaseFiles, one: ColumnQuality) -> Iterator[_Cell]:
     table, name = one.table, one.column.name
     keys = [key.name for key in table.keys]
     ends = [table.companion_of(name, role) for role in (Role.LOWER, Role.UPPER)]
-    beside = [end.name for end in ends if end is not None]
-    batch = next(iter(release.batches(table, [*keys, *one.source_columns, *beside])), None)
+    companions = [end.name for end in ends if end is not None]
+    batch = next(iter(release.batches(table, [*keys, *one.source_columns, *companions])), None)
     if batch is None:
         return
     values, margins = floats(batch.column(name)), one.margins_of(batch)
@@ -137,8 +137,8 @@ def _middle(release: ReleaseFiles, one: ColumnQuality) -> Iterator[_Cell]:
     order = known[np.argsort(values[known], kind="stable")]
     row = int(order[len(order) // 2])
     value, margin = float(values[row]), float(margins[row])
-    if len(beside) == 2:
-        low, high = (float(floats(batch.column(end))[row]) for end in beside)
+    if len(companions) == 2:
+        low, high = (float(floats(batch.column(end))[row]) for end in companions)
     else:
         low, high = value - margin, value + margin
     cell = {key: batch.column(key)[row].as_py() for key in keys}
@@ -187,13 +187,13 @@ def page_of(
     errors = None if truth is None else simulated_errors(release, truth, columns)
 
     def fill_page(words: Words, names: Names, most: int) -> Mapping[str, Any]:
-        told = Context(facts, words, names, Gallery(words), most)
+        context = Context(facts, words, names, Gallery(words), most)
         return {
             "parts": PARTS,
-            "label": label_of(facts, words, names, told.gallery),
-            "example": example_of(release, facts, words, names, told.gallery),
-            "quality": quality_part(told, columns, totals, errors),
-            "made": provenance_section(told, checks),
+            "label": label_of(facts, words, names, context.gallery),
+            "example": example_of(release, facts, words, names, context.gallery),
+            "quality": quality_part(context, columns, totals, errors),
+            "made": provenance_section(context, checks),
             "shortened": len(columns) > most,
             "rehearsed": truth is not None,
         }

@@ -71,10 +71,10 @@ class Gallery:
         title: Mapping[str, Any] | None = None,
     ) -> Picture:
         """Return a drawing of rows; its alternative text lists each row."""
-        told = ". ".join(
-            self.words.plain("errors.alt.row", name=row.name, told=row.told) for row in rows
+        description = ". ".join(
+            self.words.plain("errors.alt.row", name=row.name, told=row.note) for row in rows
         )
-        alt = self.words.plain("errors.alt", rows=told)
+        alt = self.words.plain("errors.alt", rows=description)
         return self.picture(rows_of_dots(rows, scale, key), kind, alt, title)
 
 
@@ -121,11 +121,11 @@ def trade_off(gallery: Gallery, pairs: Pairs, *, replace: bool) -> Picture:
     x, y = (0.04, 0.06) if roomy else (0.35, (missed[35] + 0.65) / 2.0)
     sheet.write(x, y, words.plain("trade.this"), "start", "bottom", colour=BLUE, bold=True)
     sheet.write(0.0, 1.0, words.plain("trade.y"), "start", "bottom", offset=(-28, 7))
-    told = " ".join(
+    description = " ".join(
         words.plain("trade.alt", alarms=percent(part), missed=percent(share))
         for part, share in zip(ALARMS, least_missed(pairs, np.array(ALARMS)).tolist(), strict=True)
     )
-    return gallery.picture(sheet, "trade_replace" if replace else "trade", told)
+    return gallery.picture(sheet, "trade_replace" if replace else "trade", description)
 
 
 def interval(

@@ -97,7 +97,7 @@ def label_of(
 
 
 def _beliefs(reading: Mapping[str, Any], words: Words) -> Markup:
-    told = [
+    beliefs = [
         words.say(
             "label.gain.from_to",
             prior=words.percent(row["prior"]),
@@ -105,24 +105,24 @@ def _beliefs(reading: Mapping[str, Any], words: Words) -> Markup:
         )
         for row in reading["largest_posterior"]
     ]
-    return Markup(", ").join(told)
+    return Markup(", ").join(beliefs)
 
 
 def _units(units: Sequence[Mapping[str, Any]], words: Words, names: Names) -> Iterator[Markup]:
-    told = {(unit["table"], unit["id"]): unit for unit in units}
-    for table, identity in list(told)[:MOST_UNITS]:
+    distinct = {(unit["table"], unit["id"]): unit for unit in units}
+    for table, identity in list(distinct)[:MOST_UNITS]:
         if identity is None:
             yield words.say("label.unit.row", table=names.name(table))
         else:
             yield words.say("label.unit.id", table=names.name(table), id=names.name(identity))
-    if len(told) > MOST_UNITS:
-        yield words.say("page.more", number=words.number(len(told) - MOST_UNITS))
+    if len(distinct) > MOST_UNITS:
+        yield words.say("page.more", number=words.number(len(distinct) - MOST_UNITS))
 
 
 def _cuts(units: Sequence[Mapping[str, Any]], names: Names, words: Words) -> Iterator[Markup]:
     """Yield the contribution limits of a privacy unit, each sentence once."""
-    told = dict.fromkeys(unit["words"].partition(" Values are ")[2] for unit in units)
-    sentences = [text for text in told if text]
+    limits = dict.fromkeys(unit["words"].partition(" Values are ")[2] for unit in units)
+    sentences = [text for text in limits if text]
     for text in sentences[:MOST_UNITS]:
         yield names.name(text[0].upper() + text[1:], 600)
     if len(sentences) > MOST_UNITS:
@@ -141,16 +141,16 @@ def _costs(
     yield words.say("label.cost.ledger", entry=entry, file=names.name(ledger["file"]))
     for renewal in ledger.get("renewals") or ():
         part = _part_of(renewal, facts)
-        told = {
+        fields = {
             "table": names.name(renewal["table"]),
             "every": names.name(renewal["every"]),
             "begin": renewal["from"],
             "end": renewal["until"],
         }
         if part <= 1.0:
-            yield words.say("label.cost.part", part=words.percent(part), **told)
+            yield words.say("label.cost.part", part=words.percent(part), **fields)
         else:
-            yield words.say("label.cost.whole", **told)
+            yield words.say("label.cost.whole", **fields)
         yield names.name(renewal["words"], 800)
 
 

@@ -47,54 +47,54 @@ class ProvenanceSection:
 
 
 def provenance_section(
-    told: Context, checks: Checks | None, *, is_drawn: bool = True
+    context: Context, checks: Checks | None, *, is_drawn: bool = True
 ) -> ProvenanceSection:
     """Return the content of the section; `is_drawn`: with curves of the noise."""
-    names, record = told.names, told.facts.record
-    laws = _laws(told)
+    names, record = context.names, context.facts.record
+    laws = _laws(context)
     return ProvenanceSection(
-        bounds=_bounds(told),
-        treatments=_treatments(told),
-        cuts=list(_cuts(told)),
-        noise_lead=told.words.say("made.noise.lead"),
-        noise=_noise(told, laws),
-        curves=_curves(told, laws) if is_drawn else [],
+        bounds=_bounds(context),
+        treatments=_treatments(context),
+        cuts=list(_cuts(context)),
+        noise_lead=context.words.say("made.noise.lead"),
+        noise=_noise(context, laws),
+        curves=_curves(context, laws) if is_drawn else [],
         composition=names.sentence(record["composition"], LONGEST)
         if "composition" in record
         else Markup(""),
-        processing=list(_processing(told)),
+        processing=list(_processing(context)),
         families=[
             (
-                told.words.say("made.family", name=names.name(family["name"])),
+                context.words.say("made.family", name=names.name(family["name"])),
                 [names.sentence(text, LONGEST) for text in family["record"].get("words", ())],
             )
-            for family in list(record.get("families", ()))[: told.most]
+            for family in list(record.get("families", ()))[: context.most]
         ],
         checked=None
         if checks is None
         else [names.sentence(one, LONGEST) for one in checks.checked],
         notes=[] if checks is None else [names.sentence(one, LONGEST) for one in checks.notes],
-        audit=None if checks is None or checks.audit is None else _audit(told, checks.audit),
+        audit=None if checks is None or checks.audit is None else _audit(context, checks.audit),
     )
 
 
-def _heads(told: Context, *names: str) -> list[Markup]:
-    return [told.words.say(f"made.head.{name}") for name in names]
+def _heads(context: Context, *names: str) -> list[Markup]:
+    return [context.words.say(f"made.head.{name}") for name in names]
 
 
-def _truncate_rows(told: Context, rows: Sequence[list[Markup]]) -> list[list[Markup]]:
+def _truncate_rows(context: Context, rows: Sequence[list[Markup]]) -> list[list[Markup]]:
     """Return at most as many rows as the page takes; the last one counts the others."""
-    if len(rows) <= told.most:
+    if len(rows) <= context.most:
         return list(rows)
-    left = told.words.say("page.more", number=told.words.number(len(rows) - told.most + 1))
+    left = context.words.say("page.more", number=context.words.number(len(rows) - context.most + 1))
     empty = [Markup("") for _ in rows[0][1:]]
-    return [*rows[: told.most - 1], [left, *empty]]
+    return [*rows[: context.most - 1], [left, *empty]]
 
 
-def _bounds(told: Context) -> PageTable | None:
+def _bounds(context: Context) -> PageTable | None:
     """Return the bounds of all columns that are summed, once per table."""
-    words, found = told.words, {}
-    for query in told.facts.queries.values():
+    words, found = context.words, {}
+    for query in context.facts.queries.values():
         for measurement in query.measurements:
             name, lattice = measurement.aggregate.column, measurement.aggregate.lattice
             if name is None or lattice is None:
@@ -103,64 +103,66 @@ def _bounds(told: Context) -> PageTable | None:
                 words.exactly(end * lattice.step) for end in (lattice.lower, lattice.upper)
             )
             unit = getattr(query.table.columns[name], "unit", None) or ""
-            says = {"low": low, "high": high, "unit": told.names.name(unit)}
-            found[query.declared.table.name, name] = told.cells(
-                told.names.name(name),
+            says = {"low": low, "high": high, "unit": context.names.name(unit)}
+            found[query.declared.table.name, name] = context.cells(
+                context.names.name(name),
                 words.say("made.range", **says),
                 words.exactly(lattice.step),
             )
     if not found:
         return None
-    heads = _heads(told, "column", "bounds", "step")
-    return PageTable(words.say("made.bounds"), heads, _truncate_rows(told, list(found.values())))
+    heads = _heads(context, "column", "bounds", "step")
+    return PageTable(words.say("made.bounds"), heads, _truncate_rows(context, list(found.values())))
 
 
-def _treatments(told: Context) -> PageTable | None:
+def _treatments(context: Context) -> PageTable | None:
     """Return the treatment of missing and undeclared values, once per column."""
     found: dict[tuple[str, str], list[Markup]] = {}
-    for held in told.facts.record["treatments"]:
+    for held in context.facts.record["treatments"]:
         for column, says in held["columns"].items():
-            row = told.cells(told.names.name(column), told.names.sentence(says, LONGEST))
+            row = context.cells(context.names.name(column), context.names.sentence(says, LONGEST))
             found.setdefault((column, says), row)
     if not found:
         return None
-    heads = _heads(told, "column", "treatment")
-    title = told.words.say("made.treatment")
-    return PageTable(title, heads, _truncate_rows(told, list(found.values())))
+    heads = _heads(context, "column", "treatment")
+    title = context.words.say("made.treatment")
+    return PageTable(title, heads, _truncate_rows(context, list(found.values())))
 
 
-def _cuts(told: Context) -> Iterator[Markup]:
+def _cuts(context: Context) -> Iterator[Markup]:
     """Yield which rows count: conditions, joins, and contribution limits of a privacy unit."""
-    spec = told.facts.declaration.spec
+    spec = context.facts.declaration.spec
     said: dict[str, None] = {}
     counted: dict[str, list[str]] = {}
     for name, query in spec.queries.items():
         if query.where is not None:
-            said[f"{name}: {told.words.plain('made.where')} {query.where}"] = None
-    for held in told.facts.record["treatments"]:
+            said[f"{name}: {context.words.plain('made.where')} {query.where}"] = None
+    for held in context.facts.record["treatments"]:
         counted.setdefault(held["rows"], []).append(held["query"])
     said |= {f"{', '.join(names)}: {rows}": None for rows, names in counted.items()}
-    for held in told.facts.record["treatments"]:
+    for held in context.facts.record["treatments"]:
         if "join" in held:
             said[str(held["join"])] = None
-    for asked in told.facts.queries.values():
+    for asked in context.facts.queries.values():
         words = bounded_words(asked)
         if words:
             said[words[0].upper() + words[1:] + ("" if words.endswith(".") else ".")] = None
     sentences = list(said)
-    for text in sentences[: told.most]:
-        yield told.names.sentence(text, LONGEST)
-    if len(sentences) > told.most:
-        yield told.words.say("page.more", number=told.words.number(len(sentences) - told.most))
+    for text in sentences[: context.most]:
+        yield context.names.sentence(text, LONGEST)
+    if len(sentences) > context.most:
+        yield context.words.say(
+            "page.more", number=context.words.number(len(sentences) - context.most)
+        )
 
 
 Laws = Mapping[tuple[Any, ...], list[PlannedColumn]]
 
 
-def _laws(told: Context) -> Laws:
+def _laws(context: Context) -> Laws:
     """Return noisy vectors grouped by noise, step and sensitivity."""
     found: dict[tuple[Any, ...], list[PlannedColumn]] = {}
-    for column in without_invariants(list(told.facts.planned_columns())):
+    for column in without_invariants(list(context.facts.planned_columns())):
         measurement = column.measurement
         key = (
             column.mechanism,
@@ -172,34 +174,34 @@ def _laws(told: Context) -> Laws:
     return found
 
 
-def _noise(told: Context, laws: Laws) -> PageTable:
-    words, names, rows = told.words, told.names, []
+def _noise(context: Context, laws: Laws) -> PageTable:
+    words, names, rows = context.words, context.names, []
     for columns in laws.values():
         first = columns[0]
         shape = ", ".join(
-            f"{name} {short(text, told)}"
+            f"{name} {short(text, context)}"
             for name, text in first.mechanism.parameters
             if text != "0.0"
         )
         margin = float(first.margin(0.95))
         unit = first.measurement.error_unit
         rows.append(
-            told.cells(
+            context.cells(
                 names.name(first.mechanism.name),
                 names.name(shape, LONGEST),
-                _added_to(told, columns),
+                _added_to(context, columns),
                 names.name(first.measurement.aggregate.words, LONGEST),
                 names.name(str(first.measurement.sensitivity), LONGEST),
                 f"± {words.number(three_up(margin))} {unit}".strip(),
             )
         )
-    heads = _heads(told, "noise", "parameters", "for", "counts", "sensitivity", "margin")
-    return PageTable(words.say("made.noise"), heads, _truncate_rows(told, rows))
+    heads = _heads(context, "noise", "parameters", "for", "counts", "sensitivity", "margin")
+    return PageTable(words.say("made.noise"), heads, _truncate_rows(context, rows))
 
 
-def _audit(told: Context, audit: Audit) -> PageTable:
+def _audit(context: Context, audit: Audit) -> PageTable:
     """Return how close neighbouring data came to each claim in the audit, and its draws."""
-    words, names = told.words, told.names
+    words, names = context.words, context.names
     bounds: dict[tuple[str, str], float] = {}
     for bound in audit.black_box or ():
         name = (bound.query, bound.column)
@@ -211,7 +213,7 @@ def _audit(told: Context, audit: Audit) -> PageTable:
         shown = [] if least is None else [words.number(three(least))]
         shown += [words.say("made.audit.untried")] * ((one.query, one.column) in left)
         rows.append(
-            told.cells(
+            context.cells(
                 names.name(f"{one.query}.{one.column}"),
                 names.name(one.claimed, LONGEST),
                 words.number(one.pairs),
@@ -219,31 +221,31 @@ def _audit(told: Context, audit: Audit) -> PageTable:
                 ", ".join(shown),
             )
         )
-    heads = _heads(told, "column", "sensitivity", "pairs", "used", "least")
-    return PageTable(words.say("made.audit"), heads, _truncate_rows(told, rows))
+    heads = _heads(context, "column", "sensitivity", "pairs", "used", "least")
+    return PageTable(words.say("made.audit"), heads, _truncate_rows(context, rows))
 
 
-def _added_to(told: Context, columns: Sequence[PlannedColumn]) -> Markup:
+def _added_to(context: Context, columns: Sequence[PlannedColumn]) -> Markup:
     titles = [
-        told.names.name(f"{column.query.name}.{column.measurement.name}")
+        context.names.name(f"{column.query.name}.{column.measurement.name}")
         for column in columns[:MOST_NAMED]
     ]
     joined = Markup(", ").join(titles)
     if len(columns) <= MOST_NAMED:
         return joined
-    more = told.words.say("page.more", number=told.words.number(len(columns) - MOST_NAMED))
+    more = context.words.say("page.more", number=context.words.number(len(columns) - MOST_NAMED))
     return Markup("{}, {}").format(joined, more)
 
 
-def short(text: str, told: Context) -> str:
+def short(text: str, context: Context) -> str:
     """Return a noise parameter with three significant digits; a word unchanged."""
     try:
-        return told.words.number(three(float(text)))
+        return context.words.number(three(float(text)))
     except ValueError:
         return text
 
 
-def _curves(told: Context, laws: Laws) -> list[Picture]:
+def _curves(context: Context, laws: Laws) -> list[Picture]:
     pictures: list[Picture] = []
     drawn: set[tuple[object, ...]] = set()
     for columns in laws.values():
@@ -255,14 +257,14 @@ def _curves(told: Context, laws: Laws) -> list[Picture]:
             continue
         drawn.add(key)
         if len(pictures) < MOST_CURVES:
-            picture = noise(told.gallery, law, step, law.name, unit)
+            picture = noise(context.gallery, law, step, law.name, unit)
             pictures += [] if picture is None else [picture]
     return pictures
 
 
-def _processing(told: Context) -> Iterator[Markup]:
+def _processing(context: Context) -> Iterator[Markup]:
     """Yield the processing of noisy values, first of all columns, then of single ones."""
-    record, names = told.facts.record, told.names
+    record, names = context.facts.record, context.names
     for text in record["post_processing"]:
         yield names.sentence(text, LONGEST)
     by_words: dict[str, list[str]] = {}
@@ -270,9 +272,9 @@ def _processing(told: Context) -> Iterator[Markup]:
         for column, sentences in file.get("post_processing", {}).items():
             for text in sentences:
                 by_words.setdefault(text, []).append(f"{file['query']}.{column}")
-    for text, columns in list(by_words.items())[: told.most]:
+    for text, columns in list(by_words.items())[: context.most]:
         shown = Markup(", ").join(names.name(name) for name in columns[:MOST_NAMED])
         if len(columns) > MOST_NAMED:
-            more = told.words.number(len(columns) - MOST_NAMED)
-            shown = Markup("{}, {}").format(shown, told.words.say("page.more", number=more))
+            more = context.words.number(len(columns) - MOST_NAMED)
+            shown = Markup("{}, {}").format(shown, context.words.say("page.more", number=more))
         yield Markup("{} ({})").format(names.sentence(text, LONGEST), shown)

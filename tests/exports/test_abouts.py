@@ -47,7 +47,7 @@ def test_whatever_is_declared_is_valid(
 
     fields = {"title": "T", **ABOUTS[about]}
     said = Metadata(About(**fields), ("en",), release.metadata.tables)
-    told = replace(release, metadata=said, beside={})
+    told = replace(release, metadata=said, written={})
     data_package.EXPORT.write(told, tmp_path)
     (statistics, *_) = json_stat.EXPORT.write(told, tmp_path)
     written = csv_files.EXPORT.write(told, tmp_path)

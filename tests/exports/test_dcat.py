@@ -72,7 +72,7 @@ KNOWN_ELSEWHERE = {RDF.type, DPV.hasTechnicalMeasure}
 @pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory) -> PublishedRelease:
     found = made.published(tmp_path_factory.mktemp("dcat"))
-    return replace(found, beside={"parquet": [file["name"] for file in found.record["files"]]})
+    return replace(found, written={"parquet": [file["name"] for file in found.record["files"]]})
 
 
 def graph_of(release: PublishedRelease, folder: Path) -> Graph:
@@ -130,8 +130,8 @@ def test_every_file_is_a_distribution_with_its_size_and_digest(
 ) -> None:
     (tmp_path / "csv").mkdir()
     (tmp_path / "csv/by_area.csv").write_text("a,b\n")
-    beside = {**release.beside, "csv": ["csv/by_area.csv"]}
-    graph = graph_of(replace(release, beside=beside), tmp_path)
+    written = {**release.written, "csv": ["csv/by_area.csv"]}
+    graph = graph_of(replace(release, written=written), tmp_path)
     assert wrong(graph) == []
     found = {}
     for subject in graph.subjects(RDF.type, DCAT.Distribution):
@@ -152,7 +152,7 @@ def test_every_file_is_a_distribution_with_its_size_and_digest(
 def test_files_that_lie_elsewhere_are_no_distributions(
     release: PublishedRelease, tmp_path: Path
 ) -> None:
-    graph = graph_of(replace(release, beside={}), tmp_path)
+    graph = graph_of(replace(release, written={}), tmp_path)
     assert wrong(graph) == []
     assert (None, RDF.type, DCAT.Distribution) not in graph
 

@@ -30,7 +30,7 @@ def test_csv_and_its_package(wide: tuple[str, ...], tmp_path: Path) -> None:
     assert read.is_valid
     assert read.t.check_referential_integrity()
     assert len(list(read.t.tables[0])) == (2 if wide else 4)
-    PACKAGE.write(replace(release, beside={"csv": files}), tmp_path)
+    PACKAGE.write(replace(release, written={"csv": files}), tmp_path)
     package = json.loads((tmp_path / "datapackage.json").read_text(encoding="utf-8"))
     assert list(Package.metadata_validate(package)) == []
     report = Package.from_descriptor(package, basepath=str(tmp_path)).validate()

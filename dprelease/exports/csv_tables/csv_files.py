@@ -85,11 +85,11 @@ def code_lists(tables: list[Laid]) -> dict[ListedKey, str]:
 def listed_keys(laid: Laid) -> list[ListedKey]:
     """Return the keys of a table that have code lists: text keys and keys with labels."""
     return [
-        ListedKey(column.name, column.told.codes, column.told)
+        ListedKey(column.name, column.metadata.codes, column.metadata)
         for column in laid.columns
-        if column.told.role == Role.KEY
-        and column.told.codes is not None
-        and (column.told.kind == "string" or column.told.codes.labels)
+        if column.metadata.role == Role.KEY
+        and column.metadata.codes is not None
+        and (column.metadata.kind == "string" or column.metadata.codes.labels)
     ]
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
 from dprelease.documents.metadata import ColumnMetadata, Metadata, Role, Texts, code_text
 from dprelease.exports.layout import Laid, LaidColumn
-from dprelease.exports.names import is_address
+from dprelease.exports.names import is_address, nonempty
 
 CONTEXT = "http://www.w3.org/ns/csvw"
 ENDING = "-metadata.json"
@@ -36,15 +36,17 @@ def csvw_metadata(
     folder = posixpath.dirname(file)
     return {
         "@context": [CONTEXT, {"@language": metadata.language}],
-        **dict(_about(metadata)),
+        **_about(metadata),
         "tables": [
-            {
-                "url": posixpath.relpath(file, folder or "."),
-                **_texts("dc:title", {**laid.table.label} or _same(laid.table.name, metadata)),
-                **_texts("dc:description", laid.table.description),
-                **_several("skos:note", laid.table.footnotes),
-                "tableSchema": _schema(laid, metadata, lists, folder),
-            },
+            nonempty(
+                {
+                    "url": posixpath.relpath(file, folder or "."),
+                    "dc:title": _texts(laid.table.label or {metadata.language: laid.table.name}),
+                    "dc:description": _texts(laid.table.description),
+                    "skos:note": _texts(*laid.table.footnotes),
+                    "tableSchema": _schema(laid, metadata, lists, folder),
+                }
+            ),
             *(
                 {**table, "url": posixpath.relpath(table["url"], folder or ".")}
                 for table in code_tables
@@ -82,11 +84,6 @@ def datatype(column: ColumnMetadata) -> Any:
 def _schema(
     laid: Laid, metadata: Metadata, lists: Mapping[str, str], folder: str
 ) -> dict[str, Any]:
-    schema: dict[str, Any] = {
-        "columns": [_column(column, laid, metadata) for column in laid.columns]
-    }
-    if laid.keys and laid.table.values:
-        schema["primaryKey"] = [name_of(column) for column in laid.keys]
     links = [
         {
             "columnReference": name_of(column),
@@ -96,9 +93,14 @@ def _schema(
             },
         }
         for column in laid.columns
-        if column.told.role == Role.KEY and column.name in lists
+        if column.metadata.role == Role.KEY and column.name in lists
     ]
-    return {**schema, "foreignKeys": links} if links else schema
+    schema = {
+        "columns": [_column(column, laid, metadata) for column in laid.columns],
+        "primaryKey": [name_of(column) for column in laid.keys] if laid.table.values else None,
+        "foreignKeys": links,
+    }
+    return nonempty(schema)
 
 
 def name_of(column: LaidColumn) -> str:
@@ -107,25 +109,26 @@ def name_of(column: LaidColumn) -> str:
 
 
 def _column(column: LaidColumn, laid: Laid, metadata: Metadata) -> dict[str, Any]:
-    told = column.told
-    kind = PROPERTIES.get(told.role, "AttributeProperty")
+    source = column.metadata
+    kind = PROPERTIES.get(source.role, "AttributeProperty")
     titles = {UNDETERMINED: [column.name]}  # as in the header of the file
     for tag in metadata.languages:
         title = column.title(laid.turned, tag)
         titles[tag] = list(dict.fromkeys([*titles.get(tag, ()), title]))
-    described = {
+    properties = {
         "name": name_of(column),
         "titles": titles,
-        "datatype": datatype(told),
-        "required": told.role == Role.KEY,
+        "datatype": datatype(source),
+        "required": source.role == Role.KEY,
         "rdf:type": {"@id": CUBE + kind},
-        "dc:type": told.role.value,
-        **({"dc:relation": told.of} if told.of != told.name else {}),
-        **({"schema:unitText": told.unit} if told.unit else {}),
-        **_texts("dc:description", told.description),
-        **_several("skos:note", told.footnotes),
+        "dc:type": source.role.value,
+        "dc:relation": source.of if source.of != source.name else None,
+        "schema:unitText": source.unit,
+        "dc:description": _texts(source.description),
+        "skos:note": _texts(*source.footnotes),
     }
-    return _exact_texts(described) if told.kind == "string" else described
+    described = nonempty(properties)
+    return _exact_texts(described) if source.kind == "string" else described
 
 
 def _exact_texts(column: dict[str, Any]) -> dict[str, Any]:
@@ -133,36 +136,29 @@ def _exact_texts(column: dict[str, Any]) -> dict[str, Any]:
     return {**column, "null": []}
 
 
-def _about(metadata: Metadata) -> Iterator[tuple[str, Any]]:
+def _about(metadata: Metadata) -> dict[str, Any]:
+    """Return the properties of the release as a whole."""
     about = metadata.about
-    titles = {tag: about.heading(tag) for tag in metadata.languages}
-    yield from _texts("dc:title", titles).items()
-    yield from _texts("dc:description", about.description).items()
-    plain = {
+    properties = {
+        "dc:title": _texts({tag: about.heading(tag) for tag in metadata.languages}),
+        "dc:description": _texts(about.description),
         "dc:publisher": about.publisher,
         "dc:temporal": about.period,
         "dc:spatial": about.area,
         "schema:version": about.version,
         "dc:replaces": about.replaces,
         "schema:contactPoint": about.contact,
+        "dc:license": _link(about.licence),
+        "dc:conformsTo": _link(about.methodology),
+        "skos:note": _texts(*about.notes),
     }
-    yield from ((name, text) for name, text in plain.items() if text)
-    for name, text in (("dc:license", about.licence), ("dc:conformsTo", about.methodology)):
-        if text:
-            yield name, {"@id": text} if is_address(text) else text
-    yield from _several("skos:note", about.notes).items()
+    return nonempty(properties)
 
 
-def _same(text: str, metadata: Metadata) -> Texts:
-    return {metadata.language: text}
+def _link(text: str) -> str | dict[str, str]:
+    return {"@id": text} if is_address(text) else text
 
 
-def _texts(name: str, texts: Texts) -> dict[str, Any]:
-    """Return a property with one text per language; nothing without a text."""
-    values = [{"@value": text, "@language": tag} for tag, text in texts.items()]
-    return {name: values} if values else {}
-
-
-def _several(name: str, texts: Sequence[Texts]) -> dict[str, Any]:
-    values = [value for each in texts for value in _texts(name, each).get(name, ())]
-    return {name: values} if values else {}
+def _texts(*several: Texts) -> list[dict[str, str]]:
+    """Return texts with the language of each."""
+    return [{"@value": text, "@language": tag} for texts in several for tag, text in texts.items()]

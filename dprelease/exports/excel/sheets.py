@@ -85,7 +85,7 @@ def _write_table(book: Book, titled: TitledTable, release: PublishedRelease) -> 
         sheet.add_text(line)
     sheet.add_heads(heads, laid.rows or 0)
     empty = suppressed_columns(release, laid.table)
-    columns = [column.told for column in laid.columns]
+    columns = [column.metadata for column in laid.columns]
     labels = [value_labels(column, language) for column in columns]
     missing = [LEFT_EMPTY if column.name in empty else NO_VALUE for column in columns]
     formats = [_number_format(column) for column in columns]

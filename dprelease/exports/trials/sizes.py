@@ -56,11 +56,11 @@ ROWS: dict[str, Callable[[_Size], int]] = {
 def most_bytes(names: Iterable[str], metadata: Metadata) -> int:
     """Return the maximum bytes of the formats; rows of unknown number are left out."""
     tables = [_size(table) for table in metadata.tables]
-    told = ONCE + len(metadata.languages) * sum(map(_metadata_size, metadata.tables))
+    described = ONCE + len(metadata.languages) * sum(map(_metadata_size, metadata.tables))
     total = 0
     for name in names:
         bytes_of = ROWS.get(name)
-        total += told + PAGE * (name == "report")
+        total += described + PAGE * (name == "report")
         if bytes_of is not None:
             total += sum(one.rows * bytes_of(one) for one in tables)
     return total
@@ -92,9 +92,9 @@ def _width(column: ColumnMetadata) -> int:
 
 def _metadata_size(table: TableMetadata) -> int:
     """Return the bytes of a table's metadata: of its columns, and of each code of its keys."""
-    said = DESCRIBED * (1 + len(table.columns))
+    size = DESCRIBED * (1 + len(table.columns))
     for column in table.columns:
         if column.codes is not None:
             values = column.codes.values
-            said += len(values) * 2 * (LINKS + ESCAPED * _width(column))
-    return said
+            size += len(values) * 2 * (LINKS + ESCAPED * _width(column))
+    return size

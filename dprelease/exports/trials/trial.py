@@ -67,22 +67,22 @@ def blank_release(record: Mapping[str, Any], metadata: Metadata, folder: Path) -
     OSError
         If the files can't be written.
     """
-    asked = PublishedRelease(folder, record, metadata)
+    published = PublishedRelease(folder, record, metadata)
     most = max(LEAST, min(ROWS, ALL_ROWS // max(1, len(metadata.tables))))
     tables, rows = [], {}
     for table in metadata.tables:
-        written = _blank_table(table, suppressed_columns(asked, table), most)
+        blank = _blank_table(table, suppressed_columns(published, table), most)
         (folder / table.file).parent.mkdir(parents=True, exist_ok=True)
-        rows[table.file] = write_table(written, folder / table.file)
+        rows[table.file] = write_table(blank, folder / table.file)
         known = None if table.rows is None else rows[table.file]
         tables.append(replace(table, rows=known))
     files = [
         {**file, "rows": rows.get(file["name"], 0), "sha256": BLANK, "parts": []}
         for file in record["files"]
     ]
-    told = {**record, "files": files}
-    beside = {PARQUET: [file["name"] for file in files]}
-    return PublishedRelease(folder, told, replace(metadata, tables=tuple(tables)), beside)
+    written = {PARQUET: [file["name"] for file in files]}
+    described = replace(metadata, tables=tuple(tables))
+    return PublishedRelease(folder, {**record, "files": files}, described, written)
 
 
 def _blank_table(table: TableMetadata, emptied: set[str], most: int) -> pa.Table:

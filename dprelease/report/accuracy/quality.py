@@ -171,8 +171,8 @@ class ColumnQuality:
     @property
     def source_columns(self) -> list[str]:
         """Return the names of the columns that it is computed from."""
-        beside = (self._margin, self._error, self._flag)
-        return [self.column.name, *(one.name for one in beside if one is not None)]
+        companions = (self._margin, self._error, self._flag)
+        return [self.column.name, *(one.name for one in companions if one is not None)]
 
     def margins_of(self, batch: pa.RecordBatch) -> Floats:
         """Return the margin of each cell of a batch; NaN where there is none."""

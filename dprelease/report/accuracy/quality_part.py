@@ -64,35 +64,37 @@ class Context:
 
 
 def quality_part(
-    told: Context,
+    context: Context,
     columns: Sequence[ColumnQuality],
     disagreements: tuple[Sequence[Disagreement], int],
     simulated: SimulatedErrors | None,
 ) -> Quality:
     """Return the content of the quality section."""
     found, left = disagreements
-    lifted = _bias_tables(told, columns)
+    lifted = _bias_tables(context, columns)
     return Quality(
-        tables=_tables(told, columns),
-        notes=_notes(told, columns),
-        errors=error_pictures(told, columns),
-        sizes=size_pictures(told, columns),
-        impossible=_impossible(told, columns),
-        totals=_totals(told, found, left),
-        disagreeing=_disagreeing(told, found),
-        bias=_bias(told, columns, is_told=bool(lifted)),
+        tables=_tables(context, columns),
+        notes=_notes(context, columns),
+        errors=error_pictures(context, columns),
+        sizes=size_pictures(context, columns),
+        impossible=_impossible(context, columns),
+        totals=_totals(context, found, left),
+        disagreeing=_disagreeing(context, found),
+        bias=_bias(context, columns, has_table=bool(lifted)),
         lifted=lifted,
-        simulated=[told.words.say(f"quality.simulated.{'none' if simulated is None else 'lead'}")],
-        compared=None if simulated is None else _error_table(told, columns, simulated),
+        simulated=[
+            context.words.say(f"quality.simulated.{'none' if simulated is None else 'lead'}")
+        ],
+        compared=None if simulated is None else _error_table(context, columns, simulated),
         simulated_pictures=[]
         if simulated is None
-        else simulated_pictures(told, columns, simulated),
-        bias_pictures=[] if simulated is None else bias_pictures(told, columns, simulated),
+        else simulated_pictures(context, columns, simulated),
+        bias_pictures=[] if simulated is None else bias_pictures(context, columns, simulated),
     )
 
 
-def _heads(told: Context, *names: str) -> list[Markup]:
-    return [told.words.say(name) for name in names]
+def _heads(context: Context, *names: str) -> list[Markup]:
+    return [context.words.say(name) for name in names]
 
 
 COLUMNS = (
@@ -107,22 +109,24 @@ COLUMNS = (
 )
 
 
-def _tables(told: Context, columns: Sequence[ColumnQuality]) -> list[PageTable]:
+def _tables(context: Context, columns: Sequence[ColumnQuality]) -> list[PageTable]:
     """Return one row per column, or group summaries and the columns with the widest margins."""
     if not columns:
         return []
-    heads = _heads(told, *COLUMNS)
-    if len(columns) <= told.most:
-        caption = told.words.say("quality.table")
-        return [PageTable(caption, heads, [_column_row(told, one) for one in columns])]
-    widest = sorted(columns, key=lambda one: -(one.wide or 0.0))[: told.most]
-    number = told.words.number
-    part = told.words.say("quality.table.part", shown=number(len(widest)), all=number(len(columns)))
+    heads = _heads(context, *COLUMNS)
+    if len(columns) <= context.most:
+        caption = context.words.say("quality.table")
+        return [PageTable(caption, heads, [_column_row(context, one) for one in columns])]
+    widest = sorted(columns, key=lambda one: -(one.wide or 0.0))[: context.most]
+    number = context.words.number
+    part = context.words.say(
+        "quality.table.part", shown=number(len(widest)), all=number(len(columns))
+    )
     return [
         PageTable(
-            told.words.say("quality.groups"),
+            context.words.say("quality.groups"),
             _heads(
-                told,
+                context,
                 "quality.head.table",
                 "quality.head.column",
                 "quality.head.tables",
@@ -131,9 +135,9 @@ def _tables(told: Context, columns: Sequence[ColumnQuality]) -> list[PageTable]:
                 "quality.head.wide",
                 "quality.head.negative",
             ),
-            [_group_row(told, group) for group in group_columns(columns)[: told.most]],
+            [_group_row(context, group) for group in group_columns(columns)[: context.most]],
         ),
-        PageTable(part, heads, [_column_row(told, one) for one in widest]),
+        PageTable(part, heads, [_column_row(context, one) for one in widest]),
     ]
 
 
@@ -153,9 +157,9 @@ def group_name(group: Sequence[ColumnQuality]) -> str:
     return f"{made}/{query}" if made else query
 
 
-def _column_row(told: Context, one: ColumnQuality) -> list[Markup]:
-    words, counted = told.words, one.counted
-    margin = margin_words(told.words, [one])
+def _column_row(context: Context, one: ColumnQuality) -> list[Markup]:
+    words, counted = context.words, one.counted
+    margin = margin_words(context.words, [one])
     limit = ""
     if one.limit is not None:
         size = (
@@ -165,9 +169,9 @@ def _column_row(told: Context, one: ColumnQuality) -> list[Markup]:
         )
         limit = words.say("quality.limit", part=words.percent(one.above_limit), limit=size)
     negative = words.number(counted.negative) if one.never_negative else words.number(None)
-    return told.cells(
-        told.names.table(one.table),
-        told.names.column(one.column),
+    return context.cells(
+        context.names.table(one.table),
+        context.names.column(one.column),
         words.number(counted.cells),
         margin,
         words.percent(one.wide),
@@ -177,12 +181,12 @@ def _column_row(told: Context, one: ColumnQuality) -> list[Markup]:
     )
 
 
-def _group_row(told: Context, group: Sequence[ColumnQuality]) -> list[Markup]:
-    words, names = told.words, told.names
+def _group_row(context: Context, group: Sequence[ColumnQuality]) -> list[Markup]:
+    words, names = context.words, context.names
     cells = sum(one.counted.cells for one in group)
     known = sum(one.counted.with_margin for one in group)
     wide = sum(one.counted.wide for one in group)
-    return told.cells(
+    return context.cells(
         names.name(group_name(group)),
         names.column(group[0].column),
         words.number(len(group)),
@@ -216,17 +220,17 @@ def margin_words(words: Words, group: Sequence[ColumnQuality]) -> str:
     return words.plain("quality.margin.rows", margin=number, rows=of)
 
 
-def _notes(told: Context, columns: Sequence[ColumnQuality]) -> list[Markup]:
+def _notes(context: Context, columns: Sequence[ColumnQuality]) -> list[Markup]:
     if not columns:
-        return [told.words.say("quality.none")]
+        return [context.words.say("quality.none")]
     differs = any(
         one.expected is not None and one.expected.unit != one.column.unit for one in columns
     )
-    return [told.words.say("quality.ranks")] if differs else []
+    return [context.words.say("quality.ranks")] if differs else []
 
 
-def _impossible(told: Context, columns: Sequence[ColumnQuality]) -> list[Markup]:
-    words = told.words
+def _impossible(context: Context, columns: Sequence[ColumnQuality]) -> list[Markup]:
+    words = context.words
     could_not = [one for one in columns if one.never_negative]
     negative = sum(one.counted.negative for one in could_not)
     cells = sum(one.counted.cells for one in could_not)
@@ -255,8 +259,8 @@ def _empty_cell_texts(words: Words, columns: Sequence[ColumnQuality]) -> Iterato
             yield words.many(f"quality.empty.{why}", empty)
 
 
-def _totals(told: Context, found: Sequence[Disagreement], left: int) -> list[Markup]:
-    words = told.words
+def _totals(context: Context, found: Sequence[Disagreement], left: int) -> list[Markup]:
+    words = context.words
     if not found:
         said = [words.say("quality.totals.none")]
     elif not any(one.differing for one in found):
@@ -268,16 +272,16 @@ def _totals(told: Context, found: Sequence[Disagreement], left: int) -> list[Mar
     return said
 
 
-def _disagreeing(told: Context, found: Sequence[Disagreement]) -> PageTable | None:
+def _disagreeing(context: Context, found: Sequence[Disagreement]) -> PageTable | None:
     apart = sorted(
         (one for one in found if one.differing),
         key=lambda one: -one.root_mean_square / (one.expected or 1e-300),
     )
     if not apart:
         return None
-    words, names = told.words, told.names
+    words, names = context.words, context.names
     heads = _heads(
-        told,
+        context,
         "quality.totals.finer",
         "quality.totals.coarser",
         "quality.head.column",
@@ -287,11 +291,11 @@ def _disagreeing(told: Context, found: Sequence[Disagreement]) -> PageTable | No
         "quality.totals.largest",
     )
     rows = []
-    for one in apart[: told.most]:
+    for one in apart[: context.most]:
         changed = words.say("quality.totals.changed") if one.changed else None
         expected = words.number(None if one.expected is None else three(one.expected))
         rows.append(
-            told.cells(
+            context.cells(
                 names.table(one.fine),
                 names.table(one.coarse),
                 names.column(one.column),
@@ -308,45 +312,45 @@ def _disagreeing(told: Context, found: Sequence[Disagreement]) -> PageTable | No
     return PageTable(words.say("quality.totals"), heads, rows)
 
 
-def _changed_by_clipping(told: Context, columns: Sequence[ColumnQuality]) -> list[ColumnQuality]:
+def _changed_by_clipping(context: Context, columns: Sequence[ColumnQuality]) -> list[ColumnQuality]:
     found = []
     for one in columns:
-        asked = told.facts.query_column(one.table, one.column)
+        asked = context.facts.query_column(one.table, one.column)
         if asked is not None and asked.post.non_negative:
             found.append(one)
     return found
 
 
-def _bias(told: Context, columns: Sequence[ColumnQuality], *, is_told: bool) -> list[Markup]:
-    """Return which columns are biased upward; `is_told`: whether a table below has the amounts."""
+def _bias(context: Context, columns: Sequence[ColumnQuality], *, has_table: bool) -> list[Markup]:
+    """Return which columns are biased upward; `has_table`: whether a table has the amounts."""
     said = []
-    clipped = _changed_by_clipping(told, columns)
+    clipped = _changed_by_clipping(context, columns)
     if clipped:
-        titles = [told.names.column(one.column) for one in clipped]
+        titles = [context.names.column(one.column) for one in clipped]
         unique = list(dict.fromkeys(titles))
         shown = Markup(", ").join(unique[:6])
         if len(unique) > 6:
-            more = told.words.say("page.more", number=told.words.number(len(unique) - 6))
+            more = context.words.say("page.more", number=context.words.number(len(unique) - 6))
             shown = Markup("{} {}").format(shown, more)
-        name = "quality.bias.lead" if is_told else "quality.bias.unknown"
-        said.append(told.words.say(name, columns=shown))
+        name = "quality.bias.lead" if has_table else "quality.bias.unknown"
+        said.append(context.words.say(name, columns=shown))
     if any(one.table.name.startswith("tables/") for one in columns):
-        said.append(told.words.say("quality.bias.whole"))
-    return said or [told.words.say("quality.bias.none")]
+        said.append(context.words.say("quality.bias.whole"))
+    return said or [context.words.say("quality.bias.none")]
 
 
-def _bias_tables(told: Context, columns: Sequence[ColumnQuality]) -> list[PageTable]:
+def _bias_tables(context: Context, columns: Sequence[ColumnQuality]) -> list[PageTable]:
     """Return per noise the bias of small numbers when negative ones are published as 0."""
-    words, names = told.words, told.names
+    words, names = context.words, context.names
     tables: dict[object, PageTable] = {}
-    for one in _changed_by_clipping(told, columns):
-        law = told.facts.noise_of(one.table, one.column)
-        asked = told.facts.query_column(one.table, one.column)
+    for one in _changed_by_clipping(context, columns):
+        law = context.facts.noise_of(one.table, one.column)
+        asked = context.facts.query_column(one.table, one.column)
         if law is None or asked is None or (law, asked.step) in tables:
             continue
         step, unit = float(asked.step or 1), one.column.unit
         rows = [
-            told.cells(
+            context.cells(
                 f"{words.number(true * step)} {unit}".strip(),
                 f"{words.number(three(mean * step))} {unit}".strip(),
             )
@@ -354,18 +358,18 @@ def _bias_tables(told: Context, columns: Sequence[ColumnQuality]) -> list[PageTa
         ]
         if rows and len(tables) < 4:
             caption = Markup("{}, {}").format(names.table(one.table), names.column(one.column))
-            heads = _heads(told, "quality.bias.true", "quality.bias.mean")
+            heads = _heads(context, "quality.bias.true", "quality.bias.mean")
             tables[law, asked.step] = PageTable(caption, heads, rows)
     return list(tables.values())
 
 
 def _error_table(
-    told: Context, columns: Sequence[ColumnQuality], simulated: SimulatedErrors
+    context: Context, columns: Sequence[ColumnQuality], simulated: SimulatedErrors
 ) -> PageTable:
     """Return expected and simulated errors side by side, largest difference first."""
-    words, names = told.words, told.names
+    words, names = context.words, context.names
     heads = _heads(
-        told,
+        context,
         "quality.head.table",
         "quality.head.column",
         "quality.simulated.error",
@@ -376,12 +380,12 @@ def _error_table(
     rows: list[list[Markup]] = []
     for one in columns:
         errors = simulated.get((one.table.name, one.column.name))
-        if errors is None or errors.error is None or len(rows) >= told.most:
+        if errors is None or errors.error is None or len(rows) >= context.most:
             continue
         bias = max((errors.bias_in(size) for size in errors.classes), key=abs, default=0.0)
         expected = one.expected_error
         rows.append(
-            told.cells(
+            context.cells(
                 names.table(one.table),
                 names.column(one.column),
                 words.number(None if expected is None else three(expected)),

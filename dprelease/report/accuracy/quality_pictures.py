@@ -35,11 +35,11 @@ def _by_unit(columns: Iterable[ColumnQuality]) -> Mapping[str, list[ColumnQualit
     return dict(list(units.items())[:MOST_UNITS])
 
 
-def _unit(told: Context, unit: str) -> dict[str, str]:
-    return {"unit": unit or told.words.plain("errors.unit.none")}
+def _unit(context: Context, unit: str) -> dict[str, str]:
+    return {"unit": unit or context.words.plain("errors.unit.none")}
 
 
-def error_pictures(told: Context, columns: Sequence[ColumnQuality]) -> list[Picture]:
+def error_pictures(context: Context, columns: Sequence[ColumnQuality]) -> list[Picture]:
     """Return the expected margins of all columns of each unit."""
     by_unit: dict[str, list[ColumnQuality]] = {}
     for one in columns:
@@ -47,71 +47,71 @@ def error_pictures(told: Context, columns: Sequence[ColumnQuality]) -> list[Pict
             by_unit.setdefault(one.expected.unit, []).append(one)
     pictures = []
     for unit, group in list(by_unit.items())[:MOST_UNITS]:
-        name = _unit(told, unit)["unit"]
-        parts = _rows_of_margins(told, group)
+        name = _unit(context, unit)["unit"]
+        parts = _rows_of_margins(context, group)
         every = tuple(row for rows in parts.values() for row in rows)
-        axis = told.words.plain("errors.axis", unit=name)
-        scale = Scale(axis, told.words.number, beside=every)
+        axis = context.words.plain("errors.axis", unit=name)
+        scale = Scale(axis, context.words.number, others=every)
         for of, rows in parts.items():
             kind = "errors_range" if any(row.line for row in rows) else "errors"
             title = {"unit": f"{name}, {of}" if of else name}
-            pictures.append(told.gallery.rows(kind, rows, scale, title=title))
+            pictures.append(context.gallery.rows(kind, rows, scale, title=title))
     return pictures[: 2 * MOST_UNITS]
 
 
-def _rows_of_margins(told: Context, columns: Sequence[ColumnQuality]) -> Mapping[str, list[Row]]:
+def _rows_of_margins(context: Context, columns: Sequence[ColumnQuality]) -> Mapping[str, list[Row]]:
     """Return rows of one or more pictures: per table if there are few, else per query."""
     from dprelease.report.accuracy.quality_part import group_columns, group_name
 
     groups = group_columns(columns)
     if len(columns) <= MOST_ROWS:
-        return {"": [_row_of_margins(told, _title(told, one), [one]) for one in columns]}
+        return {"": [_row_of_margins(context, _title(context, one), [one]) for one in columns]}
     if len(groups) <= MOST_UNITS and all(len(group) <= MOST_ROWS for group in groups):
         return {
             printable_text(f"{group_name(group)}: {group[0].column.name}", 60): [
-                _row_of_margins(told, _table_title(told, one), [one]) for one in group
+                _row_of_margins(context, _table_title(context, one), [one]) for one in group
             ]
             for group in groups
         }
     rows = [
-        _row_of_margins(told, f"{group_name(group)}: {group[0].column.name}", group)
+        _row_of_margins(context, f"{group_name(group)}: {group[0].column.name}", group)
         for group in groups[:MOST_ROWS]
     ]
     return {"": rows}
 
 
-def _table_title(told: Context, one: ColumnQuality) -> str:
-    return told.names.plain(one.table.label, one.table.name.rpartition("/")[2])
+def _table_title(context: Context, one: ColumnQuality) -> str:
+    return context.names.plain(one.table.label, one.table.name.rpartition("/")[2])
 
 
-def _title(told: Context, one: ColumnQuality) -> str:
-    return f"{_table_title(told, one)}: {told.names.plain(one.column.label, one.column.name)}"
+def _title(context: Context, one: ColumnQuality) -> str:
+    return f"{_table_title(context, one)}: {context.names.plain(one.column.label, one.column.name)}"
 
 
-def _row_of_margins(told: Context, name: str, group: Sequence[ColumnQuality]) -> Row:
+def _row_of_margins(context: Context, name: str, group: Sequence[ColumnQuality]) -> Row:
     expected = [one.expected for one in group if one.expected is not None]
     margins = sorted(one.margin for one in expected)
     margin = margins[len(margins) // 2]
     ends = min(one.least for one in expected), max(one.largest for one in expected)
     line = ends if ends[1] > 1.0005 * ends[0] and is_drawn(ends[0]) else None
-    said = told.words.plain("quality.margin", margin=told.words.number(three_up(margin)))
+    said = context.words.plain("quality.margin", margin=context.words.number(three_up(margin)))
     return Row(name, said, ((margin, "dot"),), line)
 
 
-def size_pictures(told: Context, columns: Sequence[ColumnQuality]) -> list[Picture]:
+def size_pictures(context: Context, columns: Sequence[ColumnQuality]) -> list[Picture]:
     """Return margins as shares of the values, by size of the value."""
     pictures = []
     for unit, group in _by_unit(one for one in columns if one.classes).items():
-        rows = [row for size in range(CLASSES) if (row := _row_of_size(told, group, size))]
+        rows = [row for size in range(CLASSES) if (row := _row_of_size(context, group, size))]
         if not rows:
             continue
-        axis = told.words.plain("size.axis")
-        scale = Scale(axis, told.words.percent, ticks=_parts(rows))
-        key = [("dot", told.words.plain("size.dot"))]
+        axis = context.words.plain("size.axis")
+        scale = Scale(axis, context.words.percent, ticks=_parts(rows))
+        key = [("dot", context.words.plain("size.dot"))]
         if any(look == "faint" for row in rows for _, look in row.marks):
-            key.insert(0, ("faint", told.words.plain("size.ring")))
-        title = _unit(told, unit)
-        pictures.append(told.gallery.rows("size", rows, scale, key, title))
+            key.insert(0, ("faint", context.words.plain("size.ring")))
+        title = _unit(context, unit)
+        pictures.append(context.gallery.rows("size", rows, scale, key, title))
     return pictures
 
 
@@ -125,7 +125,7 @@ def _parts(rows: Sequence[Row]) -> tuple[float, ...]:
     return tuple(ticks_between(low, high))
 
 
-def _row_of_size(told: Context, group: Sequence[ColumnQuality], size: int) -> Row | None:
+def _row_of_size(context: Context, group: Sequence[ColumnQuality], size: int) -> Row | None:
     cells = sum(float(one.counted.by_class[size]) for one in group)
     sizes = sum(float(one.counted.sizes[size]) for one in group)
     margins = sum(float(one.counted.margins[size]) for one in group)
@@ -137,20 +137,20 @@ def _row_of_size(told: Context, group: Sequence[ColumnQuality], size: int) -> Ro
         picked = np.linspace(0, len(rings) - 1, MOST_RINGS).round().astype(int)
         rings = [rings[i] for i in picked.tolist()]
     part = margins / sizes
-    said = told.words.plain(
-        told.words.of_many("size.told", int(cells)),
-        cells=told.words.number(cells),
-        part=told.words.percent(part),
+    said = context.words.plain(
+        context.words.of_many("size.told", int(cells)),
+        cells=context.words.number(cells),
+        part=context.words.percent(part),
     )
     marks = (*((ring, "faint") for ring in rings), (part, "dot"))
-    return Row(class_words(told, size), said, marks)
+    return Row(class_words(context, size), said, marks)
 
 
-def class_words(told: Context, size: int) -> str:
+def class_words(context: Context, size: int) -> str:
     """Return the name of a size class."""
     low, high = ends_of(size)
-    ends = {"low": told.words.number(low), "high": told.words.number(high)}
-    return told.words.plain("size.row" if low else "size.row.first", **ends)
+    ends = {"low": context.words.number(low), "high": context.words.number(high)}
+    return context.words.plain("size.row" if low else "size.row.first", **ends)
 
 
 def _classes(
@@ -167,11 +167,11 @@ def _classes(
 
 
 def simulated_pictures(
-    told: Context, columns: Sequence[ColumnQuality], simulated: SimulatedErrors
+    context: Context, columns: Sequence[ColumnQuality], simulated: SimulatedErrors
 ) -> list[Picture]:
     """Return simulated and expected errors by the size of the true value."""
     pictures = []
-    words = told.words
+    words = context.words
     for unit, group in _by_unit(columns).items():
         rows = []
         for size, of_class in _classes(group, simulated).items():
@@ -192,24 +192,24 @@ def simulated_pictures(
                 cells=words.number(cells),
                 error=words.number(three(error)),
             )
-            rows.append(Row(class_words(told, size), said, tuple(marks)))
+            rows.append(Row(class_words(context, size), said, tuple(marks)))
         if rows:
-            scale = Scale(words.plain("simulated.axis", **_unit(told, unit)), words.number)
+            scale = Scale(words.plain("simulated.axis", **_unit(context, unit)), words.number)
             key = (
                 ("dot", words.plain("simulated.dot")),
                 ("ring", words.plain("simulated.ring")),
             )
-            title = _unit(told, unit)
-            pictures.append(told.gallery.rows("simulated", rows, scale, key, title))
+            title = _unit(context, unit)
+            pictures.append(context.gallery.rows("simulated", rows, scale, key, title))
     return pictures
 
 
 def bias_pictures(
-    told: Context, columns: Sequence[ColumnQuality], simulated: SimulatedErrors
+    context: Context, columns: Sequence[ColumnQuality], simulated: SimulatedErrors
 ) -> list[Picture]:
     """Return the simulated bias by the size of the true value, with its random error."""
     pictures = []
-    words = told.words
+    words = context.words
     for unit, group in _by_unit(columns).items():
         found = []
         for size, of_class in _classes(group, simulated).items():
@@ -223,7 +223,7 @@ def bias_pictures(
             continue
         rows = [
             Row(
-                class_words(told, size),
+                class_words(context, size),
                 words.plain("bias.told", bias=words.number(three(bias))),
                 ((bias, "dot"),),
                 (bias - doubt, bias + doubt),
@@ -232,7 +232,7 @@ def bias_pictures(
         ]
         far = 1.05 * max(abs(bias) + doubt for _, bias, doubt in found) or 1.0
         near = float(f"{far / 1.4:.1g}")
-        axis = words.plain("bias.axis", **_unit(told, unit))
+        axis = words.plain("bias.axis", **_unit(context, unit))
         scale = Scale(axis, words.number, (-far, far), (-near, 0.0, near))
-        pictures.append(told.gallery.rows("bias", rows, scale, title=_unit(told, unit)))
+        pictures.append(context.gallery.rows("bias", rows, scale, title=_unit(context, unit)))
     return pictures

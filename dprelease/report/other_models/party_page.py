@@ -69,8 +69,8 @@ class PartyFacts(Facts):
     def as_label(self) -> dict[str, Any]:
         """Return the record for the label; a manifest of messages has it by trust only."""
         guarantee = self.assumed_trust.guarantee
-        told = {**guarantee.to_json(), "neighbours": guarantee.neighbours.value}
-        return {**self.record, "guarantee": told, "reading": reading(guarantee), "ledger": None}
+        fields = {**guarantee.to_json(), "neighbours": guarantee.neighbours.value}
+        return {**self.record, "guarantee": fields, "reading": reading(guarantee), "ledger": None}
 
     @property
     def protects_values_alone(self) -> bool:
@@ -110,14 +110,16 @@ def page_of_messages(
     facts = PartyFacts(release.record)
 
     def fill_page(words: Words, names: Names, most: int) -> Mapping[str, Any]:
-        told = Context(facts, words, names, Gallery(words), most)
-        record, gallery = facts.as_label, told.gallery
+        context = Context(facts, words, names, Gallery(words), most)
+        record, gallery = facts.as_label, context.gallery
         label = label_of(facts, words, names, gallery, record=record, is_curved=False)
         return {
-            **with_errors(PARTS, told, errors, "simulated.lead.sums"),
+            **with_errors(PARTS, context, errors, "simulated.lead.sums"),
             "label": label,
-            "sums": SumsPart(_margins(told, facts), _trusts(told, facts), list(_words(told))),
-            "made": _provenance(told, facts, checks),
+            "sums": SumsPart(
+                _margins(context, facts), _trusts(context, facts), list(_words(context))
+            ),
+            "made": _provenance(context, facts, checks),
             "warning": "" if errors is not None else _warning(words, facts),
             "tables": words.number(len(facts.queries)),
             "shortened": len(facts.shares) > most,
@@ -135,13 +137,13 @@ def _warning(words: Words, facts: PartyFacts) -> Markup:
     )
 
 
-def _margins(told: Context, facts: PartyFacts) -> PageTable:
+def _margins(context: Context, facts: PartyFacts) -> PageTable:
     """Return the margins of the sums: per column, the same in every cell."""
-    words, names, rows = told.words, told.names, []
-    for (query, column), held in list(facts.measurement_records.items())[: told.most]:
+    words, names, rows = context.words, context.names, []
+    for (query, column), held in list(facts.measurement_records.items())[: context.most]:
         margin = three_up(float(exact_of(held["sum_margin_95"])))
         rows.append(
-            told.cells(
+            context.cells(
                 names.name(f"{query}.{column}"),
                 words.number(facts.queries[query].keys.size),
                 f"± {words.number(margin)} {held['unit']}".strip(),
@@ -151,12 +153,12 @@ def _margins(told: Context, facts: PartyFacts) -> PageTable:
     return PageTable(words.say("sums.margins"), heads, rows)
 
 
-def _trusts(told: Context, facts: PartyFacts) -> PageTable:
-    words, rows = told.words, []
+def _trusts(context: Context, facts: PartyFacts) -> PageTable:
+    words, rows = context.words, []
     for held in facts.record["trust"]:
         guarantee = held["guarantee"]
         rows.append(
-            told.cells(
+            context.cells(
                 words.say(
                     "sums.honest",
                     honest=words.number(held["honest"]),
@@ -170,18 +172,18 @@ def _trusts(told: Context, facts: PartyFacts) -> PageTable:
     return PageTable(words.say("sums.trusts"), heads, rows)
 
 
-def _words(told: Context) -> Iterator[Markup]:
-    yield told.words.say("sums.trust.seen")
-    for text in told.facts.record["trust_words"][2:]:  # the page has counted the lines already
-        yield told.names.sentence(text, LONGEST)
+def _words(context: Context) -> Iterator[Markup]:
+    yield context.words.say("sums.trust.seen")
+    for text in context.facts.record["trust_words"][2:]:  # the page has counted the lines already
+        yield context.names.sentence(text, LONGEST)
 
 
-def _provenance(told: Context, facts: PartyFacts, checks: Checks | None) -> ProvenanceSection:
+def _provenance(context: Context, facts: PartyFacts, checks: Checks | None) -> ProvenanceSection:
     """Return how the messages were made, with the noise of one share per column."""
-    words, names, rows = told.words, told.names, []
-    for share in facts.shares[: told.most]:
+    words, names, rows = context.words, context.names, []
+    for share in facts.shares[: context.most]:
         rows.append(
-            told.cells(
+            context.cells(
                 names.name(f"{share.query.name}.{share.measurement.name}"),
                 names.name(share.law.name),
                 words.say(
@@ -197,7 +199,7 @@ def _provenance(told: Context, facts: PartyFacts, checks: Checks | None) -> Prov
         )
     heads = [words.say(f"sums.head.{name}") for name in ("column", "noise", "scale", "moves")]
     noise = PageTable(words.say("sums.noise"), heads, rows)
-    return replace(provenance_section(told, checks, is_drawn=False), noise=noise)
+    return replace(provenance_section(context, checks, is_drawn=False), noise=noise)
 
 
 def _scale(law: SymmetricAlphaStable, refined: int) -> float:

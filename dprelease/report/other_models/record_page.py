@@ -97,7 +97,7 @@ class RecordsPart:
 @dataclass(frozen=True)
 class _Column:
     table: TableMetadata
-    told: ColumnMetadata
+    metadata: ColumnMetadata
     column: RecordColumn
     records: int
     found: tuple[Estimate, ...]
@@ -118,14 +118,14 @@ def page_of_records(
     columns = list(_columns(release, facts))
 
     def fill_page(words: Words, names: Names, most: int) -> Mapping[str, Any]:
-        told = Context(facts, words, names, Gallery(words), most)
-        label = label_of(facts, words, names, told.gallery, units=facts.units)
+        context = Context(facts, words, names, Gallery(words), most)
+        label = label_of(facts, words, names, context.gallery, units=facts.units)
         return {
-            **with_errors(PARTS, told, errors, "simulated.lead.records"),
+            **with_errors(PARTS, context, errors, "simulated.lead.records"),
             "label": label,
-            "records": _part(told, facts, columns),
-            "made": _provenance(told, facts, checks),
-            "shortened": any(len(one.found) > _values(told) for one in columns),
+            "records": _part(context, facts, columns),
+            "made": _provenance(context, facts, checks),
+            "shortened": any(len(one.found) > _values(context) for one in columns),
         }
 
     return page(release, language, fill_page)
@@ -138,45 +138,45 @@ def _columns(release: ReleaseFiles, facts: RecordFacts) -> Iterator[_Column]:
     by_name = {table.name: table for table in release.metadata.tables}
     for part in facts.parts:
         table = by_name[part.name]
-        told = {column.name: column for column in table.columns}
+        described = {column.name: column for column in table.columns}
         for column in part.columns:
             batches = list(release.batches(table, [column.name]))
             values = pa.chunked_array([batch.column(0) for batch in batches]) if batches else None
-            yield _column(facts, part, table, told[column.name], column, values)
+            yield _column(facts, part, table, described[column.name], column, values)
 
 
 def _column(
     facts: RecordFacts,
     part: Records,
     table: TableMetadata,
-    told: ColumnMetadata,
+    metadata: ColumnMetadata,
     column: RecordColumn,
     values: pa.ChunkedArray | None,
 ) -> _Column:
     number = 0 if values is None else len(values)
     law = facts.laws[part.name, column.name]
     found = estimates(values, column, law, CONFIDENCE) if number else ()
-    return _Column(table, told, column, number, found)
+    return _Column(table, metadata, column, number, found)
 
 
-def _part(told: Context, facts: RecordFacts, columns: list[_Column]) -> RecordsPart:
+def _part(context: Context, facts: RecordFacts, columns: list[_Column]) -> RecordsPart:
     example = next((one for one in columns if one.found), None)
     sentences: list[Markup] = []
     pictures: list[Picture] = []
     if example is not None:
-        sentences, pictures = _example(told, example)
+        sentences, pictures = _example(context, example)
     return RecordsPart(
-        singles=_singles(told, facts),
-        tables=[_table(told, one) for one in columns if one.found],
-        example=sentences or [told.words.say("records.none")],
+        singles=_singles(context, facts),
+        tables=[_table(context, one) for one in columns if one.found],
+        example=sentences or [context.words.say("records.none")],
         pictures=pictures,
     )
 
 
-def _singles(told: Context, facts: RecordFacts) -> PageTable:
+def _singles(context: Context, facts: RecordFacts) -> PageTable:
     """Return the effect of the noise on one record, column by column."""
-    words, names, rows = told.words, told.names, []
-    for (query, name), held in list(facts.measurement_records.items())[: told.most]:
+    words, names, rows = context.words, context.names, []
+    for (query, name), held in list(facts.measurement_records.items())[: context.most]:
         one = held["one_record"]
         if "keep" in one:
             says = words.say(
@@ -188,83 +188,87 @@ def _singles(told: Context, facts: RecordFacts) -> PageTable:
             margin = words.number(three_up(float(exact_of(one["margin_95"]))))
             unit = names.name(held["unit"])
             says = words.say("records.moved", margin=margin, unit=unit)
-        rows.append(told.cells(names.name(f"{query}.{name}"), says))
+        rows.append(context.cells(names.name(f"{query}.{name}"), says))
     heads = [words.say("records.head.column"), words.say("records.head.single")]
     return PageTable(words.say("records.single"), heads, rows)
 
 
-def _values(told: Context) -> int:
+def _values(context: Context) -> int:
     """Return how many values of a column are listed."""
-    return min(told.most, MOST_VALUES)
+    return min(context.most, MOST_VALUES)
 
 
-def _provenance(told: Context, facts: RecordFacts, checks: Checks | None) -> ProvenanceSection:
+def _provenance(context: Context, facts: RecordFacts, checks: Checks | None) -> ProvenanceSection:
     """Return how the records were made: bounds of numeric columns, and noise per record."""
-    words, names = told.words, told.names
+    words, names = context.words, context.names
     bounds, noise = [], []
-    for (query, name), held in list(facts.measurement_records.items())[: told.most]:
+    for (query, name), held in list(facts.measurement_records.items())[: context.most]:
         shown = names.name(f"{query}.{name}")
-        shape = ", ".join(f"{key} {short(text, told)}" for key, text in held["parameters"].items())
-        noise.append(told.cells(shown, names.name(held["mechanism"]), names.name(shape, LONGEST)))
+        shape = ", ".join(
+            f"{key} {short(text, context)}" for key, text in held["parameters"].items()
+        )
+        noise.append(
+            context.cells(shown, names.name(held["mechanism"]), names.name(shape, LONGEST))
+        )
         one = held["one_record"]
         if "lower" in one:
             low, high = (words.exactly(exact_of(one[end])) for end in ("lower", "upper"))
             says = words.say("made.range", low=low, high=high, unit=names.name(held["unit"]))
-            bounds.append(told.cells(shown, says, words.exactly(exact_of(held["step"]))))
+            bounds.append(context.cells(shown, says, words.exactly(exact_of(held["step"]))))
     heads = [words.say(f"made.head.{name}") for name in ("column", "bounds", "step")]
     laws = [words.say(f"made.head.{name}") for name in ("column", "noise", "parameters")]
     return replace(
-        provenance_section(told, checks, is_drawn=False),
+        provenance_section(context, checks, is_drawn=False),
         bounds=PageTable(words.say("made.bounds"), heads, bounds) if bounds else None,
         noise_lead=words.say("records.noise.lead"),
         noise=PageTable(words.say("made.noise"), laws, noise),
     )
 
 
-def _table(told: Context, one: _Column) -> PageTable:
+def _table(context: Context, one: _Column) -> PageTable:
     """Return the estimates of a column; if there are many, of the most frequent values."""
-    words, names = told.words, told.names
-    shown = sorted(one.found, key=lambda each: -each.estimate)[: _values(told)]
+    words, names = context.words, context.names
+    shown = sorted(one.found, key=lambda each: -each.estimate)[: _values(context)]
     rows = [
-        told.cells(_value_label(told, one, each), *_figures(told, one, each))
+        context.cells(_value_label(context, one, each), *_figures(context, one, each))
         for each in one.found
         if each in shown
     ]
     left = len(one.found) - len(rows)
     if left:
-        rows.append(told.cells(words.say("page.more", number=words.number(left)), "", ""))
+        rows.append(context.cells(words.say("page.more", number=words.number(left)), "", ""))
     heads = [words.say(f"records.head.{name}") for name in ("value", "estimate", "margin")]
     caption = words.say(
         "records.table",
-        column=names.column(one.told),
+        column=names.column(one.metadata),
         table=names.table(one.table),
         records=words.number(one.records),
     )
     return PageTable(caption, heads, rows)
 
 
-def _value_label(told: Context, one: _Column, each: Estimate) -> Markup:
+def _value_label(context: Context, one: _Column, each: Estimate) -> Markup:
     if each.value is None:
-        return told.words.say("records.mean")
+        return context.words.say("records.mean")
     codes: Any = each.value
-    return told.names.value(one.told, codes)
+    return context.names.value(one.metadata, codes)
 
 
-def _figures(told: Context, one: _Column, each: Estimate) -> tuple[str, str]:
+def _figures(context: Context, one: _Column, each: Estimate) -> tuple[str, str]:
     """Return an estimate and its margin, in the column's unit or as shares of all records."""
-    words = told.words
+    words = context.words
     if each.value is not None:
         return words.number(each.estimate, DIGITS), f"± {words.number(each.margin, DIGITS)}"
-    unit = f" {one.told.unit}" if one.told.unit else ""
+    unit = f" {one.metadata.unit}" if one.metadata.unit else ""
     return (
         f"{words.number(float(f'{each.estimate:.6g}'))}{unit}",
         f"± {words.number(three_up(each.margin))}{unit}",
     )
 
 
-def _example(told: Context, one: _Column) -> tuple[list[Markup], list[Picture]]:
+def _example(context: Context, one: _Column) -> tuple[list[Markup], list[Picture]]:
     """Return how to read the first estimate, in sentences, and its picture."""
-    words, names = told.words, told.names
+    words, names = context.words, context.names
     each = max(one.found, key=lambda found: found.estimate)
     ends = each.estimate - each.margin, each.estimate + each.margin
     decimals = DIGITS if each.value is not None else None
@@ -273,7 +277,7 @@ def _example(told: Context, one: _Column) -> tuple[list[Markup], list[Picture]]:
         return words.number(float(f"{value:.6g}"), decimals)
 
     low, high = (Markup("<strong>{}</strong>").format(number(end)) for end in ends)
-    what, column = _value_label(told, one, each), names.column(one.told)
+    what, column = _value_label(context, one, each), names.column(one.metadata)
     which = "mean" if each.value is None else "part"
     confidence = words.percent(CONFIDENCE)
     sentences = [
@@ -282,9 +286,9 @@ def _example(told: Context, one: _Column) -> tuple[list[Markup], list[Picture]]:
         words.say("records.single.only"),
         words.say("margin.only"),
     ]
-    title = names.plain(one.told.label, one.told.name, 40)
-    axis = {"column": title, "unit": one.told.unit}
+    title = names.plain(one.metadata.label, one.metadata.name, 40)
+    axis = {"column": title, "unit": one.metadata.unit}
     name = words.plain("records.axis.part", **axis)
     if each.value is None:
-        name = words.plain("records.axis.unit" if one.told.unit else "records.axis", **axis)
-    return sentences, [interval(told.gallery, name, each.estimate, ends, number)]
+        name = words.plain("records.axis.unit" if one.metadata.unit else "records.axis", **axis)
+    return sentences, [interval(context.gallery, name, each.estimate, ends, number)]

@@ -36,7 +36,7 @@ def errors_in(folder: Path) -> Errors:
 
 
 def with_errors(
-    parts: Sequence[str], told: Context, errors: Errors | None, lead: str
+    parts: Sequence[str], context: Context, errors: Errors | None, lead: str
 ) -> dict[str, Any]:
     """Return the parts of a page, with the section on errors for a rehearsal.
 
@@ -44,22 +44,22 @@ def with_errors(
     """
     if errors is None:
         return {"parts": parts}
-    part = SimulatedPart(told.words.say(lead), _rows(told, errors))
+    part = SimulatedPart(context.words.say(lead), _rows(context, errors))
     return {"parts": (*parts[:-1], NAME, parts[-1]), NAME: part, "rehearsed": True}
 
 
-def _rows(told: Context, errors: Errors) -> PageTable:
+def _rows(context: Context, errors: Errors) -> PageTable:
     """Return expected and true errors of each column, over all its cells."""
-    words, names, rows = told.words, told.names, []
-    for one in errors[: told.most]:
+    words, names, rows = context.words, context.names, []
+    for one in errors[: context.most]:
         rows.append(
-            told.cells(
+            context.cells(
                 names.name(f"{one['table']}.{one['column']}"),
                 words.number(one["cells"]),
-                _number(told, one["expected"]),
-                _number(told, one["mean_absolute_error"]),
+                _number(context, one["expected"]),
+                _number(context, one["mean_absolute_error"]),
                 words.percent(one["covered"]),
-                _number(told, one["bias"]),
+                _number(context, one["bias"]),
                 names.name(one["unit"]),
             )
         )
@@ -68,5 +68,5 @@ def _rows(told: Context, errors: Errors) -> PageTable:
     return PageTable(caption, [words.say(f"simulated.head.{head}") for head in heads], rows)
 
 
-def _number(told: Context, value: float | None) -> str:
-    return told.words.number(None if value is None else three(value))
+def _number(context: Context, value: float | None) -> str:
+    return context.words.number(None if value is None else three(value))
