@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ from dprelease.exports.csv_tables.csv_files import (
     listed_keys,
 )
 from dprelease.exports.csv_tables.csvw import label_heads
-from dprelease.exports.export import Problem, PublishedRelease
+from dprelease.exports.export import Export, PublishedRelease
 from dprelease.exports.layout import Laid, LaidColumn, laid_out
 from dprelease.exports.names import all_in_first, is_address, nonempty, write_json
 from dprelease.schema.release_parts.format_names import PARQUET
@@ -42,16 +41,10 @@ MOST_CATEGORIES = 1000
 """Maximum number of key values that a field lists; longer lists are in a separate file, if any."""
 
 
-@dataclass(frozen=True, slots=True)
-class DataPackage:
+class DataPackage(Export):
     """The descriptor at the root of a release; see `Export`."""
 
-    name: str = "datapackage"
-    extra: str | None = None
-
-    def problems(self, metadata: Metadata) -> Iterator[Problem]:
-        """See `Export.problems`."""
-        yield from ()
+    name = "datapackage"
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
         """See `Export.write`: only files in the same folder are described."""

@@ -5,14 +5,13 @@ Source     SEMIC, DCAT-AP 3.0.0 (14 June 2024); W3C, Data Catalog Vocabulary 3 (
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from dprelease.documents.listed_files import digests_of
 from dprelease.documents.manifest import sha256_of
-from dprelease.documents.metadata import About, Metadata, Texts
+from dprelease.documents.metadata import About, Texts
 from dprelease.exports.catalogue.guarantee_words import guarantee_words
 from dprelease.exports.catalogue.vocabularies import (
     CONTEXT,
@@ -25,7 +24,8 @@ from dprelease.exports.catalogue.vocabularies import (
     language_of,
     types_of,
 )
-from dprelease.exports.export import Problem, PublishedRelease
+from dprelease.exports.export import Export, PublishedRelease
+from dprelease.exports.names import write_json
 from dprelease.schema.release_parts.about import UNDETERMINED
 
 FILE = "dcat.jsonld"
@@ -35,25 +35,17 @@ PARQUET = "parquet"
 Node = dict[str, Any]
 
 
-class Dcat:
+class Dcat(Export):
     """One record: the release as a dataset, each of its files as a distribution.
 
     Addresses are relative to the address at which the record is published.
     """
 
-    name: str = "dcat"
-    extra: str | None = None
-
-    def problems(self, metadata: Metadata) -> Iterator[Problem]:
-        """Yield nothing: every release has the mandatory properties."""
-        yield from ()
+    name = "dcat"
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
         """Write the record; see `Export.write`."""
-        record = {"@context": CONTEXT, **dataset(release, folder)}
-        text = json.dumps(record, ensure_ascii=False, indent=2) + "\n"
-        with (folder / FILE).open("x", encoding="utf-8", newline="") as file:
-            file.write(text)
+        write_json(folder / FILE, {"@context": CONTEXT, **dataset(release, folder)})
         return [FILE]
 
 

@@ -18,7 +18,7 @@ import yaml
 
 from dprelease.documents.metadata import About, Metadata
 from dprelease.exports.catalogue.guarantee_words import VARIANTS
-from dprelease.exports.export import Problem, PublishedRelease
+from dprelease.exports.export import Export, PublishedRelease
 
 FILE = "registry.yaml"
 Part = dict[str, Any]
@@ -48,15 +48,10 @@ ONCE_TOLD = {
 """Fields that come from `about`, if it is declared."""
 
 
-class DeploymentRegistry:
+class DeploymentRegistry(Export):
     """One record for the registry, to be completed by the person who submits it."""
 
-    name: str = "registry"
-    extra: str | None = None
-
-    def problems(self, metadata: Metadata) -> Iterator[Problem]:
-        """Yield nothing: unknown fields are left out."""
-        yield from ()
+    name = "registry"
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
         """Write the record; see `Export.write`."""

@@ -23,14 +23,13 @@ import importlib
 import json
 import math
 from collections import namedtuple
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dprelease.documents.metadata import Metadata
-from dprelease.exports.export import Problem, PublishedRelease
+from dprelease.exports.export import Export, PublishedRelease
 from dprelease.ledger.account import vectors_of
 from dprelease.numerics.rounding import round_down, round_up
 from dprelease.privacy.accounting import pure_epsilon
@@ -164,15 +163,10 @@ RELATION = "ADD_OR_REMOVE_ONE"
 event already accounts for the whole change under the release's relation."""
 
 
-class DpEventTree:
+class DpEventTree(Export):
     """The tree, and what each of its events stands for; see `Export`."""
 
-    name: str = "dp-event"
-    extra: str | None = None
-
-    def problems(self, metadata: Metadata) -> Iterator[Problem]:
-        """Yield nothing: noise without an event is written as unsupported."""
-        yield from ()
+    name = "dp-event"
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
         """Write the tree; see `Export.write`."""

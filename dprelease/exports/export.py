@@ -58,7 +58,7 @@ class Problem:
 
 
 class Export(Protocol):
-    """One format: an instance called `EXPORT` in its own module.
+    """One format: a subclass, whose instance is called `EXPORT` in its own module.
 
     `name`: its word in `formats`. `extra`: the optional dependency that has its package, as in
     `pip install dprelease[...]`; None if nothing more is needed.
@@ -67,10 +67,11 @@ class Export(Protocol):
     """
 
     name: str
-    extra: str | None
+    extra: str | None = None
 
     def problems(self, metadata: Metadata) -> Iterator[Problem]:
         """Yield why the format can't be written, from declarations alone, before rows are read."""
+        yield from ()
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
         """Write its files into a folder and return their names, relative to it, in order.

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-from dprelease.documents.metadata import Metadata
-from dprelease.exports.export import Problem, PublishedRelease
+from dprelease.exports.export import Export, PublishedRelease
 
 FILE = "report.html"
 
 
-class HtmlReport:
+class HtmlReport(Export):
     """See `Export`. It has no results of checks, since the checks include the report itself."""
 
     name = "report"
-    extra: str | None = "report"
+    extra = "report"
     packages = ("Jinja2",)
-
-    def problems(self, metadata: Metadata) -> Iterator[Problem]:
-        """Yield nothing: every release that has formats has a report."""
-        yield from ()
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
         """See `Export.write`."""

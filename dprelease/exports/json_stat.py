@@ -10,14 +10,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TextIO
 
 from dprelease.documents.metadata import ColumnMetadata, Metadata, Role, code_text
 from dprelease.exports.cubes import Cube, Observation, cube_of
-from dprelease.exports.export import Problem, PublishedRelease
+from dprelease.exports.export import Export, Problem, PublishedRelease
 from dprelease.exports.names import all_in_first, in_first, is_address, nonempty, parent
 
 FOLDER = "json-stat"
@@ -38,12 +37,10 @@ DENSE = 2
 """A table with a row for more than one in so many cells lists all cells."""
 
 
-@dataclass(frozen=True, slots=True)
-class JsonStat:
+class JsonStat(Export):
     """A dataset per table; see `Export`. A collection would need web addresses of the datasets."""
 
-    name: str = "json-stat"
-    extra: str | None = None
+    name = "json-stat"
 
     def problems(self, metadata: Metadata) -> Iterator[Problem]:
         """See `Export.problems`."""

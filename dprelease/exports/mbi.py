@@ -11,7 +11,6 @@ with the reason.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import prod
@@ -21,8 +20,9 @@ from typing import Any
 import numpy as np
 
 from dprelease.documents.file_records import STEPS_OF_NOISE
-from dprelease.documents.metadata import Metadata, Role, TableMetadata
-from dprelease.exports.export import Problem, PublishedRelease
+from dprelease.documents.metadata import Role, TableMetadata
+from dprelease.exports.export import Export, PublishedRelease
+from dprelease.exports.names import write_json
 from dprelease.numerics.lattice import Floats
 from dprelease.query.aggregates.count import Count
 
@@ -40,15 +40,10 @@ class _Group:
     measurements: list[dict[str, Any]] = field(default_factory=list)
 
 
-class Marginals:
+class Marginals(Export):
     """For each query and count an index, and one vector per table."""
 
-    name: str = "mbi"
-    extra: str | None = None
-
-    def problems(self, metadata: Metadata) -> Iterator[Problem]:
-        """Yield nothing: columns that are not marginals are left out, with the reason."""
-        yield from ()
+    name = "mbi"
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
         """Write all groups and one list of left out columns; see `Export.write`."""
@@ -77,8 +72,7 @@ class Marginals:
             "groups": [_group_record(group) for group in groups.values()],
             "left_out": left_out,
         }
-        text = json.dumps(record, ensure_ascii=False, indent=2) + "\n"
-        (folder / index).write_text(text, encoding="utf-8", newline="")
+        write_json(folder / index, record)
         return [index, *files]
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, ElementTree, SubElement, indent
 
 from dprelease.documents.metadata import ColumnMetadata, Metadata, Texts, code_text
-from dprelease.exports.export import Problem, PublishedRelease
+from dprelease.exports.export import Export, Problem, PublishedRelease
 from dprelease.exports.sdmx.identifiers import RESERVED, code_id, component_id, time_period
 from dprelease.exports.sdmx.sdmx_cubes import Cube, cubes
 from dprelease.exports.sdmx.status import status_of
@@ -312,11 +312,10 @@ def _urn(structures: Structures, kind: str, own: str) -> str:
 STRUCTURE = "structure.xml"
 
 
-class SdmxCsv:
+class SdmxCsv(Export):
     """A file of observations per cube, and one message that describes all of them."""
 
-    name: str = "sdmx-csv"
-    extra: str | None = None
+    name = "sdmx-csv"
 
     def problems(self, metadata: Metadata) -> Iterator[Problem]:
         """Yield the keys whose names the standard reserves."""

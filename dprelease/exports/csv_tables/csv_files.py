@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,23 +15,17 @@ from dprelease.documents.metadata import (
 )
 from dprelease.exports.csv_tables.csv_text import csv_lines, quote_field
 from dprelease.exports.csv_tables.csvw import ENDING, code_table, csvw_metadata, label_heads
-from dprelease.exports.export import Problem, PublishedRelease
+from dprelease.exports.export import Export, PublishedRelease
 from dprelease.exports.layout import Laid, laid_out
 from dprelease.exports.names import parent, safe_names, write_json
 
 FOLDER = "csv"
 
 
-@dataclass(frozen=True, slots=True)
-class CsvFiles:
+class CsvFiles(Export):
     """RFC 4180 files with CSV on the Web metadata; see `Export`."""
 
-    name: str = "csv"
-    extra: str | None = None
-
-    def problems(self, metadata: Metadata) -> Iterator[Problem]:
-        """See `Export.problems`: every table can be written as text."""
-        yield from ()
+    name = "csv"
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
         """See `Export.write`."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile
 
 from dprelease.documents.metadata import Metadata
-from dprelease.exports.export import Problem, PublishedRelease
+from dprelease.exports.export import Export, Problem, PublishedRelease
 from dprelease.exports.layout import Laid, is_records, laid_out, most_rows
 from dprelease.exports.names import parent
 
@@ -28,13 +27,12 @@ MOST_TIMES = 4
 """A workbook more than this many times as large as the other is not compared."""
 
 
-@dataclass(frozen=True, slots=True)
-class Excel:
+class Excel(Export):
     """A workbook with a cover, contents, notes and a sheet for each table; see `Export`."""
 
-    name: str = "excel"
-    extra: str | None = "excel"
-    packages: tuple[str, ...] = ("xlsxwriter", "zlib")
+    name = "excel"
+    extra = "excel"
+    packages = ("xlsxwriter", "zlib")
 
     def problems(self, metadata: Metadata) -> Iterator[Problem]:
         """See `Export.problems`."""

@@ -1,1 +1,0 @@
-"""The noise of a release as the events of dp-accounting."""
