@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dprelease.documents.metadata import Code, ColumnMetadata, Role, TableMetadata, code_text
 from dprelease.exports.csv_tables.csv_text import plain_texts
 from dprelease.exports.cubes import NOT_FINITE, suppressed_columns
 from dprelease.exports.excel.book import Book, Cell, Link, Number, exact_number
-from dprelease.exports.excel.cover import cover_lines
 from dprelease.exports.export import PublishedRelease
 from dprelease.exports.layout import Laid
-from dprelease.exports.names import in_first
+from dprelease.exports.names import all_in_first, in_first, nonempty
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,10 +49,7 @@ def write_sheets(book: Book, tables: Sequence[Laid], release: PublishedRelease) 
         TitledTable(f"Table {i}", laid, title)
         for i, (laid, title) in enumerate(zip(tables, unique_titles(titles, names), strict=True), 1)
     ]
-    cover = book.sheet("Cover", [46])
-    cover.add_text(metadata.about.heading(metadata.language), "title")
-    for style, text in cover_lines(release):
-        cover.add_text(text, style)
+    _write_cover(book, release)
     contents = [(Link("Notes"), "Background of the numbers")]
     contents += [(Link(one.sheet), one.title) for one in titled]
     _write_texts(book, "Contents", ("Worksheet", "Title"), contents)
@@ -61,6 +57,57 @@ def write_sheets(book: Book, tables: Sequence[Laid], release: PublishedRelease) 
     _write_texts(book, "Notes", ("Note", "Worksheets", "Column", "Text"), notes)
     for one in titled:
         _write_table(book, one, release)
+
+
+def _write_cover(book: Book, release: PublishedRelease) -> None:
+    """Write what the workbook is, whom to contact, who is protected and how strongly."""
+    record, metadata = release.record, release.metadata
+    about = metadata.about
+    properties = {
+        "Published by": about.publisher,
+        "Contact": about.contact,
+        "Licence": about.licence,
+        "Reference period": about.period,
+        "Area": about.area,
+        "Version": about.version,
+        "Replaces": about.replaces,
+        "Methodology": about.methodology,
+    }
+    units = [unit["words"].removesuffix(".") for unit in record["privacy_unit"]]
+    sentences = dict.fromkeys(sentence for text in units for sentence in text.split(". "))
+    sections = {
+        "": [in_first(about.description, metadata)],
+        "About": [f"{name}: {text}" for name, text in nonempty(properties).items()],
+        "Who is protected": [f"{sentence}." for sentence in sentences],
+        "How well": _guarantee(record),
+        "What is not protected": record["unprotected_quantities"],
+        "Processing of the numbers": record["post_processing"],
+    }
+    sheet = book.sheet("Cover", [46])
+    sheet.add_text(about.heading(metadata.language), "title")
+    for heading, texts in sections.items():
+        lines = [text for text in texts if text]
+        if heading and lines:
+            sheet.add_text(heading, "head")
+        for line in lines:
+            sheet.add_text(line, "text")
+
+
+def _guarantee(record: Mapping[str, Any]) -> list[str]:
+    """Return epsilon and delta, and what they mean for an attacker's guess about a person."""
+    parameters, reading = record["privacy_parameters"], record["reading"]
+    exact = record.get("guarantee", {}).get("invariants", [])
+    but = f", except the values that are published exactly: {', '.join(exact)}" if exact else ""
+    beliefs = ", ".join(
+        f"{100 * one['prior']:g} % to {100 * one['posterior']:.3g} %"
+        for one in reading["largest_posterior"]
+    )
+    return [
+        f"Differential privacy with epsilon {float(parameters['epsilon']):.4g} and delta "
+        f"{float(parameters['delta']):.4g}: noise was added to every number in every table{but}.",
+        f"{reading['least_total_error_words']} It is {reading['least_total_error']:.3g}.",
+        f"{reading['largest_posterior_words']} From {beliefs}.",
+    ]
 
 
 def _write_texts(
@@ -202,7 +249,7 @@ def _table_notes(table: TableMetadata, release: PublishedRelease) -> Iterator[tu
     titles = [column.title(metadata.language) for column in table.columns]
     heads = unique_titles(titles, [column.name for column in table.columns])
     for column, head in zip(table.columns, heads, strict=True):
-        texts = [in_first(text, metadata) for text in (column.description, *column.footnotes)]
+        texts = all_in_first((column.description, *column.footnotes), metadata)
         if column.unit and column.role == Role.VALUE:
             texts.append(f"Unit: {column.unit}.")
         formula = record["computed"].get(column.name, "")
