@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dprelease.accessor.pricing import budget_of, charged_for, check_terms, column_of, plan_and_cost
-from dprelease.accessor.query_options import Terms, keys_of
+from dprelease.accessor.frame_shapes import names_of_answers
+from dprelease.accessor.pricing import (
+    budget_of,
+    charged_for,
+    check_options,
+    column_of,
+    plan_and_cost,
+)
+from dprelease.accessor.query_options import Options
+from dprelease.accessor.row_selection import RowSelection
 from dprelease.accessor.session import Session, Spending
-from dprelease.errors import RunState, UsageError
+from dprelease.errors import UsageError
 from dprelease.exact.post_view import run_statement, to_pandas
 from dprelease.planning.bounded_words import counted_words
 from dprelease.planning.plan import Plan
@@ -33,115 +40,109 @@ ATTRIBUTE = "dprelease_answer"
 COLUMN = "answer"
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A query before it is resolved; it may turn out to have no bounded sensitivity.
-
-    `columns`: aggregates by name, as in a release file. `derive`: computed columns of this query,
-    as in a table schema.
-    """
-
-    columns: Mapping[str, Mapping[str, Plain]]
-    predicates: tuple[str, ...] = ()
-    derive: Mapping[str, Plain] = field(default_factory=dict)
-    what: str = "question"
+Specs = Mapping[str, Mapping[str, Plain]]
+"""Aggregates by the name of their column, as in a release file."""
 
 
-def answer(
-    session: Session, token: str, question: Question, terms: Terms, state: RunState
-) -> tuple[pd.DataFrame, Plan]:
-    """Charge the session, then return the noisy answer for every cell of the keys, and its plan.
+def ask(
+    rows: RowSelection,
+    what: str,
+    specs: Specs,
+    keys: Sequence[str],
+    options: Options,
+    shape: Callable[[pd.DataFrame, list[str]], pd.DataFrame],
+) -> pd.DataFrame:
+    """Charge the session, then return the noisy answer of one query in its shape.
 
-    `token` is the id of the registered rows.
+    If the rows are `dry`, nothing is charged, and the plan is returned.
 
-    The frame holds the keys in declared order, then each column, followed by its margin of error
-    `<name>_moe` where it has one. `state` advances with every step.
+    Parameters
+    ----------
+    rows
+        The rows to read. Their state advances with every step.
+    what
+        The name of the query in messages.
+    specs
+        The aggregates. A column with the name of a key gets another name.
+    keys
+        The keys: an answer for each of their cells.
+    options
+        The budget, noise and margins.
+    shape
+        Makes the result of a frame with the keys in declared order, then each column, followed by
+        its margin `<name>_moe` where it has one; it also gets the names of these columns.
 
     Raises
     ------
     QueryError, BudgetError, DataError, SessionError
         Raised before the charge, unless the engine fails while it reads.
     """
-    plan, price = plan_question(session, question, terms)
-    charged = charged_for(session, plan, price, f"this {question.what}", state)
-    shown = to_pandas(execute.answer(plan.columns, session.engine(token), charged))
-    shown.attrs[ATTRIBUTE] = attributes(plan)
-    return shown, plan
+    check_options(options, what)
+    _ = budget_of(rows.session, options)  # an impossible budget, before anything is planned
+    names = names_of_answers(list(specs), keys)
+    columns = dict(zip(names, specs.values(), strict=True))
+    query = _query(rows, columns, keys, options)
+    plan, price = plan_and_cost(rows.session, [query], options)
+    if rows.dry:
+        return explain_plan(rows.session, plan, price)
+    charged = charged_for(rows.session, plan, price, f"this {what}", rows.state)
+    answer = to_pandas(execute.answer(plan.columns, rows.session.engine(rows.token), charged))
+    answer.attrs[ATTRIBUTE] = attributes(plan)
+    return shape(answer, names)
 
 
-def plan_question(session: Session, question: Question, terms: Terms) -> tuple[Plan, Spending]:
-    """Return the plan of a query and its privacy cost; reads no row."""
-    check_terms(terms, question.what)
-    _ = budget_of(session, terms)  # raises for an impossible budget before anything is planned
-    return plan_and_cost(session, [_query(session, question, terms)], terms)
-
-
-def answer_sql(
-    session: Session,
-    token: str,
-    statement: str,
-    predicates: Sequence[str],
-    derive: Mapping[str, Plain],
-    terms: Terms,
-    state: RunState,
-) -> pd.DataFrame:
+def ask_sql(rows: RowSelection, statement: str, options: Options) -> pd.DataFrame:
     """Charge the session, then return the noisy answer of one SELECT over its table.
 
     Raises
     ------
     QueryError, BudgetError, DataError, SessionError
-        As `answer`; DP-SQL-001 to 007 for the statement.
+        As `ask`; DP-SQL-001 to 007 for the statement.
     """
-    check_terms(terms, "sql")
+    check_options(options, "sql")
     given: object = statement
     if not isinstance(given, str):
         kind = type(given).__name__
         raise UsageError("DP-SESSION-016", name="statement", wanted="one SELECT", kind=kind)
+    session = rows.session
     selected = select(statement, {session.table.name: session.table})
-    own = [] if selected.where is None else [selected.where]
-    # each predicate must parse as a complete expression before they are joined by AND
-    for predicate in predicates:
-        _query_of_columns(session, selected.columns, selected.group_by, predicate, derive, terms)
-    joined = " AND ".join(f"({predicate})" for predicate in (*predicates, *own)) or None
-    query = _query_of_columns(session, selected.columns, selected.group_by, joined, derive, terms)
+    query = _query(rows, selected.columns, selected.group_by, options, selected.where)
     check_view(query, selected)
-    plan, price = plan_and_cost(session, [query], terms)
-    charged = charged_for(session, plan, price, "this statement", state)
-    noised = execute.answer(plan.columns, session.engine(token), charged)
+    plan, price = plan_and_cost(session, [query], options)
+    charged = charged_for(session, plan, price, "this statement", rows.state)
+    noised = execute.answer(plan.columns, session.engine(rows.token), charged)
     shown = to_pandas(run_statement(noised, selected.view, NOISED))
     shown.attrs[ATTRIBUTE] = attributes(plan)
     return shown
 
 
-def _query(session: Session, question: Question, terms: Terms) -> Query:
-    keys = keys_of(terms)
-    columns, derive = question.columns, question.derive
-    # Each predicate must parse as a complete expression before they are joined by AND.
-    for predicate in question.predicates:
-        _query_of_columns(session, columns, keys, predicate, derive, terms)
-    joined = " AND ".join(f"({predicate})" for predicate in question.predicates) or None
-    return _query_of_columns(session, columns, keys, joined, derive, terms)
-
-
-def _query_of_columns(
-    session: Session,
-    columns: Mapping[str, Mapping[str, Plain]],
-    by: Sequence[str],
-    where: str | None,
-    derive: Mapping[str, Plain],
-    terms: Terms,
+def _query(
+    rows: RowSelection,
+    columns: Specs,
+    keys: Sequence[str],
+    options: Options,
+    condition: str | None = None,
 ) -> Query:
-    values: dict[str, Plain] = {
-        "from": session.table.name,
-        "where": where,
-        "group_by": list(by),
-        "columns": {name: column_of(spec, terms) for name, spec in columns.items()},
-        "derive": dict(derive),
-        "private_keys": "true" if terms.get("private_keys") else "false",
-    }
-    document = Document(Path("question"), "", values, {})
-    asked = validate(QuerySpec, document, Files(relative_reader(Path())))
-    return resolve_one(session.declared, COLUMN, asked, session.neighbours, Limits())
+    """Return the resolved query over rows; `condition`: one more predicate, already parsed."""
+
+    def resolved(where: str | None) -> Query:
+        values: dict[str, Plain] = {
+            "from": rows.session.table.name,
+            "where": where,
+            "group_by": list(keys),
+            "columns": {name: column_of(spec, options) for name, spec in columns.items()},
+            "derive": dict(rows.derived),
+            "private_keys": "true" if options.get("private_keys") else "false",
+        }
+        document = Document(Path("question"), "", values, {})
+        spec = validate(QuerySpec, document, Files(relative_reader(Path())))
+        session = rows.session
+        return resolve_one(session.declared, COLUMN, spec, session.neighbours, Limits())
+
+    for predicate in rows.predicates:  # each must be complete before AND joins them
+        resolved(predicate)
+    predicates = [*rows.predicates, *([] if condition is None else [condition])]
+    return resolved(" AND ".join(f"({predicate})" for predicate in predicates) or None)
 
 
 def explain_plan(session: Session, plan: Plan, price: Spending) -> pd.DataFrame:

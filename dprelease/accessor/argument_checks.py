@@ -6,10 +6,8 @@ allows, the message would quote the values of its cells.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import wraps
-from inspect import signature
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dprelease.errors import UsageError
 from dprelease.schema.yaml_text.reader import Plain
@@ -27,11 +25,9 @@ NAMES = ("by", "columns")
 """Arguments that may be an index or an array, such as `df.columns`, if all are column names."""
 
 BUDGET = ("epsilon", "delta", "rho", "confidence")
-"""What is one number."""
+"""Arguments that are one number."""
 
 WANTED = "column names, such as 'state' or ['state', 'sex']"
-
-Asking = TypeVar("Asking", bound=Callable[..., object])
 
 
 def simple(value: Any) -> Any:
@@ -69,12 +65,12 @@ class KnowsTable(Protocol):
     def _selection(self) -> RowSelection: ...
 
 
-def refuse_cells(rows: KnowsTable, given: Mapping[str, object]) -> None:
+def refuse_cells(rows: KnowsTable, arguments: Mapping[str, object]) -> None:
     """Raise UsageError DP-SESSION-016 for a column or a frame in place of a name or a number.
 
-    `given` maps the names of arguments to their values.
+    `arguments`: the values by name.
     """
-    for name, value in given.items():
+    for name, value in arguments.items():
         fits = (name in NUMBERS and _is_of_numbers(value)) or (
             name in NAMES and _is_array(value) and _are_known(value, rows)
         )
@@ -84,19 +80,6 @@ def refuse_cells(rows: KnowsTable, given: Mapping[str, object]) -> None:
             wanted = "a list of numbers" if name in NUMBERS else WANTED
             wanted = "a single number, such as 0.1" if name in BUDGET else wanted
             raise UsageError("DP-SESSION-016", name=name, wanted=wanted, kind=kind)
-
-
-def refusing_cells(ask: Asking) -> Asking:
-    """Return a method of rows, or of groups of `rows`, that calls `refuse_cells` first."""
-    names = list(signature(ask).parameters)[1:]
-
-    @wraps(ask)
-    def wrapper(self: Any, *arguments: object, **named: object) -> object:
-        given = {**dict(zip(names, arguments, strict=False)), **named}
-        refuse_cells(getattr(self, "rows", self), given)
-        return ask(self, *simple(arguments), **simple(named))
-
-    return cast("Asking", wrapper)
 
 
 def _cells(value: object) -> object | None:
@@ -130,8 +113,8 @@ def _is_array(value: object) -> bool:
 
 def _are_known(names: Any, rows: KnowsTable) -> bool:
     """Return whether all names are columns of the table; any other value may be a cell."""
-    chosen = rows._selection()
-    known = {*chosen.session.table.columns, *chosen.derived}
+    selection = rows._selection()
+    known = {*selection.session.table.columns, *selection.derived}
     flat = getattr(names, "ndim", 0) == 1
     return flat and all(isinstance(name, str) and name in known for name in names.tolist())
 

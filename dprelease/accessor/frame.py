@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from dprelease.accessor.argument_checks import plain, refuse_cells, simple
-from dprelease.accessor.groups import GroupBy
-from dprelease.accessor.multi_table_queries import Systems
-from dprelease.accessor.query_options import QUESTIONS, Name
+from dprelease.accessor.groups import Aggregated, GroupBy
+from dprelease.accessor.questions import NAMES, Name, question
+from dprelease.accessor.row_questions import RowQuestions
 from dprelease.accessor.row_selection import RowSelection
 from dprelease.accessor.session import Session, session_of
 from dprelease.errors import DataError, SessionError, UsageError
@@ -27,6 +27,7 @@ from dprelease.exact.reading.frames import (
     labels,
 )
 from dprelease.exact.reading.sources import stored_columns
+from dprelease.numerics.rounding import Number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 CONDITION = 'a condition in SQL as one text, such as "age >= 18"'
 
 
-class Questions(Systems):
+class Questions(RowQuestions):
     """All queries, and the methods that select rows and add columns before a query."""
 
     __slots__ = ()
@@ -65,12 +66,12 @@ class Questions(Systems):
         Rows
             The filtered rows, with all queries as methods.
         """
-        chosen = self._selection()
-        given: object = predicate
-        if not isinstance(given, str):
-            kind = type(given).__name__
+        rows = self._selection()
+        condition: object = predicate
+        if not isinstance(condition, str):
+            kind = type(condition).__name__
             raise UsageError("DP-SESSION-016", name="predicate", wanted=CONDITION, kind=kind)
-        return SelectedRows(replace(chosen, predicates=(*chosen.predicates, predicate)))
+        return SelectedRows(replace(rows, predicates=(*rows.predicates, condition)))
 
     def derive(self, **columns: Mapping[str, object]) -> SelectedRows:
         """Return the rows with additional columns, each computed from its own row.
@@ -87,10 +88,10 @@ class Questions(Systems):
         Rows
             The extended rows, with all queries as methods.
         """
-        chosen = self._selection()
+        rows = self._selection()
         refuse_cells(self, columns)
         more = {name: plain(declared) for name, declared in columns.items()}
-        return SelectedRows(replace(chosen, derived={**chosen.derived, **more}))
+        return SelectedRows(replace(rows, derived={**rows.derived, **more}))
 
     @overload
     def groupby(
@@ -130,6 +131,20 @@ class Questions(Systems):
         keys = (by,) if isinstance(by, str) else tuple(by)
         return GroupBy(SelectedRows(self._selection()), keys, as_index)
 
+    @question
+    def agg(
+        self,
+        aggregates: Aggregated | None = None,
+        *,
+        by: str | Sequence[str] | None = None,
+        margins: bool = False,
+        epsilon: Number | None = None,
+        **named: object,
+    ) -> pd.DataFrame:
+        """Return several aggregates, charged together; they share measurements."""
+        groups = self.groupby([] if by is None else by, as_index=False)
+        return groups.agg(aggregates, margins=margins, epsilon=epsilon, **named)
+
     def explain(self, question: Name, *arguments: object, **named: object) -> pd.DataFrame:
         """Return the measurements, noise, error and privacy cost of a query; spends nothing.
 
@@ -147,11 +162,11 @@ class Questions(Systems):
             A row for each measurement, then one for each column that is computed from several. With
             a ledger, `attrs["dprelease_answer"]["ledger"]` holds what remains in it.
         """
-        with self._asking() as chosen:
+        with self._one_query() as rows:
             refuse_cells(self, {"question": question})
-            if question not in QUESTIONS:
-                raise SessionError("DP-SESSION-008", what=question, known=", ".join(QUESTIONS))
-            dry = SelectedRows(replace(chosen, dry=True))
+            if question not in NAMES:
+                raise SessionError("DP-SESSION-008", what=question, known=", ".join(NAMES))
+            dry = SelectedRows(replace(rows, dry=True))
             explained: pd.DataFrame = getattr(dry, question)(*arguments, **named)
             return explained
 

@@ -10,36 +10,12 @@ import numpy as np
 
 from dprelease.errors import SessionError
 from dprelease.numerics.rounding import exact
-from dprelease.schema.aggregate_keywords import WORDS
 from dprelease.schema.columns import CutColumn
-from dprelease.schema.field_types import Text
 from dprelease.schema.model import free_name, same_name
 from dprelease.schema.yaml_text.reader import Plain
 
 if TYPE_CHECKING:
     import pandas as pd
-
-PANDAS: dict[str, str] = {
-    "count": "count",
-    "size": "size",
-    "nunique": "count_distinct",
-    "sum": "sum",
-    "mean": "mean",
-    "var": "variance",
-    "std": "stddev",
-    "median": "median",
-    "min": "min",
-    "max": "max",
-    "mode": "mode",
-}
-"""pandas' names of aggregates, mapped to the names in a release file."""
-
-FUNCTIONS: dict[str, str] = PANDAS | {
-    kind: kind
-    for kind, word in WORDS.items()
-    if word.kind is Text and not word.with_k and kind not in PANDAS.values()
-}
-"""All functions of one column; those that pandas has no name for keep their declared name."""
 
 COUNTS = ("count", "moe")
 """Names of the column of counts and of its margins of error."""
@@ -51,9 +27,9 @@ Label = str | tuple[str, str]
 STATISTICS = ("count", "mean", "std", "min", "25%", "50%", "75%", "max")
 
 
-def list_or_none(given: object) -> list[Any] | None:
+def list_or_none(value: object) -> list[Any] | None:
     """Return the members of a list, array or the like; None for a number or a string."""
-    return list(given) if isinstance(given, Iterable) and not isinstance(given, str) else None
+    return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else None
 
 
 def names_of_answers(wanted: Sequence[str], keys: Iterable[str]) -> list[str]:
@@ -164,33 +140,19 @@ def describe(
     return shown
 
 
-def spec_of(column: str, function: str) -> dict[str, Plain]:
-    """Return an aggregate as declared in a release file.
-
-    Raises
-    ------
-    SessionError
-        DP-SESSION-008 for an aggregate that has no bounded sensitivity here.
-    """
-    kind = FUNCTIONS.get(function)
-    if kind is None:
-        raise SessionError("DP-SESSION-008", what=function, known=", ".join(FUNCTIONS))
-    return {"count": "*"} if kind == "size" else {kind: column}
-
-
-def aggregates(given: object, named: Mapping[str, object]) -> dict[Label, tuple[str, str]]:
+def aggregates(columns: object, named: Mapping[str, object]) -> dict[Label, tuple[str, str]]:
     """Return (column, function) by result label; lists give labels of both."""
-    given = {} if given is None else given
-    if not isinstance(given, Mapping):
+    columns = {} if columns is None else columns
+    if not isinstance(columns, Mapping):
         known = '{"column": "function"}, or name=("column", "function")'
         raise SessionError("DP-SESSION-008", what="aggregates of no column", known=known)
     wanted: list[tuple[Label, tuple[str, str]]] = []
-    levels = not named and any(isinstance(asked, list | tuple) for asked in given.values())
-    for column, asked in given.items():
-        listed = isinstance(asked, list | tuple)
-        for function in asked if isinstance(asked, list | tuple) else [asked]:
+    levels = not named and any(isinstance(value, list | tuple) for value in columns.values())
+    for column, value in columns.items():
+        is_list = isinstance(value, list | tuple)
+        for function in value if is_list else [value]:
             pair = (column, str(function))
-            label = f"{column}_{function}" if listed else column
+            label = f"{column}_{function}" if is_list else column
             wanted.append((pair if levels else label, pair))
     wanted += [(name, _column_and_function(name, pair)) for name, pair in named.items()]
     refuse_twins([label for label, _ in wanted])

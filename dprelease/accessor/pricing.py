@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
 
-from dprelease.accessor.query_options import Noise, Terms, term
+from dprelease.accessor.query_options import Noise, Options, option
 from dprelease.accessor.session import Session, Spending, amount, spending
 from dprelease.errors import BudgetError, ChargeState, RunState, SessionError, UsageError
 from dprelease.planning.auto.ledger_cost import LedgerCost, counted_by
@@ -23,14 +23,13 @@ from dprelease.schema.release import BudgetSpec
 from dprelease.schema.yaml_text.reader import Plain
 
 TAKEN: tuple[tuple[str, str, tuple[type, ...]], ...] = (
-    ("by", "a column name or a list of column names", (str, Iterable)),
     ("mechanism", "a name, or a mapping of a name and its shape", (str, Mapping)),
     ("confidence", "a number from 0.5 to 0.999999", (int, float, Decimal, Fraction)),
 )
 """Types that options accept, in words and as types; budgets are checked as numbers."""
 
 
-def check_terms(terms: Terms, call: str) -> None:
+def check_options(options: Options, call: str) -> None:
     """Raise for options of other types, as Python does, and for a query without a budget.
 
     Raises
@@ -41,28 +40,28 @@ def check_terms(terms: Terms, call: str) -> None:
         DP-SESSION-006 for a confidence out of range.
     """
     for name, wanted, kinds in TAKEN:
-        given = terms.get(name)
+        given = options.get(name)
         if given is not None and not isinstance(given, kinds):
             kind = type(given).__name__
             raise UsageError("DP-SESSION-016", name=name, wanted=wanted, kind=kind)
-    if terms.get("epsilon") is None and terms.get("rho") is None:
+    if options.get("epsilon") is None and options.get("rho") is None:
         raise UsageError("DP-SESSION-015", what=f"{call}()")
-    confidence_of(terms)
+    confidence_of(options)
 
 
-def confidence_of(terms: Terms) -> Fraction:
+def confidence_of(options: Options) -> Fraction:
     """Return the confidence of margins of error; raises SessionError DP-SESSION-006."""
-    number = confidence(term(terms, "confidence"))
+    number = confidence(option(options, "confidence"))
     if number is None:
         wanted = "number from 0.5 to 0.999999"
         raise SessionError("DP-SESSION-006", what="confidence", wanted=wanted)
     return number
 
 
-def budget_of(session: Session, terms: Terms) -> BudgetSpec:
+def budget_of(session: Session, options: Options) -> BudgetSpec:
     """Return the budget of one query."""
-    delta = amount(term(terms, "delta"), "delta")
-    asked = spending("A question", terms.get("epsilon"), delta, terms.get("rho"))
+    delta = amount(option(options, "delta"), "delta")
+    asked = spending("A question", options.get("epsilon"), delta, options.get("rho"))
     if asked.rho is None:
         return BudgetSpec(epsilon=asked.epsilon, delta=delta, neighbours=session.neighbours)
     if session.budget.rho is None:
@@ -73,10 +72,10 @@ def budget_of(session: Session, terms: Terms) -> BudgetSpec:
 
 
 def plan_queries(
-    session: Session, queries: Sequence[Query], terms: Terms, share: Share | None = None
+    session: Session, queries: Sequence[Query], options: Options, share: Share | None = None
 ) -> Plan:
     """Return the plan of queries that are charged together."""
-    budget = budget_of(session, terms)
+    budget = budget_of(session, options)
     pure = budget.rho is None and budget.delta == 0
     ledger = session.ledger
     charged = None if ledger is None else counted_by(ledger.path, queries, pure=pure)
@@ -86,7 +85,7 @@ def plan_queries(
     return make_plan(queries, budget, share=share, charged=charged)
 
 
-def price_of(session: Session, plan: Plan, terms: Terms) -> Spending:
+def price_of(session: Session, plan: Plan, options: Options) -> Spending:
     """Return the privacy cost of a plan, in the session's measure.
 
     If a session in rho gets a query with an epsilon, the cost is the rho of the noise in the plan,
@@ -95,7 +94,7 @@ def price_of(session: Session, plan: Plan, terms: Terms) -> Spending:
 
     Raises BudgetError DP-BUDGET-010 if the noise has no rho.
     """
-    budget = budget_of(session, terms)
+    budget = budget_of(session, options)
     if session.budget.rho is None:
         return Spending(budget.epsilon or Fraction(0), budget.delta)
     if budget.rho is not None:
@@ -108,11 +107,11 @@ def price_of(session: Session, plan: Plan, terms: Terms) -> Spending:
 
 
 def plan_and_cost(
-    session: Session, queries: Sequence[Query], terms: Terms
+    session: Session, queries: Sequence[Query], options: Options
 ) -> tuple[Plan, Spending]:
     """Return the plan of queries that are charged together, and its cost."""
-    plan = plan_queries(session, queries, terms)
-    return plan, price_of(session, plan, terms)
+    plan = plan_queries(session, queries, options)
+    return plan, price_of(session, plan, options)
 
 
 @contextmanager
@@ -146,15 +145,15 @@ def charged_for(
         raise
 
 
-def column_of(spec: Mapping[str, Plain], terms: Terms) -> dict[str, Plain]:
+def column_of(spec: Mapping[str, Plain], options: Options) -> dict[str, Plain]:
     """Return a column as in a release file, with its mechanism and its margin of error."""
     column = dict(spec)
-    noise = term(terms, "mechanism")
+    noise = option(options, "mechanism")
     chosen = bool(column.keys() & CHOSEN)
     if not chosen or noise != "auto":
         column["mechanism"] = _noise(noise)
     if not chosen:
-        column["margin"] = repr(float(confidence_of(terms)))
+        column["margin"] = repr(float(confidence_of(options)))
     return column
 
 

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from dprelease.accessor.answer import ATTRIBUTE
+from dprelease.accessor.answer import ATTRIBUTE, Specs, explain_plan
+from dprelease.accessor.argument_checks import plain
 from dprelease.accessor.pricing import (
     budget_of,
     charged_for,
-    check_terms,
+    check_options,
     column_of,
     plan_queries,
     price_of,
 )
-from dprelease.accessor.query_options import Terms
-from dprelease.accessor.session import Session, Spending
-from dprelease.errors import Place, QueryError, RunState, SessionError
+from dprelease.accessor.query_options import Options
+from dprelease.accessor.row_selection import RowSelection
+from dprelease.accessor.session import Spending
+from dprelease.errors import Place, QueryError, SessionError, UsageError
 from dprelease.errors.printable import amount
 from dprelease.exact.post_view import to_pandas
 from dprelease.planning.budget_shares import shares_of
@@ -31,7 +32,7 @@ from dprelease.query.resolve import resolve
 from dprelease.release import execute
 from dprelease.release.answer_labels import labels_of
 from dprelease.schema.load import Declaration
-from dprelease.schema.model import Files, relative_reader, validate
+from dprelease.schema.model import Files, free_name, relative_reader, same_name, validate
 from dprelease.schema.release import ReleaseSpec
 from dprelease.schema.yaml_text.reader import Document, Plain
 
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 NAME = "tables"
 """Name of the query, with which the names of its tables begin."""
+
+WANTED = 'aggregates by name, such as {"income": {"sum": "income"}}'
 
 
 class Tables(Mapping[str, "pd.DataFrame"]):
@@ -112,40 +115,98 @@ def _short(name: str) -> str:
     return "total" if name == NAME else name.removeprefix(f"{NAME}_")
 
 
-@dataclass(frozen=True, slots=True)
-class System:
-    """A request for several tables.
-
-    `columns`: aggregates by name, as in a release file. `keys`: the tables, likewise.
-    """
-
-    columns: Mapping[str, Mapping[str, Plain]]
-    keys: Mapping[str, Plain]
-    predicates: tuple[str, ...] = ()
-    derive: Mapping[str, Plain] = field(default_factory=dict)
-
-
-def answer_tables(
-    session: Session, token: str, asked: System, terms: Terms, state: RunState
+def ask_tables(
+    rows: RowSelection,
+    columns: object,
+    lists: Mapping[str, object],
+    marginals_at: object,
+    consistent: bool | Mapping[str, object],
+    options: Options,
 ) -> Tables:
-    """Charge the session for all tables together, then return them.
+    """Charge the session for all tables together, then return them; only their plan if `dry`.
 
-    `token`: the id of registered rows. `state` advances with every step.
+    `columns`: aggregates by name; by default rows are counted. `lists`: the keys of the tables, by
+    the word of the release file.
 
     Raises
     ------
     QueryError, BudgetError, DataError, SessionError
-        As `answer.answer`; an impossible family of tables raises before anything is charged.
+        As `answer.ask`; an impossible family of tables raises before anything is charged.
     """
-    family, plan, price = planned_tables(session, asked, terms)
-    charged = charged_for(session, plan, price, "these tables", state)
-    drawn = execute.answers(family, plan.columns, session.engine(token), charged)
-    keys = {key.column for table in family.tables for key in table.query.key_columns}
-    frames = {name: _index_by_keys(name, to_pandas(table), keys) for name, table in drawn.items()}
-    told = {ATTRIBUTE: _attributes(plan)}
+    keys = {
+        name: _keys(name, value, nested=name == "marginals")
+        for name, value in lists.items()
+        if value is not None
+    }
+    if marginals_at is not None:
+        keys["marginals_at"] = _by_level(marginals_at)
+    if consistent is not False:
+        keys["consistent"] = plain(consistent)
+    aggregates = _count_of_rows(keys) if columns is None else _columns(columns)
+    family, plan, price = _planned_tables(rows, aggregates, keys, options)
+    session = rows.session
+    if rows.dry:
+        return cast("Tables", explain_plan(session, plan, price))
+    charged = charged_for(session, plan, price, "these tables", rows.state)
+    drawn = execute.answers(family, plan.columns, session.engine(rows.token), charged)
+    by = {key.column for table in family.tables for key in table.query.key_columns}
+    frames = {name: _index_by_keys(name, to_pandas(table), by) for name, table in drawn.items()}
+    attrs = {ATTRIBUTE: _attributes(plan)}
     for frame in frames.values():
-        frame.attrs |= told
-    return Tables(frames, told)
+        frame.attrs |= attrs
+    return Tables(frames, attrs)
+
+
+def _count_of_rows(keys: Mapping[str, Plain]) -> dict[str, Mapping[str, Plain]]:
+    """Return the count of rows, under a name that no key or published column has."""
+    tables = [part for name, part in keys.items() if name != "consistent"]
+    taken = {same_name(key) for part in tables for key in _texts(part)}
+    return {free_name("count", taken, ("", *(f"_{ending}" for ending in BESIDE))): {"count": "*"}}
+
+
+def _texts(value: Plain) -> Iterator[str]:
+    """Yield all strings in a list or mapping, nested lists included."""
+    if isinstance(value, str):
+        yield value
+    elif value is not None:
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _texts(part)
+
+
+def _columns(columns: object) -> dict[str, Mapping[str, Plain]]:
+    """Return aggregates by name; raise UsageError DP-SESSION-016 for other types."""
+    if not isinstance(columns, Mapping):
+        _refuse_type("columns", WANTED, columns)
+    aggregates: dict[str, Mapping[str, Plain]] = {}
+    for name, value in columns.items():
+        spec = plain(value)
+        if not isinstance(spec, dict):
+            _refuse_type(f"columns[{str(name)!r}]", WANTED, spec)
+        aggregates[str(name)] = spec
+    return aggregates
+
+
+def _by_level(tables: object) -> Plain:
+    """Return keys by level; raise UsageError DP-SESSION-016 for other types."""
+    if not isinstance(tables, Mapping):
+        _refuse_type("marginals_at", "a mapping of levels to lists of lists of names", tables)
+    return {
+        str(level): _keys(f"marginals_at[{level!r}]", keys, nested=True)
+        for level, keys in tables.items()
+    }
+
+
+def _keys(name: str, keys: object, *, nested: bool) -> Plain:
+    """Return keys as in a release file; raise UsageError DP-SESSION-016 for other types."""
+    is_list = isinstance(keys, Sequence) and not isinstance(keys, str)
+    parts = list(keys) if isinstance(keys, Sequence) else []
+    if not is_list or (nested and any(isinstance(part, str) for part in parts)):
+        _refuse_type(name, "a list of lists of names" if nested else "a list of names", keys)
+    return plain(parts)
+
+
+def _refuse_type(name: str, wanted: str, value: object) -> NoReturn:
+    raise UsageError("DP-SESSION-016", name=name, wanted=wanted, kind=type(value).__name__)
 
 
 def _attributes(plan: Plan) -> dict[str, Any]:
@@ -166,42 +227,45 @@ def _attributes(plan: Plan) -> dict[str, Any]:
     }
 
 
-def planned_tables(session: Session, asked: System, terms: Terms) -> tuple[Family, Plan, Spending]:
+def _planned_tables(
+    rows: RowSelection, columns: Specs, keys: Mapping[str, Plain], options: Options
+) -> tuple[Family, Plan, Spending]:
     """Return the requested family of tables, its plan, and its privacy cost."""
-    check_terms(terms, NAME)
-    _ = budget_of(session, terms)
-    declaration = _declaration_of_tables(session, asked, terms)
+    session = rows.session
+    check_options(options, NAME)
+    _ = budget_of(session, options)
+    declaration = _declaration_of_tables(rows, columns, keys, options)
     consistent = declaration.spec.queries[NAME].consistent
     if consistent is not None and consistent.invariants:
         raise QueryError("DP-CONSIST-007", place=Place(key="consistent.invariants"))
     queries = resolve(declaration)
-    plan = plan_queries(session, queries, terms)
+    plan = plan_queries(session, queries, options)
     refuse_families(declaration, plan.families)
     if consistent is not None:
         from dprelease.planning.families.family_shares import optimize_shares
 
         def again(weights: Weights) -> Plan:
             return plan_queries(
-                session, queries, terms, shares_of(declaration.spec, queries, weights)
+                session, queries, options, shares_of(declaration.spec, queries, weights)
             )
 
         plan = optimize_shares(declaration, plan, again)
     (family,) = plan.families
-    return family, plan, price_of(session, plan, terms)
+    return family, plan, price_of(session, plan, options)
 
 
-def _declaration_of_tables(session: Session, asked: System, terms: Terms) -> Declaration:
+def _declaration_of_tables(
+    rows: RowSelection, columns: Specs, keys: Mapping[str, Plain], options: Options
+) -> Declaration:
     """Return the release that would publish these tables of the session's table."""
-    described: dict[str, Plain] = {
-        name: column_of(spec, terms) for name, spec in asked.columns.items()
-    }
+    session = rows.session
     query: dict[str, Plain] = {
-        **asked.keys,
+        **keys,
         "from": session.table.name,
-        "where": " AND ".join(f"({predicate})" for predicate in asked.predicates) or None,
-        "derive": dict(asked.derive),
-        "private_keys": "true" if terms.get("private_keys") else "false",
-        "columns": described,
+        "where": " AND ".join(f"({predicate})" for predicate in rows.predicates) or None,
+        "derive": dict(rows.derived),
+        "private_keys": "true" if options.get("private_keys") else "false",
+        "columns": {name: column_of(spec, options) for name, spec in columns.items()},
     }
     values: dict[str, Plain] = {
         "title": NAME,

@@ -55,8 +55,11 @@ OR_MISSING = "list_filter([TRY({})], lambda number: isfinite(number))[1]"
 Not a CASE, which would repeat the operand: nested text would double at every level.
 """
 
-KINDS: dict[type[exp.Expression], str] = {
-    getattr(exp, function): kind for kind, word in WORDS.items() for function in word.sql
+KINDS: dict[type, str] = {
+    exp.FUNCTION_BY_NAME[name]: kind
+    for kind, word in WORDS.items()
+    for name in word.sql
+    if name in exp.FUNCTION_BY_NAME and name != "COUNT"
 }
 """Functions of one column, and their aggregate keywords."""
 
@@ -70,15 +73,18 @@ PARTS: dict[type[exp.Expression], str] = {
 
 AGGREGATES = frozenset({exp.Count, *KINDS, *PARTS})
 NEAREST = {"variancepop": "use VARIANCE, of a sample", "stddevpop": "use STDDEV, of a sample"}
-OTHERS = (
-    "use COUNT, COUNT(DISTINCT ...), SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE_CONT, MIN, MAX "
-    "or MODE"
-)
-FUNCTIONS = (
-    *("COUNT", "SUM", "AVG", "VARIANCE", "STDDEV", "MEDIAN", "QUANTILE_CONT", "MIN", "MAX", "MODE"),
-    *(name.upper() for name in CALLS_OVER_ANSWERS.values()),
-)
+SUGGESTED = tuple(word.sql[0] for word in WORDS.values() if word.sql)
+OTHERS = f"use {', '.join(SUGGESTED[:-1])} or {SUGGESTED[-1]}"
+FUNCTIONS = (*SUGGESTED, *(name.upper() for name in CALLS_OVER_ANSWERS.values()))
 """Functions to suggest for an unknown name."""
+
+NAMES_ELSEWHERE = {"size": "COUNT"} | {
+    name: word.sql[0]
+    for kind, word in WORDS.items()
+    for name in (kind, word.pandas)
+    if word.sql and name
+}
+"""SQL functions by the names of the same aggregates in pandas and in release files."""
 
 
 @dataclass
@@ -186,11 +192,9 @@ class _Splitter:
         table = None if clause is None else clause.this
         if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
             _refuse("DP-SQL-003", name="no table, or a function", known=", ".join(self.tables))
-        if table.args.get("db"):
-            name = f"'{table.sql('duckdb')[:60]}'"
-            _refuse("DP-SQL-003", name=name, known=", ".join(self.tables))
-        if table.name not in self.tables:
-            _refuse("DP-SQL-003", name=f"'{table.name[:60]}'", known=", ".join(self.tables))
+        if table.args.get("db") or table.name not in self.tables:
+            name = table.sql("duckdb") if table.args.get("db") else table.name
+            _refuse("DP-SQL-003", name=f"'{name[:60]}'", known=", ".join(self.tables))
         return str(table.name)
 
     def _only_its_own_columns(self) -> None:
@@ -374,7 +378,8 @@ def _noisy_column(name: str) -> str:
 
 def _suggest_functions(name: str) -> str:
     """Return the known functions, the most similar one first."""
-    meant = nearest(name, FUNCTIONS).removeprefix("; did you mean ").strip("'")
+    similar = nearest(name, FUNCTIONS).removeprefix("; did you mean ").strip("'")
+    meant = NAMES_ELSEWHERE.get(name.lower(), similar)
     return f"did you mean {meant}: {OTHERS}" if meant else OTHERS
 
 

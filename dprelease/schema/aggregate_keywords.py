@@ -1,8 +1,8 @@
 """The aggregate keywords of a column in a release file.
 
-A new keyword needs only one entry in `WORDS`: `ColumnSpec`, its checks, the JSON Schema and the SQL
-functions are built from these. The aggregate itself is defined in `query/aggregates` or
-`query/forms`.
+A new keyword needs only one entry in `WORDS`: `ColumnSpec`, its checks, the JSON Schema, the SQL
+functions and the functions of pandas' `agg` are built from these. The aggregate itself is defined
+in `query/aggregates` or `query/forms`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Word:
     `kind`: type of its value: a column, columns, or an `OfColumn`. `of_rows`: whether `*` counts
     whole rows. `with_k`: whether it takes the key `k`, which no other keyword does. `at`: the
     fraction of values below, for quantiles with their own keyword. `sql`: the equivalent SQL
-    functions, by their names in sqlglot.
+    functions, first the one that messages suggest. `pandas`: its name in pandas, if it differs.
     """
 
     origin: Origin
@@ -69,6 +69,7 @@ class Word:
     with_k: bool = False
     at: Fraction | None = None
     sql: tuple[str, ...] = ()
+    pandas: str = ""
 
 
 def _two(columns: object) -> object:
@@ -79,18 +80,18 @@ def _two(columns: object) -> object:
 
 
 WORDS: dict[str, Word] = {
-    "count": Word(Origin.NOISED, of_rows=True),
-    "sum": Word(Origin.NOISED, sql=("Sum",)),
-    "count_distinct": Word(Origin.NOISED),
-    "mean": Word(Origin.COMPUTED, sql=("Avg",)),
-    "variance": Word(Origin.COMPUTED, sql=("Variance",)),
-    "stddev": Word(Origin.COMPUTED, sql=("Stddev", "StddevSamp")),
+    "count": Word(Origin.NOISED, of_rows=True, sql=("COUNT",)),
+    "sum": Word(Origin.NOISED, sql=("SUM",)),
+    "count_distinct": Word(Origin.NOISED, sql=("COUNT(DISTINCT ...)",), pandas="nunique"),
+    "mean": Word(Origin.COMPUTED, sql=("AVG",)),
+    "variance": Word(Origin.COMPUTED, sql=("VARIANCE",), pandas="var"),
+    "stddev": Word(Origin.COMPUTED, sql=("STDDEV", "STDDEV_SAMP"), pandas="std"),
     "ratio": Word(Origin.COMPUTED, Annotated[tuple[Text, Text], BeforeValidator(_two)]),
-    "quantile": Word(Origin.CHOSEN, QuantileSpec),
-    "median": Word(Origin.CHOSEN, at=Fraction(1, 2), sql=("Median",)),
-    "min": Word(Origin.CHOSEN, at=Fraction(0), sql=("Min",)),
-    "max": Word(Origin.CHOSEN, at=Fraction(1), sql=("Max",)),
-    "mode": Word(Origin.LABEL, sql=("Mode",)),
+    "quantile": Word(Origin.CHOSEN, QuantileSpec, sql=("QUANTILE_CONT",)),
+    "median": Word(Origin.CHOSEN, at=Fraction(1, 2), sql=("MEDIAN",)),
+    "min": Word(Origin.CHOSEN, at=Fraction(0), sql=("MIN",)),
+    "max": Word(Origin.CHOSEN, at=Fraction(1), sql=("MAX",)),
+    "mode": Word(Origin.LABEL, sql=("MODE",)),
     "top_k": Word(Origin.LABEL, with_k=True),
 }
 """All keywords, in the order of the JSON Schema."""

@@ -15,7 +15,8 @@ import pytest
 import dprelease
 from dprelease.accessor.grouped_columns import SelectedColumns
 from dprelease.accessor.groups import GroupBy
-from dprelease.accessor.query_options import QUESTIONS, TERMS
+from dprelease.accessor.query_options import OPTIONS
+from dprelease.accessor.questions import NAMES
 from dprelease.errors import UsageError
 
 TABLE = {
@@ -67,9 +68,9 @@ def questions() -> list[tuple[str, str, str]]:
     """Return every question, however it is asked, with each of its arguments."""
     found = []
     for way, kind in KINDS.items():
-        for name in sorted({*QUESTIONS, "nunique", "agg"}):
+        for name in sorted(NAMES):
             ask = getattr(kind, name, None)
-            if ask is not None and (way, name) != ("groups", "agg"):
+            if ask is not None and (name != "agg" or way == "one"):
                 given = [p for p in inspect.signature(ask).parameters if p != "self"]
                 found += [(way, name, argument) for argument in given]
     return found
@@ -100,7 +101,7 @@ def test_no_question_quotes_the_cells_of_what_it_is_given(
         if argument in ("q", "bins") and kind == "numbers":
             continue  # edges and levels may be an array
         ask = inspect.signature(getattr(ASKED[way](FRAME.dp), name))
-        own = [p for p in ask.parameters if p not in TERMS]
+        own = [p for p in ask.parameters if p not in OPTIONS]
         needed = NEEDED | OWN_NEEDED.get(name, {})
         given = {p: needed[p] for p in [*own, "epsilon"]} | {argument: cells}
         refused(lambda dp, given=given: getattr(ASKED[way](dp), name)(**given), session)
@@ -109,6 +110,8 @@ def test_no_question_quotes_the_cells_of_what_it_is_given(
 CHOSEN: dict[str, Callable[[Any, Any], object]] = {
     "groupby": lambda dp, cells: dp.groupby(cells),
     "select": lambda dp, cells: dp.groupby("state")[cells],
+    "agg of rows": lambda dp, cells: dp.agg(cells, epsilon=1),
+    "agg of rows by name": lambda dp, cells: dp.agg(x=("age", cells), epsilon=1),
     "agg": lambda dp, cells: dp.groupby("state").agg(cells, epsilon=1),
     "agg of a column": lambda dp, cells: dp.groupby("state").agg({"age": cells}, epsilon=1),
     "agg by name": lambda dp, cells: dp.groupby("state").agg(x=("age", cells), epsilon=1),

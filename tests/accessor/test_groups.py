@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -12,17 +13,19 @@ import pandas as pd
 import pytest
 
 import dprelease
-from dprelease.accessor.frame_shapes import FUNCTIONS
+from dprelease.accessor.frame import DpAccessor
+from dprelease.accessor.grouped_columns import SelectedColumns
 from dprelease.accessor.groups import GroupBy
-from dprelease.accessor.query_options import QUESTIONS
+from dprelease.accessor.questions import FUNCTIONS, NAMES, QUESTIONS
 from dprelease.errors import SessionError, UsageError
 from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger
+from dprelease.schema.aggregate_keywords import WORDS
 from tests.ledger.test_matrix import EPSILON, FRAME, TABLE, schema
 from tests.replay import Keyed
 
-PANDAS = {"count_distinct": "nunique", "variance": "var", "stddev": "std"}
-"""What a question is called by pandas, if it has another name there."""
+PANDAS = {word.pandas: kind for kind, word in WORDS.items() if word.pandas}
+"""Questions by pandas' name, if it is another."""
 BY_NATURE = {
     "crosstab": "has two keys of its own",
     "tables": "has keys for each table",
@@ -36,7 +39,7 @@ ARGUMENTS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "histogram": ("age", ([0, 4, 8],)),
 }
 """Questions about anything but one column of numbers: column and further arguments."""
-GROUPED = [question for question in QUESTIONS if question not in BY_NATURE]
+GROUPED = [name for name in QUESTIONS if name != "agg"]
 KEYS = {"one key": "sex", "two keys": ["sex", "city2"]}
 SEXES = {"sex": {"type": "category", "values": ["F", "M"]}}
 KEPT: list[Any] = []
@@ -81,15 +84,22 @@ def test_every_way_to_ask_has_one_answer_and_one_price(
             *more, **terms
         ),
     }
-    function = PANDAS.get(question, question)
-    if hasattr(GroupBy, function) and function != question:
+    function = next((name for name, kind in PANDAS.items() if kind == question), question)
+    if function != question:
         ways["pandas' name"] = lambda: getattr(groups, function)(column, *more, **terms)
+        ways["pandas' name by"] = lambda: getattr(frame.dp, function)(column, by=keys, **terms)
+        ways["agg by pandas' name"] = lambda: groups[column].agg(function, **terms)
     if question not in ("value_counts", "histogram"):
         ways["a list"] = lambda: getattr(groups[[column]], question)(*more, **terms)
-    if function in FUNCTIONS:
-        ways["agg"] = lambda: groups[column].agg(function, **terms)
-        ways["agg of a list"] = lambda: groups[column].agg([function], **terms)
-        ways["agg of columns"] = lambda: groups.agg({column: function}, **terms)
+    if question in FUNCTIONS:
+        ways["agg"] = lambda: groups[column].agg(question, **terms)
+        ways["agg of a list"] = lambda: groups[column].agg([question], **terms)
+        ways["agg of columns"] = lambda: groups.agg({column: question}, **terms)
+        ways["agg of rows"] = lambda: frame.dp.agg({column: question}, by=keys, **terms)
+        ways["agg of rows by name"] = lambda: frame.dp.agg(x=(column, question), by=keys, **terms)
+    if question == "size":  # of no column
+        ways["by"] = lambda: frame.dp.size(by=keys, **terms)
+        ways["groups"] = lambda: groups.size(**terms)
     found, charges = {}, []
     for name, ask in ways.items():
         before, known = session.spent.epsilon, ledger.state().spent(TABLE)
@@ -126,8 +136,41 @@ def answers(found: pd.DataFrame | pd.Series, keys: str | list[str]) -> list[str]
     return sorted(cells)
 
 
-def test_every_question_can_be_asked_of_groups() -> None:
-    assert [q for q in QUESTIONS if not hasattr(GroupBy, q)] == list(BY_NATURE)
+@pytest.mark.parametrize("kind", [DpAccessor, GroupBy, SelectedColumns])
+def test_every_question_is_asked_of_rows_groups_and_columns(kind: type) -> None:
+    assert {*NAMES} == {*QUESTIONS, *PANDAS, *BY_NATURE}
+    missing = {name for name in NAMES if not hasattr(kind, name)}
+    assert missing == (set() if kind is DpAccessor else set(BY_NATURE))
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_question_has_the_same_parameters_everywhere(question: str) -> None:
+    """But for the columns that it is about, and for keys, which groups have already."""
+    found = []
+    for kind in (DpAccessor, GroupBy, SelectedColumns):
+        parameters = inspect.signature(getattr(kind, question)).parameters.values()
+        own = {str(p) for p in parameters if p.name not in ("self", "by", "column", "columns")}
+        found.append(own)
+    assert found[0] == found[1]
+    assert found[1] == found[2] or question == "agg"
+
+
+def test_agg_of_rows_has_one_row_for_each_cell(tmp_path: Path) -> None:
+    """Keys, then results, named as those of groups; without keys one row."""
+    frame, session, _ = asked(tmp_path, "row")
+    whole = frame.dp.agg({"pay": ["sum", "std"], "age": "nunique"}, epsilon=90)
+    assert list(whole.columns) == [("pay", "sum"), ("pay", "std"), ("age", "nunique")]
+    assert len(whole) == 1
+    named = frame.dp.agg(total=("pay", "sum"), n=("*", "size"), by="sex", margins=True, epsilon=90)
+    assert list(named.columns) == ["sex", "total", "total_moe", "n", "n_moe"]
+    flat = frame.dp.groupby("sex", as_index=False)
+    assert list(flat.agg({"pay": "sum"}, epsilon=1)) == list(
+        frame.dp.agg({"pay": "sum"}, by="sex", epsilon=1)
+    )
+    spent = session.spent
+    plan = frame.dp.explain("agg", {"pay": ["sum", "count"]}, by="sex", epsilon=1)
+    assert len(plan) == 2
+    assert session.spent == spent
 
 
 SHAPES: dict[str, Callable[[Any], Any]] = {
@@ -146,6 +189,7 @@ SHAPES: dict[str, Callable[[Any], Any]] = {
     "descriptions": lambda g: g[["pay", "age"]].describe(),
     "spread": lambda g: g["pay"].std(),
     "present": lambda g: g[["pay", "age"]].count(),
+    "rows": lambda g: g["pay"].size(),
 }
 
 

@@ -18,7 +18,8 @@ import dprelease
 from dprelease.accessor.frame import DpAccessor, SelectedRows
 from dprelease.accessor.grouped_columns import SelectedColumns
 from dprelease.accessor.groups import GroupBy
-from dprelease.accessor.query_options import QUESTIONS, TERMS
+from dprelease.accessor.query_options import OPTIONS
+from dprelease.accessor.questions import NAMES
 from tests import processes
 
 ROOT = Path(__file__).parents[2]
@@ -54,8 +55,8 @@ def public(kind: type) -> Iterator[tuple[str, Any]]:
 def test_the_script_asks_all_that_there_is() -> None:
     asked = set(re.findall(r"\.(\w+)\(", SCRIPT))
     there = {name for kind in (DpAccessor, GroupBy) for name, _ in public(kind)}
-    assert there - asked == {"var"}  # another name of what is asked
-    assert set(QUESTIONS) <= there
+    assert there <= asked
+    assert set(NAMES) <= there
 
 
 OWN_NAMES = {
@@ -85,8 +86,8 @@ def test_help_names_every_parameter(kind: type, name: str, method: Any) -> None:
             assert name in OWN_NAMES
     if name != "use":
         assert "\nReturns\n-------\n" in doc
-    if name in QUESTIONS and kind is DpAccessor:
-        by = set(TERMS) - ({"by"} if name in ("crosstab", "tables", "sql") else set())
+    if name in NAMES and kind is DpAccessor:
+        by = set(OPTIONS) - ({"by"} if name in ("crosstab", "tables", "sql") else set())
         assert by <= set(signature.parameters)
         assert "\nRaises\n------\n" in doc
 
@@ -96,7 +97,7 @@ def test_names_are_completed() -> None:
     frame = pd.DataFrame({"a": [1]})
     names = {name for name in dir(frame.dp) if not name.startswith("_")}
     ways = {"derive", "explain", "groupby", "session", "use", "where"}
-    assert names == {*QUESTIONS, *ways}
+    assert names == {*NAMES, *ways}
     completer = rlcompleter.Completer({"frame": frame, "dprelease": dprelease})
     assert completer.complete("frame.dp.cou", 0) == "frame.dp.count("
     found = completer.complete("frame.dp.sess", 0)
@@ -110,7 +111,7 @@ def test_defaults_are_what_is_asked_without_them() -> None:
     session = dprelease.Session(schema, epsilon=9, delta="1e-6")
     frame = pd.DataFrame({"a": [1]})
     dprelease.dp(frame).use(session)
-    shown = {name: default for name, (_, default, *_) in TERMS.items()}
+    shown = {name: option.default for name, option in OPTIONS.items()}
     given = {**shown, "epsilon": 1}
     without = frame.dp.explain("mean", "a", epsilon=1)
     pd.testing.assert_frame_equal(without, frame.dp.explain("mean", "a", **given))

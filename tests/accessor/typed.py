@@ -24,6 +24,12 @@ assert_type(df.dp.sum("income", epsilon="0.1", mechanism="laplace"), pd.DataFram
 assert_type(df.dp.mean("income", rho=0.1, delta="1e-9"), pd.DataFrame)
 assert_type(df.dp.variance("income", epsilon=0.1, confidence=0.99), pd.DataFrame)
 assert_type(df.dp.stddev("income", epsilon=0.1, private_keys=True), pd.DataFrame)
+assert_type(df.dp.size(by="state", epsilon=0.1), pd.DataFrame)
+assert_type(df.dp.nunique("person", by="state", epsilon=0.1), pd.DataFrame)
+assert_type(df.dp.var("income", epsilon=0.1), pd.DataFrame)
+assert_type(df.dp.std("income", by="state", epsilon=0.1), pd.DataFrame)
+assert_type(df.dp.agg({"income": ["mean", "std"]}, by="state", epsilon=0.1), pd.DataFrame)
+assert_type(df.dp.agg(pay=("income", "mean"), epsilon=0.1), pd.DataFrame)
 assert_type(df.dp.median("income", epsilon=0.1), pd.DataFrame)
 assert_type(df.dp.quantile("income", [0.1, 0.9], epsilon=0.1), pd.DataFrame)
 assert_type(df.dp.min("age", epsilon=0.1), pd.DataFrame)
@@ -62,6 +68,7 @@ assert_type(groups[["income", "age"]].mean(epsilon=0.1), pd.DataFrame)
 assert_type(groups["income"].agg(["mean", "std"], epsilon=0.1), pd.DataFrame)
 pay: "pd.Series[float]" = groups["income"].mean(epsilon=0.1)
 pay = groups["income"].agg("mean", epsilon=0.1)
+pay = groups["income"].size(epsilon=0.1)
 pay = groups["income"].quantile(0.9, epsilon=0.1)
 flat = df.dp.groupby("state", as_index=False)
 assert_type(flat["income"].std(epsilon=0.1), pd.DataFrame)
@@ -69,6 +76,7 @@ assert_type(flat["income"].agg("mean", epsilon=0.1), pd.DataFrame)
 
 df.dp.count(mechansim="laplace", epsilon=0.1)  # error: call-arg
 df.dp.count(epsilon=[1])  # error: arg-type
+df.dp.agg(pay=("income", "mean"), epsilon=[1])  # error: arg-type
 df.dp.mean(epsilon=0.1)  # error: call-arg
 df.dp.skew("income", epsilon=0.1)  # error: attr-defined
 df.dp.crosstab("state", "sex", by="job", epsilon=0.1)  # error: call-arg

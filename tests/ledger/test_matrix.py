@@ -17,8 +17,7 @@ import pandas as pd
 import pytest
 
 import dprelease
-from dprelease.accessor.frame_shapes import FUNCTIONS
-from dprelease.accessor.query_options import QUESTIONS
+from dprelease.accessor.questions import FUNCTIONS, NAMES
 from dprelease.errors import LedgerError, QueryError
 from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger
@@ -26,8 +25,8 @@ from dprelease.ledger.periods import Renewal
 from dprelease.mechanisms import registry
 from dprelease.numerics.entropy import Entropy
 from dprelease.query.resolve import resolve
-from dprelease.query.select import KINDS as SQL_KINDS
 from dprelease.release.accounts import check_prices
+from dprelease.schema.aggregate_keywords import WORDS
 from dprelease.schema.column_spec import CHOSEN, KINDS
 from dprelease.schema.load import declaration_from_texts
 from dprelease.schema.release import PrivateKeysSpec
@@ -254,11 +253,9 @@ IN_SQL = {
     "ratio": "SUM(pay) / SUM(age)",
     "quantile": "QUANTILE_CONT(pay, 0.25)",
     "mode": "MODE(city)",
-    **{
-        kind: f"{function.sql_name()}(pay)"
-        for function, kind in SQL_KINDS.items()
-        if kind != "mode"
-    },
+}
+IN_SQL |= {
+    kind: f"{word.sql[0]}(pay)" for kind, word in WORDS.items() if word.sql and kind not in IN_SQL
 }
 NO_SQL = {"top_k"}
 
@@ -309,8 +306,9 @@ def test_sessions(tmp_path: Path, name: str, unit: str, has_ledger: bool) -> Non
 
 
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
-    "count": (),
+    "agg": ({"pay": ["sum", "std"], "city": "nunique"},),
     "count_distinct": ("city",),
+    "nunique": ("city",),
     "mode": ("city",),
     "value_counts": ("city",),
     "crosstab": ("city", "city2"),
@@ -340,11 +338,11 @@ def test_questions(
 
     monkeypatch.setattr(Entropy, "words", looked)
     groups = copied.groupby("city2")
-    asked = [(asks, q) for asks in (copied, groups) for q in QUESTIONS if hasattr(asks, q)]
-    assert len(asked) == 2 * len(QUESTIONS) - 3  # statements, crosstabs, tables have their own keys
+    asked = [(asks, q) for asks in (copied, groups) for q in NAMES if hasattr(asks, q)]
+    assert len(asked) == 2 * len(NAMES) - 3  # statements, crosstabs, tables have their own keys
     for number, (asks, question) in enumerate(asked, 1):
         at_first_word.clear()
-        rows = question == "count" and asks is copied
+        rows = question == "size" or (question == "count" and asks is copied)
         arguments = () if rows else ARGUMENTS.get(question) or ("pay",)
         found = getattr(asks, question)(*arguments, epsilon=2)
         assert len(found) > 0

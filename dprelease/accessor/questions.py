@@ -1,0 +1,206 @@
+"""The table of questions: which columns each takes, and what it answers.
+
+`df.dp`, groups, and columns of groups have a method for every question. Their names in `agg` and in
+SQL, and their form in a query, are those of the aggregate keywords.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from inspect import Parameter
+from typing import Any, Literal, TypeVar, cast, get_args
+
+from dprelease.accessor.argument_checks import refuse_cells, simple
+from dprelease.accessor.query_options import OPTIONS, refuse_unknown_option
+from dprelease.errors import RunState
+from dprelease.schema.aggregate_keywords import WORDS
+from dprelease.schema.column_spec import CHOSEN
+from dprelease.schema.field_types import Text
+
+Name = Literal[
+    "count", "size", "count_distinct", "nunique", "sum", "mean", "variance", "var", "stddev", "std",
+    "quantile", "median", "min", "max", "mode", "histogram", "value_counts", "describe", "agg",
+    "crosstab", "tables", "sql",
+]  # fmt: skip
+NAMES: tuple[str, ...] = get_args(Name)
+"""All questions, those with two names by both."""
+
+Ask = TypeVar("Ask", bound=Callable[..., object])
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question in the words of `help`.
+
+    `of`: which columns it takes. `value`: the values that it answers about one column. `answer`:
+    what it answers instead, if that is another table.
+    """
+
+    of: str = ""
+    value: str = ""
+    answer: str = ""
+
+
+BOUNDED = "Numbers with declared bounds."
+NUMBERS = "Numbers with declared bounds; values are clamped to them."
+VALUES = "With declared values."
+COUNTS = "`count` and `moe`, the margin of error, indexed by the keys and then by the {}."
+
+QUESTIONS: dict[Name, Question] = {
+    "count": Question("Declared in the table schema; `*` counts all rows.", "integers"),
+    "size": Question(value="integers"),
+    "count_distinct": Question("The id of the privacy unit, or with declared values.", "integers"),
+    "sum": Question(NUMBERS, "integers if the step of the column is one, else floats"),
+    "mean": Question(NUMBERS, "NaN where the noised count is below 1"),
+    "variance": Question(NUMBERS, "NaN below two noised rows"),
+    "stddev": Question(NUMBERS, "NaN below two noised rows"),
+    "quantile": Question(BOUNDED),
+    "median": Question(BOUNDED),
+    "min": Question(BOUNDED),
+    "max": Question(BOUNDED),
+    "mode": Question(VALUES),
+    "histogram": Question("Numbers.", answer=COUNTS.format("intervals")),
+    "value_counts": Question(VALUES, answer=COUNTS.format("values")),
+    "describe": Question(
+        f"{BOUNDED} All of them are charged together.",
+        answer="The statistics of each column: as rows, or next to each other for each group.",
+    ),
+    "agg": Question(answer="The keys, and a column for each aggregate."),
+}
+"""The questions of rows, of groups and of their columns; those with keys of their own, `crosstab`,
+`tables` and `sql`, are of rows alone."""
+
+FUNCTIONS: dict[str, str] = {
+    name: kind
+    for kind, word in WORDS.items()
+    for name in (kind, word.pandas)
+    if name and word.kind is Text and not word.with_k
+} | {"size": "size"}
+"""Functions of `agg`, by pandas' names and by those of a release file; their aggregate keywords."""
+
+PARAMETERS: dict[str, tuple[str, str]] = {
+    "q": ("float or a list of floats, default 0.5", "From 0 to 1."),
+    "bins": ("a list of floats", "The edges, ascending; they are never computed from the data."),
+    "closed": ("{'left', 'right'}", "The side on which intervals are closed."),
+    "sort": (
+        "bool, default True",
+        "Whether to sort by descending count within each cell of the other keys; otherwise values "
+        "are in declared order.",
+    ),
+    "functions": ("str or a list of str", f"One or several of: {', '.join(FUNCTIONS)}."),
+    "aggregates": (
+        "mapping, optional",
+        'As in pandas: `{"income": ["mean", "median"]}` gives columns in two levels, `{"income": '
+        '"mean"}` columns named like their source. Functions: ' + f"{', '.join(FUNCTIONS)}.",
+    ),
+    "margins": (
+        "bool, default False",
+        "Whether to add `<name>_moe` next to each column that has a margin of error.",
+    ),
+    "named": ("", 'Result columns of any name, as in `pay=("income", "mean")`.'),
+}
+"""Type in words and description of the other parameters, which are the same wherever they are."""
+
+RAISES = """
+
+Raises
+------
+QueryError
+    If the question has no bounded meaning; nothing is charged.
+BudgetError
+    If the budget does not cover it; nothing is charged.
+SessionError, UsageError, DataError
+    If it can't be asked in this way, or of these rows; its message says whether it is charged."""
+
+
+COLUMN_TYPES = {
+    "str": "str",
+    "str | Sequence[str]": "str or a list of str",
+    "str | Sequence[str] | None": "str or a list of str, by default all",
+}
+"""Types in words of the parameters that name columns, by their annotation."""
+
+
+def question(ask: Ask) -> Ask:
+    """Decorate a question: list its options in signature and docstring, and check arguments.
+
+    Type checkers read the options from `Unpack`. `help`, notebooks and completion read the
+    signature, which would only show `**options`.
+
+    A call raises UsageError DP-SESSION-012 for an unknown option, and DP-SESSION-016 for cells in
+    place of a name. The function gets NumPy scalars as Python scalars.
+    """
+    signature = inspect.signature(ask)
+    *own, last = signature.parameters.values()
+    names = [parameter.name for parameter in own]
+    is_of_rows = last.annotation == "Unpack[RowOptions]" or "by" in names
+    known = [name for name in OPTIONS if is_of_rows or name != "by"]
+    names_columns = last.annotation == "object"
+    shown = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=OPTIONS[name].default, annotation=kind)
+        for name, kind in ((name, OPTIONS[name].annotation) for name in known)
+        if name not in names
+    ]
+
+    @wraps(ask)
+    def checked(self: Any, *arguments: object, **named: object) -> object:
+        with RunState().add_state_to_errors():  # nothing has happened yet
+            values = dict(zip(names[1:], arguments, strict=False)) | named
+            refuse_cells(getattr(self, "rows", self), values)
+            for name in named.keys() - {*names, *known}:
+                if name in OPTIONS or not names_columns:
+                    refuse_unknown_option(name, known)
+        return ask(self, *simple(arguments), **simple(named))
+
+    parameters = [*own, *shown, *([last] if names_columns else [])]
+    described: Any = checked
+    described.__signature__ = signature.replace(parameters=parameters)
+    described.__doc__ = _document(ask, parameters[1:], is_of_rows=is_of_rows)
+    return cast("Ask", described)
+
+
+def _document(
+    ask: Callable[..., object], parameters: Sequence[Parameter], *, is_of_rows: bool
+) -> str:
+    """Return a docstring of numpy's form; of a section that is written, only options are added."""
+    described = QUESTIONS.get(cast("Name", ask.__name__), Question())
+    doc, _, returns = (inspect.getdoc(ask) or "").partition("\n\nReturns\n-------\n")
+    is_written = "\nParameters\n----------\n" in doc
+    doc += "" if is_written else "\n\nParameters\n----------"
+    for parameter in parameters:
+        if parameter.name in OPTIONS or not is_written:
+            doc += "\n" + _parameter(parameter, described)
+    returns = returns or _returns(ask, described, is_of_rows=is_of_rows)
+    return f"{doc}\n\nReturns\n-------\n{returns}{RAISES}"
+
+
+def _parameter(parameter: Parameter, described: Question) -> str:
+    """Return the lines about one parameter."""
+    name, default = parameter.name, parameter.default
+    if parameter.kind is Parameter.VAR_KEYWORD:
+        return f"**{name}\n    {PARAMETERS[name][1]}"
+    if name in OPTIONS:
+        return f"{name} : {OPTIONS[name].kind}\n    {OPTIONS[name].meaning}"
+    if name in PARAMETERS:
+        kind, meaning = PARAMETERS[name]
+        return f"{name} : {kind}\n    {meaning}"
+    kind = COLUMN_TYPES[parameter.annotation]
+    kind += "" if default in (Parameter.empty, None) else f", default {default!r}"
+    return f"{name} : {kind}\n    {described.of}"
+
+
+def _returns(ask: Callable[..., object], described: Question, *, is_of_rows: bool) -> str:
+    """Return the lines about an answer."""
+    if described.answer:
+        return f"pandas.DataFrame\n    {described.answer}"
+    values = f" ({described.value})" if described.value else ""
+    if is_of_rows:
+        margin = "" if ask.__name__ in CHOSEN else ", and `moe`, the margin of error"
+        return f"pandas.DataFrame\n    The keys, `value`{values}{margin}."
+    kind = "pandas.DataFrame"
+    if inspect.signature(ask).return_annotation == "Shape":
+        kind = "pandas.Series or pandas.DataFrame"
+    return f"{kind}\n    Each column by its name{values}."

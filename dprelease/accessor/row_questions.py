@@ -1,0 +1,286 @@
+"""The questions of rows. Most answer one value for each cell; some have the shapes of pandas."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Unpack
+
+from dprelease.accessor import frame_shapes
+from dprelease.accessor.answer import ask, ask_sql
+from dprelease.accessor.query_options import Options, RowOptions, keys_of
+from dprelease.accessor.questions import NAMES, question
+from dprelease.accessor.row_selection import RowSelection
+from dprelease.errors import RunState, SessionError, UsageError
+from dprelease.schema.yaml_text.reader import Plain
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dprelease.accessor.tables import Tables
+
+COUNT_ROWS: dict[str, dict[str, Plain]] = {"count": {"count": "*"}}
+
+
+class RowQuestions(ABC):
+    """One row for each cell of the declared keys, empty cells included, in declared order.
+
+    `attrs["dprelease_answer"]` of an answer holds its guarantee, margins of error and mechanisms.
+    The session is charged before an answer is drawn.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _selection(self) -> RowSelection:
+        """Return the rows to query; raise SessionError if they can't be queried."""
+
+    @contextmanager
+    def _one_query(self) -> Iterator[RowSelection]:
+        """Yield the rows for one query; an exception from the block reports its state."""
+        state = RunState()
+        with state.add_state_to_errors():
+            yield replace(self._selection(), state=state)
+
+    def _value(self, keyword: str, spec: Plain, options: RowOptions) -> pd.DataFrame:
+        """Return the answer to one aggregate, with columns `value` and `moe`."""
+        with self._one_query() as rows:
+            keys = keys_of(options)
+            return ask(
+                rows, keyword, {"answer": {keyword: spec}}, keys, options,
+                lambda answer, _: frame_shapes.with_named_columns(answer, keys, ("value", "moe")),
+            )  # fmt: skip
+
+    @question
+    def count(self, column: str = "*", **options: Unpack[RowOptions]) -> pd.DataFrame:
+        """Return noisy counts of rows, or of rows where a column is not missing."""
+        return self._value("count", column, options)
+
+    @question
+    def size(self, **options: Unpack[RowOptions]) -> pd.DataFrame:
+        """Return noisy counts of rows."""
+        return self._value("count", "*", options)
+
+    @question
+    def count_distinct(self, column: str, **options: Unpack[RowOptions]) -> pd.DataFrame:
+        """Return noisy counts of distinct ids, or of distinct declared values."""
+        return self._value("count_distinct", column, options)
+
+    @question
+    def sum(self, column: str, **options: Unpack[RowOptions]) -> pd.DataFrame:
+        """Return noisy sums, in the column's unit."""
+        return self._value("sum", column, options)
+
+    @question
+    def mean(self, column: str, **options: Unpack[RowOptions]) -> pd.DataFrame:
+        """Return noisy means, from a sum around the middle of the bounds and a count."""
+        return self._value("mean", column, options)
+
+    @question
+    def variance(self, column: str, **options: Unpack[RowOptions]) -> pd.DataFrame:
+        """Return noisy sample variances (ddof 1), as pandas' `var`."""
+        return self._value("variance", column, options)
+
+    @question
+    def stddev(self, column: str, **options: Unpack[RowOptions]) -> pd.DataFrame:
+        """Return noisy sample standard deviations (ddof 1), as pandas' `std`."""
+        return self._value("stddev", column, options)
+
+    @question
+    def median(self, column: str, **options: Unpack[RowOptions]) -> pd.DataFrame:
+        """Return noisy medians by the exponential mechanism, in the column's unit."""
+        return self._value("median", column, options)
+
+    @question
+    def min(self, column: str, **options: Unpack[RowOptions]) -> pd.DataFrame:
+        """Return values near the smallest ones, in the column's unit."""
+        return self._value("min", column, options)
+
+    @question
+    def max(self, column: str, **options: Unpack[RowOptions]) -> pd.DataFrame:
+        """Return values near the largest ones, in the column's unit."""
+        return self._value("max", column, options)
+
+    @question
+    def mode(self, column: str, **options: Unpack[RowOptions]) -> pd.DataFrame:
+        """Return the most frequent declared values, or nearly so, by permute-and-flip."""
+        return self._value("mode", column, options)
+
+    nunique = count_distinct
+    var = variance
+    std = stddev
+
+    @question
+    def quantile(
+        self, column: str, q: float | Sequence[float] = 0.5, **options: Unpack[RowOptions]
+    ) -> pd.DataFrame:
+        """Return noisy quantiles by the exponential mechanism, in the column's unit.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The keys, and `value`; several quantiles give one column each, named by the quantile,
+            ascending in each cell.
+        """
+        levels = frame_shapes.list_or_none(q)
+        if levels is None:
+            return self._value("quantile", {"of": column, "at": str(q)}, options)
+        specs = {f"q{i}": frame_shapes.quantile(column, str(at)) for i, at in enumerate(levels)}
+        with self._one_query() as rows:
+            return ask(
+                rows, "quantiles", specs, keys_of(options), options,
+                lambda answer, names: answer.rename(columns=dict(zip(names, levels, strict=True))),
+            )  # fmt: skip
+
+    @question
+    def value_counts(
+        self, column: str, *, sort: bool = True, **options: Unpack[RowOptions]
+    ) -> pd.DataFrame:
+        """Return noisy counts of every declared value."""
+        with self._one_query() as rows:
+            keys = [*keys_of(options), column]
+            return ask(
+                rows, "value_counts", COUNT_ROWS, keys, options,
+                lambda answer, _: frame_shapes.value_counts(answer, keys, sort=sort),
+            )  # fmt: skip
+
+    @question
+    def histogram(
+        self,
+        column: str,
+        bins: Sequence[float],
+        *,
+        closed: str = "left",
+        **options: Unpack[RowOptions],
+    ) -> pd.DataFrame:
+        """Return noisy counts of the values between declared edges."""
+        with self._one_query() as rows:
+            ends = frame_shapes.list_or_none(bins)
+            if ends is None:
+                raise UsageError("DP-SESSION-013", kind=type(bins).__name__)
+            edges = [str(edge) for edge in ends]
+            band: dict[str, Plain] = {"cut": column, "edges": list(edges), "closed": closed}
+            name, keys = rows.free_column(f"{column}_band"), keys_of(options)
+            banded = replace(rows, derived={**rows.derived, name: band})
+            return ask(
+                banded, "histogram", COUNT_ROWS, [*keys, name], options,
+                lambda answer, _: frame_shapes.histogram(answer, keys, column, edges, closed),
+            )  # fmt: skip
+
+    @question
+    def describe(
+        self, columns: str | Sequence[str] | None = None, **options: Unpack[RowOptions]
+    ) -> pd.DataFrame:
+        """Return count, mean, std, min, quartiles and max of columns, as pandas does."""
+        names = None if columns is None else _names(columns)
+        with self._one_query() as rows:
+            described = rows.numbers() if names is None else names
+            rows.refuse_others(described)
+            keys = keys_of(options)
+            specs = {
+                f"c{i}_{j}": spec
+                for i, column in enumerate(described)
+                for j, spec in enumerate(frame_shapes.summary(column))
+            }
+            return ask(
+                rows, "describe", specs, keys, options,
+                lambda answer, held: frame_shapes.describe(answer, keys, described, held),
+            )  # fmt: skip
+
+    @question
+    def crosstab(self, index: str, columns: str, **options: Unpack[Options]) -> pd.DataFrame:
+        """Return noisy counts for the combinations of two keys.
+
+        Parameters
+        ----------
+        index : str
+            The key whose values become rows.
+        columns : str
+            The key whose values become columns.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The counts, both keys in declared order.
+        """
+        with self._one_query() as rows:
+            return ask(
+                rows, "crosstab", COUNT_ROWS, [index, columns], options,
+                lambda answer, _: frame_shapes.crosstab(answer, index, columns),
+            )  # fmt: skip
+
+    @question
+    def tables(
+        self,
+        columns: Mapping[str, Mapping[str, object]] | None = None,
+        *,
+        marginals: Sequence[Sequence[str]] | None = None,
+        cube: Sequence[str] | None = None,
+        rollup: Sequence[str] | None = None,
+        hierarchy: Sequence[str] | None = None,
+        marginals_at: Mapping[str, Sequence[Sequence[str]]] | None = None,
+        consistent: bool | Mapping[str, object] = False,
+        **options: Unpack[Options],
+    ) -> Tables:
+        """Return several tables of the rows, charged together.
+
+        Parameters
+        ----------
+        columns : mapping, optional
+            Aggregates by name, as declared in a release file: `{"income": {"sum": "income"}}`. By
+            default rows are counted, as `count`.
+        marginals : list of lists of str, optional
+            The keys of each table; an empty list is the table without keys.
+        cube, rollup : list of str, optional
+            `cube`: all subsets of these keys. `rollup`: all prefixes of these keys, from the left.
+        hierarchy : list of str, optional
+            Levels of areas, coarsest first. With `consistent`, combined with the marginals.
+        marginals_at : mapping of lists of lists of str, optional
+            The keys of each table for some of these levels, instead of the marginals.
+        consistent : bool or mapping, default False
+            Whether all tables are made consistent; `{"non_negative": True}` returns integer tables.
+
+        Returns
+        -------
+        Tables
+            Frames by name, coarsest first.
+        """
+        from dprelease.accessor.tables import ask_tables  # loads slowly
+
+        with self._one_query() as rows:
+            lists = {"marginals": marginals, "cube": cube, "rollup": rollup, "hierarchy": hierarchy}
+            return ask_tables(rows, columns, lists, marginals_at, consistent, options)
+
+    @question
+    def sql(self, statement: str, **options: Unpack[Options]) -> pd.DataFrame:
+        """Return the noisy answer of one SELECT from the session's table, by its declared name.
+
+        Aggregates over declared keys are bounded and noised; arithmetic on them, HAVING, ORDER BY
+        and LIMIT are computed from the noised values. The whole statement is charged once.
+
+        Parameters
+        ----------
+        statement : str
+            The SELECT statement; parts without a bounded sensitivity are refused.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The selected columns.
+        """
+        with self._one_query() as rows:
+            if rows.dry:
+                raise SessionError("DP-SESSION-008", what="sql", known=", ".join(NAMES[:-1]))
+            return ask_sql(rows, statement, options)
+
+
+def _names(columns: object) -> list[str]:
+    """Return column names without duplicates; raise UsageError DP-SESSION-016 for anything else."""
+    parts = [*columns] if isinstance(columns, list | tuple) else []
+    odd = next((part for part in parts if isinstance(part, list | tuple | dict)), columns)
+    if not isinstance(columns, Iterable) or odd is not columns:
+        kind, wanted = type(odd).__name__, "a name of a column, or a list of names"
+        raise UsageError("DP-SESSION-016", name="columns", wanted=wanted, kind=kind)
+    return list(dict.fromkeys([columns] if isinstance(columns, str) else columns))
