@@ -1,7 +1,7 @@
 """Differentially private data releases: bounded aggregates, exact noise, one manifest.
 
-`import dprelease` loads no heavy library. The pandas accessor `df.dp` appears as soon as both
-this package and pandas are imported, in either order.
+`import dprelease` loads no heavy library. The first use of `dprelease.Session` or `dprelease.dp`
+imports pandas and registers the accessor `df.dp`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from dprelease.accessor.hook import register_when_pandas_is_there
 from dprelease.version import __version__
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ __all__ = [
 
 _HOMES = {
     "Release": "dprelease.release.api",
-    "Session": "dprelease.accessor.session",
+    "Session": "dprelease.accessor.frame",  # which registers `df.dp`, where sessions are used
     "audit": "dprelease.auditing.ask_audit",
     "areas": "dprelease.verification.after_publication.area_sums",
     "calibrate": "dprelease.planning.auto.single_mechanism",
@@ -82,6 +81,3 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return list(__all__)
-
-
-register_when_pandas_is_there()

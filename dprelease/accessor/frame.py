@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import Any, Literal, overload
+
+import pandas as pd
 
 from dprelease.accessor.argument_checks import plain, refuse_cells, simple
 from dprelease.accessor.groups import Aggregated, GroupBy
@@ -28,10 +30,6 @@ from dprelease.exact.reading.frames import (
 )
 from dprelease.exact.reading.sources import stored_columns
 from dprelease.numerics.rounding import Number
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 CONDITION = 'a condition in SQL as one text, such as "age >= 18"'
 
@@ -190,6 +188,7 @@ TOKEN = "dprelease"
 AS_READ = Reading(decodes=True)
 
 
+@pd.api.extensions.register_dataframe_accessor("dp")
 class DpAccessor(Questions):
     """`df.dp`: register a frame once with `use`, then run queries."""
 
@@ -273,8 +272,6 @@ def _refuse_other_rows(frame: pd.DataFrame, known: pd.DataFrame, session: Sessio
 
 def _same_index(one: pd.Index, other: pd.Index) -> bool:
     """Return whether two indexes have equal values; NaN equals NaN."""
-    import pandas as pd
-
     if one is other:
         return True
     if isinstance(one, pd.MultiIndex) and isinstance(other, pd.MultiIndex):
@@ -299,8 +296,6 @@ def _same_cells(one: Any, other: Any) -> bool:
 
     Columns of types that no query can read are not compared, unless pandas holds them as numbers.
     """
-    import pandas as pd
-
     if len(one) != len(other) or not _same_type(one, other):
         return False
     if not _is_read(one):
@@ -321,8 +316,6 @@ def _is_read(array: Any) -> bool:
 
 def _is_plain(array: Any) -> bool:
     """Return whether pandas compares arrays of this type quickly, and calls no Python object."""
-    import pandas as pd
-
     arrays = pd.arrays
     return type(array) in (
         arrays.ArrowExtensionArray, arrays.ArrowStringArray, arrays.DatetimeArray,
@@ -330,8 +323,6 @@ def _is_plain(array: Any) -> bool:
 
 
 def _same_type(one: Any, other: Any) -> bool:
-    import pandas as pd
-
     if type(one) is not type(other):
         return False
     if isinstance(one, pd.Categorical):
@@ -344,7 +335,6 @@ def _same_type(one: Any, other: Any) -> bool:
 def _same_numbers(one: Any, other: Any) -> bool:
     """Return whether NumPy arrays of numbers are equal, NaN included; False is inconclusive."""
     import numpy as np
-    import pandas as pd
 
     if not isinstance(one, pd.arrays.NumpyExtensionArray) or is_of_python(one):
         return False

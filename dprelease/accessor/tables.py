@@ -26,7 +26,7 @@ from dprelease.planning.budget_shares import shares_of
 from dprelease.planning.families.family_plan import refuse_families
 from dprelease.planning.kinds import Weights
 from dprelease.planning.plan import Plan
-from dprelease.postprocess.consistent.outputs import ESTIMATES, RECORDS
+from dprelease.postprocess.consistent.outputs import BESIDE, ESTIMATES, RECORDS
 from dprelease.postprocess.families import MEASURED, Family
 from dprelease.query.resolve import resolve
 from dprelease.release import execute
