@@ -9,6 +9,7 @@ import dprelease
 ACCESSOR = "dprelease.accessor.frame.DpAccessor"
 BESIDE = {
     "What rows in groups answer": "dprelease.accessor.groups.GroupBy",
+    "What columns of groups answer": "dprelease.accessor.grouped_columns.SelectedColumns",
     "What several tables are": "dprelease.accessor.tables.Tables",
     "What a plan is": "dprelease.planning.plan.Plan",
     "What `verify` finds": "dprelease.verification.report.Report",
