@@ -138,7 +138,7 @@ def question(ask: Ask) -> Ask:
     names = [parameter.name for parameter in own]
     is_of_rows = last.annotation == "Unpack[RowOptions]" or "by" in names
     known = [name for name in OPTIONS if is_of_rows or name != "by"]
-    names_columns = last.annotation == "object"
+    names_columns = last.annotation == "object"  # `agg` takes the names of its results
     shown = [
         Parameter(name, Parameter.KEYWORD_ONLY, default=OPTIONS[name].default, annotation=kind)
         for name, kind in ((name, OPTIONS[name].annotation) for name in known)
@@ -150,8 +150,9 @@ def question(ask: Ask) -> Ask:
         with RunState().add_state_to_errors():  # nothing has happened yet
             values = dict(zip(names[1:], arguments, strict=False)) | named
             refuse_cells(getattr(self, "rows", self), values)
-            for name in named.keys() - {*names, *known}:
-                if name in OPTIONS or not names_columns:
+            for name in named:
+                is_result = names_columns and name not in OPTIONS
+                if name not in names and name not in known and not is_result:
                     refuse_unknown_option(name, known)
         return ask(self, *simple(arguments), **simple(named))
 

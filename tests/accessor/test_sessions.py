@@ -251,7 +251,7 @@ def test_a_frame_changed_in_place_is_refused() -> None:
 
 def test_frames_without_a_live_session() -> None:
     with pytest.raises(SessionError, match="DP-SESSION-001"):
-        frame().dp.count(epsilon=1)
+        dprelease.dp(frame()).count(epsilon=1)
     df, session = registered()
     with pytest.raises(SessionError, match="DP-SESSION-003"):
         df.dp.use(dprelease.Session(SCHEMA, epsilon=1))
