@@ -291,7 +291,7 @@ class Tallies:
         text = ""
         for table in release.metadata.read:
             rows = sum(batch.num_rows for batch in release.batches(table))
-            text += f"{release.record['title']} {table.name} {rows} {[*release.beside]}\\n"
+            text += f"{release.record['title']} {table.name} {rows} {[*release.written]}\\n"
         (folder / "tallies/all.txt").write_text(text)
         return ["tallies/all.txt"]
 

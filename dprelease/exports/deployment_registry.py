@@ -104,7 +104,7 @@ def _variant(record: Mapping[str, Any]) -> Part:
 def _domains(record: Mapping[str, Any]) -> Iterator[str]:
     """Yield per table its columns and the treatment of missing and undeclared values."""
     treated = {treatment["query"]: treatment for treatment in record["treatments"]}
-    said = set()
+    texts = set()
     for unit in record["privacy_unit"]:
         treatment = treated.get(unit["query"], {})
         columns = treatment.get("columns", {})
@@ -115,8 +115,8 @@ def _domains(record: Mapping[str, Any]) -> Iterator[str]:
             words += ". " + "; ".join(f"{name}: {how}" for name, how in sorted(columns.items()))
         if treatment.get("join"):
             words += f". {treatment['join']}"
-        if words not in said:
-            said.add(words)
+        if words not in texts:
+            texts.add(words)
             yield words
 
 
@@ -197,13 +197,13 @@ def _steps(record: Mapping[str, Any]) -> Iterator[str]:
     yield from record["post_processing"]
     for family in record.get("families", ()):
         yield from family["record"].get("words", ())
-    said = (
+    texts = (
         f"{file['name']}, {column}: {words}"
         for file in record["files"]
         for column, several in file["post_processing"].items()
         for words in several
     )
-    yield from dict.fromkeys(said)
+    yield from dict.fromkeys(texts)
 
 
 def _errors(record: Mapping[str, Any]) -> Iterator[str]:

@@ -110,26 +110,26 @@ class Facts:
         self, table: TableMetadata, column: ColumnMetadata
     ) -> ErrorBeforeRun | None:
         """Return the error expected of a column; None if it is not a number."""
-        asked = self.query_column(table, column)
-        if asked is None:
+        output = self.query_column(table, column)
+        if output is None:
             return None
         if self.is_agreed(table):
-            return self._of_agreed(table, column, asked)
+            return self._of_agreed(table, column, output)
         name = _own_name(table)
-        laws = {part.name: self.laws[name, part.name] for part in asked.parts}
-        if is_computed(asked):
-            margin = typical_margin(asked, laws, 0.95)
-            rows = None if asked.form.on_lattice else 1000
+        laws = {part.name: self.laws[name, part.name] for part in output.parts}
+        if is_computed(output):
+            margin = typical_margin(output, laws, 0.95)
+            rows = None if output.form.on_lattice else 1000
             if margin is None:
                 return None
-            return ErrorBeforeRun(margin, 0.95, margin, margin, asked.unit, rows=rows)
-        held = self.measurement_records[name, asked.parts[0].name]
+            return ErrorBeforeRun(margin, 0.95, margin, margin, output.unit, rows=rows)
+        held = self.measurement_records[name, output.parts[0].name]
         margin = float(exact_of(held["margin_95"]))
         error = held["expected_absolute_error"]
         return ErrorBeforeRun(margin, 0.95, margin, margin, held["error_unit"], error)
 
     def _of_agreed(
-        self, table: TableMetadata, column: ColumnMetadata, asked: OutputColumn
+        self, table: TableMetadata, column: ColumnMetadata, output: OutputColumn
     ) -> ErrorBeforeRun | None:
         column_record, errors = self._standard_errors.get((_own_name(table), column.name), ({}, {}))
         if not errors or None in (errors["least"], errors["median"], errors["largest"]):
@@ -137,31 +137,31 @@ class Facts:
         margins = column_record["standard_errors_in_a_margin"]
         confidence = float(column_record["confidence"])
         least, middle, largest = (margins * errors[k] for k in ("least", "median", "largest"))
-        return ErrorBeforeRun(middle, confidence, least, largest, asked.unit)
+        return ErrorBeforeRun(middle, confidence, least, largest, output.unit)
 
     def noise_of(self, table: TableMetadata, column: ColumnMetadata) -> Mechanism | None:
         """Return the noise of a column that is a single noisy number."""
-        asked = self.query_column(table, column)
-        if asked is None or self.is_agreed(table) or is_computed(asked):
+        output = self.query_column(table, column)
+        if output is None or self.is_agreed(table) or is_computed(output):
             return None
-        law = self.laws[_own_name(table), asked.parts[0].name]
-        return law if isinstance(law, Mechanism) and asked.parts[0].is_vector else None
+        law = self.laws[_own_name(table), output.parts[0].name]
+        return law if isinstance(law, Mechanism) and output.parts[0].is_vector else None
 
     def adds_up(self, table: TableMetadata, column: ColumnMetadata) -> bool:
         """Return whether cells of a column may be added: counts of rows, and sums."""
-        asked = self.query_column(table, column)
-        if asked is None or not asked.form.on_lattice:
+        output = self.query_column(table, column)
+        if output is None or not output.form.on_lattice:
             return False
-        part = asked.parts[0]
+        part = output.parts[0]
         return part.is_vector and part.aggregate.adds_up
 
     def is_never_negative(self, table: TableMetadata, column: ColumnMetadata) -> bool:
         """Return whether true values of a column can't be negative, for any data."""
-        asked = self.query_column(table, column)
-        if asked is None or not asked.parts[0].is_vector:
+        output = self.query_column(table, column)
+        if output is None or not output.parts[0].is_vector:
             return False
-        squares = asked.form in (VARIANCE, STDDEV)
-        return squares or all(part.aggregate.lowest >= 0 for part in asked.parts)
+        squares = output.form in (VARIANCE, STDDEV)
+        return squares or all(part.aggregate.lowest >= 0 for part in output.parts)
 
     @cached_property
     def families(self) -> tuple[Family, ...]:

@@ -146,13 +146,13 @@ def _middle(release: ReleaseFiles, one: ColumnQuality) -> Iterator[_Cell]:
 
 
 def _confidence(facts: Facts, one: ColumnQuality) -> float:
-    asked = facts.query_column(one.table, one.column)
+    output = facts.query_column(one.table, one.column)
     if facts.is_agreed(one.table) and one.expected is not None:
         return one.expected.confidence
     published: ColumnMetadata | None = one.table.companion_of(one.column.name, Role.MARGIN)
-    if asked is None or asked.margin is None or published is None:
+    if output is None or output.margin is None or published is None:
         return float(DEFAULT_CONFIDENCE)
-    return float(asked.margin)
+    return float(output.margin)
 
 
 PARTS = ("label", "margin", "quality", "made")

@@ -142,36 +142,38 @@ def interval(
         sheet.line([(end, 0.24), (end, 0.52)], BLUE, 1.8)
     sheet.dot(value, 0.38, Look(7.0, BLUE, BLUE))
     sheet.write(value, 0.6, number(value), "middle", "bottom", bold=True, size=10.0)
-    said = {"value": number(value), "low": number(low), "high": number(high)}
-    return gallery.picture(sheet, "margin", words.plain("margin.alt", **said))
+    fields = {"value": number(value), "low": number(low), "high": number(high)}
+    return gallery.picture(sheet, "margin", words.plain("margin.alt", **fields))
 
 
 PARTS = (0.5, 0.2, 0.05, 0.02, 0.01, 0.005, 0.002)
 """Shares of cells with a larger error, for which a noise distribution is drawn."""
 
 
-def noise(gallery: Gallery, law: Mechanism, step: float, name: str, unit: str) -> Picture | None:
+def noise(
+    gallery: Gallery, mechanism: Mechanism, step: float, name: str, unit: str
+) -> Picture | None:
     """Return the share of cells with larger errors; None if no finite number describes it."""
     words, percent, number = gallery.words, gallery.words.percent, gallery.words.number
-    widths = [(part, three_up(law.half_width(1.0 - part) * step)) for part in PARTS]
+    widths = [(part, three_up(mechanism.half_width(1.0 - part) * step)) for part in PARTS]
     farthest = widths[-1][1]
     if not 0.0 < farthest < math.inf:
         return None
     x, y = Axis(0.0, farthest), Axis(PARTS[-1], 1.0, is_log=True)
     sheet = Sheet(1.25, x, y, left=0.5, right=0.12, above=0.26)
-    shown = dict(widths)
-    ticks = [(0.0, number(0)), (shown[0.5], number(shown[0.5]))]
-    ticks += [(shown[part], number(shown[part])) for part in (0.05, 0.005)]
+    width = dict(widths)
+    ticks = [(0.0, number(0)), (width[0.5], number(width[0.5]))]
+    ticks += [(width[part], number(width[part])) for part in (0.05, 0.005)]
     sheet.scale(ticks, words.plain("noise.axis", unit=unit))
     for part in (1.0, 0.5, 0.05, 0.005):
         sheet.line([(0.0, part), (farthest, part)])
         sheet.write(0.0, part, percent(part), "end", "middle", offset=(-3, 0), colour=PALE)
-    sheet.line([(0.0, 1.0), *((width, part) for part, width in widths)], BLUE, 1.6)
+    sheet.line([(0.0, 1.0), *((error, part) for part, error in widths)], BLUE, 1.6)
     for part in (0.5, 0.05, 0.005):
-        sheet.dot(shown[part], part, LOOKS["dot"])
+        sheet.dot(width[part], part, LOOKS["dot"])
     sheet.write(0.0, 1.0, words.plain("noise.axis.y"), "start", "bottom", offset=(-28, 7))
     alt = words.plain(
-        "noise.alt", half=number(shown[0.5]), margin=number(shown[0.05]), far=number(shown[0.01])
+        "noise.alt", half=number(width[0.5]), margin=number(width[0.05]), far=number(width[0.01])
     )
-    title = {"mechanism": name, "margin": number(shown[0.05]), "unit": unit}
+    title = {"mechanism": name, "margin": number(width[0.05]), "unit": unit}
     return gallery.picture(sheet, "noise", alt, title)

@@ -132,22 +132,21 @@ def _treatments(context: Context) -> PageTable | None:
 def _cuts(context: Context) -> Iterator[Markup]:
     """Yield which rows count: conditions, joins, and contribution limits of a privacy unit."""
     spec = context.facts.declaration.spec
-    said: dict[str, None] = {}
+    found: dict[str, None] = {}
     counted: dict[str, list[str]] = {}
     for name, query in spec.queries.items():
         if query.where is not None:
-            said[f"{name}: {context.words.plain('made.where')} {query.where}"] = None
+            found[f"{name}: {context.words.plain('made.where')} {query.where}"] = None
     for held in context.facts.record["treatments"]:
         counted.setdefault(held["rows"], []).append(held["query"])
-    said |= {f"{', '.join(names)}: {rows}": None for rows, names in counted.items()}
+    found |= {f"{', '.join(names)}: {rows}": None for rows, names in counted.items()}
     for held in context.facts.record["treatments"]:
         if "join" in held:
-            said[str(held["join"])] = None
-    for asked in context.facts.queries.values():
-        words = bounded_words(asked)
+            found[str(held["join"])] = None
+    for words in map(bounded_words, context.facts.queries.values()):
         if words:
-            said[words[0].upper() + words[1:] + ("" if words.endswith(".") else ".")] = None
-    sentences = list(said)
+            found[words[0].upper() + words[1:] + ("" if words.endswith(".") else ".")] = None
+    sentences = list(found)
     for text in sentences[: context.most]:
         yield context.names.sentence(text, LONGEST)
     if len(sentences) > context.most:

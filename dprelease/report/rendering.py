@@ -33,8 +33,8 @@ Filled = Callable[[Words, Names, int], Mapping[str, Any]]
 
 def page(release: ReleaseFiles, language: str | None, filled: Filled) -> bytes:
     """Return a page about a release, with the largest tables that fit its size limit."""
-    asked = language or release.metadata.language
-    words, names = words_in(asked), Names(release.metadata, asked)
+    tag = language or release.metadata.language
+    words, names = words_in(tag), Names(release.metadata, tag)
     about = release.metadata.about
     for most in ROWS:
         head = {

@@ -17,7 +17,7 @@ import numpy as np
 
 from dprelease.documents.metadata import ColumnMetadata, Role, TableMetadata
 from dprelease.numerics.lattice import Floats, Integers
-from dprelease.query.measurement import OutputColumn as Asked
+from dprelease.query.measurement import OutputColumn
 from dprelease.report.facts import ErrorBeforeRun, Facts
 from dprelease.report.source import ReleaseFiles
 
@@ -88,9 +88,9 @@ class EmptyCells(StrEnum):
     EITHER = "either"
 
     @classmethod
-    def of(cls, asked: Asked) -> EmptyCells | None:
+    def of(cls, output: OutputColumn) -> EmptyCells | None:
         """Return why cells of a column may be empty; None if they can't be."""
-        small, divided = asked.post.suppress_below is not None, not asked.form.on_lattice
+        small, divided = output.post.suppress_below is not None, not output.form.on_lattice
         if small and divided:
             return cls.EITHER
         return cls.SMALL if small else cls.DIVIDED if divided else None
@@ -237,16 +237,16 @@ def quality_of(release: ReleaseFiles, facts: Facts) -> Iterator[ColumnQuality]:
 def column_quality(facts: Facts, table: TableMetadata, column: ColumnMetadata) -> ColumnQuality:
     """Return the expected quality of a column, before its cells are counted."""
     one = ColumnQuality(table, column, facts.expected_error_of(table, column))
-    asked = facts.query_column(table, column)
-    if asked is None:
+    output = facts.query_column(table, column)
+    if output is None:
         return one
-    measured, flag_above = asked.parts[0], asked.post.flag_above
+    measured, flag_above = output.parts[0], output.post.flag_above
     limit, absolute = flag_above, flag_above is None and measured.wanted is not None
-    step = asked.step
+    step = output.step
     return replace(
         one,
         never_negative=facts.is_never_negative(table, column),
-        emptied=EmptyCells.of(asked),
+        emptied=EmptyCells.of(output),
         whole=measured.is_vector and step is not None and step.denominator == 1,
         limit=measured.wanted if absolute else limit,
         absolute=absolute,

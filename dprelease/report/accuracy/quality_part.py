@@ -235,20 +235,20 @@ def _impossible(context: Context, columns: Sequence[ColumnQuality]) -> list[Mark
     negative = sum(one.counted.negative for one in could_not)
     cells = sum(one.counted.cells for one in could_not)
     fractional = sum(one.counted.fractional for one in columns)
-    said = [words.say("quality.impossible.none")]
+    sentences = [words.say("quality.impossible.none")]
     if negative:
         part = words.percent(negative / cells)
         cells_words = words.number(cells)
-        said = [words.many("quality.impossible.some", negative, part=part, cells=cells_words)]
+        sentences = [words.many("quality.impossible.some", negative, part=part, cells=cells_words)]
     if fractional:
-        said.append(words.many("quality.impossible.fractional", fractional))
-    said += _empty_cell_texts(words, columns)
+        sentences.append(words.many("quality.impossible.fractional", fractional))
+    sentences += _empty_cell_texts(words, columns)
     whole = [one for one in columns if one.adjusted_share is not None]
     adjusted = sum(one.counted.flagged for one in whole)
     if adjusted:
         part = words.percent(adjusted / sum(one.counted.cells for one in whole))
-        said.append(words.many("quality.adjusted", adjusted, part=part))
-    return said
+        sentences.append(words.many("quality.adjusted", adjusted, part=part))
+    return sentences
 
 
 def _empty_cell_texts(words: Words, columns: Sequence[ColumnQuality]) -> Iterator[Markup]:
@@ -262,14 +262,14 @@ def _empty_cell_texts(words: Words, columns: Sequence[ColumnQuality]) -> Iterato
 def _totals(context: Context, found: Sequence[Disagreement], left: int) -> list[Markup]:
     words = context.words
     if not found:
-        said = [words.say("quality.totals.none")]
+        sentences = [words.say("quality.totals.none")]
     elif not any(one.differing for one in found):
-        said = [words.many("quality.totals.agree", len(found))]
+        sentences = [words.many("quality.totals.agree", len(found))]
     else:
-        said = [words.say("quality.totals.lead"), words.say("quality.totals.why")]
+        sentences = [words.say("quality.totals.lead"), words.say("quality.totals.why")]
     if left:
-        said.append(words.many("quality.totals.left", left))
-    return said
+        sentences.append(words.many("quality.totals.left", left))
+    return sentences
 
 
 def _disagreeing(context: Context, found: Sequence[Disagreement]) -> PageTable | None:
@@ -315,15 +315,15 @@ def _disagreeing(context: Context, found: Sequence[Disagreement]) -> PageTable |
 def _changed_by_clipping(context: Context, columns: Sequence[ColumnQuality]) -> list[ColumnQuality]:
     found = []
     for one in columns:
-        asked = context.facts.query_column(one.table, one.column)
-        if asked is not None and asked.post.non_negative:
+        output = context.facts.query_column(one.table, one.column)
+        if output is not None and output.post.non_negative:
             found.append(one)
     return found
 
 
 def _bias(context: Context, columns: Sequence[ColumnQuality], *, has_table: bool) -> list[Markup]:
     """Return which columns are biased upward; `has_table`: whether a table has the amounts."""
-    said = []
+    sentences = []
     clipped = _changed_by_clipping(context, columns)
     if clipped:
         titles = [context.names.column(one.column) for one in clipped]
@@ -333,10 +333,10 @@ def _bias(context: Context, columns: Sequence[ColumnQuality], *, has_table: bool
             more = context.words.say("page.more", number=context.words.number(len(unique) - 6))
             shown = Markup("{} {}").format(shown, more)
         name = "quality.bias.lead" if has_table else "quality.bias.unknown"
-        said.append(context.words.say(name, columns=shown))
+        sentences.append(context.words.say(name, columns=shown))
     if any(one.table.name.startswith("tables/") for one in columns):
-        said.append(context.words.say("quality.bias.whole"))
-    return said or [context.words.say("quality.bias.none")]
+        sentences.append(context.words.say("quality.bias.whole"))
+    return sentences or [context.words.say("quality.bias.none")]
 
 
 def _bias_tables(context: Context, columns: Sequence[ColumnQuality]) -> list[PageTable]:
@@ -344,22 +344,22 @@ def _bias_tables(context: Context, columns: Sequence[ColumnQuality]) -> list[Pag
     words, names = context.words, context.names
     tables: dict[object, PageTable] = {}
     for one in _changed_by_clipping(context, columns):
-        law = context.facts.noise_of(one.table, one.column)
-        asked = context.facts.query_column(one.table, one.column)
-        if law is None or asked is None or (law, asked.step) in tables:
+        mechanism = context.facts.noise_of(one.table, one.column)
+        output = context.facts.query_column(one.table, one.column)
+        if mechanism is None or output is None or (mechanism, output.step) in tables:
             continue
-        step, unit = float(asked.step or 1), one.column.unit
+        step, unit = float(output.step or 1), one.column.unit
         rows = [
             context.cells(
                 f"{words.number(true * step)} {unit}".strip(),
                 f"{words.number(three(mean * step))} {unit}".strip(),
             )
-            for true, mean in bias_at_zero(law)
+            for true, mean in bias_at_zero(mechanism)
         ]
         if rows and len(tables) < 4:
             caption = Markup("{}, {}").format(names.table(one.table), names.column(one.column))
             heads = _heads(context, "quality.bias.true", "quality.bias.mean")
-            tables[law, asked.step] = PageTable(caption, heads, rows)
+            tables[mechanism, output.step] = PageTable(caption, heads, rows)
     return list(tables.values())
 
 

@@ -94,8 +94,8 @@ def _row_of_margins(context: Context, name: str, group: Sequence[ColumnQuality])
     margin = margins[len(margins) // 2]
     ends = min(one.least for one in expected), max(one.largest for one in expected)
     line = ends if ends[1] > 1.0005 * ends[0] and is_drawn(ends[0]) else None
-    said = context.words.plain("quality.margin", margin=context.words.number(three_up(margin)))
-    return Row(name, said, ((margin, "dot"),), line)
+    note = context.words.plain("quality.margin", margin=context.words.number(three_up(margin)))
+    return Row(name, note, ((margin, "dot"),), line)
 
 
 def size_pictures(context: Context, columns: Sequence[ColumnQuality]) -> list[Picture]:
@@ -137,13 +137,13 @@ def _row_of_size(context: Context, group: Sequence[ColumnQuality], size: int) ->
         picked = np.linspace(0, len(rings) - 1, MOST_RINGS).round().astype(int)
         rings = [rings[i] for i in picked.tolist()]
     part = margins / sizes
-    said = context.words.plain(
+    note = context.words.plain(
         context.words.of_many("size.told", int(cells)),
         cells=context.words.number(cells),
         part=context.words.percent(part),
     )
     marks = (*((ring, "faint") for ring in rings), (part, "dot"))
-    return Row(class_words(context, size), said, marks)
+    return Row(class_words(context, size), note, marks)
 
 
 def class_words(context: Context, size: int) -> str:
@@ -187,12 +187,12 @@ def simulated_pictures(
             if len(known) == len(of_class):
                 ring = sum(mean * number for mean, number in known) / cells
                 marks = [(ring, "ring"), *marks] if is_drawn(ring) else marks
-            said = words.plain(
+            note = words.plain(
                 words.of_many("simulated.told", int(cells)),
                 cells=words.number(cells),
                 error=words.number(three(error)),
             )
-            rows.append(Row(class_words(context, size), said, tuple(marks)))
+            rows.append(Row(class_words(context, size), note, tuple(marks)))
         if rows:
             scale = Scale(words.plain("simulated.axis", **_unit(context, unit)), words.number)
             key = (

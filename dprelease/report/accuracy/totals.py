@@ -138,8 +138,8 @@ def _added_up(
         arrays = {key: batch.column(key) for key in keys} | {
             name: pa.array(values) for name, values in numbers.items()
         }
-        asked = [(name, "sum") for name in names]
-        added = pa.table(arrays).group_by(list(keys)).aggregate(asked)
+        totals = [(name, "sum") for name in names]
+        added = pa.table(arrays).group_by(list(keys)).aggregate(totals)
         cells = zip(*(added.column(key).to_pylist() for key in keys), strict=True)
         values = np.column_stack([floats(added.column(f"{name}_sum")) for name in names])
         for cell, value in zip(cells if keys else [()], values, strict=True):
@@ -153,14 +153,14 @@ def _expected_difference(facts: Facts, pair: Pair, column: ColumnMetadata) -> fl
     if facts.is_agreed(fine):
         return 0.0
     own = [next(one for one in table.values if one.name == column.name) for table in pair]
-    laws = [facts.noise_of(table, one) for table, one in zip(pair, own, strict=True)]
+    mechanisms = [facts.noise_of(table, one) for table, one in zip(pair, own, strict=True)]
     steps = [facts.query_column(table, one) for table, one in zip(pair, own, strict=True)]
-    if None in laws or None in steps or not fine.rows or not coarse.rows:
+    if None in mechanisms or None in steps or not fine.rows or not coarse.rows:
         return None
     spreads = [
-        law.standard_deviation * float(asked.step or 1)
-        for law, asked in zip(laws, steps, strict=True)
-        if law is not None and asked is not None
+        mechanism.standard_deviation * float(output.step or 1)
+        for mechanism, output in zip(mechanisms, steps, strict=True)
+        if mechanism is not None and output is not None
     ]
     parts = fine.rows / coarse.rows
     expected = math.sqrt(parts * spreads[0] ** 2 + spreads[1] ** 2)
@@ -168,5 +168,5 @@ def _expected_difference(facts: Facts, pair: Pair, column: ColumnMetadata) -> fl
 
 
 def _is_changed(facts: Facts, table: TableMetadata, column: ColumnMetadata) -> bool:
-    asked = facts.query_column(table, column)
-    return asked is not None and asked.post != PostProcessing()
+    output = facts.query_column(table, column)
+    return output is not None and output.post != PostProcessing()

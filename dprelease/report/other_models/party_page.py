@@ -47,13 +47,13 @@ class PartyFacts(Facts):
     def shares(self) -> tuple[ShareColumn, ...]:
         """Return each column of messages with the noise that one party adds."""
         found = []
-        for (query, name), held in self.measurement_records.items():
+        for (query_name, name), held in self.measurement_records.items():
             law = registry.law_of(Event.from_json(held))
-            asked = self.queries[query]
-            measurement = next(one for one in asked.measurements if one.name == name)
+            query = self.queries[query_name]
+            measurement = next(one for one in query.measurements if one.name == name)
             if not isinstance(law, SymmetricAlphaStable):
                 raise TypeError("shares of noise are stable")
-            found.append(ShareColumn(asked, measurement, law, held["refined"], held["chosen_by"]))
+            found.append(ShareColumn(query, measurement, law, held["refined"], held["chosen_by"]))
         return tuple(found)
 
     @cached_property
