@@ -53,8 +53,8 @@ class ReleaseKind(Generic[Part]):
     compares_noise = True
     """Whether forecasts of the ledger compare its noise with other mechanisms."""
 
-    exports_tables = True
-    """Whether its tables can be published in formats other than Parquet."""
+    has_all_formats = True
+    """Whether it can be published in every format."""
 
     has_ledger = True
     """Whether a ledger can pay for it."""
@@ -115,7 +115,7 @@ class _Local(ReleaseKind["Records"]):
     profile_problem = "of single records has no bounds to profile"
     engine_problem = "single records need the engine duckdb"
     read_alone = "noise is added record by record"
-    has_charts = compares_noise = exports_tables = False
+    has_charts = compares_noise = has_all_formats = False
 
     def resolve(self, declaration: Declaration) -> tuple[Records, ...]:
         from dprelease.query.local_records import resolve_records
@@ -140,7 +140,7 @@ class _Federated(ReleaseKind[Query]):
 
     mode_problem = "it declares no parties"
     profile_problem = "of several parties has data that none of them may see completely"
-    exports_tables = has_ledger = False
+    has_all_formats = has_ledger = False
 
     def resolve(self, declaration: Declaration) -> tuple[Query, ...]:
         from dprelease.planning.federated_plan import resolve_federated

@@ -306,7 +306,7 @@ def _canaries_in_output(run: Ran, every: Sequence[Canary]) -> Iterator[Canary]:
 def _formats(stage: Stage) -> tuple[str, ...] | None:
     """Return all formats of publication that the release and this machine allow."""
     declaration, families = stage.declaration, stage.plan.families
-    if not kind_of(declaration.spec).exports_tables:
+    if not kind_of(declaration.spec).has_all_formats:
         return None
     metadata = metadata_of(declaration, stage.queries, families)
     metadata = aggregate_metadata(metadata, families, declaration.spec.wide)

@@ -16,7 +16,7 @@ release record what it spent on which table, and a verifier takes it from there.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -31,6 +31,7 @@ from dprelease.consistency.shares.targets import (
 )
 from dprelease.errors import DpReleaseError, QueryError, raise_all
 from dprelease.planning.families.family_plan import first_query
+from dprelease.planning.kinds import Weights
 from dprelease.planning.plan import Plan
 from dprelease.postprocess.consistent.aims import aim_of
 from dprelease.postprocess.consistent.family_columns import FamilyColumn, agreed_columns
@@ -42,7 +43,6 @@ from dprelease.schema.column_spec import ColumnSpec
 from dprelease.schema.load import Declaration
 from dprelease.schema.release_parts.consistent import ConsistentSpec, TargetSpec
 
-Weights = Mapping[tuple[str, str], Fraction]
 """By table and measurement: the factor of the declared weight."""
 
 LEAST = Fraction(1, 1024)

@@ -18,13 +18,13 @@ from dprelease.errors import DpReleaseError, QueryError
 from dprelease.numerics.rounding import plain_text
 from dprelease.planning.families.family_shares import (
     SharedColumn,
-    Weights,
     is_settled,
     margins_of,
     program_of,
     shared_columns,
     weights_of,
 )
+from dprelease.planning.kinds import Weights
 from dprelease.planning.plan import Plan
 from dprelease.postprocess.consistent.family_columns import FamilyColumn, agreed_columns
 from dprelease.postprocess.consistent.family_shape import Shape
