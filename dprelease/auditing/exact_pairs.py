@@ -51,7 +51,7 @@ def exact_sides(
     requested = stage.queries if queries is None else tuple(queries)
     found = [_partitions(stage, requested, tables) for tables in pair.sides]
     keys = {name: sorted({*found[0][name], *found[1][name]}) for name in found[0]}
-    spaced = [_over(query, keys) for query in requested]
+    spaced = [_over_found_keys(query, keys) for query in requested]
     sides = []
     for tables, units in zip(pair.sides, found, strict=True):
         with stage.engines(requested, tables) as engines:
@@ -69,15 +69,17 @@ def _partitions(
     if not with_private_keys:
         return {}
     with stage.engines(with_private_keys, tables) as engines:
-        return {query.name: _of(engines[query.name], query) for query in with_private_keys}
+        return {
+            query.name: _units_by_key(engines[query.name], query) for query in with_private_keys
+        }
 
 
-def _of(engine: Answering, query: Query) -> dict[str, int]:
+def _units_by_key(engine: Answering, query: Query) -> dict[str, int]:
     found = engine.partitions(query)
     return dict(zip(found.names, found.units.tolist(), strict=True))
 
 
-def _over(query: Query, keys: Mapping[str, Sequence[str]]) -> Query:
+def _over_found_keys(query: Query, keys: Mapping[str, Sequence[str]]) -> Query:
     if query.private is None:
         return query
     return replace(query, keys=query.private.among(keys[query.name]))
@@ -133,7 +135,7 @@ def found_in_stack(
             if query.private is None:
                 exact, place = engine.run(query), _public_places(query)
             else:
-                units = _of(engine, query)
+                units = _units_by_key(engine, query)
                 known = {*units, *keys.get(query.name, ())}
                 query = replace(query, keys=query.private.among(known))
                 exact, place = engine.run(query), _private_places(query, codes)

@@ -38,16 +38,16 @@ def answer_without_failures(
     failing: list[int] = []
     while True:
         try:
-            return ask(_without(situations, failing)), failing
+            return ask(_left_out(situations, failing)), failing
         except EngineFailure:
             if len(failing) == MOST_FAILING:
                 return None, failing
             if code_of(ask, [NOWHERE] * len(situations)):
                 return None, [0]
-        failing.append(_failing(ask, _without(situations, failing)))
+        failing.append(_failing(ask, _left_out(situations, failing)))
 
 
-def _without(situations: Sequence[Situation], left_out: Sequence[int]) -> list[Situation]:
+def _left_out(situations: Sequence[Situation], left_out: Sequence[int]) -> list[Situation]:
     return [NOWHERE if i in left_out else one for i, one in enumerate(situations)]
 
 

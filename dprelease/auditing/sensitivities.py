@@ -24,7 +24,7 @@ from dprelease.auditing.neighbours.join_tables import public_tables
 from dprelease.auditing.neighbours.situations import Situation
 from dprelease.auditing.neighbours.stacks import lone
 from dprelease.auditing.neighbours.stored_values import ALIKE, AS_DECLARED, FLOAT_IDS, TURNED, WAYS
-from dprelease.auditing.neighbours.worst_units import random_units, together, worst_units
+from dprelease.auditing.neighbours.worst_units import joint_hits, random_units, worst_units
 from dprelease.auditing.pairs import Pair
 from dprelease.auditing.replayed_words import ReplayedWords
 from dprelease.auditing.stage import EngineFailure, Stage
@@ -181,7 +181,7 @@ def _situations(group: Group, until: float) -> Iterator[Situation]:
         for measurement in query.measurements
     ]
     each += [
-        worst_units(group, query, together(hits, query))
+        worst_units(group, query, joint_hits(hits, query))
         for query in group.queries
         if len(query.measurements) > 1
     ]

@@ -18,7 +18,7 @@ from dprelease.exact.reading.relations import batches_of, is_relation
 from dprelease.exact.reading.sources import BatchSource, OpenedSource, source_fields, stamp
 from dprelease.exact.sources.source_reader import Opening, reader_of
 from dprelease.query.resolve import Query
-from dprelease.query.unread import beyond
+from dprelease.query.unread import spark_only_error
 from dprelease.schema.load import Declared
 from dprelease.schema.source_types.registry import source_type
 from dprelease.schema.source_types.source_type import SourceType
@@ -242,7 +242,7 @@ def find_input(
     if frame is not None:
         return _of_frame(declared, relation, frame)
     source = declared.table.source
-    refusal = beyond(declared)
+    refusal = spark_only_error(declared)
     if refusal is not None:
         raise refusal
     if source is None or source.path is None:

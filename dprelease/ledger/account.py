@@ -129,7 +129,7 @@ class Charge:
         return tuple(dict.fromkeys(name for name, _ in self.exactly))
 
 
-def price(account: Account, events: Sequence[Event]) -> float:
+def cost_of_events(account: Account, events: Sequence[Event]) -> float:
     """Return the cost of events in the account's measure, rounded up; it may be infinite."""
     vectors = vectors_of(events)
     if account.privacy_measure == RHO:

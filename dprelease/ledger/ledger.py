@@ -20,7 +20,7 @@ from uuid import uuid4
 
 from dprelease.errors import BudgetError, ChargeState, LedgerError, RunState, SignatureError
 from dprelease.ledger import periods
-from dprelease.ledger.account import Account, Charge, fits_alone, not_allowed, price
+from dprelease.ledger.account import Account, Charge, cost_of_events, fits_alone, not_allowed
 from dprelease.ledger.chain import Entry
 from dprelease.ledger.functions import invariants_record, refuse_renamed
 from dprelease.ledger.history import (
@@ -229,7 +229,7 @@ class Ledger:
         for name in charge.invariants:
             if name not in account.invariants:
                 raise not_allowed(self.path.name, account, name)
-        return charge, price(account, charge.events)
+        return charge, cost_of_events(account, charge.events)
 
     def _charge_record(self, state: State, charge: Charge, cost: float, now: str) -> dict[str, Any]:
         """Return the record of a charge that fits; raise the reason if it does not fit."""
@@ -255,7 +255,7 @@ class Ledger:
 
     def _refuse(self, account: Account, charge: Charge, cost: float, left: Fraction) -> None:
         if math.isinf(cost):
-            unpriced = next(e for e in charge.events if math.isinf(price(account, [e])))
+            unpriced = next(e for e in charge.events if math.isinf(cost_of_events(account, [e])))
             raise LedgerError(
                 "DP-LEDGER-010",
                 table=account.table,

@@ -55,7 +55,7 @@ class Lifetime:
 
     def record(self) -> dict[str, Any]:
         """Return the values that do not depend on other charges, as JSON values."""
-        renewal, period = _of(self.account), self.period or 0
+        renewal, period = _renewal_of(self.account), self.period or 0
         account = self.account.to_json()
         return {
             "budget": {name: account[name] for name in ("epsilon", "delta", "rho")},
@@ -69,7 +69,7 @@ class Lifetime:
     @property
     def words(self) -> str:
         """Return, in a few sentences, what the renewal means for a person."""
-        account, renewal = self.account, _of(self.account)
+        account, renewal = self.account, _renewal_of(self.account)
         number, every = self.elapsed_periods, renewal.every
         so_far = _amount(account, number)
         all_so_far = "the first period" if number == 1 else f"all {number} periods so far"
@@ -112,7 +112,7 @@ def lifetime_of(state: State, table: str, now: datetime) -> Lifetime:
     return Lifetime(account, state.period(table, now), charged)
 
 
-def _of(account: Account) -> Renewal:
+def _renewal_of(account: Account) -> Renewal:
     if account.renewal is None:
         raise ValueError("this budget does not renew")
     return account.renewal

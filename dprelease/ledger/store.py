@@ -98,9 +98,9 @@ class Store:
         with _open_connection(path, "rwc") as connection:
             store = cls(path, connection)
             with store.transaction():
-                if store._one("PRAGMA application_id") == APPLICATION:
+                if store._number("PRAGMA application_id") == APPLICATION:
                     return
-                if store._one("SELECT count(*) FROM sqlite_schema"):
+                if store._number("SELECT count(*) FROM sqlite_schema"):
                     raise damage_error(path, "it is a database of another program")
                 for statement in TABLES:
                     store._run(statement)
@@ -109,9 +109,9 @@ class Store:
                 store._run("PRAGMA user_version = 2")
 
     def _check_format(self) -> None:
-        if self._one("PRAGMA application_id") != APPLICATION:
+        if self._number("PRAGMA application_id") != APPLICATION:
             raise damage_error(self.path, "it is not a ledger")
-        written = self._one("PRAGMA user_version")
+        written = self._number("PRAGMA user_version")
         if not 1 <= written <= FORMAT:
             raise LedgerError("DP-LEDGER-003", name=self.path.name, found=written, known=FORMAT)
 
@@ -126,7 +126,7 @@ class Store:
         if self._run("PRAGMA integrity_check(1)") != [("ok",)]:
             raise damage_error(self.path, UNREADABLE)
 
-    def _one(self, query: str) -> int:
+    def _number(self, query: str) -> int:
         return int(self._run(query)[0][0])
 
     def _run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
@@ -210,7 +210,7 @@ class Store:
             raise ValueError("this is no entry of a ledger")
         # Older versions would refund reservations that have read rows, or write entries without a
         # required signature, so the format number must stop them from writing.
-        form = max(_form_of(body), self._one("PRAGMA user_version"))
+        form = max(_form_of(body), self._number("PRAGMA user_version"))
         self._run(f"PRAGMA user_version = {form}")
         text = text_of(body)
         digest = digest_of(number + 1, text, previous)

@@ -102,7 +102,7 @@ class Mechanism(Randomizer):
 
             def too_narrow(w: int) -> bool:
                 # Where balls can't decide, the width counts as too narrow.
-                return w < 0 or not self._beyond(w) <= bound
+                return w < 0 or not self._two_sided_tail(w) <= bound
 
             widest = largest(too_narrow, int(guess))
         return 0 if widest is None else widest + 1
@@ -116,11 +116,11 @@ class Mechanism(Randomizer):
         width = self.half_width(confidence)
         with ctx.workprec(128):
             miss = 1 - ball(exact(repr(float(confidence))))
-            before = self._beyond(width - 1) if width else arb(1)
-            part = (before - miss) / (before - self._beyond(width))
+            before = self._two_sided_tail(width - 1) if width else arb(1)
+            part = (before - miss) / (before - self._two_sided_tail(width))
             return width - 0.5 + float(part.mid())
 
-    def _beyond(self, w: int) -> arb:
+    def _two_sided_tail(self, w: int) -> arb:
         """Return a ball around P(|K| > w)."""
         return self.tail(w + 1, True) + self.tail(-w - 1, False)
 
@@ -151,7 +151,7 @@ class Symmetric(Mechanism):
         j = k if upper else -k
         return self.upper_tail(j) if j >= 1 else 1 - self.upper_tail(1 - j)
 
-    def _beyond(self, w: int) -> arb:
+    def _two_sided_tail(self, w: int) -> arb:
         return 2 * self.upper_tail(w + 1)
 
 

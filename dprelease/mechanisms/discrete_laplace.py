@@ -20,7 +20,7 @@ from dprelease.mechanisms.base import QUANTILE_ERROR, SymmetricQuantile
 from dprelease.mechanisms.common.variance_bounds import PRECISION, geometric_moments, rounded_up
 from dprelease.numerics.balls import ball, least_above
 from dprelease.numerics.rounding import round_up
-from dprelease.privacy.loss import Floats, MonotoneLoss, below
+from dprelease.privacy.loss import Floats, MonotoneLoss, strictly_below
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class DiscreteLaplaceLoss(MonotoneLoss):
         ratio = self.shift / scale
         if epsilon >= ratio:
             return 0.0
-        edge = below(epsilon)
+        edge = strictly_below(epsilon)
         if edge <= -ratio:
             return min(1.0, least_above(lambda: -ball(edge).expm1()))
         k = math.ceil((self.shift - edge * scale) / 2) - 1  # 0 <= k < shift

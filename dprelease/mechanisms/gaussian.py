@@ -130,10 +130,10 @@ def normal_mass(low: Floats, high: Floats) -> Floats:
     with np.errstate(invalid="ignore", over="ignore"):
         narrow = density * width * (1 + (middle**2 - 1) * width**2 / 24)
         small = (width < 1e-3) & (width * np.abs(middle) < 1e-2)
-    return np.where(small, narrow, _below(b) - _below(a))
+    return np.where(small, narrow, _normal_cdf(b) - _normal_cdf(a))
 
 
-def _below(z: Floats) -> Floats:
+def _normal_cdf(z: Floats) -> Floats:
     """Return P(Z <= z)."""
     below: Floats = np.float64(0.5) * erfc(z * -math.sqrt(0.5))
     return below

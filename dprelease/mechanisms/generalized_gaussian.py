@@ -29,7 +29,7 @@ from dprelease.numerics import power_tail
 from dprelease.numerics.balls import LEAST_FLOAT, ball, least_above
 from dprelease.numerics.lattice import Flags
 from dprelease.numerics.rounding import round_up
-from dprelease.privacy.loss import LARGEST_LOSS, Floats, Pieces, PrivacyLoss, below
+from dprelease.privacy.loss import LARGEST_LOSS, Floats, Pieces, PrivacyLoss, strictly_below
 from dprelease.privacy.losses.two_sided_exponential import ExponentialLoss
 
 TABLE_BELOW = 1024.0
@@ -155,9 +155,9 @@ class PowerLoss(PrivacyLoss):
     @cached_property
     def span(self) -> float:
         """Return the loss where P has a tail below 1e-40, up to the largest finite loss."""
-        return float(self._at(np.array([-power_tail.reach(self.p, 1e-40)]))[0])
+        return float(self._losses_at(np.array([-power_tail.reach(self.p, 1e-40)]))[0])
 
-    def _at(self, y: Floats) -> Floats:
+    def _losses_at(self, y: Floats) -> Floats:
         losses: Floats = np.abs(y - float(self._move)) ** self.p - np.abs(y) ** self.p
         return losses
 
@@ -166,7 +166,7 @@ class PowerLoss(PrivacyLoss):
 
         Below 0 by symmetry: delta(-e) = 1 - exp(-e) + exp(-e) delta(e).
         """
-        edge = below(epsilon)
+        edge = strictly_below(epsilon)
         size = abs(edge)
         start = self._crossing(size)
         if edge >= 0 and start is None:
@@ -231,12 +231,12 @@ class PowerLoss(PrivacyLoss):
         reach = power_tail.reach(self.p, 1e-41)
         around = np.concatenate((np.linspace(-reach, reach, 4001), np.linspace(0.0, move, 1001)))
         dense = np.union1d(around, np.linspace(-reach, reach, 2001) + move)
-        losses = np.minimum.accumulate(self._at(dense))
+        losses = np.minimum.accumulate(self._losses_at(dense))
         last = int(min(losses[0], LARGEST_LOSS) / width)
         aims = np.arange(-last, last + 1) * width
         y = np.unique(np.interp(aims, losses[::-1], dense[::-1]))
         p, q = self._between(y), self._between(y - move)
-        ends = np.concatenate(([np.inf], np.minimum.accumulate(self._at(y)), [-np.inf]))
+        ends = np.concatenate(([np.inf], np.minimum.accumulate(self._losses_at(y)), [-np.inf]))
         return Pieces(p, q, ends[1:], ends[:-1])
 
     def _between(self, ends: Floats) -> Floats:
@@ -279,7 +279,7 @@ class PowerLoss(PrivacyLoss):
             return math.inf
         y = np.linspace(-far, far + move, 20001)
         p, q = self._between(y), self._between(y - move)
-        loss = self._at(y)
+        loss = self._losses_at(y)
         share = _split(p[1:-1], q[1:-1], loss[1:], loss[:-1])
         low, high = (np.exp(np.minimum((order - 1) * end, 700.0)) for end in (loss[1:], loss[:-1]))
         inside = float(np.sum(p[1:-1] * ((1 - share) * low + share * high)))

@@ -36,7 +36,7 @@ from dprelease.numerics.balls import ball, least_above
 from dprelease.numerics.lattice import Flags
 from dprelease.numerics.least_noise import solve
 from dprelease.numerics.rounding import exact, round_down
-from dprelease.privacy.loss import Floats, Pieces, PrivacyLoss, below
+from dprelease.privacy.loss import Floats, Pieces, PrivacyLoss, strictly_below
 from dprelease.privacy.unit import Move, Sensitivity
 
 LARGEST_SHIFT = 512
@@ -298,7 +298,7 @@ class OptimalLoss(PrivacyLoss):
     @property
     def span(self) -> float:
         """Return the largest finite loss."""
-        pieces = self._atoms
+        pieces = self._pieces
         return float(np.max(pieces.high[np.isfinite(pieces.high)], initial=0.0))
 
     @property
@@ -324,7 +324,7 @@ class OptimalLoss(PrivacyLoss):
 
         Below 0 by symmetry: delta(-e) = 1 - exp(-e) + exp(-e) delta(e).
         """
-        edge = min(below(epsilon), BEYOND_DIGITS)
+        edge = min(strictly_below(epsilon), BEYOND_DIGITS)
         pairs, p, q = self._masses_by_loss
 
         def value() -> arb:
@@ -342,7 +342,7 @@ class OptimalLoss(PrivacyLoss):
         return min(1.0, least_above(value))
 
     @cached_property
-    def _atoms(self) -> Pieces:
+    def _pieces(self) -> Pieces:
         reach = len(self.law.masses)
         size = 2 * reach - 1
         both = np.array([float(Fraction(mass, self.law._total)) for mass in self.law.masses])
@@ -355,7 +355,7 @@ class OptimalLoss(PrivacyLoss):
 
     def pieces(self, width: float) -> Pieces:
         """Return one piece per output."""
-        return self._atoms
+        return self._pieces
 
     def renyi(self, order: float) -> float:
         """Return infinity: the support is bounded."""

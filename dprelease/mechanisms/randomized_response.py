@@ -26,7 +26,7 @@ from dprelease.numerics.balls import ball, least_above
 from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Flags, Integers, sample
 from dprelease.numerics.rounding import round_up
-from dprelease.privacy.loss import Floats, MonotoneLoss, below
+from dprelease.privacy.loss import Floats, MonotoneLoss, strictly_below
 
 MOST_VALUES = 2**20
 
@@ -132,7 +132,7 @@ class RandomizedResponseLoss(MonotoneLoss):
         """Return the sum of P - exp(epsilon) Q over the outputs of a larger loss."""
         if epsilon >= self.epsilon:
             return 0.0
-        edge = below(epsilon)
+        edge = strictly_below(epsilon)
         if edge < -self.epsilon:
             return min(1.0, least_above(lambda: -ball(edge).expm1()))
 

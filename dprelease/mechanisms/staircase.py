@@ -31,7 +31,7 @@ from dprelease.mechanisms.common.shape import Shape
 from dprelease.mechanisms.randomizer import LARGEST_SCALE, ONE_STEP
 from dprelease.numerics.balls import ball, least_above
 from dprelease.numerics.rounding import round_up
-from dprelease.privacy.loss import Floats, Pieces, PrivacyLoss, below
+from dprelease.privacy.loss import Floats, Pieces, PrivacyLoss, strictly_below
 from dprelease.privacy.unit import Sensitivity
 
 LARGEST_RATIO = 500
@@ -263,7 +263,7 @@ class StaircaseLoss(PrivacyLoss):
         """Return A (1 - exp(epsilon - top)), for epsilon < 0 also the other two."""
         if epsilon >= self._top:
             return 0.0
-        edge = below(epsilon)
+        edge = strictly_below(epsilon)
 
         def value() -> arb:
             if edge <= -self._top:

@@ -125,7 +125,9 @@ class SymmetricAlphaStable(SymmetricQuantile):
         last = math.ceil(FAR * self.scale)
         steps = np.arange(1, last + 1, dtype=np.float64)
         near = stable.sf(self.alpha, (steps - 0.5) / self.scale)
-        return 2 * (float(np.sum(near)) + self.scale * _beyond(self.alpha, last / self.scale))
+        return 2 * (
+            float(np.sum(near)) + self.scale * _tail_integral(self.alpha, last / self.scale)
+        )
 
     @property
     def standard_deviation(self) -> float:
@@ -150,7 +152,7 @@ def _tail(alpha: float, scale: float, k: int, precision: int) -> arb:  # noqa: A
     return stable.sf_ball(alpha, ball(Fraction(2 * k - 1, 2) / Fraction(scale)))
 
 
-def _beyond(alpha: float, x: float) -> float:
+def _tail_integral(alpha: float, x: float) -> float:
     """Return the integral of sf from x to infinity, by the asymptotic series."""
     terms = stable.tail_series(alpha)
     return math.fsum(

@@ -182,10 +182,10 @@ class LawBlocks:
             most = arb(0)
             for k in around:
                 if first <= k <= last:
-                    most = most.max(self._mass(k))
-            return self._mass(cell), most
+                    most = most.max(self._probability(k))
+            return self._probability(cell), most
 
-    def _mass(self, k: int) -> arb:
+    def _probability(self, k: int) -> arb:
         """Return P(K = k), from the side with less cancellation."""
         if k >= self.mode:
             return self.law.tail(k, True) - self.law.tail(k + 1, True)

@@ -11,7 +11,7 @@ from dprelease.numerics.entropy import BitSource
 GUARD_BITS = 64
 
 
-def _whole(x: arb) -> int:
+def _floor(x: arb) -> int:
     """Return the floor of an exact ball."""
     return int(str(x.floor().unique_fmpz()))
 
@@ -51,7 +51,7 @@ class LazyUniform:
                 ends = [
                     (arb(end) / unit - before()) / width() for end in (self._value, self._value + 1)
                 ]
-                low, high = _whole(ends[0].lower()), _whole(ends[1].upper())
+                low, high = _floor(ends[0].lower()), _floor(ends[1].upper())
             first: int = max(low, 0)
             if first == min(high, n - 1):
                 return first

@@ -96,10 +96,10 @@ def _direct_sum(h: arb, r: arb, k: int) -> arb:
         fall *= change
         rest = term / (1 - fall)  # ratios only fall: a geometric series bounds the rest
         if rest <= sum_of_terms * least or not fall < 1:
-            return sum_of_terms + _within(arb(0), rest)
+            return sum_of_terms + _hull(arb(0), rest)
 
 
-def _within(low: arb, high: arb) -> arb:
+def _hull(low: arb, high: arb) -> arb:
     return (low + high) / 2 + arb(0, (high - low).abs_upper())
 
 

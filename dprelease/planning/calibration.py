@@ -176,7 +176,7 @@ def solve(
         return _each_once(noises, lambda noise: _pure(noise, left * noise.weight / total, known))
 
     @cache
-    def price(factor: float) -> float:
+    def cost_of(factor: float) -> float:
         try:
             vectors = _each_once(
                 noises, lambda each: make_accounting_input(each.at(factor), each.sensitivity)
@@ -192,11 +192,11 @@ def solve(
     if budget.needs_concentration:
         _check_concentration(noises, start[0])
     if rough:
-        solved = near_factor(price, goal, *start)
+        solved = near_factor(cost_of, goal, *start)
     else:
         # Upper bounds of rho are above the approximate costs.
         nudge = 1.0 + 2.0**-12 if budget.needs_concentration else 1.0
-        solved = _fine_factor(price, goal, start[0] * nudge, searched=exact in known)
+        solved = _fine_factor(cost_of, goal, start[0] * nudge, searched=exact in known)
     if solved is None:
         _explain(noises, start[0])
     known[exact] = known[families] = solved
@@ -258,7 +258,7 @@ def _pure(noise: UnscaledNoise, share: Fraction, known: Factors) -> Randomizer:
         return noise.at(found[0])
     mechanisms: dict[float, Randomizer] = {}
 
-    def price(factor: float) -> float:
+    def cost_of(factor: float) -> float:
         try:
             mechanisms[factor] = noise.at(factor)
             epsilon = pure_epsilon([make_accounting_input(mechanisms[factor], noise.sensitivity)])
@@ -268,7 +268,7 @@ def _pure(noise: UnscaledNoise, share: Fraction, known: Factors) -> Randomizer:
 
     goal = round_down(share / Fraction(ROOM))
     start = round_up(noise.weight / Fraction(goal)) * ROOM
-    factor = least_factor(price, goal, start)
+    factor = least_factor(cost_of, goal, start)
     if factor is None:
         _explain([noise], start)
     known[noise.law, share] = factor, -1.0

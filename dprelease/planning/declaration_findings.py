@@ -17,7 +17,7 @@ from dprelease.schema.mistakes.partial_validation import (
     ValidParts,
     faulty_columns,
     what_is_left,
-    without,
+    without_columns,
 )
 from dprelease.schema.release import PRIVATE_KEYS
 from dprelease.schema.yaml_text.reader import dotted_path
@@ -118,7 +118,7 @@ def _resolve_without_faults(
     """
     queries, errors = resolve_with_findings(declaration)
     faulty = {name: faulty_columns(table, errors) for name, table in declaration.tables.items()}
-    left = without(declaration, faulty) if any(faulty.values()) else None
+    left = without_columns(declaration, faulty) if any(faulty.values()) else None
     return queries, errors if left is None else _with_unplaced(
         errors, resolve_with_findings(left)[1]
     )

@@ -67,7 +67,7 @@ def guarantee_of(vectors: Sequence[PricedVector], spec: BudgetSpec) -> Guarantee
     )
 
 
-def within(guarantee: Guarantee, spec: BudgetSpec) -> bool:
+def meets_budget(guarantee: Guarantee, spec: BudgetSpec) -> bool:
     """Return whether a guarantee meets the declared budget."""
     if spec.rho is not None:
         return guarantee.rho is not None and guarantee.rho <= spec.rho

@@ -18,8 +18,8 @@ from dprelease.planning.guarantees import (
     budget_of,
     guarantee_of,
     has_no_amount,
+    meets_budget,
     reading,
-    within,
 )
 from dprelease.planning.noise_requests import NoiseRequest
 from dprelease.planning.plan import LARGE_EPSILON, Plan, PlannedColumn
@@ -136,7 +136,7 @@ def prepare_local(declaration: Declaration) -> LocalPlan:
         for (part, column, _), mechanism, chosen_by in zip(requests, mechanisms, how, strict=True)
     )
     guarantee = guarantee_of([column.accounting_input for column in columns], spec)
-    if not within(guarantee, spec):
+    if not meets_budget(guarantee, spec):
         reason = f"all columns together cost epsilon {guarantee.epsilon:.4g}"
         raise BudgetError("DP-BUDGET-004", place=declaration.place("budget"), reason=reason)
     return LocalPlan(columns, guarantee, budget, _warnings(guarantee), records)

@@ -23,8 +23,8 @@ from dprelease.planning.guarantees import (
     check_budget,
     guarantee_of,
     has_no_amount,
+    meets_budget,
     reading,
-    within,
 )
 from dprelease.planning.invariant_plans import (
     AS_IT_IS,
@@ -335,8 +335,8 @@ def make_plan(
     )
     mechanisms = spend(share, noises, limit, unlimited=is_open, known=known)
     columns = _with_invariants(queries, zip(mechanisms, how, strict=True))
-    guarantee = price_of(columns, budget)
-    if not within(guarantee, budget):
+    guarantee = guarantee_of_columns(columns, budget)
+    if not meets_budget(guarantee, budget):
         reason = f"all columns together cost epsilon {guarantee.epsilon:.4g}"
         raise BudgetError("DP-BUDGET-004", place=where("", ""), reason=reason)
     warnings = (
@@ -359,7 +359,7 @@ def _with_invariants(
     return tuple(columns)
 
 
-def price_of(columns: Sequence[PlannedColumn], budget: BudgetSpec) -> Guarantee:
+def guarantee_of_columns(columns: Sequence[PlannedColumn], budget: BudgetSpec) -> Guarantee:
     """Return the guarantee of all columns with noise, between tables that agree in the others."""
     guarantee = guarantee_of(
         [column.accounting_input for column in without_invariants(columns)], budget

@@ -56,10 +56,10 @@ def least_factor(cost_of: Callable[[float], float], epsilon: float, start: float
                 return high
     else:
         return None
-    return _within(cost_of, epsilon, (low, low_price), (high, high_price))
+    return _bracketed_factor(cost_of, epsilon, (low, low_price), (high, high_price))
 
 
-def _within(
+def _bracketed_factor(
     cost_of: Callable[[float], float],
     epsilon: float,
     below: tuple[float, float],

@@ -22,7 +22,7 @@ LARGEST_LOSS = 600.0
 """Larger losses count as infinite, so that exp(loss) is a finite float."""
 
 
-def below(epsilon: float | Fraction) -> Fraction:
+def strictly_below(epsilon: float | Fraction) -> Fraction:
     """Return a number that is below every decimal that reads to the float `epsilon`.
 
     Delta falls with epsilon, so delta at this number bounds delta at whatever decimal was declared.

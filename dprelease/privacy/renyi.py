@@ -79,7 +79,7 @@ def _rho(kinds: tuple[Kind, ...], rough: bool) -> float:
 
 def has_rho(vector: PricedVector) -> bool:
     """Return whether a vector has a zero-concentrated guarantee; the scale is irrelevant."""
-    return _closed_form_rho(vector) is not None or math.isfinite(_beyond([(vector, 1)], LAST))
+    return _closed_form_rho(vector) is not None or math.isfinite(_ratio_bound([(vector, 1)], LAST))
 
 
 def _closed_form_rho(vector: PricedVector) -> float | None:
@@ -95,7 +95,7 @@ def _closed_form_rho(vector: PricedVector) -> float | None:
 
 def _largest_ratio(kinds: Sequence[Kind], rough: bool) -> float:
     """Return a bound of D_a / a over all orders, by branch and bound; if `rough`, a value of it."""
-    if math.isinf(_beyond(kinds, LAST)):
+    if math.isinf(_ratio_bound(kinds, LAST)):
         return math.inf
     curve = _Curve(kinds)
     best = curve.ratio(1.0 + NEAR if rough else FIRST)
@@ -177,13 +177,13 @@ def _far_enough(kinds: Sequence[Kind], ratio: float) -> tuple[float, float]:
     take long and seldom have the largest ratio.
     """
     order = 2.0
-    while order < LAST and _beyond(kinds, order) > ratio * (1 + CLOSE):
+    while order < LAST and _ratio_bound(kinds, order) > ratio * (1 + CLOSE):
         order *= 2.0
     order = min(order, LAST)
-    return order, _beyond(kinds, order)
+    return order, _ratio_bound(kinds, order)
 
 
-def _beyond(kinds: Sequence[Kind], order: float) -> float:
+def _ratio_bound(kinds: Sequence[Kind], order: float) -> float:
     """Return a bound of D_a / a for all orders >= `order`; infinity if there is none."""
     total = 0.0
     for vector, slots in kinds:

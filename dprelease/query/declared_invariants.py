@@ -90,12 +90,12 @@ def refuse_invariants(family: QuerySpec, neighbours: Neighbours, refuse: Refuse)
         refuse("DP-CONSIST-003", "consistent", where, words=ACKNOWLEDGED)
     if neighbours is not Neighbours.REPLACE:
         refuse("DP-CONSIST-006", "consistent", "invariants", neighbours=neighbours.value)
-    for place, reason in _wrong(family):
+    for place, reason in _impossible(family):
         key = ".".join(part for part in place if isinstance(part, str))
         refuse("DP-CONSIST-013", "consistent", *place, key=key, reason=reason)
 
 
-def _wrong(family: QuerySpec) -> Iterator[tuple[tuple[str | int, ...], str]]:
+def _impossible(family: QuerySpec) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """Yield places and reasons of impossible invariants."""
     invariants = () if family.consistent is None else family.consistent.invariants
     tables = [_table(family, keys) for keys in family.keys_of_tables]

@@ -33,17 +33,19 @@ class PostProcessing:
         """Yield descriptions of the steps, for the manifest."""
         if self.suppress_below is not None:
             yield (
-                f"Noised values below {_of(self.suppress_below, unit)} {LEFT_EMPTY}; the "
+                f"Noised values below {_amount(self.suppress_below, unit)} {LEFT_EMPTY}; the "
                 "true value has no influence on this."
             )
         if self.non_negative:
             yield "Noised values below 0 are published as 0: averages of small cells are too high."
         if self.round_to is not None:
-            yield f"Noised values are rounded to multiples of {_of(self.round_to, unit)}."
+            yield f"Noised values are rounded to multiples of {_amount(self.round_to, unit)}."
         if self.bottom_code is not None:
-            yield f"Noised values below {_of(self.bottom_code, unit)} are published as that number."
+            limit = _amount(self.bottom_code, unit)
+            yield f"Noised values below {limit} are published as that number."
         if self.top_code is not None:
-            yield f"Noised values above {_of(self.top_code, unit)} are published as that number."
+            limit = _amount(self.top_code, unit)
+            yield f"Noised values above {limit} are published as that number."
         if self.flag_above is not None:
             yield (
                 "Cells are flagged whose margin of error is above "
@@ -56,7 +58,7 @@ def leaves_empty(descriptions: Iterable[str]) -> bool:
     return any(LEFT_EMPTY in description for description in descriptions)
 
 
-def _of(number: Fraction, unit: str) -> str:
+def _amount(number: Fraction, unit: str) -> str:
     return f"{plain_text(number)} {unit}".strip()
 
 

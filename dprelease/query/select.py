@@ -242,7 +242,7 @@ class _Splitter:
         name = item.alias or (body.name if isinstance(body, exp.Column) else "")
         if type(body) in AGGREGATES:
             self._aggregate(body, item.alias)
-        rendered = self._over(body)
+        rendered = self._rendered(body)
         return rendered, name or self.names.get(body.sql("duckdb"), "") or body.sql("duckdb")[:60]
 
     def _aggregate(self, node: exp.Expression, function_name: str = "") -> str:
@@ -284,7 +284,7 @@ class _Splitter:
             _refuse("DP-SQL-004", what=node.sql("duckdb")[:60])
         return "quantile", column, {"of": column, "at": self._number(part.name)}
 
-    def _over(self, node: exp.Expression) -> str:
+    def _rendered(self, node: exp.Expression) -> str:
         """Render an expression over the noised table, by an allow-list."""
         self.nodes, self.depth = self.nodes + 1, self.depth + 1
         if self.nodes > MOST_NODES or self.depth > DEPTH_LIMIT:
@@ -303,25 +303,24 @@ class _Splitter:
             name = str(node.key)
             nearest = NEAREST.get(name, OTHERS)
             _refuse("DP-SQL-006", name=name.upper(), nearest=nearest)
-        return self._plain(node)
+        return self._plain_expression(node)
 
-    def _plain(self, node: exp.Expression) -> str:
+    def _plain_expression(self, node: exp.Expression) -> str:
         if isinstance(node, exp.Column):
             return self._column_or_alias(node)
         if isinstance(node, exp.Literal):
             return quoting.text(node.name) if node.is_string else self._number(node.name)
         if isinstance(node, exp.Paren | exp.Neg | exp.Not):
             operator = {exp.Paren: "", exp.Neg: "-", exp.Not: "NOT "}[type(node)]
-            return f"({operator}{self._over(node.this)})"
+            return f"({operator}{self._rendered(node.this)})"
         if type(node) in OVER_ANSWERS:
-            left, right = self._over(node.this), self._over(node.expression)
+            left, right = self._rendered(node.this), self._rendered(node.expression)
             return f"({left} {OVER_ANSWERS[type(node)]} {right})"
         if type(node) in CALLS_OVER_ANSWERS:
             parts = [node.this, *node.expressions]
             parts += [node.args[key] for key in ("decimals", "expression") if node.args.get(key)]
-            return (
-                f"{CALLS_OVER_ANSWERS[type(node)]}({', '.join(self._over(part) for part in parts)})"
-            )
+            arguments = ", ".join(self._rendered(part) for part in parts)
+            return f"{CALLS_OVER_ANSWERS[type(node)]}({arguments})"
         _refuse("DP-SQL-004", what=node.sql("duckdb")[:60])
 
     def _number(self, text: str) -> str:
@@ -337,7 +336,7 @@ class _Splitter:
             return _noisy_column(name)
         body = self.aliases.get(name)
         if body is not None and not (isinstance(body, exp.Column) and body.name == name):
-            return self._over(body)
+            return self._rendered(body)
         _refuse("DP-SQL-004", what=name[:60])
 
     def _view(self, items: list[tuple[str, str]]) -> str:
@@ -345,7 +344,7 @@ class _Splitter:
         parts = [f"SELECT {shown} FROM {NOISED}"]
         having, order, limit = (self.tree.args.get(key) for key in ("having", "order", "limit"))
         if having is not None:
-            parts.append(f"WHERE {self._over(having.this)}")
+            parts.append(f"WHERE {self._rendered(having.this)}")
         if order is not None:
             parts.append(
                 "ORDER BY " + ", ".join(self._order_item(item) for item in order.expressions)
@@ -368,7 +367,7 @@ class _Splitter:
                 _refuse("DP-SQL-002", what="ORDER BY with a column number that does not exist")
             body = self.tree.expressions[place - 1].unalias()
         body = self.aliases.get(body.name, body) if isinstance(body, exp.Column) else body
-        return self._over(body) + direction
+        return self._rendered(body) + direction
 
 
 def _noisy_column(name: str) -> str:

@@ -10,7 +10,7 @@ from dprelease.schema.load import Declaration, Declared
 from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE, SPARK
 
 
-def beyond(declared: Declared) -> DataError | None:
+def spark_only_error(declared: Declared) -> DataError | None:
     """Return DP-SPARK-006 for a table whose source only Spark can read; None for any other."""
     source = declared.table.source
     if source is None or not source.is_sparks:
@@ -19,7 +19,7 @@ def beyond(declared: Declared) -> DataError | None:
     return DataError("DP-SPARK-006", table=declared.table.name, format=kind)
 
 
-def beyond_spark(declared: Declared) -> DataError | None:
+def unsupported_by_spark(declared: Declared) -> DataError | None:
     """Return DP-SPARK-001 for a source that Spark does not read; None for any other."""
     source = declared.table.source
     if source is None or source.kind is None or source.type.is_read_by_spark:
@@ -43,7 +43,7 @@ def unread(declaration: Declaration, queries: Sequence[Query]) -> list[DataError
     tables |= {declared.table.name: declared for declared in joins}
     refusals: list[DataError | None] = []
     if engine == DEFAULT_ENGINE:
-        refusals = [beyond(declared) for declared in tables.values()]
+        refusals = [spark_only_error(declared) for declared in tables.values()]
     elif engine == SPARK:
-        refusals = [beyond_spark(one) for one in tables.values()]
+        refusals = [unsupported_by_spark(one) for one in tables.values()]
     return [refusal for refusal in refusals if refusal is not None]

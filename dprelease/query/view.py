@@ -40,7 +40,7 @@ class Views:
     def of(self, base: Declared, spec: QuerySpec, place: Placer) -> View | None:
         """Return the table as a query sees it; None if errors were added to `errors`."""
         before = len(self.errors)
-        own = self._own(base)
+        own = self._own_formulas(base)
         if base.table.public:
             name = base.table.name
             self.errors.append(QueryError("DP-JOIN-005", place=place("from"), table=name))
@@ -65,7 +65,7 @@ class Views:
         view = self._with_formulas(view, spec.derive, place)
         return view if len(self.errors) == before else None
 
-    def _own(self, declared: Declared) -> Formulas | None:
+    def _own_formulas(self, declared: Declared) -> Formulas | None:
         """Return the expressions of a table's schema, checked at the first use of the table."""
         table, before = declared.table, len(self.errors)
         if table.name not in self._formulas:
@@ -143,7 +143,7 @@ class Views:
             error = QueryError("DP-JOIN-003", place=spot, table=spec.table, reason=reason)
             self.errors.append(error)
             return None
-        formulas = self._own(right)
+        formulas = self._own_formulas(right)
         on = tuple(spec.on.items()) or ((base.table.unit.id or "", right.table.unit.id or ""),)
         for left, other in on:
             self._check_pair(columns, base.table, right.table, (left, other), place)

@@ -26,7 +26,7 @@ from dprelease.errors import DeclarationError, Place
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.numerics.lattice import Flags, Floats, Integers
 from dprelease.query.grouping.group_keys import KeySpace
-from dprelease.reconstruction.cell_likelihoods import ObservedCells, convex, exactly, within
+from dprelease.reconstruction.cell_likelihoods import ObservedCells, cells_within, convex, exactly
 from dprelease.reconstruction.certain_records import certain_records
 from dprelease.reconstruction.counted_tables import CountedTable, counted_tables
 from dprelease.reconstruction.guesses import (
@@ -56,7 +56,7 @@ FEWEST = 10
 def round_counts(true: Integers) -> ObservedCells:
     """Return counts rounded to the nearest multiple of 5; a count is never half-way."""
     shown = (BASE * np.rint(true / BASE)).astype(np.float64)
-    return within(shown, shown - BASE // 2, shown + BASE // 2, shown)
+    return cells_within(shown, shown - BASE // 2, shown + BASE // 2, shown)
 
 
 def randomly_rounded(true: Integers, draws: Draws) -> ObservedCells:

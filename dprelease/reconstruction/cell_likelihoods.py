@@ -41,7 +41,7 @@ def exactly(true: Floats) -> ObservedCells:
     return ObservedCells(true, true, true, true)
 
 
-def within(middle: Floats, lower: Floats, upper: Floats, guess: Floats) -> ObservedCells:
+def cells_within(middle: Floats, lower: Floats, upper: Floats, guess: Floats) -> ObservedCells:
     """Return cells with bounds only."""
     return ObservedCells(middle, np.maximum(lower, 0.0), upper, guess)
 

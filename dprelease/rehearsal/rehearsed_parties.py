@@ -96,7 +96,7 @@ def split_among_parties(cast: Cast, parties: int, scratch: Path) -> Iterator[Cas
     }
     for party in range(parties):
         yield cast.of_party(
-            {name: _of(table, to, party) for name, (table, to) in rows.items()},
+            {name: _rows_of_party(table, to, party) for name, (table, to) in rows.items()},
             {name: paths[party] for name, paths in files.items()},
         )
 
@@ -117,7 +117,7 @@ def _dealt_rows(table: pa.Table, declared: Table, parties: int) -> Integers:
     return np.array(by_code, dtype=np.int64)[codes] if len(table) else np.zeros(0, dtype=np.int64)
 
 
-def _of(table: pa.Table, to: Integers, party: int) -> pa.Table:
+def _rows_of_party(table: pa.Table, to: Integers, party: int) -> pa.Table:
     import pyarrow as pa
 
     return table.filter(pa.array(to == party))
@@ -149,7 +149,7 @@ def _deal_parquet(table: Table, _source: Source, path: Path, paths: list[Path]) 
     table_read = pq.read_table(path)
     to = _dealt_rows(table_read, table, len(paths))
     for party, own in enumerate(paths):
-        pq.write_table(_of(table_read, to, party), own.absolute())
+        pq.write_table(_rows_of_party(table_read, to, party), own.absolute())
 
 
 def _deal_csv(table: Table, source: Source, path: Path, paths: list[Path]) -> None:

@@ -70,7 +70,7 @@ def rehearse(
         As `pipeline.run`, except errors that only a source or a ledger can cause.
     """
     request = RehearsalRequest(declaration, output, overwrite, bits or Entropy(), progress, state)
-    other, cast = _other(declaration), Cast.of(declaration, on or {}, rows or {})
+    other, cast = _other_mode(declaration), Cast.of(declaration, on or {}, rows or {})
     if other is not None:
         return other(request, cast)
     queries, plan = prepare(cast.declaration)
@@ -98,7 +98,7 @@ def rehearse(
     return release.claim.target
 
 
-def _other(declaration: Declaration) -> Callable[[RehearsalRequest, Cast], Path] | None:
+def _other_mode(declaration: Declaration) -> Callable[[RehearsalRequest, Cast], Path] | None:
     """Return the rehearsal of single records, or of parties; None for tables of aggregates."""
     kind = kind_of(declaration.spec)
     if kind is LOCAL:

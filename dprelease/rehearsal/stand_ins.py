@@ -193,7 +193,7 @@ def _stand_in(declaration: Declaration, name: str, path: Path) -> Source:
     problem = "" if path.is_file() else "the file does not exist"
     if not problem:
         owners = (owner for owner in declaration.tables.values() if is_source_of(owner, path))
-        problem = next((_words(owner, declared) for owner in owners), "")
+        problem = next((_reason(owner, declared) for owner in owners), "")
     source: Source | None = None
     if not problem:
         written = {"path": str(path.absolute())}
@@ -212,6 +212,6 @@ def _stand_in(declaration: Declaration, name: str, path: Path) -> Source:
     return source
 
 
-def _words(owner: Declared, declaration: Declared) -> str:
+def _reason(owner: Declared, declaration: Declared) -> str:
     other = "" if owner is declaration else f" of the table '{owner.table.name}'"
     return f"it is the declared source itself{other}"

@@ -71,7 +71,7 @@ def truths(cast: Cast, queries: Sequence[Query]) -> Iterator[Truth]:
             _over_keys(query, answer.query) for query, answer in zip(queries, found, strict=True)
         ]
         with cast.engines(queries) as engines:
-            limited = [_read(engines[query.name], query) for query in spaced]
+            limited = [_read_answers(engines[query.name], query) for query in spaced]
     for query, unlimited, bounded in zip(queries, found, limited, strict=True):
         unbounded = unlimited.vectors if query.unit.id is not None else None
         rekeyed = _over_keys(query, unlimited.query)
@@ -130,14 +130,14 @@ def _read_answer(engine: Answering, query: Query) -> _Read:
     if query.private is not None:
         names = engine.partitions(query).names
         query = replace(query, keys=query.private.among(names))
-    return _read(engine, query)
+    return _read_answers(engine, query)
 
 
 def _over_keys(query: Query, found: Query) -> Query:
     return query if query.private is None else replace(query, keys=found.keys)
 
 
-def _read(engine: Answering, query: Query) -> _Read:
+def _read_answers(engine: Answering, query: Query) -> _Read:
     exact = engine.run(query)
     vectors: dict[str, Integers] = {}
     profiles: dict[str, Profile] = {}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dprelease.errors import BudgetError, DpReleaseError, LedgerError, Place, SessionError
 from dprelease.errors.printable import amount
 from dprelease.ledger import periods as periods_of
-from dprelease.ledger.account import Account, price
+from dprelease.ledger.account import Account, cost_of_events
 from dprelease.ledger.ledger import Ledger, events_of
 from dprelease.ledger.lifetime import lifetime_of
 from dprelease.ledger.periods import Renewal
@@ -158,7 +158,7 @@ def balances(path: Path) -> list[dict[str, Any]]:
 def _cost(account: Account, charge: Mapping[str, Any]) -> float:
     """Return the cost of a charge's events; infinite if such noise has no finite cost."""
     try:
-        return price(account, events_of(charge))
+        return cost_of_events(account, events_of(charge))
     except (DpReleaseError, ArithmeticError, ValueError):
         return math.inf
 

@@ -243,7 +243,7 @@ def _cheapest(
     one: Outlook, state: State, others: Sequence[tuple[str, Plan]], plan: Plan
 ) -> Cheaper | None:
     """Return the cheapest noise that fits; None if none costs much less."""
-    from dprelease.ledger.account import price
+    from dprelease.ledger.account import cost_of_events
 
     account, best = state.accounts[one.table], None
     limit = one.price * LESS
@@ -253,7 +253,7 @@ def _cheapest(
             for column in other.noisy_columns
             if any(table.identity == one.table for table in column.query.charged_tables)
         ]
-        cost = price(account, events)
+        cost = cost_of_events(account, events)
         fits = _fitting(one.left, cost)
         if cost < limit and fits:
             limit, best = cost * TIE, Cheaper(name, cost, fits, _errors(other, plan))

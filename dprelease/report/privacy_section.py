@@ -156,7 +156,7 @@ def _costs(
 
 def _part_of(renewal: Mapping[str, Any], facts: Facts) -> float:
     """Return the share of a table's budget for one period that the release uses."""
-    from dprelease.ledger.account import Account, price
+    from dprelease.ledger.account import Account, cost_of_events
 
     of_period = {name: renewal[name] for name in ("every", "begins", "periods")}
     held = {"table": renewal["table"], "neighbours": "", "unit": "", **renewal["budget"]}
@@ -166,4 +166,4 @@ def _part_of(renewal: Mapping[str, Any], facts: Facts) -> float:
         for (query, _), measured in facts.measurement_records.items()
         if any(table.identity == renewal["table"] for table in facts.queries[query].charged_tables)
     ]
-    return price(account, events) / float(account.amount)
+    return cost_of_events(account, events) / float(account.amount)

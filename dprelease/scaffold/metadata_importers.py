@@ -77,7 +77,7 @@ def described_table(path: Path) -> DescribedTable:
     DataError
         DP-DATA-023 for a file that can't be read, has no table, or describes a column twice.
     """
-    values, why = _read(path)
+    values, why = _parse(path)
     if not why:
         table = _table(values)
         why = "it describes no columns"
@@ -90,7 +90,7 @@ def described_table(path: Path) -> DescribedTable:
     raise DataError("DP-DATA-023", place=Place(path.name), path=path.name, reason=why)
 
 
-def _read(path: Path) -> tuple[Any, str]:
+def _parse(path: Path) -> tuple[Any, str]:
     """Return the values of a file, all scalars as text; or why it has none."""
     try:
         text = read_file(path, SIZE_LIMIT).decode("utf-8-sig")
@@ -128,7 +128,7 @@ def _table(values: Any) -> DescribedTable | None:
             table = _smartnoise(root)
             if table is not None:
                 return table
-    return _plain(bare) if "columns" in bare else None
+    return _listed_columns(bare) if "columns" in bare else None
 
 
 def _bare(name: str) -> str:
@@ -212,7 +212,7 @@ def _smartnoise_table(name: str, table: Told, columns: Mapping[str, Told]) -> De
     return DescribedTable(SMARTNOISE, name, tuple(described), None, _text(table.get("max_ids")))
 
 
-def _plain(table: Told) -> DescribedTable | None:
+def _listed_columns(table: Told) -> DescribedTable | None:
     """Return a table from listed columns: a list of mappings with a name, or a mapping of them."""
     columns = table["columns"]
     if isinstance(columns, Mapping):

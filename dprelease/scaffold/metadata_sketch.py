@@ -89,15 +89,17 @@ def _unit(table: DescribedTable, unit: str | None) -> list[str]:
             "# Every row is a privacy unit. If people have several rows, declare which column",
             "# is their id: privacy_unit: {id: ..., max_groups: ..., max_rows_per_group: ...}",
         ]
-    rows = _whole(table.max_rows)
-    groups = _whole(table.max_groups) or rows  # that many rows are in at most that many groups
+    rows = _positive_integer(table.max_rows)
+    groups = (
+        _positive_integer(table.max_groups) or rows
+    )  # that many rows are in at most that many groups
     lines = ["privacy_unit:", f"  id: {word_of(unit)}"]
     for key, bound in (("max_groups", groups), ("max_rows_per_group", rows)):
         lines.append(f"  # {key}: {FILL}" if bound is None else f"  {key}: {bound}{MARK}")
     return lines
 
 
-def _whole(text: str | None) -> str | None:
+def _positive_integer(text: str | None) -> str | None:
     try:
         number = exact(text or "")
     except ValueError:

@@ -89,7 +89,7 @@ def limits_of(checks: Iterable[Check], kind: str, *, is_enum: bool = False) -> L
     enumeration.
     """
     found = [_limits_of(check, kind, is_enum) for check in checks]
-    return reduce(both, found, Limits())
+    return reduce(intersection, found, Limits())
 
 
 def _limits_of(check: Check, kind: str, is_enum: bool) -> Limits:
@@ -97,20 +97,24 @@ def _limits_of(check: Check, kind: str, is_enum: bool) -> Limits:
         return Limits()
     try:
         tree = sqlglot.parse_one(check.condition, dialect="postgres")
-        return _read(tree, _ConstrainedColumn(check.name, kind, is_enum))
+        return _limits_of_tree(tree, _ConstrainedColumn(check.name, kind, is_enum))
     except (SqlglotError, RecursionError):
         return Limits()
 
 
-def _read(tree: exp.Expr, column: _ConstrainedColumn) -> Limits:
+def _limits_of_tree(tree: exp.Expr, column: _ConstrainedColumn) -> Limits:
     """Return the limits of a column from a condition."""
     match tree:
         case exp.Paren():
-            return _read(tree.this, column)
+            return _limits_of_tree(tree.this, column)
         case exp.And():
-            return reduce(both, (_read(part, column) for part in tree.flatten()), Limits())
+            return reduce(
+                intersection, (_limits_of_tree(part, column) for part in tree.flatten()), Limits()
+            )
         case exp.Or():
-            return reduce(_either, (_read(part, column) for part in tree.flatten()), NOTHING)
+            return reduce(
+                _either, (_limits_of_tree(part, column) for part in tree.flatten()), NOTHING
+            )
         case exp.Is() if _is_missing(tree, column):
             return NOTHING
         case exp.EQ() if isinstance(tree.expression, exp.Any):
@@ -164,12 +168,12 @@ def _limits_of_list(tree: exp.EQ, column: _ConstrainedColumn) -> Limits:
     if not values or None in values:
         return Limits()
     if column.kind in ("number", "date"):
-        return reduce(_either, (_at(value) for value in values), NOTHING)
+        return reduce(_either, (_only_value(value) for value in values), NOTHING)
     fitting = [one for one in values if not isinstance(one, Fraction) or one.denominator == 1]
     return Limits(values=tuple(dict.fromkeys(map(str, fitting))))
 
 
-def _at(value: End | str | None) -> Limits:
+def _only_value(value: End | str | None) -> Limits:
     return Limits() if value is None or isinstance(value, str) else Limits(value, value)
 
 
@@ -219,7 +223,7 @@ def _bare(tree: exp.Expr) -> exp.Expr:
     return tree
 
 
-def both(one: Limits, other: Limits) -> Limits:
+def intersection(one: Limits, other: Limits) -> Limits:
     """Return the limits of two conditions joined by AND."""
     if one.values is not None and other.values is not None:
         return Limits(values=tuple(value for value in one.values if value in other.values))
@@ -296,7 +300,7 @@ def _between(form: ServerForm, name: str, limits: Limits) -> str:
     """Return the bounds from checks and digits together, if both ends are known."""
     step, largest = form.digits.get(name, (None, None))
     if largest is not None:
-        limits = both(limits, Limits(-largest, largest))
+        limits = intersection(limits, Limits(-largest, largest))
     ends = limits.ends
     if ends is None or (step is not None and _size(*ends) / step > LIMIT):
         return ""

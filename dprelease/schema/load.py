@@ -317,7 +317,7 @@ def unknown_tables(document: Document, tables: Mapping[str, Declared]) -> list[D
         spots += [(("queries", name, "join", "table"), "DP-RELEASE-001")]
     for name in _mapping(document.values.get("records")):
         spots += [(("records", name, "from"), "DP-RELEASE-001")]
-    references = [(_at(document, keys), code, document.place(*keys)) for keys, code in spots]
+    references = [(_value_at(document, keys), code, document.place(*keys)) for keys, code in spots]
     shares = _mapping(_mapping(document.values.get("budget")).get("tables"))
     for name in shares:
         references += [(name, "DP-RELEASE-010", document.place("budget", "tables", name))]
@@ -334,7 +334,7 @@ def _mapping(value: Plain) -> Mapping[str, Plain]:
     return value if isinstance(value, dict) else {}
 
 
-def _at(document: Document, keys: KeyPath) -> Plain:
+def _value_at(document: Document, keys: KeyPath) -> Plain:
     """Return the value at a path; None if it does not exist."""
     value: Plain = document.values
     for key in keys:

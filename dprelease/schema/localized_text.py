@@ -113,14 +113,14 @@ def to_localized_text(value: object, most: int = LONGEST_TEXT) -> LocalizedText:
         refuse("DP-LABEL-001", problem="it is empty")
     texts: dict[str, str] = {}
     for tag, text in value.items():
-        language = _at(str(tag), to_language, tag)
+        language = _apply_at_key(str(tag), to_language, tag)
         if language in texts:
             refuse("DP-LABEL-004", key=str(tag), found=language, problem="is listed twice")
-        texts[language] = _at(str(tag), partial(to_line, most=most), text)
+        texts[language] = _apply_at_key(str(tag), partial(to_line, most=most), text)
     return LocalizedText(texts)
 
 
-def _at(key: str, parse: Callable[[object], str], value: object) -> str:
+def _apply_at_key(key: str, parse: Callable[[object], str], value: object) -> str:
     """Apply a function to a value; its error is reported at a key."""
     try:
         return parse(value)

@@ -28,7 +28,7 @@ class MechanismSpec(Model):
     @classmethod
     def _texts(cls, value: object) -> object:
         if isinstance(value, Mapping):
-            return {key: _word(shape) for key, shape in value.items()}
+            return {key: _as_text(shape) for key, shape in value.items()}
         return value
 
     @property
@@ -37,9 +37,9 @@ class MechanismSpec(Model):
         return {key: str(value) for key, value in (self.model_extra or {}).items()}
 
 
-def _word(value: object) -> str:
+def _as_text(value: object) -> str:
     if isinstance(value, list):
-        return ",".join(_word(part) for part in value)
+        return ",".join(_as_text(part) for part in value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):

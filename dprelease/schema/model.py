@@ -240,11 +240,11 @@ def _spot(document: Document, kind: str, keys: KeyPath, context: Mapping[str, ob
             break
         path = longer
     if kind == "DP-DECL-006":  # the second of two similar names, wherever it is below
-        path = next(_find_keys(_at(document, keys), str(context["other"]), keys), keys)
+        path = next(_find_keys(_value_at(document, keys), str(context["other"]), keys), keys)
     return path
 
 
-def _at(document: Document, keys: KeyPath) -> Plain:
+def _value_at(document: Document, keys: KeyPath) -> Plain:
     value: Plain = document.values
     for key in keys:
         value = value[key]  # type: ignore[index]
@@ -316,7 +316,7 @@ def _fields_at(model: type[Model], loc: tuple[str | int, ...]) -> set[str]:
         if _is_cut_arm(loc, i):
             continue
         spots = [
-            below for spot in spots for below in _below(_flat(spot, definitions), part)
+            below for spot in spots for below in _inner_schemas(_flat(spot, definitions), part)
         ] or spots  # the name of a union member is not a key
     flat = [arm for spot in spots for arm in _flat(spot, definitions)]
     arms = [arm for arm in flat if _is_arm(arm, loc)] or flat
@@ -332,7 +332,7 @@ def _flat(spot: dict[str, object], definitions: dict[str, dict[str, object]]) ->
     return [spot]
 
 
-def _below(arms: list[dict], part: str | int) -> list[dict]:  # type: ignore[type-arg]
+def _inner_schemas(arms: list[dict], part: str | int) -> list[dict]:  # type: ignore[type-arg]
     schemas = []
     for arm in arms:
         if part in arm.get("properties", {}):

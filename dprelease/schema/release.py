@@ -77,7 +77,7 @@ class BudgetSpec(Model):
     tables: dict[Name, Share] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
+    def _at_most_one(self) -> Self:
         at_most_one(self, "epsilon", "rho")
         return self
 

@@ -132,7 +132,7 @@ def read_key(path: Path, passphrase: Passphrase | None = None) -> SigningKey:
         passphrase
         is not installed.
     """
-    data = _read(path, "DP-SIGN-001")
+    data = _read_bounded(path, "DP-SIGN-001")
     if PRIVATE in data[:200]:
         refuse_readable(path)
         return HeldKey(_open_key(data, path, passphrase))
@@ -164,7 +164,7 @@ def signing_key(path: str | Path, passphrase: str | None = None) -> SigningKey:
     return read_key(Path(path), None if password is None else lambda _name: password)
 
 
-def _read(path: Path, code: str) -> bytes:
+def _read_bounded(path: Path, code: str) -> bytes:
     problem = ""
     try:
         return read_file(path, MOST_BYTES)
@@ -188,7 +188,7 @@ def passphrase_of(path: Path) -> Passphrase:
     SignatureError
         DP-SIGN-001 if the file can't be read, 004 if others may read it.
     """
-    data = _read(path, "DP-SIGN-001")
+    data = _read_bounded(path, "DP-SIGN-001")
     refuse_readable(path)
     lines = data.splitlines()
     return lambda _name: lines[0] if lines else b""

@@ -82,10 +82,10 @@ class Signature:
             blob = from_base64(body)
         except ValueError:
             raise ValueError("its Base64 is broken") from None
-        return cls._of(Reader(blob))
+        return cls._from_bytes(Reader(blob))
 
     @classmethod
-    def _of(cls, blob: Reader) -> Self:
+    def _from_bytes(cls, blob: Reader) -> Self:
         if blob.take(len(MAGIC)) != MAGIC:
             raise ValueError("it is not an SSH signature")
         if blob.number() != VERSION:

@@ -86,11 +86,11 @@ def needed_joined(query: Query) -> tuple[str, ...]:
     if query.join is None:
         return ()
     table, formulas = query.join.declared.table, query.join.formulas
-    needed = closure(table.columns, formulas, _right(query.join, needs(query)))
+    needed = closure(table.columns, formulas, _joined_columns(query.join, needs(query)))
     return tuple(name for name in needed if is_stored(table.columns[name]))
 
 
-def _right(join: Join, needed: Needs) -> tuple[str, ...]:
+def _joined_columns(join: Join, needed: Needs) -> tuple[str, ...]:
     """Return the columns from the joined table, its keys first."""
     return tuple(dict.fromkeys([*(right for _, right in join.on), *needed.joined]))
 
@@ -251,7 +251,7 @@ def joined_rows(query: Query, joined: Physical) -> str:
     join = query.join
     if join is None:
         raise TypeError("the query has no join")
-    names = _right(join, needs(query))
+    names = _joined_columns(join, needs(query))
     table, keys = join.declared.table, _keys(join)
     rows = _typed_table(table, join.formulas, names, joined)
     known = " AND ".join([f"{key} IS NOT NULL" for key in keys] + _sure(query, join))

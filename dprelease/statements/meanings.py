@@ -115,7 +115,7 @@ def typed_value(
     meaning = MEANINGS.get((column.type, FAMILY_OF.get(stored, "")))
     sql = None if meaning is None else meaning(PhysicalColumn(source, stored, column, zone, known))
     if sql is None or (is_stored(column) and _is_respelled(column, stored)):
-        method = _way(name, column, stored)
+        method = _fix_for(name, column, stored)
         raise DataError(
             "DP-DATA-004", column=name, physical=stored, declared=column.type, way=method
         )
@@ -126,7 +126,7 @@ def typed_value(
     return sql
 
 
-def _way(name: str, column: Column, stored: str) -> str:
+def _fix_for(name: str, column: Column, stored: str) -> str:
     """Return what to do if a stored type can't be read as declared."""
     if stored == OBJECTS:
         return OF_ANY_TYPE.format(column=name)

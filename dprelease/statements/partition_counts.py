@@ -37,11 +37,11 @@ def key_text(name: str, column: Column) -> str:
             inside = f"{value} BETWEEN {FIRST_DAY} AND {LAST_DAY}"
             return f"CAST(CASE WHEN {inside} THEN {value} END AS VARCHAR)"
         case "integer":
-            return _whole(column, f"TRY_CAST({value} AS BIGINT)")
+            return _as_integer(column, f"TRY_CAST({value} AS BIGINT)")
     return f"CAST({value} AS VARCHAR)"
 
 
-def _whole(column: Column, value: str) -> str:
+def _as_integer(column: Column, value: str) -> str:
     """Return an integer; for columns read from floats, NULL for integers that share a float.
 
     With bounds within 2^53 there are none.

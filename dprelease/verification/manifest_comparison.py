@@ -10,8 +10,8 @@ from typing import Any
 
 from dprelease.documents import manifest
 from dprelease.errors import DpReleaseError
-from dprelease.planning.guarantees import within
-from dprelease.planning.plan import PlannedColumn, price_of
+from dprelease.planning.guarantees import meets_budget
+from dprelease.planning.plan import PlannedColumn, guarantee_of_columns
 from dprelease.privacy.guarantee import Guarantee
 from dprelease.schema.load import Declaration
 from dprelease.schema.release import BudgetSpec
@@ -79,12 +79,12 @@ def recompute_guarantee(
     """Return the cost of the columns; None, and a finding, if it is over the budget."""
     recorded = _epsilon(record)
     try:
-        guarantee = price_of(columns, budget)
+        guarantee = guarantee_of_columns(columns, budget)
     except (DpReleaseError, OverflowError):  # so little noise that its cost is no float
         report.add_finding("DP-VERIFY-008", "guarantee", found="nothing finite", recorded=recorded)
         return None
     report.guarantee = guarantee
-    if not within(_a_little_less(guarantee), budget):
+    if not meets_budget(_a_little_less(guarantee), budget):
         report.add_finding(
             "DP-VERIFY-008", "guarantee", found=repr(guarantee.epsilon), recorded=recorded
         )

@@ -20,7 +20,7 @@ from dprelease.planning.federated_plan import (
     resolve_federated,
     trusts_of,
 )
-from dprelease.planning.guarantees import budget_of, within
+from dprelease.planning.guarantees import budget_of, meets_budget
 from dprelease.planning.kinds import FEDERATED
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
@@ -185,7 +185,7 @@ def _plan(
         return None
     counted = next(trust for trust in trusts if trust.honest == spec.least)
     report.guarantee = counted.guarantee
-    if not within(counted.guarantee, budget):
+    if not meets_budget(counted.guarantee, budget):
         epsilon = repr(counted.guarantee.epsilon)
         report.add_finding("DP-VERIFY-008", "trust", found=epsilon, recorded=recorded)
         return None

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from dprelease.ledger.account import EPSILON, RHO, Account, price
+from dprelease.ledger.account import EPSILON, RHO, Account, cost_of_events
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.partition_selection import PartitionSelection
 from dprelease.mechanisms.randomized_response import RandomizedResponse
@@ -62,7 +62,7 @@ def test_whatever_is_recorded_is_priced(law: Randomizer, kind: str) -> None:
     if ACCOUNTS[kind].privacy_measure == RHO:
         wanted = rho_of([vector])
     assert (ACCOUNTS[kind].privacy_measure == EPSILON) is (kind == "pure")
-    assert price(ACCOUNTS[kind], [event]) == wanted
+    assert cost_of_events(ACCOUNTS[kind], [event]) == wanted
     if law.pure:
         assert 0 < wanted < 50
 

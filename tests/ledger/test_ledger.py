@@ -93,7 +93,7 @@ def test_prices_that_are_none_never_fit(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch, cost: float
 ) -> None:
     """Whatever the accountant may say one day (V45)."""
-    monkeypatch.setattr("dprelease.ledger.ledger.price", lambda *_: cost)
+    monkeypatch.setattr("dprelease.ledger.ledger.cost_of_events", lambda *_: cost)
     with pytest.raises((BudgetError, LedgerError), match=r"DP-BUDGET-091|DP-LEDGER-010"):
         ledger.reserve([charge()], "r")
     assert len(ledger.history()) == 1

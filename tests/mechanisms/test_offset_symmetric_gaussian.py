@@ -15,7 +15,11 @@ from dprelease.errors import BudgetError
 from dprelease.mechanisms.offset_symmetric_gaussian import OffsetSymmetricGaussian
 from dprelease.numerics.balls import LEAST_FLOAT
 from dprelease.privacy.losses.normal import normal_delta
-from dprelease.privacy.losses.offset_gaussian import OffsetGaussianLoss, mass, moments
+from dprelease.privacy.losses.offset_gaussian import (
+    OffsetGaussianLoss,
+    interval_probability,
+    moments,
+)
 from tests.reference.read import rows
 
 STEPS = 2**12
@@ -121,11 +125,11 @@ def test_far_orders_keep_their_bound(r: float, d: float) -> None:
 def test_float_masses_are_accurate(ratio: float) -> None:
     """Masses used in compositions, against balls: 2^-30 relative, narrow and wide cells alike."""
     edges = np.concatenate((-np.geomspace(30, 1e-9, 60), [0.0], np.geomspace(1e-9, 30, 60)))
-    found = mass(edges[:-1], edges[1:], ratio)
+    found = interval_probability(edges[:-1], edges[1:], ratio)
     law = OffsetSymmetricGaussian.design(1.0, ratio=ratio)
     losses = law.losses(1)[0]
     with ctx.workprec(2000):
-        below = [losses._below(Fraction(z)) for z in edges.tolist()]
+        below = [losses._probability_below(Fraction(z)) for z in edges.tolist()]
         for i, value in enumerate(found.tolist()):
             exact = float(below[i + 1] - below[i])
             assert value == pytest.approx(exact, rel=2.0**-30, abs=1e-300)

@@ -11,7 +11,7 @@ from dprelease.errors import BudgetError
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.planning import plan as plans
-from dprelease.planning.guarantees import Guarantee, guarantee_of, within
+from dprelease.planning.guarantees import Guarantee, guarantee_of, meets_budget
 from dprelease.privacy.priced_vector import PricedVector
 from dprelease.privacy.unit import Move, Neighbours, Sensitivity
 from dprelease.schema.release import BudgetSpec
@@ -36,14 +36,14 @@ NOT_COUNTED = {"epsilon": {"rho": 7.0}, "epsilon at delta": {"rho": 7.0}, "rho":
 
 @pytest.mark.parametrize("name", BUDGETS)
 def test_what_is_counted_is_compared(name: str) -> None:
-    assert within(HELD, BUDGETS[name])
-    assert not within(replace(HELD, **ABOVE[name]), BUDGETS[name])
-    assert within(replace(HELD, **NOT_COUNTED.get(name, {})), BUDGETS[name])
+    assert meets_budget(HELD, BUDGETS[name])
+    assert not meets_budget(replace(HELD, **ABOVE[name]), BUDGETS[name])
+    assert meets_budget(replace(HELD, **NOT_COUNTED.get(name, {})), BUDGETS[name])
 
 
 def test_a_rho_that_is_not_known_is_not_within() -> None:
-    assert not within(replace(HELD, rho=None), BUDGETS["rho"])
-    assert not within(replace(HELD, rho=float("inf")), BUDGETS["rho"])
+    assert not meets_budget(replace(HELD, rho=None), BUDGETS["rho"])
+    assert not meets_budget(replace(HELD, rho=float("inf")), BUDGETS["rho"])
 
 
 @pytest.mark.parametrize("name", ["epsilon", "epsilon at delta", "rho"])

@@ -19,7 +19,7 @@ from dprelease.documents.release_metadata import metadata_of
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.planning.calibration import make_accounting_input
-from dprelease.planning.guarantees import budget_of, guarantee_of, within
+from dprelease.planning.guarantees import budget_of, guarantee_of, meets_budget
 from dprelease.planning.plan import Plan, PlannedColumn
 from dprelease.privacy.event import Event
 from dprelease.query.measurement import Measurement
@@ -218,7 +218,7 @@ def rebuilt(folder: Path, change: Callable[[Measurement], Measurement], factor: 
         columns.append(PlannedColumn(query, measurement, law, noise["chosen_by"]))
     budget = declaration.spec.budget
     guarantee = guarantee_of([column.accounting_input for column in columns], budget)
-    assert within(guarantee, budget)
+    assert meets_budget(guarantee, budget)
     written = {f["query"]: FileDigest(f["sha256"], f["rows"]) for f in record["files"]}
     plan = Plan(tuple(columns), guarantee, budget_of(budget))
     metadata = metadata_of(declaration, plan.queries, plan.families)
@@ -262,7 +262,7 @@ def test_a_foreign_measurement_whose_price_is_in_the_guarantee(copy: Path) -> No
             events = [Event.from_json(found) for found in forged["measurements"]]
             vectors = [make_accounting_input(registry.law_of(e), e.sensitivity) for e in events]
             guarantee = guarantee_of(vectors, budget)
-            assert within(guarantee, budget)
+            assert meets_budget(guarantee, budget)
             forged |= manifest.guarantee_record(guarantee)
             (copy / manifest.NAME).write_bytes(manifest.canonical(manifest.with_digest(forged)))
             report = verify(copy)

@@ -136,7 +136,7 @@ def _rows(drawn: Integers, features: Integers) -> list[bytes]:
     return [row.tobytes() for row in np.ascontiguousarray(drawn[features].T)]
 
 
-def together(
+def joint_numbers(
     features: Integers, one: Integers, other: Integers, most: int
 ) -> SeveralNumbers | None:
     """Return several numbers as one, or None if that would have more than `most` values."""
@@ -236,7 +236,7 @@ def statistics(question: Question, one: Integers, other: Integers) -> Iterator[S
     elif question.style == CHOICES:
         for place in moved[:MOST_SINGLE].tolist():
             yield Single(place, "choice")
-        as_one = together(moved, one, other, MOST_VALUES)
+        as_one = joint_numbers(moved, one, other, MOST_VALUES)
         if len(moved) > 1 and as_one is not None:
             yield as_one
     else:

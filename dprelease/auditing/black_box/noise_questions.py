@@ -36,7 +36,7 @@ class Claim:
     ) -> Claim:
         """Return the accountant's claim for vectors; `epsilon`: a promise made at `delta`."""
         vector_list = tuple(vectors)
-        price = _price(vector_list, delta) if epsilon is None else epsilon
+        price = _epsilon_of(vector_list, delta) if epsilon is None else epsilon
         return cls(delta, price, lambda other: epsilon_at(vector_list, other, ROUGH))
 
     def at(self, delta: Fraction) -> float:
@@ -58,7 +58,7 @@ class Claim:
 
 
 @lru_cache(maxsize=512)
-def _price(vectors: tuple[PricedVector, ...], delta: Fraction) -> float:
+def _epsilon_of(vectors: tuple[PricedVector, ...], delta: Fraction) -> float:
     return epsilon_at(vectors, delta, FINE)
 
 

@@ -257,7 +257,7 @@ class _Trial:
                 for test, hit in zip(tests, hits, strict=True)
                 if test.question is question
             ]
-            for delta in dict.fromkeys((question.claim.delta, *_others(question, own))):
+            for delta in dict.fromkeys((question.claim.delta, *_other_deltas(question, own))):
                 yield self._best_bound(
                     question, delta, own, (trained + selection_draws + tested, tested)
                 )
@@ -360,7 +360,7 @@ class _Trial:
         )
 
 
-def _others(
+def _other_deltas(
     question: Question, own: Sequence[tuple[_TestedQuestion, tuple[int, int]]]
 ) -> Iterator[Fraction]:
     """Yield the deltas, except the release's own, for which an event was selected."""

@@ -108,7 +108,7 @@ def _types() -> dict[str, dict[str, tuple[str, Any, Any]]]:
     kinds = ("integer", "number", "boolean", "date", "timestamp", "text", "codes")
     return {
         AS_DECLARED: {
-            "integer": ("BIGINT", pa.int64(), _whole),
+            "integer": ("BIGINT", pa.int64(), _as_integer),
             "number": ("DOUBLE", pa.float64(), _float),
             "boolean": ("BOOLEAN", pa.bool_(), _truth),
             "date": ("DATE", pa.date32(), _day),
@@ -148,7 +148,7 @@ def _as_text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _whole(value: object) -> int | None:
+def _as_integer(value: object) -> int | None:
     if isinstance(value, float | bool):
         return int(value) if float(value).is_integer() and abs(value) < 2**63 else None
     return value if isinstance(value, int) and -(2**63) <= value < 2**63 else None

@@ -70,7 +70,7 @@ def worst_units(group: Group, query: Query, hits: Sequence[Hit]) -> Iterator[Sit
             yield from _single_column_changes(group, description, unit, crowd)
 
 
-def together(hits: Mapping[tuple[str, str], Sequence[Hit]], query: Query) -> list[Hit]:
+def joint_hits(hits: Mapping[tuple[str, str], Sequence[Hit]], query: Query) -> list[Hit]:
     """Return the rows that count in a query, by how much they change all its measurements at once.
 
     Each measurement counts by the row's change as a share of the largest change of any row.
@@ -217,12 +217,12 @@ def random_units(group: Group, queries: Sequence[Query], n: int) -> Iterator[Sit
     rows = iter(group.invent_units(n * (16 if by_id else 4)))
     sizes = group.draws.whole(2 * n, 1, 7).tolist() if by_id else [1] * (2 * n)
     for i in range(n):
-        one = _together(itertools.islice(rows, sizes[2 * i]))
-        other = _together(itertools.islice(rows, sizes[2 * i + 1])) if replaced else NOBODY
+        one = _joint_rows(itertools.islice(rows, sizes[2 * i]))
+        other = _joint_rows(itertools.islice(rows, sizes[2 * i + 1])) if replaced else NOBODY
         yield Situation("a unit at random", one, other, tuple(itertools.islice(rows, 1)))
 
 
-def _together(several: Iterator[Rows]) -> Rows:
+def _joint_rows(several: Iterator[Rows]) -> Rows:
     rows_by_table: dict[str, list[Row]] = {}
     for rows in several:
         for table, own in rows.items():

@@ -234,7 +234,7 @@ def _twins(
             continue
         for storages in ((AS_DECLARED, AS_DECLARED), (TEXTS, AS_DECLARED)):
             nobody = _add_crowd(group, Situation("a unit that counts nowhere", _nowhere(group)))
-            pair = _whole(group, nobody, base, storages)
+            pair = _pair_of_all_tables(group, nobody, base, storages)
             silent = _moves_nothing(stage, group, pair)
             if silent is not False:
                 yield Twin(pair, silent=bool(silent))
@@ -242,19 +242,19 @@ def _twins(
         # The noise of single records, and of keys that are not public, follows the engine's order.
         silent = bool(group.queries) and all(query.private is None for query in group.queries)
         yield Twin(_reorder_pair(group, _add_crowd(group, situation), base), silent=silent)
-        yield Twin(_whole(group, replace(situation, crowd=()), base))
+        yield Twin(_pair_of_all_tables(group, replace(situation, crowd=()), base))
     for by, (group, situation) in zip((FRAMES, PARQUET, CSV), worst, strict=False):
-        yield Twin(_whole(group, _add_crowd(group, situation), base), by)
+        yield Twin(_pair_of_all_tables(group, _add_crowd(group, situation), base), by)
 
 
 def _reorder_pair(group: Group, situation: Situation, base: Mapping[str, pa.Table]) -> Pair:
     """Return the same tables twice, once with all rows in another order."""
-    pair = _whole(group, replace(situation, other=situation.one), base)
-    other = _whole(group, situation, base, (TURNED, AS_DECLARED)).one
+    pair = _pair_of_all_tables(group, replace(situation, other=situation.one), base)
+    other = _pair_of_all_tables(group, situation, base, (TURNED, AS_DECLARED)).one
     return replace(pair, description=f"{situation.description}, {TURNED}", other=other)
 
 
-def _whole(
+def _pair_of_all_tables(
     group: Group,
     situation: Situation,
     base: Mapping[str, pa.Table],

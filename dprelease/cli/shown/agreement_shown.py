@@ -37,10 +37,13 @@ def draw_agreement(declaration: Declaration, plan: Plan, path: Path) -> None:
 def agreement_words(errors: Sequence[AgreedErrors], plan: Plan, *, wide: bool) -> list[str]:
     """Return a table of standard errors for each column whose tables agree, and how good it is."""
     shared = [one_line(f"Certified: {certified}.") for certified in plan.shared]
-    return [*(_words(one, wide=wide) for one in errors), *(["\n".join(shared)] if shared else [])]
+    return [
+        *(_agreement_text(one, wide=wide) for one in errors),
+        *(["\n".join(shared)] if shared else []),
+    ]
 
 
-def _words(one: AgreedErrors, *, wide: bool) -> str:
+def _agreement_text(one: AgreedErrors, *, wide: bool) -> str:
     confidence = f"{100 * float(one.agreed.confidence):g} %"
     rows: list[tuple[str, ...]] = [("consistent tables", "level", *NUMBERS)]
     rows += [

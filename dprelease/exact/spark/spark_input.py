@@ -32,7 +32,7 @@ from dprelease.exact.spark.pieces import (
 from dprelease.exact.spark.sessions.attempts import attempt
 from dprelease.exact.spark.spark_reader import Reader
 from dprelease.exact.spark.spark_tables import StoredTable, quote_identifier
-from dprelease.query.unread import beyond_spark
+from dprelease.query.unread import unsupported_by_spark
 from dprelease.statements.values.physical import FLOATS, base_type
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def locate_rows(
     if given.arrow is not None:
         return _frame(spark, given.arrow, physical)
     source = given.declared.table.source
-    refusal = beyond_spark(given.declared)
+    refusal = unsupported_by_spark(given.declared)
     if refusal is not None:
         raise refusal
     if source is None or source.kind is None or source.is_sparks:

@@ -43,7 +43,7 @@ class Exponential(Selection):
     def _choose(self, scores: tuple[int, ...], bits: BitSource) -> int:
         return LazyUniform(bits).place(lambda: list(accumulate(self.weights(scores))))
 
-    def _law(self, scores: tuple[int, ...]) -> tuple[arb, ...]:
+    def _probabilities(self, scores: tuple[int, ...]) -> tuple[arb, ...]:
         weights = self.weights(scores)
         total = sum(weights, arb(0))
         return tuple(weight / total for weight in weights)

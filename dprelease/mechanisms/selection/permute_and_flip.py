@@ -88,7 +88,7 @@ class PermuteAndFlip(Selection):
         heads_at: Integers = np.argmax(heads & (places == choices[:, None]), axis=1)
         return heads_at
 
-    def _law(self, scores: tuple[int, ...]) -> tuple[arb, ...]:
+    def _probabilities(self, scores: tuple[int, ...]) -> tuple[arb, ...]:
         """Return p_i E 1 / (1 + heads among the others): an integral of a product over [0, 1]."""
         weights = self.weights(scores)
         return tuple(

@@ -89,7 +89,7 @@ class Selection(Randomizer):
 
     def law(self, scores: Sequence[int]) -> tuple[arb, ...]:
         """Return balls around the probabilities, at the precision of the flint context."""
-        return self._law(self._check_scores(scores))
+        return self._probabilities(self._check_scores(scores))
 
     def _check_scores(self, scores: Sequence[int]) -> tuple[int, ...]:
         try:
@@ -111,5 +111,5 @@ class Selection(Randomizer):
         """Return an index."""
 
     @abstractmethod
-    def _law(self, scores: tuple[int, ...]) -> tuple[arb, ...]:
+    def _probabilities(self, scores: tuple[int, ...]) -> tuple[arb, ...]:
         """Return the probability of every index."""

@@ -48,7 +48,7 @@ def density_and_tail(alpha: float, x: Floats) -> tuple[Floats, Floats]:
             saddle = (x / (alpha * kappa)) ** (1 / (alpha - 1))
         height = np.maximum(np.minimum(saddle, (3 / sigma) ** (1 / alpha)), LEAST_HEIGHT)
         reach = FAR / (x * (1 - 0.999 / alpha))
-    f, g = _up(alpha, kappa, sigma, x, np.minimum(height, reach))
+    f, g = _cumulative_integrals(alpha, kappa, sigma, x, np.minimum(height, reach))
     across = height <= reach
     more_f, more_g = _along(alpha, x[across], height[across])
     f[across] += more_f
@@ -56,7 +56,9 @@ def density_and_tail(alpha: float, x: Floats) -> tuple[Floats, Floats]:
     return f / math.pi, g / math.pi
 
 
-def _up(alpha: float, kappa: float, sigma: float, x: Floats, end: Floats) -> tuple[Floats, Floats]:
+def _cumulative_integrals(
+    alpha: float, kappa: float, sigma: float, x: Floats, end: Floats
+) -> tuple[Floats, Floats]:
     """Return the integrals from 0 to i end."""
     nodes, weights = gauss(VERTICAL)
     u = (nodes + 1) / 2

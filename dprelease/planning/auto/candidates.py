@@ -106,7 +106,7 @@ def families_of(
         return (request.measurement.mechanism.name,)
     kinds = [registry.get(name) for name in registry.names()]
     kinds = [kind for kind in kinds if request.may_take(kind)]
-    keeping = [kind for kind in kinds if _keeps(request.options, kind, budget, charged)]
+    keeping = [kind for kind in kinds if _is_admissible(request.options, kind, budget, charged)]
     return tuple(
         kind.name
         for kind in keeping
@@ -116,7 +116,7 @@ def families_of(
     )
 
 
-def _keeps(
+def _is_admissible(
     options: Options, kind: type[Randomizer], budget: Budget, charged: LedgerCost | None
 ) -> bool:
     """Return whether a family meets the constraints, and has a finite cost."""

@@ -178,13 +178,13 @@ class _Search:
         if autos:
             choice = self._by_family(choice, autos)
             for place in autos[:MOST_GROUPS] if len(autos) > 1 else []:
-                choice = self._apart(choice, place)
+                choice = self._leave_family(choice, place)
         self.chosen = choice
 
     def _by_family(self, choice: Chosen, autos: list[int]) -> Chosen:
         """Return all groups with the best single family; store the errors of the best few."""
         names = dict.fromkeys(name for i in autos for name in self.groups[i].families)
-        first = {name: _with(choice, dict(self._each(autos, name))) for name in names}
+        first = {name: _with(choice, dict(self._first_of_family(autos, name))) for name in names}
         errors = {name: self._error(start) for name, start in first.items()}
         within = {name: registry.get(name).auto.within for name in names}
         self._shape_families(self._climb, first, errors, within)
@@ -214,7 +214,7 @@ class _Search:
     def _is_of(self, place: int, name: str, families: Sequence[str]) -> bool:
         return self.groups[place].is_auto and name in families
 
-    def _each(self, places: Sequence[int], family: str) -> list[tuple[int, Candidate]]:
+    def _first_of_family(self, places: Sequence[int], family: str) -> list[tuple[int, Candidate]]:
         return [(i, self._first(self.groups[i], family)) for i in places]
 
     def _note(self, autos: list[int], order: list[str], errors: Mapping[str, float]) -> None:
@@ -328,7 +328,7 @@ class _Search:
         finer = _with(choice, dict.fromkeys(places, start.but(name, value)))
         return finer if error < self._error(choice) else choice
 
-    def _apart(self, choice: Chosen, place: int) -> Chosen:
+    def _leave_family(self, choice: Chosen, place: int) -> Chosen:
         """Let one group leave the common family if that gains."""
         before = self._error(choice)
         tried = [_with(choice, {place: other[place]}) for other in self._settled]

@@ -81,7 +81,7 @@ def least(declaration: Declaration, plan: Plan, plan_at: PlanAt) -> Plan:
 
     first = try_amount(most)
     if first.part > 1:
-        raise _beyond(declaration, first)
+        raise _unreachable(declaration, first)
     found = _search_amount(try_amount, first)
     kind = "rho" if declaration.spec.budget.rho is not None else "epsilon"
     description = (
@@ -207,7 +207,7 @@ def _round_up(amount: Fraction) -> Fraction:
     return math.ceil(amount / unit) * unit
 
 
-def _beyond(declaration: Declaration, first: _TriedAmount) -> QueryError:
+def _unreachable(declaration: Declaration, first: _TriedAmount) -> QueryError:
     budget = declaration.spec.budget
     kind, power = ("rho", 1.0) if budget.rho is not None else ("epsilon", 0.5)
     needed = float(first.amount) * first.part**power

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NoReturn
 
-from dprelease.privacy.loss import PrivacyLoss, below
+from dprelease.privacy.loss import PrivacyLoss, strictly_below
 
 SAFE = 1.0 + 2.0**-50
 
@@ -34,7 +34,7 @@ class ConcentratedLoss(PrivacyLoss):
         """Return the delta of rho-zCDP at epsilon."""
         from dprelease.privacy.renyi import zcdp_delta  # avoids an import cycle
 
-        return zcdp_delta(self.known_rho, float(below(epsilon)) - 2.0**-40)
+        return zcdp_delta(self.known_rho, float(strictly_below(epsilon)) - 2.0**-40)
 
     def renyi(self, order: float) -> float:
         """Return order * rho, rounded up."""

@@ -9,7 +9,7 @@ from flint import arb
 
 from dprelease.numerics.balls import LEAST_FLOAT, ball, least_above
 from dprelease.numerics.normal_tail import ASYMPTOTIC, mills_ratio
-from dprelease.privacy.loss import SURELY, below
+from dprelease.privacy.loss import SURELY, strictly_below
 
 UNSEEN = 39
 """Number of standard deviations at which a normal tail falls below the least float."""
@@ -24,7 +24,7 @@ def normal_delta(mu: float, epsilon: float | Fraction) -> float:
         return 0.0
     if epsilon < -SURELY or mu == math.inf:
         return 1.0
-    shift, edge = Fraction(mu), below(epsilon)
+    shift, edge = Fraction(mu), strictly_below(epsilon)
     start = edge / shift - shift / 2
     if start > UNSEEN:
         return LEAST_FLOAT

@@ -22,7 +22,7 @@ from flint import arb, ctx
 
 from dprelease.numerics.balls import LEAST_FLOAT, ball, least_above
 from dprelease.numerics.normal_tail import ln_erfc_over, mills_ratio
-from dprelease.privacy.loss import Floats, MonotoneLoss, below
+from dprelease.privacy.loss import Floats, MonotoneLoss, strictly_below
 
 ROOT = math.sqrt(2.0)
 FAR = 186.0
@@ -61,7 +61,7 @@ def side_mass(low: Floats, high: Floats, r: float) -> Floats:
     return np.where(use, narrow, np.where(np.isinf(high), np.exp(first) / 2, wide))
 
 
-def mass(low: Floats, high: Floats, r: float) -> Floats:
+def interval_probability(low: Floats, high: Floats, r: float) -> Floats:
     """Return P(low < Z <= high) for any low <= high."""
     above = side_mass(np.maximum(low, 0.0), np.maximum(high, 0.0), r)
     return above + side_mass(np.maximum(-high, 0.0), np.maximum(-low, 0.0), r)
@@ -119,17 +119,19 @@ class OffsetGaussianLoss(MonotoneLoss):
 
     def _delta(self, epsilon: float | Fraction) -> float:
         """Return P(Z < z) - exp(epsilon) P(Z + d < z), z where the loss is epsilon: Theorem 1."""
-        edge = below(epsilon)
+        edge = strictly_below(epsilon)
         z = self.cut(edge)
         if z < 0 and -z * (-z / 2 + self.r) > UNSEEN:
             return LEAST_FLOAT
 
         def value() -> arb:
-            return self._below(z) - ball(edge).exp() * self._below(z - self.d)
+            return self._probability_below(z) - ball(edge).exp() * self._probability_below(
+                z - self.d
+            )
 
         return min(1.0, least_above(value))
 
-    def _below(self, z: Fraction) -> arb:
+    def _probability_below(self, z: Fraction) -> arb:
         r = ball(self.r)
         return upper_ball(ball(-z), r) if z <= 0 else 1 - upper_ball(ball(z), r)
 
@@ -138,7 +140,9 @@ class OffsetGaussianLoss(MonotoneLoss):
         z = self.cuts(edges)
         ends = np.concatenate(([np.inf], z, [-np.inf]))
         d, r = float(self.d), float(self.r)
-        return mass(ends[1:], ends[:-1], r), mass(ends[1:] - d, ends[:-1] - d, r)
+        return interval_probability(ends[1:], ends[:-1], r), interval_probability(
+            ends[1:] - d, ends[:-1] - d, r
+        )
 
     def at(self, z: Floats) -> Floats:
         """Return the loss of outputs, in floats."""

@@ -18,7 +18,7 @@ from dprelease.numerics import theta
 from dprelease.numerics.balls import LEAST_FLOAT, ball, least_above
 from dprelease.numerics.lattice import Integers
 from dprelease.numerics.rounding import round_up
-from dprelease.privacy.loss import Floats, MonotoneLoss, below
+from dprelease.privacy.loss import Floats, MonotoneLoss, strictly_below
 from dprelease.privacy.losses.offset_gaussian import UNSEEN, OffsetGaussianLoss, peak, side_mass
 
 
@@ -42,7 +42,7 @@ class OffsetIntegerLoss(MonotoneLoss):
 
     def _delta(self, epsilon: float | Fraction) -> float:
         """Return P(K <= k) - exp(epsilon) P(K <= k - shift), k the last with a larger loss."""
-        edge = below(epsilon)
+        edge = strictly_below(epsilon)
         cut = self.continuous.cut(edge)
         last = math.ceil(cut * Fraction(self.scale)) - 1
         far = -last / Fraction(self.scale)
@@ -113,12 +113,12 @@ class OffsetIntegerLoss(MonotoneLoss):
         return self._between(ends), self._between(ends - self.shift)
 
     def _sums_of_atoms(self, edges: Floats) -> tuple[Floats, Floats]:
-        k, p, q = self._atoms()
+        k, p, q = self._relevant_integers()
         loss = self.continuous.at(k / self.scale)
         place, bins = np.searchsorted(edges, loss), len(edges) + 1
         return _sum_by_bin(place, p, bins), _sum_by_bin(place, q, bins)
 
-    def _atoms(self) -> tuple[Floats, Floats, Floats]:
+    def _relevant_integers(self) -> tuple[Floats, Floats, Floats]:
         """Return the integers with a relevant probability, and both probabilities."""
         mass = theta.weights(self.scale, self.ratio)
         reach = len(mass) - 1
@@ -142,10 +142,10 @@ class OffsetIntegerLoss(MonotoneLoss):
         """Return h times the sum of phi over the positive integers between, over 2 Q(ratio)."""
         first = np.maximum(low, 0.5) / self.scale
         last = np.maximum(high, 0.5) / self.scale
-        rest = self._rest(last) - self._rest(first)
+        rest = self._series_terms(last) - self._series_terms(first)
         return np.maximum(side_mass(first, last, self.ratio) + rest, 0.0)
 
-    def _rest(self, y: Floats) -> Floats:
+    def _series_terms(self, y: Floats) -> Floats:
         """Return h^2/24 a phi(a) - 7 h^4/5760 (a^3 - 3a) phi(a), a = y + ratio, over 2 Q(ratio)."""
         h2 = self.scale**-2
         near = np.minimum(y, 60.0)  # zero there; larger values would be infinity times zero

@@ -11,7 +11,7 @@ from flint import arb
 
 from dprelease.numerics.balls import ball, least_above
 from dprelease.numerics.rounding import round_up
-from dprelease.privacy.loss import Floats, MonotoneLoss, below
+from dprelease.privacy.loss import Floats, MonotoneLoss, strictly_below
 
 SAFE = 1.0 + 2.0**-40
 """Bound on the float error of a few dozen operations."""
@@ -51,7 +51,7 @@ class PureLoss(MonotoneLoss):
         """Return (e^epsilon0 - e^epsilon) / (1 + e^epsilon0)."""
         if epsilon >= self.epsilon:
             return 0.0
-        edge = below(epsilon)
+        edge = strictly_below(epsilon)
         if edge <= -self.epsilon:
             return min(1.0, least_above(lambda: -ball(edge).expm1()))
 

@@ -11,7 +11,7 @@ from flint import arb
 
 from dprelease.numerics.balls import ball, least_above
 from dprelease.numerics.rounding import round_up
-from dprelease.privacy.loss import Floats, MonotoneLoss, below
+from dprelease.privacy.loss import Floats, MonotoneLoss, strictly_below
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class TruncatedLoss(MonotoneLoss):
         if self._hopeless:
             return 1.0
         ratio = self.shift / self.scale
-        edge = below(epsilon)
+        edge = strictly_below(epsilon)
         cut = min(self.high, max(self.shift - self.low, (self.shift - edge * self.scale) / 2))
         if edge >= ratio:
             cut = self.shift - self.low
@@ -136,12 +136,12 @@ class TruncatedLoss(MonotoneLoss):
             cut = self.high
 
         def value() -> arb:
-            moved = self._below(cut - self.shift)
-            return self._below(cut) - (ball(edge).exp() * moved if moved != 0 else 0)
+            moved = self._probability_below(cut - self.shift)
+            return self._probability_below(cut) - (ball(edge).exp() * moved if moved != 0 else 0)
 
         return min(1.0, least_above(value))
 
-    def _below(self, x: Fraction) -> arb:
+    def _probability_below(self, x: Fraction) -> arb:
         """Return a ball around P(Y < x), -low <= x <= high."""
         a, b = (ball(-side / self.scale).exp() for side in (self.low, self.high))
         if x <= 0:

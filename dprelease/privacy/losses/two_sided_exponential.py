@@ -17,7 +17,7 @@ from flint import arb
 
 from dprelease.numerics.balls import ball, least_above
 from dprelease.numerics.rounding import round_up
-from dprelease.privacy.loss import Floats, MonotoneLoss, below
+from dprelease.privacy.loss import Floats, MonotoneLoss, strictly_below
 
 SAFE = 1.0 + 2.0**-40
 """Bound on the float error of a few dozen operations."""
@@ -49,7 +49,7 @@ class ExponentialLoss(MonotoneLoss):
         left, right, shift = self.left, self.right, self.shift
         if epsilon >= shift / left:
             return 0.0
-        edge = below(epsilon)
+        edge = strictly_below(epsilon)
         if edge <= -shift / right:
             return min(1.0, least_above(lambda: -ball(edge).expm1()))
         x = (shift / left - edge) * left * right / (left + right)

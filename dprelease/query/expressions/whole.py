@@ -101,10 +101,10 @@ def _unread(tree: exp.Expression) -> Iterator[str]:
         known = KNOWN.get(type(node))
         for name, value in node.args.items() if known is not None else ():
             if value not in (None, False, "") and value != [] and name not in (known or ()):
-                yield _words(node, name, value)
+                yield _clause_name(node, name, value)
 
 
-def _words(node: Any, name: str, value: object) -> str:
+def _clause_name(node: Any, name: str, value: object) -> str:
     named = _NAMED.get((type(node), name))
     if named is not None:
         return named
@@ -120,14 +120,14 @@ def _words(node: Any, name: str, value: object) -> str:
 def dropped_word(tree: exp.Expression, text: str) -> str | None:
     """Return a name or a constant of the text that is missing in its tree, in words."""
     tokens = list(DuckDB().tokenize(text))
-    counts = Counter(_key(text) for text in _plain(tokens))
+    counts = Counter(_key(text) for text in _names_and_constants(tokens))
     counts.subtract(_key(str(node.this)) for node in tree.walk() if _holds_a_word(node))
     return next(
         (f"'{keyword}', which nothing reads" for keyword, n in counts.items() if n > 0), None
     )
 
 
-def _plain(tokens: list[Token]) -> Iterator[str]:
+def _names_and_constants(tokens: list[Token]) -> Iterator[str]:
     """Yield the names and constants among the tokens, without keywords and functions."""
     kinds = [None, *(token.token_type for token in tokens), None]
     for before, token, after in zip(kinds, tokens, kinds[2:], strict=False):

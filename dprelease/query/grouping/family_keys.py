@@ -76,7 +76,7 @@ def _levels(spec: QuerySpec, columns: Mapping[str, Column], refuse: Refuse) -> d
             refuse("DP-CONSIST-001", "hierarchy", i, column=name, reason="it is no category")
             return {}
         above = spec.hierarchy[i - 1] if i else None
-        if above is not None and above not in _above(name, columns):
+        if above is not None and above not in _outer_columns(name, columns):
             reason = f"its values are not declared to lie within those of '{above}'"
             refuse("DP-CONSIST-001", "hierarchy", i, column=name, reason=reason)
             return {}
@@ -104,7 +104,7 @@ def _keys(
     return {name: keys[name] for name in names}
 
 
-def _above(name: str, columns: Mapping[str, Column]) -> list[str]:
+def _outer_columns(name: str, columns: Mapping[str, Column]) -> list[str]:
     """Return the columns that a column lies within, the nearest first."""
     found: list[str] = []
     column: Column | None = columns[name]
@@ -117,7 +117,7 @@ def _above(name: str, columns: Mapping[str, Column]) -> list[str]:
 def _positions(name: str, above: str, columns: Mapping[str, Column]) -> NDArray[np.int64]:
     """Return, for each value of a column, the position of its area among the values of `above`."""
     positions: NDArray[np.int64] | None = None
-    for low in (name, *_above(name, columns)):
+    for low in (name, *_outer_columns(name, columns)):
         if low == above:
             break
         part = columns[low]
@@ -135,13 +135,13 @@ def _refuse_overlaps(
 ) -> None:
     """Refuse keys that determine each other: areas of one tree, cuts of one number."""
     leaf = spec.hierarchy[-1] if spec.hierarchy and spec.hierarchy[-1] in columns else None
-    lies = set() if leaf is None else {*_above(leaf, columns)}
+    lies = set() if leaf is None else {*_outer_columns(leaf, columns)}
     seen: dict[str, str] = {}
     for name in attributes:
         if name not in columns:
             continue  # reported with the tables that have it as a key
         column = columns[name]
-        within = {*_above(name, columns)}
+        within = {*_outer_columns(name, columns)}
         other = seen.setdefault(column.cut if isinstance(column, CutColumn) else name, name)
         if other != name:
             reason = f"it and '{other}' are made of the same number"

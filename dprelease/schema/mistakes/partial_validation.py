@@ -95,7 +95,7 @@ def what_is_left(path: Path, variables: Mapping[str, str] | None = None) -> Vali
     return replace(left, declaration=Declaration(spec, document, tables))
 
 
-def without(declaration: Declaration, lost: Mapping[str, set[str]]) -> Declaration | None:
+def without_columns(declaration: Declaration, lost: Mapping[str, set[str]]) -> Declaration | None:
     """Return a declaration without some columns of its tables, and all that depends on them.
 
     `lost`: their names, by table. Returns None if no query remains.
@@ -205,7 +205,7 @@ def _leaning(document: Document, lost: set[str]) -> set[str]:
     found, waiting = set(lost), list(lost)
     while waiting:
         name = waiting.pop()
-        pattern = _word([name])
+        pattern = _name_pattern([name])
         first = re.search(r"\w+", name)
         near = read.get(first[0], ()) if first else ()
         more = {other for other, text in near if pattern.search(text)} - found
@@ -249,7 +249,7 @@ def _queries(
     queries: Mapping[str, Plain], tables: Mapping[str, Declared], lost: set[str]
 ) -> Iterator[tuple[str, Plain]]:
     """Yield queries without parts that name a lost column, or use an unknown table."""
-    pattern = _word(lost)
+    pattern = _name_pattern(lost)
     for name, query in queries.items():
         if not isinstance(query, dict):
             yield name, query
@@ -266,7 +266,7 @@ def _queries(
             yield name, left
 
 
-def _word(names: Iterable[str]) -> re.Pattern[str]:
+def _name_pattern(names: Iterable[str]) -> re.Pattern[str]:
     """Return a pattern that finds any of some names in a text; without names it finds nothing."""
     names_escaped = (rf"(?<!\w){re.escape(name)}(?!\w)" for name in names if name)
     return re.compile("|".join(names_escaped) or r"$^")

@@ -40,8 +40,8 @@ SAME = {
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return "; did you mean '...'" with the closest known name; empty if none is close."""
-    names_by_form = {_plain(candidate): candidate for candidate in known}
-    form = _plain(name)
+    names_by_form = {_normalized(candidate): candidate for candidate in known}
+    form = _normalized(name)
     meant = (
         candidate
         for candidate, others in SAME.items()
@@ -53,5 +53,5 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"; did you mean '{match}'" if match else ""
 
 
-def _plain(name: str) -> str:
+def _normalized(name: str) -> str:
     return name.strip().casefold().replace("-", "_").replace(" ", "_")

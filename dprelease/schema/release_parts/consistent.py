@@ -58,7 +58,7 @@ class TargetSpec(Model):
     moe: Annotated[Exact | None, AfterValidator(above_zero)] = None
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
+    def _at_most_one(self) -> Self:
         at_most_one(self, "weight", "moe")
         if self.weight is None and self.moe is None:
             refuse("DP-DECL-003", problem="a `weight` or a `moe` is needed")

@@ -24,7 +24,7 @@ class RecordColumnSpec(Documented):
     decimals: Decimals | None = None
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
+    def _at_most_one(self) -> Self:
         at_most_one(self, "epsilon", "rho")
         return self
 

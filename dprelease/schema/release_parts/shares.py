@@ -19,7 +19,7 @@ class ShareSpec(Model):
     rho: Annotated[Exact | None, AfterValidator(above_zero)] = None
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
+    def _at_most_one(self) -> Self:
         at_most_one(self, "weight", "epsilon", "rho")
         return self
 
