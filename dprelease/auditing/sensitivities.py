@@ -200,8 +200,8 @@ def _compare_stacks(done: TriedGroup, until: float) -> None:
     keys = [group.keys_of(part, WAYS) for part in parts]
     declared: list[SideAnswers] = []
     has_ids = any(isinstance(_id_of(table), IntegerColumn) for table in group.tables.values())
-    other_orders = (TURNED, FLOAT_IDS) if has_ids else (TURNED,)
-    storages = (*WAYS, *other_orders)
+    orders = (TURNED, FLOAT_IDS) if has_ids else (TURNED,)
+    storages = (*WAYS, *orders)
     for at, storage in enumerate(storages):
         for i, part in enumerate(parts):
             if (at or i) and time.monotonic() > until:
@@ -210,11 +210,9 @@ def _compare_stacks(done: TriedGroup, until: float) -> None:
                     f"{missed:,} of {number:,} pairs about {tables}, stored {storage}"
                 )
                 break
-            other = (
-                None
-                if storage in other_orders
-                else _measure_side(done, part, keys[i], storage, first=False)
-            )
+            other = None
+            if storage not in orders:
+                other = _measure_side(done, part, keys[i], storage, first=False)
             if storage == AS_DECLARED and other is not None:
                 declared.append(other)
             one = _measure_side(done, part, keys[i], storage, first=True)
@@ -223,7 +221,7 @@ def _compare_stacks(done: TriedGroup, until: float) -> None:
                 break
             if other is not None:
                 _compare(done, part, (one, other), (storage, storage))
-            if storage in (*ALIKE, *other_orders) and i < len(declared):
+            if storage in (*ALIKE, *orders) and i < len(declared):
                 _compare(done, part, (one, declared[i]), (storage, AS_DECLARED))
         else:
             report.tried.append(f"{number:,} pairs about {tables}, stored {storage}")
@@ -249,7 +247,6 @@ def _measure_side(
     done: TriedGroup, part: Sequence[Situation], keys: Keys, storage: str, *, first: bool
 ) -> SideAnswers:
     group, report = done.group, done.report
-
     sides = [
         partial(group.measure_situations, first=side, storage=storage, keys=keys)
         for side in (True, False)
@@ -278,12 +275,9 @@ def _compare(
         return
     changes = {
         name: changes_of(
-            worst_case.measurement.aggregate,
-            worst_case.mechanism,
-            one.found[name],
-            other.found[name],
+            case.measurement.aggregate, case.mechanism, one.found[name], other.found[name]
         )
-        for name, worst_case in done.worst.items()
+        for name, case in done.worst.items()
     }
     record(done.worst, changes, part, storages, {*one.failing, *other.failing})
     if storages == (AS_DECLARED, AS_DECLARED):
@@ -321,38 +315,34 @@ def record(
     """
     strangers = {*without} | {
         pair
-        for name, worst_case in worst.items()
-        if worst_case.measurement.exact == "declared"
+        for name, case in worst.items()
+        if case.measurement.exact == "declared"
         for pair in changes[name]
     }
-    for name, worst_case in worst.items():
-        if worst_case.measurement.exact == "declared":
+    for name, case in worst.items():
+        if case.measurement.exact == "declared":
             continue
-        worst_case.pairs += len(situations) - len(strangers)
+        case.pairs += len(situations) - len(strangers)
         for pair, change in changes[name].items():
             if pair in strangers:
                 continue
             if storages == (AS_DECLARED, AS_DECLARED):
-                worst_case.note_least(situations[pair], sum(map(abs, change)))
-            near = nearness_of(worst_case, change)
-            if near.ratio > worst_case.near.ratio:
-                worst_case.near, worst_case.situation, worst_case.storages = (
-                    near,
-                    situations[pair],
-                    storages,
-                )
-                worst_case.description, worst_case.change = situations[pair].description, change
+                case.note_least(situations[pair], sum(map(abs, change)))
+            near = nearness_of(case, change)
+            if near.ratio > case.near.ratio:
+                case.near, case.situation, case.storages = near, situations[pair], storages
+                case.description, case.change = situations[pair].description, change
                 if storages[0] != AS_DECLARED:
-                    worst_case.description += f", stored {storages[0]}"
+                    case.description += f", stored {storages[0]}"
                 if storages[0] != storages[1]:
-                    worst_case.description += " on one side alone"
+                    case.description += " on one side alone"
 
 
-def nearness_of(worst_case: Worst, change: Sequence[int]) -> Nearness:
+def nearness_of(case: Worst, change: Sequence[int]) -> Nearness:
     """Return the share of a claim that a change uses; values fixed by invariants can't change."""
-    if worst_case.measurement.exact:
+    if case.measurement.exact:
         return Nearness(float("inf"), "what follows from invariants") if any(change) else NOTHING
-    return nearness(change, worst_case.measurement.sensitivity)
+    return nearness(change, case.measurement.sensitivity)
 
 
 def _compare_lone(done: TriedGroup, until: float) -> None:
@@ -360,25 +350,23 @@ def _compare_lone(done: TriedGroup, until: float) -> None:
     group, report = done.group, done.report
     most = LONE if group.stage.declaration.spec.engine == DEFAULT_ENGINE else min(LONE, FAR_LONE)
     picked: dict[int, tuple[Situation, tuple[str, str]]] = {}
-    for worst_case in sorted(done.worst.values(), key=lambda worst_case: -worst_case.near.ratio):
-        if worst_case.situation is not None:
-            picked.setdefault(id(worst_case.situation), (worst_case.situation, worst_case.storages))
+    for case in sorted(done.worst.values(), key=lambda case: -case.near.ratio):
+        if case.situation is not None:
+            picked.setdefault(id(case.situation), (case.situation, case.storages))
     tried_ = [*picked.values()][:most]
     stride = max(1, len(done.situations) // most)
     for i, situation in enumerate(done.situations[::stride]):
-        storages = (
-            (AS_DECLARED, AS_DECLARED) if i % 2 else (ALIKE[i // 2 % len(ALIKE)], AS_DECLARED)
-        )
-        tried_.append((situation, storages))
+        storage = AS_DECLARED if i % 2 else ALIKE[i // 2 % len(ALIKE)]
+        tried_.append((situation, (storage, AS_DECLARED)))
     tried_ = tried_[: 2 * most]
-    summary = f"of {{}} pairs about {', '.join(group.tables)} by themselves, as whole tables"
+    text = f"of {{}} pairs about {', '.join(group.tables)} by themselves, as whole tables"
     for i, (situation, storages) in enumerate(tried_):
         if i and time.monotonic() > until:
-            report.left_out.append(f"{len(tried_) - i} {summary.format(len(tried_))}")
+            report.left_out.append(f"{len(tried_) - i} {text.format(len(tried_))}")
             tried_ = tried_[:i]
             break
         _compare_alone(done, situation, storages)
-    report.tried.append(f"{len(tried_)} {summary.format(f'{len(done.situations):,}')}")
+    report.tried.append(f"{len(tried_)} {text.format(f'{len(done.situations):,}')}")
 
 
 def _compare_alone(done: TriedGroup, situation: Situation, storages: tuple[str, str]) -> None:
@@ -392,10 +380,8 @@ def _compare_alone(done: TriedGroup, situation: Situation, storages: tuple[str, 
         done.report.fails(Failure(f"{situation.description}, by itself", stored, codes, pair))
         return
     changes = {
-        name: changes_of(
-            worst_case.measurement.aggregate, worst_case.mechanism, one[name], other[name]
-        )
-        for name, worst_case in done.worst.items()
+        name: changes_of(case.measurement.aggregate, case.mechanism, one[name], other[name])
+        for name, case in done.worst.items()
     }
     record(done.worst, changes, [situation], storages)
 

@@ -65,10 +65,10 @@ class TriedRecords:
 
     def pair(self, name: Named) -> Pair | None:
         """Return the record with the largest change of a column, and its replacement."""
-        worst_case = self.worst[name]
-        if worst_case.situation is None:
+        case = self.worst[name]
+        if case.situation is None:
             return None
-        return lone(self.group.tables, worst_case.situation, {}, worst_case.storages)
+        return lone(self.group.tables, case.situation, {}, case.storages)
 
     def pairs_alone(self, name: Named) -> list[Pair]:
         """Return pairs of one record each, with values across the range of the column."""
@@ -103,26 +103,18 @@ def tried_records(stage: Stage, part: Records, bits: ReplayedWords) -> TriedReco
         if storage in sides
     }
     for column in part.columns:
-        worst_case = worst[part.name, column.name]
+        case = worst[part.name, column.name]
         for storage, read in sides.items():
             values = read[column.name]
-            _compare(column, worst_case, values, values[::-1], situations, (storage, storage))
+            _compare(column, case, values, values[::-1], situations, (storage, storage))
         for storage, other in turned.items():
             other_values, values = other[column.name], sides[storage][column.name]
             _compare(
-                column,
-                worst_case,
-                other_values[::-1],
-                values,
-                situations,
-                (storage, storage),
-                same=True,
+                column, case, other_values[::-1], values, situations, (storage, storage), same=True
             )
             if AS_DECLARED in sides:
                 declared = sides[AS_DECLARED][column.name]
-                _compare(
-                    column, worst_case, other_values, declared, situations, (storage, AS_DECLARED)
-                )
+                _compare(column, case, other_values, declared, situations, (storage, AS_DECLARED))
     return TriedRecords(group, part, worst, report, nearby)
 
 
@@ -202,7 +194,7 @@ def _with_record_number(part: Records, records: int) -> Records:
 
 def _compare(
     column: RecordColumn,
-    worst_case: Worst,
+    case: Worst,
     one: Integers,
     other: Integers,
     situations: list[Situation],
@@ -215,8 +207,8 @@ def _compare(
     for at, (left, right) in enumerate(zip(one.tolist(), other.tolist(), strict=True)):
         inside = all(column.low <= value <= column.high for value in (left, right))
         if not inside or (same and left != right):
-            worst_case.near = Nearness(float("inf"), "the values that a record may have")
-            worst_case.situation, worst_case.description, worst_case.storages = (
+            case.near = Nearness(float("inf"), "the values that a record may have")
+            case.situation, case.description, case.storages = (
                 situations[at],
                 situations[at].description,
                 storages,
@@ -224,8 +216,8 @@ def _compare(
         elif left != right:
             changes[at] = [1 if column.is_response else left - right]
     record(
-        {(worst_case.query.name, column.name): worst_case},
-        {(worst_case.query.name, column.name): changes},
+        {(case.query.name, column.name): case},
+        {(case.query.name, column.name): changes},
         situations,
         storages,
     )

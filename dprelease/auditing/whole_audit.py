@@ -197,10 +197,10 @@ def _run_steps(
     parts = PARTS[draws]
     progress("sensitivities")
     done = list(_compare_all(stage, names, bits, start + parts[0] * time_limit))
-    worst = {name: worst_case for one in done for name, worst_case in one.worst.items()}
-    broken = [(worst_case, name) for name, worst_case in worst.items() if not worst_case.near.holds]
+    worst = {name: case for one in done for name, case in one.worst.items()}
+    broken = [(case, name) for name, case in worst.items() if not case.near.holds]
     failures = [failure for one in done for failure in one.report.failures.values()]
-    findings = [_breach(worst_case, name) for worst_case, name in broken]
+    findings = [_breach(case, name) for case, name in broken]
     findings += [failure.finding for failure in failures]
     tried_words = [description for one in done for description in one.report.tried]
     left_out = [description for one in done for description in one.report.left_out]
@@ -238,9 +238,7 @@ def _run_steps(
         left_out += failed
     report = GroupReport(tried_words, left_out)
     audit = _audit_record(stage, declaration, worst, report, outcome, findings)
-    shown = [
-        (_breach(worst_case, name), pairs[name]) for worst_case, name in broken if name in pairs
-    ]
+    shown = [(_breach(case, name), pairs[name]) for case, name in broken if name in pairs]
     shown += [(one.finding, one.pair) for one in failures if one.pair is not None]
     return Outcome(audit, declaration, shown)
 
@@ -264,9 +262,9 @@ def _audit_record(
             "left_out": report.left_out,
             "holds": not findings,
             "sensitivities": [
-                _comparison_record(worst_case, name)
-                for name, worst_case in worst.items()
-                if worst_case.measurement.exact != "declared"
+                _comparison_record(case, name)
+                for name, case in worst.items()
+                if case.measurement.exact != "declared"
             ],
             **outcome,
             "findings": findings,
@@ -323,26 +321,26 @@ def _most(done: Sequence[TriedGroup | TriedRecords]) -> list[tuple[Group, Situat
     return [*at_once[:1], *((group, situation) for group, situation, _ in largest)]
 
 
-def _breach(worst_case: Worst, name: Named) -> AuditFinding:
+def _breach(case: Worst, name: Named) -> AuditFinding:
     return AuditFinding(
         check="sensitivity",
         query=name[0],
         column=name[1],
-        claimed=str(worst_case.measurement.sensitivity),
-        seen=f"{worst_case.near.ratio:.6g} times as much in {worst_case.near.by}",
-        pair=worst_case.description,
+        claimed=str(case.measurement.sensitivity),
+        seen=f"{case.near.ratio:.6g} times as much in {case.near.by}",
+        pair=case.description,
     )
 
 
-def _comparison_record(worst_case: Worst, name: Named) -> SensitivityCheck:
+def _comparison_record(case: Worst, name: Named) -> SensitivityCheck:
     return SensitivityCheck(
         query=name[0],
         column=name[1],
-        claimed=str(worst_case.measurement.sensitivity),
-        pairs=worst_case.pairs,
-        ratio=min(worst_case.near.ratio, 1e300),
-        worst=worst_case.description,
-        holds=worst_case.near.holds,
+        claimed=str(case.measurement.sensitivity),
+        pairs=case.pairs,
+        ratio=min(case.near.ratio, 1e300),
+        worst=case.description,
+        holds=case.near.holds,
     )
 
 

@@ -168,9 +168,7 @@ class Ledger:
             with Store.open(self.path) as store, store.transaction():
                 self._settle_abandoned(store)
                 known, now = self._state(store), _now()
-                charge_records = [
-                    self._charge_record(known, charge, cost, now) for charge, cost in costs
-                ]
+                records = [self._charge_record(known, charge, cost, now) for charge, cost in costs]
                 body = {
                     "kind": RESERVE,
                     "id": name,
@@ -178,7 +176,7 @@ class Ledger:
                     "process": Process.this().to_json(),
                     "locked": True,
                     "time": now,
-                    "charges": charge_records,
+                    "charges": records,
                 }
                 entry = self._append(store, known, body)
                 return Reservation(entry, lock=lock, accounts=known.accounts)
@@ -360,7 +358,7 @@ class Ledger:
             return self._settle_abandoned(store, gone)
 
     def _settle_abandoned(self, store: Store, gone: Sequence[str] = ()) -> list[str]:
-        descriptions = []
+        lines = []
         state = self._state(store)
         reservations = state.reservations
         for name, path in locks_of(self.path).items():
@@ -376,27 +374,21 @@ class Ledger:
             title = reservation.entry.body["title"]
             body: dict[str, Any] = {"kind": COMMIT, "manifest": None}
             if PUBLISH in reservation.steps:
-                descriptions.append(
+                lines.append(
                     f"{reservation.id} ({title}): may have been published; the charge remains"
                 )
             elif READ in reservation.steps:
-                descriptions.append(
-                    f"{reservation.id} ({title}): rows had been read; the charge remains"
-                )
+                lines.append(f"{reservation.id} ({title}): rows had been read; the charge remains")
             elif not reservation.tells_reads:
-                descriptions.append(
-                    f"{reservation.id} ({title}): may have read rows; the charge remains"
-                )
+                lines.append(f"{reservation.id} ({title}): may have read rows; the charge remains")
             else:
                 body = {"kind": CANCEL, "why": "its run ended before it read a row"}
-                descriptions.append(
-                    f"{reservation.id} ({title}): released nothing; charge returned"
-                )
+                lines.append(f"{reservation.id} ({title}): released nothing; charge returned")
             body = {**body, "id": reservation.id, "time": _now()}
             self._append(store, state, body)
             with suppress(OSError):
                 lock_of(self.path, reservation.id).unlink()
-        return descriptions
+        return lines
 
 
 def events_of(charge: Mapping[str, Any]) -> list[Event]:

@@ -141,16 +141,16 @@ class _Resolver:
     def _column(self, name: str, column: Column, spec: RecordColumnSpec) -> RecordColumn | None:
         keys = ("columns", name)
         open_keys = _dropping_options(column)
-        mechanism_spec = spec.mechanism or _default(column, self.declaration.spec.mechanism)
+        noise = spec.mechanism or _default(column, self.declaration.spec.mechanism)
         resolved: RecordColumn | str
         read = self.declared.table.columns[column.cut] if isinstance(column, CutColumn) else column
         if expression_of(read) is not None:
             self._refuse("DP-LOCAL-004", *keys, column=name, reason="it is computed from others")
             return None
         if isinstance(column, IntegerColumn | NumberColumn):
-            resolved = _number(name, column, mechanism_spec, spec)
+            resolved = _number(name, column, noise, spec)
         else:
-            resolved = _value(name, column, mechanism_spec, spec)
+            resolved = _value(name, column, noise, spec)
         if isinstance(resolved, str):
             self._refuse("DP-LOCAL-004", *keys, column=name, reason=resolved)
             return None
@@ -159,12 +159,7 @@ class _Resolver:
         if resolved.key is not None and not resolved.is_response:
             kind, known = "public values, not numbers", RESPONSE
             self._refuse(
-                "DP-LOCAL-005",
-                *keys,
-                column=name,
-                kind=kind,
-                mechanism=mechanism_spec.name,
-                known=known,
+                "DP-LOCAL-005", *keys, column=name, kind=kind, mechanism=noise.name, known=known
             )
             return None
         if resolved.values < 2 or (resolved.is_response and resolved.values > MOST_VALUES):
@@ -189,23 +184,20 @@ def _dropping_options(column: Column) -> list[str]:
 
 
 def _number(
-    name: str,
-    column: IntegerColumn | NumberColumn,
-    mechanism_spec: MechanismSpec,
-    spec: RecordColumnSpec,
+    name: str, column: IntegerColumn | NumberColumn, noise: MechanismSpec, spec: RecordColumnSpec
 ) -> RecordColumn | str:
     lattice = column.lattice
     if lattice is None:
         return "it has no bounds"
     aggregate = Sum.of(name, lattice)
     # Randomized response moves a value to any other: the distance between them does not matter.
-    shift = 1 if mechanism_spec.name == RESPONSE else max(1, lattice.upper - lattice.lower)
-    measurement = _measurement(name, aggregate, shift, column.unit or "", mechanism_spec, spec)
+    shift = 1 if noise.name == RESPONSE else max(1, lattice.upper - lattice.lower)
+    measurement = _measurement(name, aggregate, shift, column.unit or "", noise, spec)
     return RecordColumn(measurement, lattice.lower, lattice.upper)
 
 
 def _value(
-    name: str, column: Column, mechanism_spec: MechanismSpec, spec: RecordColumnSpec
+    name: str, column: Column, noise: MechanismSpec, spec: RecordColumnSpec
 ) -> RecordColumn | str:
     if not isinstance(column, BooleanColumn | CategoryColumn | CutColumn | DateColumn):
         return f"a column of type {getattr(column, 'type', 'cut')} has no public values"
@@ -213,26 +205,19 @@ def _value(
     if isinstance(key, str):
         return key
     count = len(key.values)
-    measurement = _measurement(
-        name, Sum(name, 0, count - 1, Fraction(1)), 1, "", mechanism_spec, spec
-    )
+    measurement = _measurement(name, Sum(name, 0, count - 1, Fraction(1)), 1, "", noise, spec)
     return RecordColumn(measurement, 0, count - 1, key)
 
 
 def _measurement(
-    name: str,
-    aggregate: Sum,
-    shift: int,
-    unit: str,
-    mechanism_spec: MechanismSpec,
-    spec: RecordColumnSpec,
+    name: str, aggregate: Sum, shift: int, unit: str, noise: MechanismSpec, spec: RecordColumnSpec
 ) -> Measurement:
     return Measurement(
         name=name,
         aggregate=aggregate,
         sensitivity=Sensitivity(1, (Move(shift, 1),)),
         unit=unit,
-        mechanism=mechanism_spec,
+        mechanism=noise,
         weight=spec.weight,
         asked_by=name,
     )

@@ -283,7 +283,7 @@ def attack(
         guess_records(combinations, block, true.records[block]) for block in areas.blocks
     )
     attacked = _AttackSetup(rehearsal, combinations, areas, true, guesses)
-    guess_baseline = baseline(guesses, [true.records[block] for block in areas.blocks])
+    guessed = baseline(guesses, [true.records[block] for block in areas.blocks])
     draws = Draws(bits or Entropy())
     forms: list[FormOutcome] = []
     for form in settings.forms:
@@ -294,7 +294,7 @@ def attack(
             continue
         error = error_of([*likelihoods.values()], [true.cells[name] for name in likelihoods])
         blocks = _solve_blocks(attacked, likelihoods, end)
-        forms.append(outcome(form, blocks, guess_baseline, error))
+        forms.append(outcome(form, blocks, guessed, error))
     area = None if areas.attribute is None else combinations.attributes[areas.attribute].column
     return AttackOutcome(
         format="dprelease-attack/1",
@@ -312,7 +312,7 @@ def attack(
         alone=int((true.records == 1).sum()),
         swapped=settings.swapped,
         seconds=settings.seconds,
-        baseline=guess_baseline,
+        baseline=guessed,
         forms=forms,
     )
 

@@ -61,10 +61,7 @@ def baseline(guesses: Sequence[BaselineGuesses], records: Sequence[Integers]) ->
 
 
 def outcome(
-    form: Form,
-    blocks: Sequence[SolvedBlock],
-    guess_baseline: Baseline,
-    error: tuple[float | None, float],
+    form: Form, blocks: Sequence[SolvedBlock], guessed: Baseline, error: tuple[float | None, float]
 ) -> FormOutcome:
     """Return what one form of the tables reveals; `error`: mean error, and suppressed share."""
     named = np.concatenate([one.solved.records[one.complete] for one in blocks])
@@ -72,7 +69,7 @@ def outcome(
     certain = np.concatenate([one.certain.least[one.complete] for one in blocks])
     guess = np.concatenate([one.guess.right[one.complete] for one in blocks])
     right = int(np.minimum(named, true).sum())
-    spread = DEVIATIONS * guess_baseline.deviation
+    spread = DEVIATIONS * guessed.deviation
     return FormOutcome(
         form=form,
         words=WORDS[form],
@@ -80,8 +77,8 @@ def outcome(
         withheld=error[1],
         records=int(named.sum()),
         right=right,
-        beyond=right - max(guess_baseline.drawn, guess_baseline.apportioned),
-        interval=(right - guess_baseline.drawn - spread, right - guess_baseline.drawn + spread),
+        beyond=right - max(guessed.drawn, guessed.apportioned),
+        interval=(right - guessed.drawn - spread, right - guessed.drawn + spread),
         alone_named=int((named == 1).sum()),
         alone_right=int(((named == 1) & (true == 1)).sum()),
         alone_found=int(((named >= 1) & (true == 1)).sum()),

@@ -61,10 +61,8 @@ def true_counts(
     asked_of = {query.name: query for query in resolve(rehearsal.cast.declaration)}
     queries = [asked_of[one.name] for one in tables]
     first = queries[0]
-    keys_of_attributes = [
-        _keys_of_attribute(attribute, first) for attribute in combinations.attributes
-    ]
-    keys = KeySpace(tuple(key for of_one in keys_of_attributes for key in of_one))
+    key_sets = [_keys_of_attribute(attribute, first) for attribute in combinations.attributes]
+    keys = KeySpace(tuple(key for of_one in key_sets for key in of_one))
     joint = _joint(first, [one.query for one in tables], keys)
     if joint.keys.size > MOST_CELLS:
         description = " x ".join(f"{key.column} {key.size:,}" for key in joint.keys.keys)
@@ -76,7 +74,7 @@ def true_counts(
     }
     rows = found.pop(joint.name)
     every = int(found.pop(nobody.name)[0])
-    records = _of_combinations(rows, joint.keys, keys_of_attributes, combinations)
+    records = _of_combinations(rows, joint.keys, key_sets, combinations)
     if records.sum() != rows.sum():
         check = "records have combinations that no declaration admits"
         raise InternalError("DP-INTERNAL-001", check=check)
@@ -136,15 +134,13 @@ def _of_combinations(
 def _refuse_other_truth(rehearsal: OpenedRehearsal, query: str, rows: Integers) -> None:
     """Raise DP-ATTACK-004 if the rehearsal's true answers to a query differ."""
     outputs = {one.name: one for family in rehearsal.families for one in family.outputs}
-    for name, published_query, as_noised in published_tables(rehearsal.families):
-        if published_query.name != query:
+    for name, truth_query, as_noised in published_tables(rehearsal.families):
+        if truth_query.name != query:
             continue
-        keys = {key.column for key in published_query.key_columns}
-        column_names = (
-            [*dict(schema_of(published_query))] if as_noised else [*outputs[name].columns]
-        )
+        keys = {key.column for key in truth_query.key_columns}
+        names = [*dict(schema_of(truth_query))] if as_noised else [*outputs[name].columns]
         file = truth_of(name)
-        column = truth_columns(sorted(keys), (one for one in column_names if one not in keys)).rows
+        column = truth_columns(sorted(keys), (one for one in names if one not in keys)).rows
         published = formats.PUBLISHED.read(rehearsal.folder / file, [column]).column(0).to_numpy()
         # A step may publish only some cells: then only their sum is checked.
         same = (

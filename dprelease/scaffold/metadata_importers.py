@@ -202,12 +202,12 @@ def _smartnoise_table(name: str, table: Told, columns: Mapping[str, Told]) -> De
     described = [
         ColumnDescription(
             column,
-            _kind_of(description.get("type")),
-            _text(description.get("lower", description.get("min"))),
-            _text(description.get("upper", description.get("max"))),
-            is_unit=_flag(description.get("private_id")),
+            _kind_of(entry.get("type")),
+            _text(entry.get("lower", entry.get("min"))),
+            _text(entry.get("upper", entry.get("max"))),
+            is_unit=_flag(entry.get("private_id")),
         )
-        for column, description in columns.items()
+        for column, entry in columns.items()
     ]
     return DescribedTable(SMARTNOISE, name, tuple(described), None, _text(table.get("max_ids")))
 

@@ -207,10 +207,7 @@ def _declaration(
 
 
 def prepare_document(
-    document: Document,
-    read: Callable[[str], str],
-    texts: dict[str, str],
-    values: Mapping[str, str],
+    document: Document, read: Callable[[str], str], texts: dict[str, str], values: Mapping[str, str]
 ) -> tuple[Document, Variables]:
     """Return a release file with its shared keys and variables filled in; and the variables.
 

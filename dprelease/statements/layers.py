@@ -45,17 +45,15 @@ class Needs:
 def needs(query: Query) -> Needs:
     """Return the columns that a query reads, in the order in which they can be computed."""
     columns, join = query.table.columns, query.join
-    needed_columns = list(query.predicate.columns) if query.predicate else []
-    needed_columns += [_source(columns, name) for name in _key_names(query)]
-    needed_columns += [
-        _source(columns, name) for m in query.measurements for name in m.aggregate.reads
-    ]
+    names = list(query.predicate.columns) if query.predicate else []
+    names += [_source(columns, name) for name in _key_names(query)]
+    names += [_source(columns, name) for m in query.measurements for name in m.aggregate.reads]
     if query.unit.id is not None:
-        needed_columns.append(query.unit.id)
+        names.append(query.unit.id)
     compared = [] if join is None else [left for left, _ in join.on]
     before = layers(columns, query.formulas, compared)
     early = {name for level in before for name in level}
-    needed = closure(columns, query.formulas, [*needed_columns, *compared])
+    needed = closure(columns, query.formulas, [*names, *compared])
     levels = layers(columns, query.formulas, needed)
     after = [[name for name in level if name not in early] for level in levels]
     from_join = set() if join is None else set(join.columns)

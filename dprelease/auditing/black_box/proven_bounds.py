@@ -192,13 +192,13 @@ def prove_bounds(
     """
     limits = 2 * sum(_events(question) for group in groups for question in group.questions)
     each = miss / max(1, limits)
-    expected_seconds = [_seconds(group, bits) * group.draws for group in groups]
+    seconds_each = [_seconds(group, bits) * group.draws for group in groups]
     for i, group in enumerate(groups):
         left = until - time.monotonic()
         if left <= 0:
             return
-        share = left * expected_seconds[i] / sum(expected_seconds[i:])
-        seconds, breath = expected_seconds[i] / group.draws, min(BREATH, share / LOOKS)
+        share = left * seconds_each[i] / sum(seconds_each[i:])
+        seconds, breath = seconds_each[i] / group.draws, min(BREATH, share / LOOKS)
         trial = _Trial(group, bits, each, int(breath / seconds))
         yield from trial.epsilon_bounds(group.draws, time.monotonic() + share)
 

@@ -282,10 +282,7 @@ class _Search:
         for step in (1, -1):
             while True:
                 moved = {place: self._alternatives(choice, place, step) for place in places}
-                tried = _with(
-                    choice,
-                    {i: neighbour for i, neighbour in moved.items() if neighbour is not None},
-                )
+                tried = _with(choice, {i: near for i, near in moved.items() if near is not None})
                 if None in moved.values() or not self._error(tried) < self._error(choice):
                     break
                 choice = tried

@@ -116,10 +116,7 @@ def variables_of(document: Document, values: Mapping[str, str]) -> Variables:
         place = document.place("variables", *([name] if name else []))
         errors.append(DeclarationError("DP-DECL-003", place=place, problem=_NEEDED))
     if not errors:
-        errors = [
-            *_unknown(document, known, values),
-            *_unfit(document, known, values),
-        ]
+        errors = [*_unknown(document, known, values), *_unfit(document, known, values)]
     raise_all(errors)
     return Variables(known, {name: values[name] for name in known})
 
@@ -215,8 +212,8 @@ def _fill_text(
     for name in names:
         if name not in variables.kinds:
             if not variables.kinds:
-                placeholder = "${" + name + "}"
-                return text, DeclarationError("DP-YAML-008", place=place, found=placeholder)
+                mark = "${" + name + "}"
+                return text, DeclarationError("DP-YAML-008", place=place, found=mark)
             close = nearest(name, variables.kinds)
             return text, DeclarationError("DP-VAR-005", place=place, name=name, nearest=close)
         variables.used.add(name)
