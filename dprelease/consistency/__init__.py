@@ -29,7 +29,6 @@ The modules, in the order of processing:
 Modules for planning what to measure, without data:
 
     shares       of the budget, best for declared aims, with a certificate: a folder
-                 (`optimum`, `barrier`; on `shapes` and `jets`: equivalent areas, derivatives)
     expected     errors by level and table, as measured and after least squares
 
 Guarantees:
@@ -46,7 +45,7 @@ Guarantees:
 - Inputs are whole numbers of a lattice. Sums (amounts) are counts of lattice steps: nothing else
   changes.
 
-May import: `dprelease.numerics`, `dprelease.errors`, NumPy, the standard library. The package draws
-no random numbers, opens no files and has no notion of privacy: callers decide whether its inputs
-may be published.
+May import: `dprelease.numerics`, `dprelease.errors`, NumPy, SciPy (for shares), the standard
+library. The package draws no random numbers, opens no files and has no notion of privacy: callers
+decide whether its inputs may be published.
 """

@@ -20,8 +20,7 @@ import numpy as np
 
 from dprelease.consistency.algebra import Table, cells, residual_spaces, spaces_of
 from dprelease.consistency.fixed_point import Floats
-from dprelease.consistency.shares.shape_variances import Sources, Unknown, unknown
-from dprelease.consistency.shares.shapes import Shape
+from dprelease.consistency.shares.shape_variances import Shape, Sources, Unknown, unknown
 from dprelease.consistency.standard_errors import cell_coefficients
 from dprelease.consistency.tree import Tree
 

@@ -1,10 +1,14 @@
 """Find the best shares of the budget for an aim, with a bound on their distance from optimal.
 
-The program (see `barrier`) needs second derivatives, which are cheap on a few hundred classes of
-areas and expensive on hundreds of thousands. It is therefore solved on an averaged shape, corrected
-so that values and slopes agree with the tree itself at the last shares: r(w) ~ s m(w) + d w, m the
-function on the averaged shape. Each round needs slopes of the whole tree once; where the tree is
-small, nothing is averaged. The result is evaluated on the tree itself:
+    maximise t   subject to   p_j(w) >= t  or  p_j(w) >= 1,   sum w = 1,   w >= 0,
+
+where p_j = 1 / (a variance relative to its limit), or 1 / (the weighted sum of mean variances).
+Sequential quadratic programming solves it (SciPy's SLSQP). Precisions are concave and nearly linear
+in the shares, so that its linear constraints fit well: a limit written as a variance, r_j <= 1, has
+a boundary along which steps stay short. 1 / r is concave, as 1 / (q' M^-1 q) is the least x' M x of
+all x with q' x = 1: linear in M for each of them; and so is 1 / (sum of r), a concave and rising
+function of the 1 / r. A limit holds at every area; each round adds the areas where the last shares
+have the greatest variance.
 
 **Certificate.** Let h = sum_j y_j r_j, y the weights of the means plus multipliers of the limits,
 any that are not negative. h is convex, and h(2 w) = h(w) / 2, so that for all shares w' of sum 1
@@ -13,31 +17,41 @@ and all s > 0
 M = max_i (-dh/dw_i), as grad h(w) w = -h(w). At s = h / M this is h(w)^2 / M: no shares have less.
 The least greatest r is then at least h^2 / M for multipliers of sum 1, and the least weighted sum
 under limits r_j <= 1 at least h^2 / M - sum of the multipliers. (Frank and Wolfe's bound, sharpened
-by the scaling. At the optimum M = h, and the bound is the optimum.)
+by the scaling. At the optimum M = h, and the bound is the optimum.) The multipliers that make the
+bound for s = 1 the greatest are the solution of a linear program.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
+from scipy.optimize import linprog, minimize
 
-from dprelease.consistency.fixed_point import Floats, Whole
-from dprelease.consistency.shares.barrier import Program, minimise
+from dprelease.consistency.fixed_point import Floats
 from dprelease.consistency.shares.design import Design, Placed
-from dprelease.consistency.shares.jets import BENDS, SLOPES
-from dprelease.consistency.shares.shape_variances import unknown
-from dprelease.consistency.shares.shapes import Mask, Shape
-from dprelease.consistency.shares.share_functions import MEAN, Row, RowValues, ShareFunctions
+from dprelease.consistency.shares.share_functions import (
+    MEAN,
+    Row,
+    cell_variances,
+    values_and_slopes,
+)
 
-CLASSES = 250  # of an averaged shape
-ROUNDS = 25
+_minimize: Any = minimize  # its stubs have no constraints whose functions are lambdas
+ROUNDS = 12
 NEAR = 2e-5  # of the bound, where the search ends; rounding the shares may cost as much again
-_ACCURACY = 2e-6  # of a solved program
+_STEPS = 40  # of one round
+_ACCURACY = 1e-8  # of the first round's objective; a tenth in each further one
 _ROOM = 2e-7  # margin by which limits are over-fulfilled, so that rounded shares still satisfy them
-_WORSE = 1e-6  # what makes another area the worst
-_SLOW, _STILL = 0.9, 3  # rounds that leave so much of the gap, and how many end the search
+_PENALTY = 1e3  # of a violated limit, in parts of the objective
+_LARGE = 250  # classes of areas, from which the search starts on an averaged tree
+_TINY = 1e-8  # the least share: tables that it alone determines have variances up to 1 / _TINY, of
+# which floats still leave eight digits
+_SMALL = 1e-6  # shares below it count as much as this when steps are scaled
 
 
 @dataclass(frozen=True)
@@ -59,7 +73,7 @@ class Aim:
 
 @dataclass(frozen=True)
 class EvaluatedShares:
-    """Shares and the variances that they achieve on the tree itself.
+    """Shares and the variances that they achieve.
 
     Parameters
     ----------
@@ -69,246 +83,143 @@ class EvaluatedShares:
         The weighted sum of mean variances; 0 without weights.
     parts
         Of each limit, the greatest part of it that a variance has.
+    worst
+        Of each limit, the class of areas that has the greatest variance.
     """
 
     shares: Floats
     total: float
     parts: dict[Placed, float]
+    worst: list[Row]
 
     @property
     def greatest(self) -> float:
         """Return the greatest of the parts; 0 without limits."""
         return max(self.parts.values(), default=0.0)
 
+    @property
+    def merit(self) -> float:
+        """Return the objective, including the penalty of violated limits."""
+        if not self.total:
+            return self.greatest
+        return self.total * (1 + _PENALTY * max(0.0, self.greatest - 1))
+
 
 def evaluate_shares(design: Design, aim: Aim, shares: Floats) -> EvaluatedShares:
     """Return the variances of shares, infinite if a table becomes unknown; shares may be 0."""
-    on_tree = ShareFunctions(design, design.shape, [])
-    means = on_tree.means(shares, list(aim.weights))
-    worst = on_tree.greatest(shares, list(aim.limits))
-    total = sum(weight * means[placed] for placed, weight in aim.weights.items())
-    parts = {placed: variance / aim.limits[placed] for placed, (_, variance) in worst.items()}
-    return EvaluatedShares(shares, float(total), parts)
+    tables = [*aim.weights, *aim.limits]
+    variances = cell_variances(design, shares, tables)
+    means, limited = variances[: len(aim.weights)], variances[len(aim.weights) :]
+    total = sum(
+        weight * float(design.shape.fractions(level) @ each)
+        for ((level, _), weight), each in zip(aim.weights.items(), means, strict=True)
+    )
+    parts, worst = {}, []
+    for (placed, limit), each in zip(aim.limits.items(), limited, strict=True):
+        parts[placed] = float(each.max()) / limit
+        worst.append(Row(placed, int(each.argmax())))
+    return EvaluatedShares(shares, total, parts, worst)
 
 
-def bound_of(factors: Floats, found: RowValues) -> float:
-    """Return a lower bound of a weighted sum of rows, for any shares."""
-    total = float(factors @ found.values)
-    steepest = float((-(factors @ found.slopes)).max())
-    return total * total / steepest if steepest > 0 else 0.0
+def best_shares(design: Design, aim: Aim) -> tuple[EvaluatedShares, float]:
+    """Return the best shares found, and a lower bound of the objective for all shares.
 
-
-class Search:
-    """The rounds of one aim.
-
-    Parameters
-    ----------
-    design, aim
-        All tables of the aim have to be estimable, and one of them has to be in doubt.
-    penalty
-        The penalty of a violated limit, in units of the objective; for aims of both kinds.
+    All tables of the aim have to be estimable, and none of them exact. On a large tree the search
+    starts with the best shares of a tree whose areas all have the average number of children.
     """
+    start = np.full(len(design.items), 1 / len(design.items))
+    if design.shape.size > _LARGE:
+        averaged = replace(design, areas=design.shape.averaged())
+        if np.isfinite(evaluate_shares(averaged, aim, start).merit):
+            start = best_shares(averaged, aim)[0].shares
+    rows = [Row(placed, MEAN) for placed in aim.weights]
+    best = here = evaluate_shares(design, aim, start)
+    bound = 0.0
+    for turn in range(ROUNDS):
+        rows += [row for row in here.worst if row not in rows]
+        relative = RelativeRows(design, aim, tuple(rows))
+        bound = max(bound, relative.lower_bound(here.shares))
+        if best.merit <= bound * (1 + NEAR):
+            break
+        shares = relative.improve(here.shares, _ACCURACY * 0.1**turn)
+        here = evaluate_shares(design, aim, shares)
+        best = min(best, here, key=lambda one: one.merit)
+    return best, bound
 
-    def __init__(self, design: Design, aim: Aim, penalty: float = 1e3) -> None:
-        self.design, self.aim, self.penalty = design, aim, penalty
-        self.model = simplify_shape(design)
-        self.rows = [Row(placed, MEAN) for placed in aim.weights]
-        self.likes = list(self.rows)  # the rows' classes in the model
-        self.bound = 0.0
-        self.rounds = 0
 
-    def run(self, start: Floats) -> EvaluatedShares:
-        """Return the best shares found; `bound` is then a lower bound for all shares."""
-        shares, multipliers = start / start.sum(), np.zeros(0)
-        best: EvaluatedShares | None = None
-        still, gap = 0, np.inf
-        for self.rounds in range(1, ROUNDS + 1):
-            here, found = self._look(shares)
-            self._raise_bound(found, multipliers)
-            worse = best is not None and self.merit(here) > self.merit(best)
-            if best is None or not worse:
-                best = here
-            last, gap = gap, self.merit(best) / max(self.bound, 1e-300) - 1
-            still = still + 1 if gap > last * _SLOW else 0
-            if gap <= NEAR or still == _STILL:
-                break
-            if worse and self.rounds > 2:  # the model led too far
-                shares = (shares + best.shares) / 2
-                continue
-            shares, multipliers = self._next(shares, here, found)
-        assert best is not None
-        return best
+class RelativeRows:
+    """The functions r_j of an aim: the sum of means, if it has weights, and the limited rows."""
 
-    def merit(self, of: EvaluatedShares) -> float:
-        """Return the objective, including the penalty of violated limits."""
-        if not self.aim.weights:
-            return of.greatest
-        return of.total * (1 + self.penalty * max(0.0, of.greatest - 1))
+    def __init__(self, design: Design, aim: Aim, rows: Sequence[Row]) -> None:
+        self.design, self.rows = design, rows
+        number = len(aim.weights)
+        limits = [1 / aim.limits[row.placed] for row in rows[number:]]
+        self.factors = np.diag([*aim.weights.values(), *limits])
+        if aim.weights:  # one function
+            self.factors = np.vstack(
+                (self.factors[:number].sum(axis=0, keepdims=True), self.factors[number:])
+            )
+        self.raised = np.array([not aim.weights or j == 0 for j in range(len(self.factors))])
+        """Whether p_j >= t; otherwise p_j >= 1."""
 
-    def _factors(self) -> Floats:
-        """Return the factor of each row's variance that scales its limit to 1."""
-        limits = self.aim.limits
-        room = 1 - _ROOM if self.aim.weights else 1.0
-        return np.array(
-            [1.0 if r.node == MEAN else 1 / (limits[r.placed] * room) for r in self.rows]
+    def at(self, shares: Floats) -> tuple[Floats, Floats]:
+        """Return the values (functions,) and their derivatives by shares (functions, items)."""
+        values, slopes = values_and_slopes(self.design, self.rows, shares)
+        return self.factors @ values, self.factors @ slopes
+
+    def lower_bound(self, shares: Floats) -> float:
+        """Return the best bound that values and slopes at these shares prove: the certificate."""
+        values, slopes = self.at(shares)
+        largest = float(values[self.raised].max())
+        unit = np.where(self.raised, largest, 1.0)
+        r, falls = values / unit, -slopes / unit[:, None]
+        charges = np.where(self.raised, 0.0, 1.0)
+        found = linprog(  # of multipliers y and M: the greatest 2 h - M - charges
+            np.append(charges - 2 * r, 1.0),
+            A_ub=np.hstack((falls.T, np.full((falls.shape[1], 1), -1.0))),
+            b_ub=np.zeros(falls.shape[1]),
+            A_eq=np.append(self.raised, 0.0)[None, :],
+            b_eq=[1.0],
         )
+        if found.x is None:
+            return 0.0
+        y = np.maximum(found.x[:-1], 0.0)
+        y[self.raised] /= y[self.raised].sum()
+        h = float(y @ r)
+        return largest * (h * h / float((y @ falls).max()) - float(y @ charges))
 
-    def _weights(self) -> Floats:
-        return np.array(
-            [self.aim.weights[r.placed] if r.node == MEAN else 0.0 for r in self.rows], float
-        )
+    def improve(self, shares: Floats, accuracy: float) -> Floats:
+        """Return shares of sum 1 with a smaller objective under these rows' limits."""
+        largest = float(self.at(shares)[0][self.raised].max())
+        unit = np.where(self.raised, largest, 1.0)
+        least = np.where(self.raised, 0.0, 1 + _ROOM)
+        scale = np.sqrt(np.maximum(shares, _SMALL))  # second derivatives are about 1 / share
 
-    def _look(self, shares: Floats) -> tuple[EvaluatedShares, RowValues]:
-        """Return the variances of shares, and all rows there; add the currently worst areas."""
-        parts = self._worst(shares) if self.aim.limits else {}
-        on_tree = ShareFunctions(self.design, self.design.shape, self.rows)
-        found = on_tree.at(shares, SLOPES)
-        return EvaluatedShares(shares, float(self._weights() @ found.values), parts), found
+        @lru_cache(maxsize=1)
+        def precisions(point: bytes) -> tuple[Floats, Floats]:
+            values, slopes = self.at(np.frombuffer(point)[:-1] * scale)
+            p = unit / values
+            by_share = -slopes * scale * (p / values)[:, None]
+            return p, np.column_stack((by_share, -self.raised.astype(float)))
 
-    def _worst(self, shares: Floats) -> dict[Placed, float]:
-        """Return the greatest ratio of a variance to each limit; add the areas that have it."""
-        on_tree = ShareFunctions(self.design, self.design.shape, self.rows)
-        known = dict.fromkeys(self.aim.limits, 0.0)
-        for row, value in zip(self.rows, on_tree.at(shares).values, strict=True):
-            if row.node != MEAN:
-                known[row.placed] = max(float(value), known[row.placed])
-        worst = on_tree.greatest(shares, list(self.aim.limits))
-        self._watch(
-            shares, {at: one for at, one in worst.items() if one[1] > known[at] * (1 + _WORSE)}
-        )
-        return {at: variance / self.aim.limits[at] for at, (_, variance) in worst.items()}
-
-    def _watch(self, shares: Floats, new: Mapping[Placed, tuple[int, float]]) -> None:
-        """Add rows for classes of areas with their variances."""
-        likes = {placed: node for placed, (node, _) in new.items()}
-        if self.model is not self.design.shape:
-            on_model = ShareFunctions(self.design, self.model, [])
-            likes = on_model.nearest(shares, {at: variance for at, (_, variance) in new.items()})
-        self.rows += [Row(placed, node) for placed, (node, _) in new.items()]
-        self.likes += [Row(placed, likes[placed]) for placed in new]
-
-    def _limit_mask(self) -> Mask:
-        return np.array([row.node != MEAN for row in self.rows], bool)
-
-    def _raise_bound(self, found: RowValues, multipliers: Floats) -> None:
-        """Raise `bound` to the bound that the rows' slopes at these shares prove.
-
-        Multipliers are those of precisions, dp = -dr / r^2.
-        """
-        factors, weights = self._factors(), self._weights()
-        pressed = np.zeros(len(self.rows))
-        pressed[: len(multipliers)] = multipliers
-        pressed = np.where(self._limit_mask(), pressed / (factors * found.values) ** 2, 0.0)
-        if not self.aim.weights:
-            if not pressed.any():
-                return
-            pressed /= pressed.sum()
-        proved = bound_of(factors * (weights + pressed), found)
-        if self.aim.weights:
-            proved -= float(pressed.sum()) / (1 - _ROOM)
-        self.bound = max(self.bound, proved)
-
-    def _next(
-        self, shares: Floats, here: EvaluatedShares, found: RowValues
-    ) -> tuple[Floats, Floats]:
-        """Return the model's best shares and multipliers."""
-        factors, limited = self._factors(), self._limit_mask()
-        model = ShareFunctions(self.design, self.model, self.likes)
-        if self.aim.weights:
-            scale, budget, penalty = here.total, 1.0, self.penalty
-        else:  # the least part of this budget that keeps limits `greatest` times as large
-            scale, budget, penalty = 1.0, 0.0, 1.0
-            factors = factors / here.greatest
-        rows = CorrectedRows(model, shares, found, factors, limited, exactly=self.rounds > 1)
-        program = Program(rows, self._weights() / scale, limited, budget, penalty)
-        optimum = minimise(program, shares, _ACCURACY)
-        return optimum.shares / optimum.shares.sum(), optimum.multipliers * scale
-
-
-class CorrectedRows:
-    """Rows on the model, with values and slopes of the tree at some shares.
-
-    Parameters
-    ----------
-    model
-        The same rows on an averaged shape.
-    shares, found
-        Where the tree's rows are known.
-    factors
-        What each variance is multiplied by.
-    limited
-        Rows of which the precision is meant, 1 / variance.
-    exactly
-        Whether slopes are put right too; far from the optimum the model is better without.
-    """
-
-    def __init__(
-        self,
-        model: ShareFunctions,
-        shares: Floats,
-        found: RowValues,
-        factors: Floats,
-        limited: Mask,
-        exactly: bool,
-    ) -> None:
-        self.model, self.limited = model, limited
-        one, other = model.at(shares, SLOPES), found
-        ratio = np.divide(other.values, one.values, out=np.ones(len(factors)), where=one.values > 0)
-        self.scale = factors * ratio
-        apart = factors[:, None] * other.slopes - self.scale[:, None] * one.slopes
-        steep = np.where(limited, -1 / (factors * other.values) ** 2, 1.0)  # of 1 / r by r
-        self.linear = steep[:, None] * apart * (1.0 if exactly else 0.0)
-
-    def values(self, w: Floats) -> Floats:
-        """Return (rows,)."""
-        found = self.scale * self.model.at(w).values
-        turned: Floats = np.where(self.limited, 1 / found, found) + self.linear @ w
-        return turned
-
-    def values_and_derivatives(
-        self, w: Floats
-    ) -> tuple[Floats, Floats, Callable[[Floats], Floats]]:
-        """Return values, slopes, and a function for the second derivatives of a sum of rows."""
-        found = self.model.at(w, BENDS)
-        plain = self.scale * found.values
-        steep = np.where(self.limited, -1 / plain**2, 1.0)
-        values = np.where(self.limited, 1 / plain, plain) + self.linear @ w
-        slopes = self.scale[:, None] * found.slopes
-        turned = steep[:, None] * slopes + self.linear
-
-        def bent(factors: Floats) -> Floats:
-            both = np.where(self.limited, 2 * factors / plain**3, 0.0)
-            straight = self.model.bent(found, factors * steep * self.scale)
-            whole: Floats = straight + (slopes * both[:, None]).T @ slopes
-            return whole
-
-        return values, turned, bent
-
-
-def simplify_shape(design: Design) -> Shape:
-    """Return a shape of few classes: that of the design where it is small enough."""
-    shape = design.shape
-    if shape.size <= CLASSES:
-        return shape
-    sources = design.sources(np.ones(len(design.items)))
-    lost = unknown(shape, sources)
-    kinds = [
-        _kinds(shape, level, lost.below[level], lost.children[level])
-        for level in range(shape.levels)
-    ]
-    for parts in (8, 6, 5, 4, 3, 2):
-        found = shape.merge_siblings(kinds, parts)
-        if found.size <= CLASSES:
+        def room(x: Floats) -> Floats:
+            found: Floats = precisions(x.tobytes())[0] - least - self.raised * x[-1]
             return found
-    return shape.merge_siblings(kinds, 1)
 
-
-def _kinds(shape: Shape, level: int, below: Mask, children: Floats) -> Whole:
-    """Return a number for each class: which spaces are unknown there, and whether it is a leaf."""
-    kind = np.ones(shape.counts[level], np.int64)
-    kind[shape.inner(level)] = 0
-    for free, among in zip(below.T, children.T, strict=True):
-        which = free + 2 * np.minimum(among, 2)
-        if (which != which[0]).any():
-            kind = np.unique(kind * 6 + which.astype(np.int64), return_inverse=True)[1]
-    return kind
+        start = [*(shares / scale).tolist(), 1.0]
+        budget, objective = np.append(scale, 0.0), np.append(np.zeros(len(scale)), -1.0)
+        constraints: Any = [
+            {"type": "eq", "fun": lambda x: budget @ x - 1, "jac": lambda _: budget[None, :]},
+            {"type": "ineq", "fun": room, "jac": lambda x: precisions(x.tobytes())[1]},
+        ]
+        problem: dict[str, Any] = {
+            "jac": lambda _: objective,
+            "bounds": [*((_TINY / one, None) for one in scale), (0.0, None)],
+            "constraints": constraints,
+            "options": {"maxiter": _STEPS, "ftol": accuracy},
+        }
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # of steps outside the bounds
+            found = _minimize(lambda x: float(objective @ x), start, method="SLSQP", **problem)
+        better: Floats = np.maximum(found.x[:-1] * scale, _TINY)
+        return better / better.sum() if np.isfinite(better).all() else shares

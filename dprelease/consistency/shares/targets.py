@@ -28,14 +28,18 @@ import numpy as np
 from dprelease.consistency.algebra import Table
 from dprelease.consistency.fixed_point import Floats
 from dprelease.consistency.shares.design import Design, Placed
-from dprelease.consistency.shares.optimum import Aim, EvaluatedShares, Search, evaluate_shares
-from dprelease.consistency.shares.share_functions import ShareFunctions
+from dprelease.consistency.shares.optimum import (
+    Aim,
+    EvaluatedShares,
+    best_shares,
+    evaluate_shares,
+)
+from dprelease.consistency.shares.share_functions import cell_variances
 
 CLOSE = 1e-4
 """The gap of a certificate that rounding may lead to."""
 
 _DIGITS = (6, 8, 10, 12, 14, 16, 18, 20, 24, 30, 36)  # binary, of shares
-_PENALTIES = (1e3, 1e5)
 _ABOVE = 1 + 2.0**-30  # covers float errors
 
 
@@ -152,10 +156,9 @@ def least_mean(
     nearest = least_greatest(design, limits)
     if nearest.value > 1:
         raise UnreachableTargetsError(nearest)
-    for penalty in _PENALTIES:
-        found = _best_allocation(design, aim, penalty)
-        if max(found.parts.values()) <= 1:
-            return found
+    found = _best_allocation(design, aim)
+    if max(found.parts.values()) <= 1:
+        return found
     shares = _floats(design, nearest.shares)  # hardly feasible: no other shares to try
     return replace(nearest, value=evaluate_shares(design, aim, shares).total, bound=found.bound)
 
@@ -220,7 +223,7 @@ def least_budget(
     return factor, least_mean(replace(design, prices=prices), weights, limits)
 
 
-def _best_allocation(design: Design, aim: Aim, penalty: float = _PENALTIES[0]) -> Allocation:
+def _best_allocation(design: Design, aim: Aim) -> Allocation:
     """Return the rounded shares of an aim."""
     numbers = [*aim.weights.values(), *aim.limits.values()]
     if not all(0 < number < math.inf for number in numbers):
@@ -230,30 +233,29 @@ def _best_allocation(design: Design, aim: Aim, penalty: float = _PENALTIES[0]) -
     doubtful = _doubtful(design, aim, equal)
     if not doubtful.weights and not doubtful.limits:  # all of it is exact
         return _allocation(design, aim, _binary(equal, _DIGITS[-1]), 0.0)
-    search = Search(design, doubtful, penalty)
-    best = search.run(equal)
-    shares = _round_shares(design, doubtful, search, best)
-    return _allocation(design, aim, shares, search.bound)
+    best, bound = best_shares(design, doubtful)
+    return _allocation(design, aim, _round_shares(design, doubtful, best, bound), bound)
 
 
 def _doubtful(design: Design, aim: Aim, shares: Floats) -> Aim:
     """Return an aim without tables that are known exactly, whatever is measured."""
-    on_tree = ShareFunctions(design, design.shape, [])
-    means = on_tree.means(shares, [*aim.weights, *aim.limits])
+    tables = [*aim.weights, *aim.limits]
+    variances = cell_variances(design, shares, tables)
+    doubtful = {placed for placed, each in zip(tables, variances, strict=True) if each.any()}
     return Aim(
-        {placed: w for placed, w in aim.weights.items() if means[placed] > 0},
-        {placed: v for placed, v in aim.limits.items() if means[placed] > 0},
+        {placed: w for placed, w in aim.weights.items() if placed in doubtful},
+        {placed: v for placed, v in aim.limits.items() if placed in doubtful},
     )
 
 
-def _round_shares(design: Design, aim: Aim, search: Search, best: EvaluatedShares) -> Floats:
+def _round_shares(design: Design, aim: Aim, best: EvaluatedShares, bound: float) -> Floats:
     """Return shares of as few binary digits as the certificate and the limits allow."""
     shares = best.shares
     for digits in _DIGITS:
         shares = _binary(best.shares, digits)
         here = evaluate_shares(design, aim, shares)
         kept = here.greatest <= 1 or not aim.weights
-        if kept and search.merit(here) <= search.bound * (1 + CLOSE):
+        if kept and here.merit <= bound * (1 + CLOSE):
             break
     return shares
 
