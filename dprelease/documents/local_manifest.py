@@ -12,7 +12,7 @@ from dprelease.documents.release_metadata import metadata_of_records
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.rounding import plain_text
 from dprelease.planning.local_plan import LocalColumn, LocalPlan, local_reading, one_record
-from dprelease.postprocess.record_laws import of_all
+from dprelease.postprocess.record_estimates import estimates_json
 from dprelease.query.local_records import Records
 from dprelease.schema.field_types import DROP
 from dprelease.schema.load import Declaration
@@ -90,7 +90,7 @@ def measurement(planned: LocalColumn, records: int) -> dict[str, Any]:
         "weight": plain_text(measurement.weight),
         "chosen_by": planned.chosen_by,
         "one_record": one_record(planned),
-        "all_records": of_all(law, measurement.step, records),
+        "all_records": estimates_json(law, measurement.step, records),
     }
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.numerics.rounding import finite
-from dprelease.postprocess.record_laws import FrequencyLaw, MeanLaw
+from dprelease.postprocess.record_estimates import FrequencyNoise, MeanNoise
 from dprelease.query.local_records import RecordColumn
 from dprelease.tables.record_table import public_values
 
@@ -58,7 +58,7 @@ def _mean(
     import pyarrow.compute as pc
 
     step = column.measurement.step
-    noise = MeanLaw.of(law, step, len(values))
+    noise = MeanNoise.of(law, step, len(values))
     # 64-bit numbers are added up as 128-bit decimals, exactly.
     wide = values if pa.types.is_decimal(values.type) else values.cast(pa.decimal128(38, 0))
     mean = float(Fraction(pc.sum(wide).as_py()) / len(values)) - law.mean * float(step)
@@ -73,7 +73,7 @@ def _frequencies(
     known = public_values(column)
     places = pc.index_in(values, value_set=known).to_numpy()
     counts = np.bincount(places[~np.isnan(places)].astype(np.int64), minlength=len(known))
-    noise = FrequencyLaw(law, len(values))
+    noise = FrequencyNoise(law, len(values))
     estimates = []
     for value, count in zip(known.to_pylist(), counts.tolist(), strict=True):
         estimate = noise.estimate(count)

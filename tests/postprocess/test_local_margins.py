@@ -12,7 +12,7 @@ from scipy import signal, stats
 
 from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
 from dprelease.mechanisms.randomized_response import RandomizedResponse
-from dprelease.postprocess.record_laws import FrequencyLaw, MeanLaw
+from dprelease.postprocess.record_estimates import FrequencyNoise, MeanNoise
 from dprelease.query.local_records import resolve_records
 from dprelease.tables.record_figures import _frequencies, _mean
 from tests.release.test_local_columns import STORED, local
@@ -25,7 +25,7 @@ def coverage(law: RandomizedResponse, n: int, true: int, confidence: float) -> f
     kept = stats.binom.pmf(np.arange(true + 1), true, law.keep)
     others = stats.binom.pmf(np.arange(n - true + 1), n - true, law.other)
     chance = signal.fftconvolve(kept, others)
-    noise = FrequencyLaw(law, n)
+    noise = FrequencyNoise(law, n)
     likely = np.flatnonzero(chance > 1e-9).tolist()
     held = [
         count
@@ -76,4 +76,4 @@ def test_means_carry_the_margin_that_was_asked_for(confidence: float) -> None:
         each = law.standard_deviation / math.sqrt(n)
         usual = z * each if n >= 30 else each / math.sqrt(1 - confidence)
         assert row.margin == pytest.approx(usual, rel=1e-3)
-        assert row.margin == MeanLaw.of(law, Fraction(1), n).margin(confidence)
+        assert row.margin == MeanNoise.of(law, Fraction(1), n).margin(confidence)

@@ -30,7 +30,7 @@ from dprelease.noise.noised_records import perturb_records
 from dprelease.numerics import stable
 from dprelease.numerics.lattice import sample
 from dprelease.planning.local_plan import prepare_local
-from dprelease.postprocess.record_laws import FrequencyLaw, MeanLaw
+from dprelease.postprocess.record_estimates import FrequencyNoise, MeanNoise
 from dprelease.query.local_records import resolve_records
 from dprelease.release.accounts import account_of, balances
 from dprelease.release.runs.pipeline import run
@@ -287,7 +287,7 @@ def test_a_release_that_spends_too_much_is_found(copy: Path) -> None:
         law = RandomizedResponse(0.5, 2)
         held["parameters"] = dict(law.parameters)
         held["one_record"] = {"values": 2, "keep": law.keep, "other": law.other}
-        held["all_records"] = FrequencyLaw(law, 400).to_json()
+        held["all_records"] = FrequencyNoise(law, 400).to_json()
 
     assert forge(copy, change) == {"DP-VERIFY-008"}
 
@@ -411,7 +411,7 @@ def test_estimates_of_real_records(tmp_path: Path) -> None:
     assert sum(row.estimate for row in groups) == pytest.approx(1.0)
     # A planted mistake: read as if values had been kept more often, the estimates are off.
     answers = pq.read_table(out / "persons.parquet").column("age_group").to_pylist()
-    law = FrequencyLaw(RandomizedResponse(0.5, 4), len(answers))
+    law = FrequencyNoise(RandomizedResponse(0.5, 4), len(answers))
     wrong = [law.estimate(answers.count(row.value)) for row in groups]
     assert max(abs(w - s) for w, s in zip(wrong, shares, strict=True)) > groups[0].margin
     with pytest.raises(ValueError, match="name one of"):
@@ -426,7 +426,7 @@ def test_frequencies_are_unbiased_and_their_margins_hold(values: int) -> None:
     law, n, times = RandomizedResponse(1.0, values), 500, 4000
     true = (np.arange(n) % 10 == 0).astype(np.int64)  # a tenth has value 1, the others value 0
     answers = law.respond(np.tile(true, times), Keyed(f"unbiased {values}")).reshape(times, n)
-    noise = FrequencyLaw(law, n)
+    noise = FrequencyNoise(law, n)
     found = np.array([noise.estimate(count) for count in (answers == 1).sum(axis=1)])
     error = noise.standard_error(0.1)
     z = (found.mean() - 0.1) * np.sqrt(times) / error
@@ -442,7 +442,7 @@ def test_sums_of_stable_noise_have_the_closed_form(alpha: float) -> None:
     """Means of 16 rounded draws against scale 40 * 16^(1/alpha - 1); 16^(-1/2) is refuted."""
     law, n, times = SymmetricAlphaStable(40.0, alpha), 16, 20_000
     means = sample(law, n * times, Keyed(f"sum {alpha}")).reshape(times, n).mean(axis=1)
-    scale = MeanLaw.of(law, Fraction(1), n).scale
+    scale = MeanNoise.of(law, Fraction(1), n).scale
     assert scale == pytest.approx(40.0 * 16 ** (1 / alpha - 1))
 
     def p_value(scale: float) -> float:
@@ -458,7 +458,7 @@ def test_sums_of_stable_noise_have_the_closed_form(alpha: float) -> None:
     assert p_value(scale * 1.1) < ERROR_RATE
     if alpha < 1.9:
         assert p_value(40.0 / 4) < ERROR_RATE
-    missed = int((np.abs(means) > MeanLaw.of(law, Fraction(1), n).margin(0.9)).sum())
+    missed = int((np.abs(means) > MeanNoise.of(law, Fraction(1), n).margin(0.9)).sum())
     assert stats.binom.sf(missed - 1, times, 0.1) > ERROR_RATE  # never more than one in ten
 
 
@@ -466,5 +466,5 @@ def test_sums_of_stable_noise_have_the_closed_form(alpha: float) -> None:
 def test_margins_of_means_hold(n: int) -> None:
     law, times = DiscreteLaplace(30.0), 20_000
     means = sample(law, n * times, Keyed(f"mean {n}")).reshape(times, n).mean(axis=1)
-    missed = int((np.abs(means) > MeanLaw.of(law, Fraction(1), n).margin(0.9)).sum())
+    missed = int((np.abs(means) > MeanNoise.of(law, Fraction(1), n).margin(0.9)).sum())
     assert stats.binom.sf(missed - 1, times, 0.105) > ERROR_RATE

@@ -1,4 +1,4 @@
-"""Distributions of estimates from n noisy records: sums, means and frequencies.
+"""Errors of estimates from n noisy records: of sums, means and frequencies.
 
 The estimates are about the n true records as declared (clamped, on the lattice, missing values
 replaced), not about a larger population.
@@ -43,37 +43,37 @@ RESPONSE_WORDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class MeanLaw:
+class MeanNoise:
     """The noise in the mean of n >= 1 records, in the unit of the column."""
 
     standard_deviation: float
     scale: float | None
     """Scale of stable noise before rounding; None for noise with a standard deviation."""
-    law: Mechanism
+    mechanism: Mechanism
     step: Fraction
     records: int
 
     @classmethod
-    def of(cls, law: Mechanism, step: Fraction, records: int) -> MeanLaw:
-        """Return the distribution of the mean of so many records."""
+    def of(cls, mechanism: Mechanism, step: Fraction, records: int) -> MeanNoise:
+        """Return the noise in the mean of so many records."""
         scale = None
-        if isinstance(law, SymmetricAlphaStable):
-            scale = law.scale * float(step) * records ** (1.0 / law.alpha - 1.0)
-        deviation = law.standard_deviation * float(step) / math.sqrt(records)
-        return cls(deviation, scale, law, step, records)
+        if isinstance(mechanism, SymmetricAlphaStable):
+            scale = mechanism.scale * float(step) * records ** (1.0 / mechanism.alpha - 1.0)
+        deviation = mechanism.standard_deviation * float(step) / math.sqrt(records)
+        return cls(deviation, scale, mechanism, step, records)
 
     def margin(self, confidence: float) -> float:
         """Return the margin of error of the mean at a confidence."""
         miss = (1.0 - confidence) / 2
-        if isinstance(self.law, SymmetricAlphaStable) and self.scale is not None:
-            width = float(stable.quantile(self.law.alpha, np.array([miss]))[0])
+        if isinstance(self.mechanism, SymmetricAlphaStable) and self.scale is not None:
+            width = float(stable.quantile(self.mechanism.alpha, np.array([miss]))[0])
             return (width * self.scale + float(self.step) / 2) * UP
         if self.records < FEW:
             return self.standard_deviation / math.sqrt(1.0 - confidence)
         return _normal_quantile(miss) * self.standard_deviation * UP
 
     def to_json(self) -> dict[str, Any]:
-        """Return the distribution as JSON values, for the sum too."""
+        """Return its size and margins as JSON values, for the sum too."""
         n = self.records
         return {
             "mean_standard_deviation": finite(self.standard_deviation),
@@ -87,20 +87,20 @@ class MeanLaw:
 
 
 @dataclass(frozen=True, slots=True)
-class FrequencyLaw:
+class FrequencyNoise:
     """The noise in an estimated frequency of n >= 1 records."""
 
-    law: RandomizedResponse
+    mechanism: RandomizedResponse
     records: int
 
     def estimate(self, count: int) -> float:
         """Return the unbiased estimate of a value's frequency; it may lie outside 0..1."""
-        p, q = self.law.keep, self.law.other
+        p, q = self.mechanism.keep, self.mechanism.other
         return (count / self.records - q) / (p - q)
 
     def standard_error(self, frequency: float) -> float:
         """Return the standard error at a true frequency f: n f records have the value."""
-        p, q = self.law.keep, self.law.other
+        p, q = self.mechanism.keep, self.mechanism.other
         f = min(1.0, max(0.0, frequency))
         return math.sqrt((f * p * (1 - p) + (1 - f) * q * (1 - q)) / self.records) / (p - q)
 
@@ -110,7 +110,7 @@ class FrequencyLaw:
         It holds the frequencies whose distance to the estimate is at most z standard errors *at
         that frequency*: a quadratic inequality, since the squared error is a straight line.
         """
-        p, q = self.law.keep, self.law.other
+        p, q = self.mechanism.keep, self.mechanism.other
         z = _normal_quantile((1.0 - confidence) / 2)
         factor = z * z / (self.records * (p - q) ** 2)
         start, slope = q * (1 - q), p * (1 - p) - q * (1 - q)
@@ -120,18 +120,18 @@ class FrequencyLaw:
         return (half + root) / 2 * UP + abs(estimate - inside)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the distribution as JSON values."""
+        """Return its largest standard error as JSON values."""
         worst = max(self.standard_error(0.0), self.standard_error(1.0))
         return {"standard_error_at_most": worst, "words": RESPONSE_WORDS}
 
 
-def of_all(law: Mechanism, step: Fraction, records: int) -> dict[str, Any] | None:
-    """Return the distribution of a column's estimates as JSON values; None without any record."""
+def estimates_json(mechanism: Mechanism, step: Fraction, records: int) -> dict[str, Any] | None:
+    """Return the noise in a column's estimates as JSON values; None without any record."""
     if records == 0:
         return None
-    if isinstance(law, RandomizedResponse):
-        return FrequencyLaw(law, records).to_json()
-    return MeanLaw.of(law, step, records).to_json()
+    if isinstance(mechanism, RandomizedResponse):
+        return FrequencyNoise(mechanism, records).to_json()
+    return MeanNoise.of(mechanism, step, records).to_json()
 
 
 def _normal_quantile(miss: float) -> float:
