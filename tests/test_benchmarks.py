@@ -118,7 +118,7 @@ def test_each_comparison_is_shown_when_it_was_made(capsys: pytest.CaptureFixture
     assert [row.ratio for row in on_spark.show(made())] == [0.5, 0.5]
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("work", workloads.WORKLOADS, ids=lambda work: work.name)
 def test_plain_sql_writes_the_tables_that_are_published(
     tmp_path_factory: pytest.TempPathFactory, work: workloads.Workload

@@ -80,7 +80,7 @@ def _edits(mistake: dict[str, Any]) -> list[tuple[str, str, str]]:
     ]
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("mistake", FILES.values(), ids=FILES)
 def test_files(tmp_path: Path, mistake: dict[str, Any]) -> None:
     write_with(tmp_path, _edits(mistake))
@@ -204,7 +204,7 @@ FURTHER = """\
 """
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("file", ["release.yaml", "people.yaml"])
 def test_one_mistake_is_reported_once(tmp_path: Path, file: str) -> None:
     """Values that depend on a wrong value are not reported: correcting it would make them right."""

@@ -183,7 +183,7 @@ FAULTS: dict[str, tuple[ModuleType, Plant]] = {
 EACH_TIME = ("tail", "shares", "variance of OSGT", "bound (16)", "error when cut", "skew")
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=[] if name in EACH_TIME else pytest.mark.audit) for name in FAULTS],

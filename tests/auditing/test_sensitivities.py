@@ -80,7 +80,7 @@ def worst_of(declaration: Declaration, *, forgiving: bool = False) -> dict[str, 
     return found
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize(
     "made",
     [name if name in QUICK else pytest.param(name, marks=pytest.mark.audit) for name in MADE],
@@ -172,7 +172,7 @@ FAULTS: dict[str, tuple[Callable[[], Any], str]] = {
 }
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_are_found(fault: str, tmp_path: Path) -> None:
     plant, where = FAULTS[fault]

@@ -215,7 +215,7 @@ LEAKS: dict[str, Callable[[Ran], object]] = {
 }
 
 
-@pytest.mark.share(0.6)
+@pytest.mark.share(0.3)
 @pytest.mark.parametrize("leak", LEAKS)
 def test_twins_find_planted_faults(
     leak: str, audited: tuple[Stage, list[Group]], tmp_path: Path
@@ -266,7 +266,7 @@ CANARY_LEAKS: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("leak", CANARY_LEAKS)
 def test_canaries_find_planted_faults(
     leak: str, audited: tuple[Stage, list[Group]], tmp_path: Path

@@ -39,7 +39,7 @@ def told(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize(("output", "code"), OUTPUTS.values(), ids=OUTPUTS)
 def test_a_release_that_can_not_be_told_of(output: str, code: int, tmp_path: Path) -> None:
     release_with_ledger(tmp_path)
@@ -74,7 +74,7 @@ PRINTING = (
 )  # fmt: skip
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("command", PRINTING)
 def test_nothing_is_said_where_nobody_reads(command: str, tmp_path: Path) -> None:
     """As other tools do it in a pipe whose next one has read enough."""

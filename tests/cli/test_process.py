@@ -22,7 +22,7 @@ def ended(code: str, *options: str, stdout: int = subprocess.PIPE) -> tuple[int,
     return done.returncode, (done.stdout or b"").decode(), done.stderr.decode()
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("words", [["--help"], ["mechanisms", "--json"], ["plan"], ["check", "no"]])
 def test_both_entries_end_as_the_bare_application(words: list[str]) -> None:
     scripts = ["from dprelease.cli import app; app()", "from dprelease.cli import main; main()"]

@@ -180,7 +180,7 @@ NO_WIDE = (estimate, statement)
 HEADS = ("column ", "computed ", "mechanism ", "honest ", "table ", "entry ", "value ", "city ")
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize(
     "command", [central, local, estimate, federated, ledger, history, compare, statement]
 )

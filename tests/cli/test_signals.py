@@ -94,7 +94,7 @@ def ended(folder: Path, place: str, number: int, *more: str) -> subprocess.Compl
     )
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize(
     ("number", "place"),
     thinned((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), list(PLACES), together=1),
@@ -271,7 +271,7 @@ class Interrupter:
         return self
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize(
     ("question", "has_ledger"),
     [*((question, False) for question in QUESTIONS), ("groups", True)],
@@ -316,7 +316,7 @@ def test_an_interrupt_of_a_question_tells_what_is_spent(
     assert counts[False] >= 15
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("kind", ["", "--json"])
 def test_an_answer_that_is_cut_off(unbuffered: str, kind: str, tmp_path: Path) -> None:

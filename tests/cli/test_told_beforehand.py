@@ -322,7 +322,7 @@ UNREAD = {
 CODES = {"duckdb": "DP-SPARK-006", "spark": "DP-SPARK-001"}
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("source", UNREAD)
 def test_a_source_that_the_engine_can_t_read_is_told_before_a_run(
     source: str, tmp_path: Path

@@ -42,7 +42,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.share(0.6)
+@pytest.mark.share(0.3)
 @pytest.mark.parametrize(
     "page",
     [
@@ -96,7 +96,7 @@ def follow(reader: Reader, *these: Block) -> None:
         reader.follow(block)
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("kind", BROKEN)
 def test_what_does_not_work_is_found(kind: str, folder: Path) -> None:
     reader = Reader(folder)

@@ -209,7 +209,7 @@ def answered(engine: Engine, query: Query) -> str:
     return ""
 
 
-@pytest.mark.share(0.4)
+@pytest.mark.share(0.2)
 @pytest.mark.parametrize("kind", spread([(kind,) for kind in KINDS], 0.6), ids=str)
 def test_an_arrow_column_is_refused_by_its_type_or_never(kind: pa.DataType) -> None:
     extremes = made(kind)
@@ -223,7 +223,7 @@ STORED += [pa.timestamp("ms"), pa.timestamp("us", "UTC"), pa.timestamp("ns"), pa
 STORED += [pa.decimal128(38, 38), pa.decimal256(76, 76), pa.uuid(), pa.duration("us"), pa.bool8()]
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("kind", STORED, ids=str)
 def test_a_parquet_column_is_refused_by_its_type_or_never(
     kind: pa.DataType, tmp_path: Path

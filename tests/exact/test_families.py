@@ -35,7 +35,7 @@ from tests.exact.test_reference import breaches, units_of
 UNITS = [ROW_UNIT, unit_of(1, 1), unit_of(2, 2), unit_of(50, 3)]
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize(
     ("asked", "columns", "unit", "nulls"),
     thinned(ASKED, [PLAIN, COUNTS, SUMS], UNITS, NULLS),
@@ -50,7 +50,7 @@ def test_tables_equal_the_reference(
     assert found(queries, rows) == wanted(queries, rows)
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize(("asked", "unit"), thinned(ASKED, UNITS), ids=str)
 @examples(1)
 @given(rows=st.lists(ROWS, max_size=24))
@@ -94,7 +94,7 @@ def _lies(key: Key, fine: Query) -> tuple[int, list[int]] | None:
 NEAR = thinned(ASKED, [ROW_UNIT, unit_of(1, 2), unit_of(3, 2)], list(Neighbours))
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize(("asked", "unit", "neighbours"), NEAR, ids=str)
 @examples(1)
 @given(rows=st.lists(ROWS, max_size=14), others=st.lists(ROWS, min_size=1, max_size=6))
@@ -179,7 +179,7 @@ EXACT = {
 """Invariants, and the level and the keys that a pair keeps to agree in them."""
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize(("asked", "unit"), thinned(list(EXACT), [ROW_UNIT, unit_of(50, 9)]))
 @examples(1)
 @given(rows=st.lists(ROWS, min_size=1, max_size=9), others=st.lists(ROWS, min_size=1, max_size=4))

@@ -140,7 +140,7 @@ def by_statements(queries: tuple[Query, ...], rows: list[Row]) -> list[Vectors]:
     return [alone, parted]
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize(
     ("way", "columns", "unit"), thinned(ASKED[:4], [PLAIN, SUMS], UNITS), ids=str
 )

@@ -173,7 +173,7 @@ def outcome(frame: object, declared: Any, rows: int) -> Any:
     return kinds, object_columns(table), str(table.slice(0, rows).to_pydict())  # NaN is NaN
 
 
-@pytest.mark.share(0.4)
+@pytest.mark.share(0.2)
 @pytest.mark.parametrize("stored", STORED)
 @pytest.mark.parametrize("odd", ODD)
 def test_a_python_object_changes_its_own_row_alone(stored: str, odd: str) -> None:
@@ -341,7 +341,7 @@ def test_a_value_of_a_type_changes_its_own_row_alone(stored: str) -> None:
             assert _same_index(pd.Index(one.array), pd.Index(other.array))
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("stored", TYPED)
 def test_the_engine_reads_every_value_or_no_column(stored: str) -> None:
     made, good, odd = TYPED[stored]

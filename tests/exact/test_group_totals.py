@@ -66,7 +66,7 @@ def asking(number: str, asked: str, nulls: str | int) -> list[Query]:
     return [ask(declared, columns_asked, by) for by in ([], ["k"])]
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize(("number", "stored", "asked", "nulls"), CASES)
 def test_totals_are_those_of_rows(
     number: str, stored: str, asked: str, nulls: str | int, monkeypatch: pytest.MonkeyPatch

@@ -67,7 +67,7 @@ def frame(stored: pa.Array) -> pa.Table:
     return pa.table({"c": stored.take(pa.array(places)), "w": pa.array(places % 10)})
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("kind", STORED)
 def test_cells_are_those_of_typed_rows(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     zones = ["UTC", "Asia/Tokyo"] if kind == "instants" else ["UTC"]

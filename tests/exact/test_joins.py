@@ -160,7 +160,7 @@ def units_of(unit: Row, rows: list[Row]) -> list[list[Row]]:
     return [[row for row in rows if row["id"] != person] for person in people]
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @examples(4)
@@ -379,7 +379,7 @@ def test_joins_of_one_unit_equal_the_reference(
         assert found[name].tolist() == vector, name
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 @pytest.mark.parametrize("bounds", BOUNDS, ids=str)
 @examples(4)

@@ -227,7 +227,7 @@ NO_DAYS = [pa.bool_(), *(kind for kind in NUMBERS[:-1] if not pa.types.is_floati
 """None of their values is a day of most formats; the widest decimals are floats to the engine."""
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("name", ["day", "at"])
 @pytest.mark.parametrize("kind", [*NO_DAYS, "Int64", "int64"], ids=str)
 @pytest.mark.parametrize("files", [0, 1, 2])
@@ -645,7 +645,7 @@ CONDITIONS = {
 }
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("condition", CONDITIONS.values(), ids=CONDITIONS)
 @pytest.mark.parametrize("kind", ["integer", "number"])
 def test_conditions_can_t_tell_integers_that_are_one_float(kind: str, condition: str) -> None:

@@ -84,7 +84,7 @@ def found(query: Query, table: pa.Table) -> dict[str, list[Any]]:
         return {name: known.vector(name).tolist() for name in vectors}
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("name", ASKED)
 @pytest.mark.parametrize("kind", PAYS)
 def test_no_sum_tells_what_is_left_out(kind: str, name: str) -> None:

@@ -118,7 +118,7 @@ WAYS = {
 and rows are compared with, where more are looked up in tables."""
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize(("unit", "by", "way"), thinned(UNITS, KEYS, list(WAYS)), ids=str)
 @examples(4)
 @given(rows=TABLES)
@@ -155,7 +155,7 @@ def test_more_rows_than_fit_are_left_to_the_engine() -> None:
         same(query, rows)
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @examples(15)
 @given(rows=TABLES)
@@ -275,7 +275,7 @@ def units_of(query: Query, rows: list[dict[str, Any]]) -> list[list[int]]:
 NEAR = thinned(UNITS[:3], KEYS[:4], list(Neighbours))
 
 
-@pytest.mark.share(0.6)
+@pytest.mark.share(0.3)
 @pytest.mark.parametrize(("unit", "by", "neighbours"), NEAR, ids=str)
 @examples(4)
 @given(rows=st.lists(ROWS, max_size=9), others=st.lists(ROWS, min_size=1, max_size=4))

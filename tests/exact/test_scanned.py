@@ -343,7 +343,7 @@ UNITS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize(
     ("one", "other"), [("old", "old"), ("old", "OLD"), ("straße", "STRASSE"), ("é", "E\u0301")]
@@ -425,7 +425,7 @@ def stored(way: str, first: list[float | None], folder: Path) -> dict[str, str]:
     return {"path": str(folder / "*.parquet")}
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("first", [[0.5, 0.5], [NAN, 0.5], [NAN], [None], []])
 @pytest.mark.parametrize("way", WAYS)
 def test_what_is_missing_does_not_depend_on_other_rows(

@@ -92,7 +92,7 @@ TEXTS = {
 }
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize(
     ("kind", "sizes", "threads", "little", "enough"),
     [

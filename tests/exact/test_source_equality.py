@@ -127,7 +127,7 @@ def test_first_schemas_name_no_such_id(kind: str, comparison: str, tmp_path: Pat
     assert f'"{ID}"' in sketch(tmp_path / f"t.{kind}")
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize(("kind", "comparison"), CASES)
 @pytest.mark.parametrize("side", ["own", "public", "people"])
 def test_join_keys_are_refused_by_their_collation(

@@ -557,7 +557,7 @@ def changed(file: Path, how: str) -> None:
         os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("how", CHANGES)
 @pytest.mark.parametrize("name", FORMATS)

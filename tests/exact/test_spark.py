@@ -293,7 +293,7 @@ def test_records_stay_with_duckdb() -> None:
         on_engine(declaration, "spark")
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize(
     "kind", ["uint8", "uint16", "uint32", "uint64", "ns", "ns, UTC", "us", "ms", "ms, UTC"]
 )

@@ -91,7 +91,7 @@ ROWS_OF_IDS = [
 ]
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("unit", [None, (2, 1)], ids=str)
 @pytest.mark.parametrize("files", [0, 1, 3])
 def test_one_job_reads_all_of_them(unit: Any, files: int, tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_one_job_reads_all_of_them(unit: Any, files: int, tmp_path: Path) -> Non
     assert read == 1
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("kind", ["text", "integer"])
 @pytest.mark.parametrize(
     "ids",
@@ -170,7 +170,7 @@ def test_files_that_are_not_stored_alike(tmp_path: Path) -> None:
         assert together(queries)[0] == alone(queries)
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("unit", [families.ROW_UNIT, families.unit_of(2, 2)], ids=["rows", "ids"])
 @pytest.mark.parametrize("asked", families.ASKED[:2])
 @examples(1)

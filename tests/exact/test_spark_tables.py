@@ -154,7 +154,7 @@ def test_sources_that_cannot_be_told(source: Row) -> None:
         declare(INTEGER, source=source)
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize(
     ("made", "code"),
     [
@@ -196,7 +196,7 @@ def test_a_view_of_the_session_is_no_table(spark: Any) -> None:
 NANOS = pa.array([1, 2], pa.timestamp("ns"))
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize(
     ("first", "second", "code"),
     [

@@ -89,7 +89,7 @@ def answers(asked: list[Query], table: pa.Table, *, together: bool) -> list[Any]
     ]
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("listed", spread([(listed,) for listed in LISTS], 0.6))
 def test_they_are_what_their_texts_say(listed: str, monkeypatch: pytest.MonkeyPatch) -> None:
     values, _ = LISTS[listed]

@@ -93,7 +93,7 @@ COLUMNS: dict[str, Any] = {
 STORED = [pa.int8(), pa.int64(), pa.uint64(), pa.float64(), pa.decimal128(9, 3), pa.string()]
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("first", STORED, ids=str)
 @pytest.mark.parametrize("second", [*STORED, pa.bool_(), pa.null()], ids=str)
 def test_files_of_one_source_are_each_read_by_their_own_types(
@@ -250,7 +250,7 @@ ARROW_TYPES = [
 ]
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("kind", [*DUCKDB_TYPES, *ARROW_TYPES], ids=str)
 def test_the_types_of_one_file_are_those_that_the_engine_reads(
     kind: str | pa.DataType, tmp_path: Path

@@ -245,7 +245,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("packed", [".gz", ".zst"])
 @pytest.mark.parametrize("broken", BROKEN)
 def test_half_of_an_archive_is_not_taken_for_all_of_it(

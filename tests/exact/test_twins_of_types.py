@@ -125,7 +125,7 @@ def test_lines_mean_something() -> None:
     assert (found["noon.n"].sum(), found["words.n"].sum()) == (12, 20)
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize(("reader", "odd", "by_id"), CASES)
 def test_a_line_of_a_csv_file_changes_its_own_cells_alone(
     reader: str, odd: str, by_id: bool
@@ -139,7 +139,7 @@ def test_a_line_of_a_csv_file_changes_its_own_cells_alone(
     }
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("odd", [odd for odd in ODD if odd != "endless digits"])
 def test_a_parquet_file_beside_others_changes_its_own_cells_alone(odd: str, tmp_path: Path) -> None:
     """One file written with other types, and one file whose types the line changes."""

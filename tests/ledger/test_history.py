@@ -206,7 +206,7 @@ os._exit(9)
 """
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("last", ["reserve", "read"])
 @pytest.mark.parametrize("kinds", [(), processes.OWN_PROCESSES], ids=["a process", "the first"])
 def test_a_reservation_is_held_by_a_lock(ledger: Ledger, kinds: tuple[str, ...], last: str) -> None:

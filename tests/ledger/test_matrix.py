@@ -203,7 +203,7 @@ CELLS = [
 WORLDS = thinned(list(UNITS), (True, False), together=1)
 
 
-@pytest.mark.share(0.6)
+@pytest.mark.share(0.3)
 @pytest.mark.parametrize(("name", "unit", "has_ledger"), CELLS)
 def test_releases(tmp_path: Path, name: str, unit: str, has_ledger: bool) -> None:
     """All aggregates, noised by one mechanism; what is chosen is chosen beside it."""
@@ -285,7 +285,7 @@ def test_statements(tmp_path: Path, name: str, unit: str, has_ledger: bool) -> N
     world.check(len(used))
 
 
-@pytest.mark.share(0.6)
+@pytest.mark.share(0.3)
 @pytest.mark.parametrize(("name", "unit", "has_ledger"), CELLS)
 def test_sessions(tmp_path: Path, name: str, unit: str, has_ledger: bool) -> None:
     """Every aggregate of a grouped frame that a mechanism answers."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from flint import arb, ctx
 
@@ -16,6 +16,7 @@ KINDS = [(name, i) for name in registry.names() for i in range(len(registry.get(
 """(name, index of the example shape)."""
 
 
+@cache
 def law_of(name: str, scale: float, shape: int = 0, shift: int = 1) -> Mechanism:
     """Return the mechanism of a scale, designed for cells that move by up to `shift` steps."""
     kind = registry.get(name)

@@ -70,7 +70,7 @@ def rigorous_bounds(alpha: float, shift: float, cells: int) -> tuple[float, floa
     return lower, upper
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("alpha", [1.0, 1.4, 1.9])
 @pytest.mark.parametrize("shift", [1.0, 7.0, 300.0])
 def test_largest_loss_within_rigorous_bounds(alpha: float, shift: float) -> None:

@@ -28,7 +28,7 @@ def reference(name: str, shape: int, scale: float) -> tuple[arb, arb]:
         return mean, square - mean * mean
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize(("name", "shape", "scale"), laws(SCALES))
 def test_a_certified_variance_is_just_above_the_true_one(
     name: str, shape: int, scale: float

@@ -113,7 +113,7 @@ FORKS = (by_fork, by_multiprocessing, by_a_grandchild, by_a_thread, unknown_to_p
 SITUATIONS = ("fresh", "used", "of the same number", "locked by a thread", "rekeyed in between")
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 @pytest.mark.parametrize("situation", SITUATIONS)
 @pytest.mark.parametrize("forked", FORKS)

@@ -112,7 +112,7 @@ def test_deep_quantiles_are_good_guesses(alpha: float) -> None:
     assert np.all(np.isfinite(x))
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize(("alpha", "x"), [(1.1, 0.7), (1.5, 3.0), (1.9, 8.0), (1.999, 12.0)])
 def test_balls_contain_an_independent_quadrature(alpha: float, x: float) -> None:
     """The plain Fourier integral by mpmath, on the real axis."""

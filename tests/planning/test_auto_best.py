@@ -125,7 +125,7 @@ def compared(seed: int) -> None:
     assert found <= singles[best] * WORSE + slack, best
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("seed", [3, 4, 13, 22, 23, 26, 39, 45])
 def test_auto_serves_and_is_the_best(seed: int) -> None:
     compared(seed)
@@ -153,7 +153,7 @@ COUNT, SUM, MEAN = {"count": "*"}, {"sum": "pay"}, {"mean": "pay"}
 OPTIMAL = "discrete_laplace, optimal"
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("allowed", ["", "optimal, staircase", OPTIMAL])
 @pytest.mark.parametrize(
     ("asked", "upper", "groups", "delta"),

@@ -67,7 +67,7 @@ def spent(plan: Plan) -> float:
     return plan.guarantee.rho if plan.guarantee.rho is not None else plan.guarantee.epsilon
 
 
-@pytest.mark.share(0.6)
+@pytest.mark.share(0.3)
 @pytest.mark.parametrize("what", LEAST)
 def test_no_more_is_spent_than_targets_take(what: str, tmp_path: Path) -> None:
     declaration = declared(tmp_path, **LEAST[what])

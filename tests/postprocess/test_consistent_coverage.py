@@ -95,7 +95,7 @@ def refute_margins(mechanism: str, epsilon: str, folder: Path, roots: int) -> No
             assert inside.sum() >= least, (placed.name, confidence, inside.mean())
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("epsilon", ["1", "30"])
 @pytest.mark.parametrize("mechanism", LAWS)
 def test_margins_cover_as_often_as_they_say(mechanism: str, epsilon: str, tmp_path: Path) -> None:

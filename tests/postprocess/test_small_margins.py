@@ -62,7 +62,7 @@ def laws_of(query: Query, name: str) -> dict[str, Mechanism]:
     }
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize(
     ("name", "confidence"),
     [*((name, 0.95) for name in LAWS), ("laplace", 0.8), ("laplace", 0.99), ("laplace", 0.9999)],

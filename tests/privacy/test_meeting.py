@@ -58,7 +58,7 @@ def of(name: str, scale: float, sensitivity: Sensitivity) -> Mechanism:
     return kind.design(scale, sensitivity, None, **kind.examples[0])
 
 
-@pytest.mark.share(0.4)
+@pytest.mark.share(0.2)
 @pytest.mark.parametrize(
     ("named", "fine", "most"), thinned(LAWS, SENSITIVITIES, [1, 2, 3, 9]), ids=str
 )

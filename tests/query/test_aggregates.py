@@ -150,7 +150,7 @@ OF_VALUES = {
 }
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("word", sorted(WORDS))
 def test_the_most_that_a_row_adds_is_added_and_no_more(word: str) -> None:
     """How wide a vector has to be follows from it: too little overflows, too much is wasted."""
@@ -163,7 +163,7 @@ def test_the_most_that_a_row_adds_is_added_and_no_more(word: str) -> None:
             assert added == measurement.aggregate.most_added(measurement.sensitivity)
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize(("lower", "upper"), [(2, 9), (-9, -2), (-4, 3), (0, 5), (-5, 0)])
 @pytest.mark.parametrize("word", ["sum", "variance"])
 def test_a_row_gives_way_to_another_or_to_none(word: str, lower: int, upper: int) -> None:

@@ -74,7 +74,7 @@ def cost(asked: Program, records: np.ndarray) -> float:
     return total
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize(
     ("world", "form"),
     [

@@ -103,7 +103,7 @@ def errors_of(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
     return {(one["table"], one["column"]): one for one in told}
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_is_a_rehearsal_and_no_release(made: Made, kind: str) -> None:
     folder = made(kind)
@@ -223,7 +223,7 @@ def test_sums_stand_beside_the_true_ones(made: Made) -> None:
     assert errors_of(folder)["by_city", "n"]["mean_absolute_error"] == pytest.approx(off)
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize(
     "kind",
     ["records", "csv", "jsonl.gz", "parquet", pytest.param("no id", marks=pytest.mark.audit)],

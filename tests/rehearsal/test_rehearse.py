@@ -187,7 +187,7 @@ def watched(paths: list[Path]) -> set[str]:
     return opened
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("there", ["canary", "unreadable", "a pipe", "a folder", "missing"])
 def test_no_declared_source_is_opened(tmp_path: Path, there: str) -> None:
     """What a pipe holds would be waited for, what is unreadable refused, a canary be found."""

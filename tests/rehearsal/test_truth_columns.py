@@ -66,7 +66,7 @@ def rehearsed(folder: Path, one: str, other: str, key: str, situation: str, answ
     return rehearse(read_declaration(folder / "release.yaml"), bits=Keyed("names"))
 
 
-@pytest.mark.share(0.4)
+@pytest.mark.share(0.2)
 @pytest.mark.parametrize("situation", SITUATIONS)
 @pytest.mark.parametrize(("one", "other"), PAIRS)
 def test_a_published_column_may_have_any_name(

@@ -141,7 +141,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return cache(lambda what: published(tmp_path_factory.mktemp("case"), **asked(what)))
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("what", CASES)
 def test_invariants_are_the_truth_and_everything_agrees_with_them(
     what: str, released: Callable[[str], Path]
@@ -171,7 +171,7 @@ def test_invariants_are_the_truth_and_everything_agrees_with_them(
             assert any(n != truth(name)[key] for key, n in of.items()), f"{name} has no noise"
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("what", CASES)
 def test_manifests_tell_what_is_outside_the_guarantee(
     what: str, released: Callable[[str], Path]
@@ -401,7 +401,7 @@ def one_of_two(folder: Path, what: str, *, second: bool) -> tuple[Declaration, C
     return declaration, charge
 
 
-@pytest.mark.share(0.6)
+@pytest.mark.share(0.3)
 @pytest.mark.parametrize("what", FUNCTIONS)
 def test_a_name_stands_for_one_function_in_a_ledger(what: str, tmp_path: Path) -> None:
     """The difference of two tables that are published exactly is exact, and nobody allowed it."""

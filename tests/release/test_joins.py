@@ -166,7 +166,7 @@ TWINS = {
 }
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("name", TWINS)
 def test_neighbours_differ_in_the_claimed_cells_only(name: str, tmp_path: Path) -> None:
     """With the same bits, one person in or out of both tables moves what is claimed (V22, V29)."""

@@ -32,7 +32,7 @@ LEVELS = {
 }  # fmt: skip
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize(("asked", "tables"), LEVELS.items())
 @pytest.mark.parametrize("consistent", ["true", WHOLE])
 def test_each_level_has_its_own_tables(

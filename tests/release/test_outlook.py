@@ -103,7 +103,7 @@ LEDGERS = {
 }
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("has_paid", [False, True])
 @pytest.mark.parametrize("ledger", LEDGERS)
 @pytest.mark.parametrize("name", RELEASES)

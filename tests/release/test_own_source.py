@@ -117,7 +117,7 @@ def refused(declaration: Declaration, output: Path | None = None) -> bool:
     return False
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("rooted", [False, True])
 @pytest.mark.parametrize("name", [*AMONG, *APART])
 def test_a_release_among_its_own_sources(name: str, rooted: bool, tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ BESIDE = {
 }
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("late", [False, True], ids=["before", "during the run"])
 @pytest.mark.parametrize("put", BESIDE.values(), ids=BESIDE)
 def test_what_is_kept_beside_a_release_is_not_removed(
@@ -137,7 +137,7 @@ END
 """
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("name", ["people", "two words", "back\\slash", "ü"])
 def test_a_mount_is_refused_before_anything_is_charged(name: str, tmp_path: Path) -> None:
     """As a folder of a container is: no rename takes its place, and only a run's end would tell."""

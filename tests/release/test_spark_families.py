@@ -84,7 +84,7 @@ def no_java(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark_factory.ClusterKind, "open", opened)
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.usefixtures("no_java")
 @pytest.mark.parametrize("what", situations())
 def test_spark_counts_what_one_machine_counts(what: str, tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ class Sent:
             yield made
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.usefixtures("subtrees")
 @pytest.mark.parametrize("what", ["areas", "whole sums", "zeros", "records"])
 def test_subtrees_give_what_the_whole_tree_gives(
@@ -126,7 +126,7 @@ def test_what_is_sent_has_no_key_of_the_family(
         assert not any(name.encode() in one for name in [*names, "KeySpace"])
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.usefixtures("no_java", "subtrees")
 @pytest.mark.parametrize("what", situations())
 def test_executors_make_the_layers_of_one_machine(

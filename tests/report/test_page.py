@@ -39,7 +39,7 @@ FolderOf = Callable[[str], Path]
 PageFor = Callable[[str], bytes]
 
 
-@pytest.mark.share(0.6)
+@pytest.mark.share(0.3)
 @pytest.mark.parametrize("name", KINDS)
 def test_a_page_is_valid_and_can_be_read_by_everybody(name: str, page_for: PageFor) -> None:
     root = parsed(page_for(name))
@@ -168,7 +168,7 @@ def with_labels(release: PublishedRelease, text: str) -> bytes:
     return page_of(replace(release, metadata=labels), checks=Checks((text,), (text,)))
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize(
     ("name", "case"),
     [

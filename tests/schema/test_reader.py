@@ -47,7 +47,7 @@ def test_nothing_is_null_and_quoted_nothing_is_empty() -> None:
     }
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize(
     ("text", "code"),
     [

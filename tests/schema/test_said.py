@@ -180,7 +180,7 @@ GOOD = {
 }
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("what", BAD)
 def test_what_can_not_be_shown_is_refused_everywhere(what: str, tmp_path: Path) -> None:
     for document, path in [*spots(), *(("release", line) for line in LINES)]:

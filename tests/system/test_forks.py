@@ -108,7 +108,7 @@ def run_with_child(declaration: Declaration, at: int, how: str) -> tuple[Path, s
 PLACES = [*((kind, 1) for kind in RELEASES), ("with a ledger", 2)]
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize(("place", "how"), thinned(PLACES, ["goes on", "raises"], together=1))
 def test_a_run_is_its_makers(place: tuple[str, int], how: str, tmp_path: Path) -> None:
     """The parent publishes once, as if nothing had been; what the child says names no value."""

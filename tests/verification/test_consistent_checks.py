@@ -132,7 +132,7 @@ def problems(folder: Path, asked: dict[str, str], changes: Mapping[str, list[Cha
     return list(family.step.problems(noised, files))
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("what", FAULTS)
 def test_the_second_check_finds_faults(what: str, folder: Path) -> None:
     kind, changes, words = FAULTS[what]
@@ -199,7 +199,7 @@ def test_giant_numbers_are_not_compared_by_wrapped_costs(folder: Path) -> None:
     assert second_check._gains(np.array([[3], [0]]), np.array([[0], [3 << 20]]), 20)
 
 
-@pytest.mark.share(0.6)
+@pytest.mark.share(0.3)
 @pytest.mark.parametrize("what", FAULTS)
 def test_running_again_finds_faults(what: str, tmp_path: Path) -> None:
     """Whatever the digests say."""

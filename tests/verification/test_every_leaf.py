@@ -120,7 +120,7 @@ def is_exception(spot: Spot) -> bool:
     return any(re.fullmatch(pattern, words(spot)) for pattern in EXCEPTIONS)
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.usefixtures("known_prices")
 @pytest.mark.parametrize("every", [16, pytest.param(1, marks=pytest.mark.audit)])
 @pytest.mark.parametrize("kind", RELEASES)

@@ -118,7 +118,7 @@ def _draw(bits: Keyed, n: int) -> int:
     return int(bits.words(1)[0]) % n
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("pairs", [12, pytest.param(400, marks=pytest.mark.audit)])
 @pytest.mark.parametrize("kind", RELEASES)
 def test_any_value_at_any_place(
@@ -139,7 +139,7 @@ def test_any_value_at_any_place(
             raise AssertionError(words(spot), at(forged, spot)) from error
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("times", [2, pytest.param(6, marks=pytest.mark.audit)])
 @pytest.mark.parametrize("kind", RELEASES)
 def test_bytes_that_were_changed(

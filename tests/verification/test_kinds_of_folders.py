@@ -69,7 +69,7 @@ def folder_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]
     return cache(made)
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize(("command", "kind"), spread(list(product(COMMANDS, KINDS)), 0.5))
 def test_a_folder_of_another_kind_is_told_as_what_it_is(
     command: str, kind: str, folder_of: Callable[[str], Path], tmp_path: Path

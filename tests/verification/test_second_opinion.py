@@ -45,7 +45,7 @@ LOOSE = {"optimal": 0.2, "truncated_laplace": 0.2, "generalized_gaussian": 0.9}
 """Where delta cuts the support, or blocks are coarse, less of the price is seen."""
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize(("name", "shape", "budget"), CASES)
 def test_honest_prices_are_confirmed(name: str, shape: int, budget: str) -> None:
     events, guarantee = claim(name, shape, Sensitivity(3, (Move(4, 1),)), budget)

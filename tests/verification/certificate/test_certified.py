@@ -73,7 +73,7 @@ def of_kind(name: str, shape: int, unit: str, budget: str, scale: float) -> Clai
     return claimed([law_of(name, scale, shape, shift)], UNITS[unit], budget)
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize(
     ("kind", "unit", "budget", "scale"), thinned(KINDS, [*UNITS], [*BUDGETS], SCALES)
 )
@@ -93,7 +93,7 @@ def test_honest_claims_are_proved(
             assert certified.verdict is Verdict.PROVED, certified
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize(("name", "shape"), KINDS)
 def test_claims_a_hundredth_too_low_are_refused(name: str, shape: int, budget: str) -> None:
@@ -249,7 +249,7 @@ def test_a_manifest_whose_claim_is_no_number(leaf: str, text: str, paid: Path) -
     json.dumps(report.to_json(), allow_nan=False)
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize(
     "kind", ["central", "local", pytest.param("party", marks=pytest.mark.audit)]
 )

@@ -130,7 +130,7 @@ def _two_cells(
     return Fraction(total) * (1 - Fraction(1, 10**9))
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize(
     ("name", "shape"),
     [
