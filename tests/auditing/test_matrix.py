@@ -165,7 +165,7 @@ def drawn(
     return found, untried
 
 
-@pytest.mark.share(0.25)
+@pytest.mark.share(0.15)
 @pytest.mark.parametrize("kind", KINDS)
 def test_claims_of_all_measurements_together(kind: str, tmp_path: Path) -> None:
     """They are proved, or named as not proved; one that is a fifth too low is found."""
@@ -271,7 +271,7 @@ def plant_of(kind: str) -> AbstractContextManager[Any]:
     return (_cut_records if kind.startswith("record") else PLANTS.get(kind, _cut_vectors))()
 
 
-@pytest.mark.share(0.15)
+@pytest.mark.share(0.09)
 @pytest.mark.parametrize(
     "kind", [pytest.param(one, marks=pytest.mark.audit) if one in LONG else one for one in KINDS]
 )

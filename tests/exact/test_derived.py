@@ -113,7 +113,7 @@ def build(
     return ask(declare({**COLUMNS, **COMPUTED}, **given), measurements, by, where, **more)
 
 
-@pytest.mark.share(0.25)
+@pytest.mark.share(0.15)
 @pytest.mark.parametrize("by", KEYS, ids=str)
 @pytest.mark.parametrize("unit", UNITS[:3], ids=str)
 @examples(7)
@@ -140,7 +140,7 @@ def test_conditions_on_computed_columns(rows: list[Row]) -> None:
     assert exact(query, as_table(rows))["rows"].tolist() == wanted["rows"]
 
 
-@pytest.mark.share(0.25)
+@pytest.mark.share(0.15)
 @pytest.mark.parametrize(
     ("unit", "by", "neighbours"), thinned(UNITS[:3], KEYS[:3], list(Neighbours)), ids=str
 )
@@ -189,7 +189,7 @@ TOTAL = {
 }  # fmt: skip
 
 
-@pytest.mark.share(0.2)
+@pytest.mark.share(0.12)
 @pytest.mark.parametrize(
     ("kind", "expression"), [(k, e) for k, texts in TOTAL.items() for e in texts]
 )

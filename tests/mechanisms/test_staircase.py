@@ -57,6 +57,7 @@ def test_one_step_gives_the_discrete_laplace_law(epsilon: float) -> None:
         assert law.losses(1)[0].delta(e) == pytest.approx(other.losses(1)[0].delta(e), rel=1e-14)
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize(("width", "epsilon"), [(3, 0.3), (6, 2.0), (11, 2.0)])
 def test_the_curve_is_that_of_the_lattice_law(width: int, epsilon: float) -> None:
     """Where stairs end between cells, nothing is lost by pricing the continuous law."""
@@ -68,6 +69,7 @@ def test_the_curve_is_that_of_the_lattice_law(width: int, epsilon: float) -> Non
             assert found - 1e-14 <= claimed <= found * (1 + 1e-9) + 1e-12
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("gamma", [0.0, 0.3, 1.0])
 def test_moves_beyond_a_width_are_covered(gamma: float) -> None:
     law = designed(0.8, 3, gamma=gamma)

@@ -70,7 +70,7 @@ def rigorous_bounds(alpha: float, shift: float, cells: int) -> tuple[float, floa
     return lower, upper
 
 
-@pytest.mark.share(0.25)
+@pytest.mark.share(0.15)
 @pytest.mark.parametrize("alpha", [1.0, 1.4, 1.9])
 @pytest.mark.parametrize("shift", [1.0, 7.0, 300.0])
 def test_largest_loss_within_rigorous_bounds(alpha: float, shift: float) -> None:
@@ -109,6 +109,7 @@ def test_small_and_large_shifts_have_their_limits() -> None:
         assert largest_loss(alpha, 1e9) == pytest.approx(limit, abs=1e-6)
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("alpha", [1.0, 1.3, 1.7, 1.95])
 @pytest.mark.parametrize("shift", [0.05, 1.0, 8.0])
 def test_delta_is_the_integral(alpha: float, shift: float) -> None:

@@ -365,6 +365,7 @@ def test_rational_convolution_of_optimal_noise(slots: int) -> None:
     assert exact >= delta * Fraction(98, 100)
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("times", [1, 12])
 @pytest.mark.parametrize("name", ["laplace", "discrete_laplace", "gaussian", "discrete_gaussian"])
 def test_dp_accounting_s_own_mechanisms(name: str, times: int) -> None:

@@ -110,6 +110,7 @@ def exact_zcdp_delta(rho: float, epsilon: float) -> mpmath.mpf:
         return mpmath.exp(least) if least > -1e5 else mpmath.mpf(0)
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("rho", [5e-324, 1e-300, 5e-30, 1e-9, 0.001, 0.5, 20.0, 1e9, 1e300])
 def test_zcdp_delta_is_the_best_order_s_at_every_epsilon(rho: float) -> None:
     """On the safe side, and within a factor 1 + 2^-30, wherever a float can hold it."""
@@ -130,6 +131,7 @@ def test_zcdp_at_the_ends() -> None:
     assert zcdp_epsilon(1.0, 0.0) == math.inf == zcdp_epsilon(math.inf, 0.5)
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("rho", [1e-300, 5e-30, 1e-9, 0.001, 0.5, 20.0, 1e9, 1e150])
 @pytest.mark.parametrize("delta", [5e-324, 1e-300, 1e-30, 1e-9, 0.3])
 def test_zcdp_epsilon_is_the_least_that_delta_allows(rho: float, delta: float) -> None:
@@ -139,6 +141,7 @@ def test_zcdp_epsilon_is_the_least_that_delta_allows(rho: float, delta: float) -
     assert epsilon == 0.0 or below >= delta * (1 - 1e-9) or delta <= LEAST_FLOAT
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("mu", [5e-324, 1e-300, 1e-17, 1e-3, 1.0, 30.0, 1e9, 1e300])
 def test_normal_delta_is_the_closed_form_at_every_epsilon(mu: float) -> None:
     with mpmath.workdps(700):

@@ -69,6 +69,7 @@ def test_divergences_add_up() -> None:
     assert renyi_of([both], 4.0) == pytest.approx(4 * 9 / 50, rel=1e-9)
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(("name", "shape"), KINDS)
 def test_rho_bounds_the_whole_curve(name: str, shape: int) -> None:
     """rho lies above D_a / a at every order, and little above the largest."""
