@@ -41,15 +41,19 @@ def _interrupts() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave to audits all cases of a test but the share that its marks `share` say.
 
-    The shares of a file and of a test multiply. The first case always stays, and the others are
-    spread evenly, as by `covering.spread`. A case that is selected by its name always runs.
+    The shares of a file and of a test multiply. The first case always stays (with `by`, the first
+    one for each value of that parameter), and the others are spread evenly, as by
+    `covering.spread`. A case that is selected by its name always runs.
     """
-    seen: Counter[str] = Counter()
+    seen: Counter[tuple[object, ...]] = Counter()
     for item in items:
-        share = math.prod(mark.args[0] for mark in item.iter_markers("share"))
+        marks = list(item.iter_markers("share"))
+        share = math.prod(mark.args[0] for mark in marks)
         if share == 1 or item.get_closest_marker("audit") is not None:
             continue
-        test = item.nodeid.partition("[")[0]
-        if seen[test] * GOLDEN % 1 >= share:
+        case = item.callspec.params if isinstance(item, pytest.Function) else {}
+        by = [case[mark.kwargs["by"]] for mark in marks if "by" in mark.kwargs]
+        cases = (item.nodeid.partition("[")[0], *by)
+        if seen[cases] * GOLDEN % 1 >= share:
             item.add_marker(pytest.mark.audit)
-        seen[test] += 1
+        seen[cases] += 1

@@ -36,6 +36,7 @@ def outcome(folder: Path, unit: dict[str, Any] = ROWS, **more: Any) -> Audit:
         return dprelease.audit(folder / "release.yaml", draws=False, **more)
 
 
+@pytest.mark.audit
 def test_what_engines_share_is_kept_for_a_whole_audit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

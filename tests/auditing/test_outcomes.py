@@ -261,6 +261,7 @@ def test_a_reproduction_needs_no_ledger_and_no_other_folder(tmp_path: Path) -> N
     assert sorted(path.name for path in moved.iterdir()) == [NAME, "finding-1"]
 
 
+@pytest.mark.audit
 def test_an_outcome_is_written_whole_or_not(made: Path, tmp_path: Path) -> None:
     """A disk that is full costs the file, and leaves no folder; what was found is told before."""
     words = ["audit", str(made / "release.yaml"), "--no-draws", "--output", str(tmp_path / "new")]

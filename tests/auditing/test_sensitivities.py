@@ -172,7 +172,7 @@ FAULTS: dict[str, tuple[Callable[[], Any], str]] = {
 }
 
 
-@pytest.mark.share(0.25)
+@pytest.mark.share(0.15)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_are_found(fault: str, tmp_path: Path) -> None:
     plant, where = FAULTS[fault]

@@ -121,6 +121,7 @@ def test_runs_that_fail_on_their_disk_tell_nothing(
     assert "No space left" in caught.value.cause
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("kind", ["records", "party"])
 def test_releases_of_other_kinds_are_run(kind: str, tmp_path: Path) -> None:
     """Whole runs publish, also of rows in another order, and planted values stay in."""
@@ -215,7 +216,7 @@ LEAKS: dict[str, Callable[[Ran], object]] = {
 }
 
 
-@pytest.mark.share(0.3)
+@pytest.mark.share(0.18)
 @pytest.mark.parametrize("leak", LEAKS)
 def test_twins_find_planted_faults(
     leak: str, audited: tuple[Stage, list[Group]], tmp_path: Path
@@ -266,7 +267,7 @@ CANARY_LEAKS: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.share(0.25)
+@pytest.mark.share(0.15)
 @pytest.mark.parametrize("leak", CANARY_LEAKS)
 def test_canaries_find_planted_faults(
     leak: str, audited: tuple[Stage, list[Group]], tmp_path: Path

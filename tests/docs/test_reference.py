@@ -39,6 +39,7 @@ def test_a_part_that_there_is_not_is_refused() -> None:
         models.document("nothing")
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("name", sorted(set(forms()) - NOT_A_PAGE))
 def test_every_key_of_every_form_is_told(name: str) -> None:
     """With the words of its model; the number of rows is that of the schema's keys."""

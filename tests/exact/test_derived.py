@@ -140,7 +140,7 @@ def test_conditions_on_computed_columns(rows: list[Row]) -> None:
     assert exact(query, as_table(rows))["rows"].tolist() == wanted["rows"]
 
 
-@pytest.mark.share(0.15)
+@pytest.mark.share(0.15, by="neighbours")
 @pytest.mark.parametrize(
     ("unit", "by", "neighbours"), thinned(UNITS[:3], KEYS[:3], list(Neighbours)), ids=str
 )

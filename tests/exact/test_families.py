@@ -94,7 +94,7 @@ def _lies(key: Key, fine: Query) -> tuple[int, list[int]] | None:
 NEAR = thinned(ASKED, [ROW_UNIT, unit_of(1, 2), unit_of(3, 2)], list(Neighbours))
 
 
-@pytest.mark.share(0.15)
+@pytest.mark.share(0.15, by="neighbours")
 @pytest.mark.parametrize(("asked", "unit", "neighbours"), NEAR, ids=str)
 @examples(1)
 @given(rows=st.lists(ROWS, max_size=14), others=st.lists(ROWS, min_size=1, max_size=6))
@@ -132,7 +132,7 @@ def breached(
     ]
 
 
-@pytest.mark.share(0.4)
+@pytest.mark.share(0.4, by="neighbours")
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 def test_claims_are_reached_and_smaller_ones_are_refuted(neighbours: Neighbours) -> None:
     """A unit with all its finest cells in one area, and one with all of them apart."""

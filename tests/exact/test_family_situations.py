@@ -83,6 +83,7 @@ def small_ranges(*, bounds: bool = True) -> Iterator[None]:
         yield
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize(
     ("asked", "columns", "unit", "way"),
     thinned([*ASKED[:4], ASKED[6]], [PLAIN, SUMS], UNITS, list(WAYS)[1:]),
@@ -155,6 +156,7 @@ def test_statements_of_single_tables_and_of_parts(
     assert by_statements(queries, rows) == [vectors, vectors]
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("columns", [PLAIN, SUMS])
 def test_one_choice_of_cells_for_all_tables(columns: str) -> None:
     """However few cells a table has itself, an id counts in two of the finest ones, twice."""

@@ -202,6 +202,7 @@ def test_the_engine_reads_every_object(stored: str) -> None:
     ] * 4
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("name", LOSSES)
 def test_columns_of_objects_are_refused_for_their_type(name: str) -> None:
     """Whatever they hold, where a question reads them, and in the same words."""
@@ -319,6 +320,7 @@ TYPED: dict[str, tuple[Callable[[list[Any]], pd.Series], list[Any], list[Any]]] 
 ALL = {"category": CATEGORY, **READ, **LOSSES}
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("stored", TYPED)
 def test_a_value_of_a_type_changes_its_own_row_alone(stored: str) -> None:
     """In pandas and in Arrow; rows that are the same stay the same, and others others."""
@@ -341,7 +343,7 @@ def test_a_value_of_a_type_changes_its_own_row_alone(stored: str) -> None:
             assert _same_index(pd.Index(one.array), pd.Index(other.array))
 
 
-@pytest.mark.share(0.25)
+@pytest.mark.share(0.15)
 @pytest.mark.parametrize("stored", TYPED)
 def test_the_engine_reads_every_value_or_no_column(stored: str) -> None:
     made, good, odd = TYPED[stored]
@@ -399,7 +401,7 @@ def used(frames_: Iterable[pd.DataFrame]) -> str:
     return ""
 
 
-@pytest.mark.share(0.25)
+@pytest.mark.share(0.15)
 @pytest.mark.parametrize("stored", STORED)
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize("where", ["column", "index", "level"])

@@ -138,6 +138,7 @@ def with_double(row: Row) -> Row:
     return {**row, "double": None if height is None else height * 2}
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize(("unit", "how"), thinned(UNITS, list(JOINS), together=1), ids=str)
 @examples(15)
 @given(rows=TRIPS_ROWS, public=st.lists(STATION, max_size=6))
@@ -160,7 +161,7 @@ def units_of(unit: Row, rows: list[Row]) -> list[list[Row]]:
     return [[row for row in rows if row["id"] != person] for person in people]
 
 
-@pytest.mark.share(0.25)
+@pytest.mark.share(0.25, by="neighbours")
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @examples(4)
@@ -242,6 +243,7 @@ def test_whole_numbers_are_compared_as_such() -> None:
         assert exact(query, trips(rows), right)["h"].tolist() == [14]
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize(
     ("column", "cells", "matched"),
     [
@@ -364,6 +366,7 @@ def with_cost(row: Row) -> Row:
     return {**row, "cost": None if None in (rate, days) else float(rate * days)}
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize(
     ("bounds", "by"), thinned(BOUNDS, [["sex", "ward"], []], together=1), ids=str
 )
@@ -379,7 +382,7 @@ def test_joins_of_one_unit_equal_the_reference(
         assert found[name].tolist() == vector, name
 
 
-@pytest.mark.share(0.25)
+@pytest.mark.share(0.15, by="neighbours")
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 @pytest.mark.parametrize("bounds", BOUNDS, ids=str)
 @examples(4)

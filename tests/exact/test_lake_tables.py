@@ -69,6 +69,7 @@ def rows(folder: Path, place: str = ".", name: str = "p.parquet") -> None:
     ROWS.to_parquet(folder / place / name)
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("kind", TABLES)
 def test_tables_of_lakes(
@@ -132,6 +133,7 @@ JOBS = {
 }
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("place", [".", "sex=F", "sex=F/day=2024-01-01"])
 @pytest.mark.parametrize("marker", JOBS)
 def test_jobs_that_have_not_ended(marker: str, place: str, tmp_path: Path) -> None:
@@ -205,6 +207,7 @@ def database(folder: Path, kind: str) -> Path:
     return path
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("thing", THINGS)
 @pytest.mark.parametrize(("kind", "ending"), [(k, e) for k, ends in SIDE.items() for e in ends])
 def test_side_files_of_databases(kind: str, ending: str, thing: str, tmp_path: Path) -> None:
@@ -220,6 +223,7 @@ def test_side_files_of_databases(kind: str, ending: str, thing: str, tmp_path: P
             sketch(name, table="people")
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("kind", SIDE)
 def test_a_run_and_a_sketch_wait_for_no_pipe(kind: str, tmp_path: Path) -> None:
     """Real processes: an engine that opens a pipe can't be interrupted from within."""

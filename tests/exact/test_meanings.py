@@ -208,6 +208,7 @@ def test_whole_numbers_however_they_are_spelled() -> None:
     assert wrong(found, SAID_BY_WHOLE) == {}
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("source", ["arrow", "parquet"])
 def test_whole_numbers_in_every_column_of_arrow(source: str, tmp_path: Path) -> None:
     cells = dict(sampled(arrow_numbers().items(), 0.6))
@@ -246,6 +247,7 @@ def test_numbers_of_nanoseconds_are_no_days(
     assert ("pd.to_datetime" in str(refused.value)) is (kind != pa.bool_())
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("name", ["day", "at"])
 @pytest.mark.parametrize("kind", [pa.float64(), pa.float32(), *TEXTS], ids=str)
 def test_numbers_beside_which_days_are_missing(name: str, kind: pa.DataType) -> None:
@@ -365,6 +367,7 @@ def test_every_float_of_32_bits_says_a_number_that_is_stored_as_it() -> None:
         assert len(repr(abs(said))) <= len(repr(float(str(abs(one)))))
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64()], ids=str)
 @pytest.mark.parametrize("stored", ["frame", "file"])
 def test_conditions_and_bands_see_one_number_in_floats_of_any_length(
@@ -463,6 +466,7 @@ def test_instants_in_every_column() -> None:
     assert {value for (value,) in said.values()} == {"2024-02-29 12:30:00.5"}
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Vienna", "America/New_York", "Asia/Kolkata"])
 @pytest.mark.parametrize("layout", [None, "%Y-%d-%m %H:%M:%S.%f", "%d.%m.%Y %H:%M:%S"])
 @pytest.mark.parametrize("local", [False, True])
@@ -488,6 +492,7 @@ def test_an_odd_cell_moves_no_instant(zone: str, layout: str | None, local: bool
     assert {name: cells[:-1] for name, cells in found.items()} == wanted
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("layout", ["%Y-%d-%m", "%d.%m.%Y", "%Y%m%d", "%Y-%m-%d"])
 def test_days_of_python_have_no_format(layout: str) -> None:
     column = {"v": {"type": "date", "format": layout}}
@@ -543,6 +548,7 @@ def _without_nan(line: dict[Any, Any]) -> dict[Any, Any]:
     return {name: None if value != value else value for name, value in line.items()}
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(
     "kind", ["HUGEINT", "UHUGEINT", "DECIMAL(38,30)", "ENUM('34', '2', '1', '0')"]
 )
@@ -570,6 +576,7 @@ TEXTUAL = re.compile("^str|capitals|loud|words|arrow.*string|json")
 """Columns whose cells are texts; Python objects may be others, and are refused whatever they are."""
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("name", every_column())
 def test_what_is_declared_a_text_is_stored_as_texts(name: str) -> None:
     """One row with a letter makes texts of all: 1 is 1.0 then, or 01, and true is True."""
@@ -694,6 +701,7 @@ ODD_NUMBERS = {
 }
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("odd", ODD_NUMBERS)
 def test_numbers_that_pandas_reads_are_read_from_texts(odd: str) -> None:
     """As a text beside one that is no number, as what it is beside numbers alone."""

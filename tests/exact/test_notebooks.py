@@ -39,6 +39,7 @@ WAYS = {
 }
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("way", WAYS)
 def test_every_way_to_ask_works_in_a_notebook(way: str, tmp_path: Path) -> None:
     write(tmp_path)

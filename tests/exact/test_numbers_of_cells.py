@@ -31,6 +31,7 @@ LAYOUTS: dict[str, tuple[list[str], bool]] = {
 """Texts of some formats, and whether pandas takes all of them for numbers that don't tell them."""
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("kind", ["date", "timestamp"])
 def test_a_column_of_days_means_its_texts_or_is_refused(layout: str, kind: str) -> None:

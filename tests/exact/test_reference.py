@@ -275,7 +275,7 @@ def units_of(query: Query, rows: list[dict[str, Any]]) -> list[list[int]]:
 NEAR = thinned(UNITS[:3], KEYS[:4], list(Neighbours))
 
 
-@pytest.mark.share(0.3)
+@pytest.mark.share(0.3, by="neighbours")
 @pytest.mark.parametrize(("unit", "by", "neighbours"), NEAR, ids=str)
 @examples(4)
 @given(rows=st.lists(ROWS, max_size=9), others=st.lists(ROWS, min_size=1, max_size=4))

@@ -67,6 +67,7 @@ def test_whatever_is_recorded_is_priced(law: Randomizer, kind: str) -> None:
         assert 0 < wanted < 50
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("epsilon", ["1/1000", "1/10", "1", "3", "20", "100"])
 @pytest.mark.parametrize("delta", ["1e-2", "1e-5", "1e-9", "1e-30"])
 def test_the_amount_of_an_approximate_budget(epsilon: str, delta: str) -> None:

@@ -112,6 +112,7 @@ def endures(made: Ledger, data: bytes, command: str) -> None:
         assert SECRET not in str(refusal)
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("signed", [False, True], ids=["plain", "signed, of periods"])
 def test_damaged_bytes(tmp_path: Path, signed: bool) -> None:
     """Whatever the damage, it is the ledger's, and no charge is lost or written into it."""
@@ -174,6 +175,7 @@ CHANGES = {
 COMMANDS = ("check", "show", "history", "recover", "export")
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(("number", "change"), [*enumerate(CHANGES)])
 def test_tables_and_triggers_that_no_ledger_has(ledger: Ledger, number: int, change: str) -> None:
     """By what they are, whatever their names; every command looks, and nothing is written."""

@@ -87,6 +87,7 @@ IMPOSSIBLE: dict[str, tuple[list[str], Callable[[list[dict[str, Any]]], Any]]] =
 }
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("case", IMPOSSIBLE)
 def test_steps_that_no_ledger_writes(ledger: Ledger, case: str) -> None:
     """By every way in: looking, checking, reserving, recovering, opening."""
@@ -139,6 +140,7 @@ def test_an_entry_with_a_digest_of_its_own(ledger: Ledger, number: int) -> None:
         ledger.state()
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("wrong", ["digest", "entry", "reservation"])
 def test_a_release_is_bound_to_its_very_entry(wrong: str, tmp_path: Path) -> None:
     target = dprelease.read_release(release_with_ledger(tmp_path)).run()

@@ -420,6 +420,7 @@ def script(*words: str, patience: float = processes.PATIENCE) -> str:
     return done.stdout
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("renewal", [None, EVERY_YEAR], ids=["lasting", "renewing"])
 def test_32_processes_share_the_last_of_a_budget(tmp_path: Path, renewal: Renewal | None) -> None:
     """Of epsilon 1, at 1 / 10.25 each, exactly ten fit, and of one that renews, in one period."""
@@ -611,6 +612,7 @@ def test_the_commands(tmp_path: Path) -> None:
         assert (done.exit_code, text in done.stdout + done.stderr) == (code, True), done.output
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize(
     ("mode", "number"),
     [

@@ -203,7 +203,7 @@ CELLS = [
 WORLDS = thinned(list(UNITS), (True, False), together=1)
 
 
-@pytest.mark.share(0.3)
+@pytest.mark.share(0.18)
 @pytest.mark.parametrize(("name", "unit", "has_ledger"), CELLS)
 def test_releases(tmp_path: Path, name: str, unit: str, has_ledger: bool) -> None:
     """All aggregates, noised by one mechanism; what is chosen is chosen beside it."""
@@ -214,6 +214,7 @@ def test_releases(tmp_path: Path, name: str, unit: str, has_ledger: bool) -> Non
     assert used >= set(registry.selection_names()) | ({name} - {"auto"})
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize(("unit", "has_ledger"), WORLDS)
 def test_releases_of_what_is_chosen(tmp_path: Path, unit: str, has_ledger: bool) -> None:
     """Every way to choose for every aggregate that admits it; a tree; keys that are not public."""
@@ -235,6 +236,7 @@ def test_releases_of_what_is_chosen(tmp_path: Path, unit: str, has_ledger: bool)
     assert used >= {*registry.selection_names(), *finders}
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(
     ("name", "has_ledger"), thinned([*NOISES, *registry.RECORD_NAMES], (True, False), together=1)
 )

@@ -244,7 +244,7 @@ def test_low_bits_are_even(law: Mechanism) -> None:
     assert stats.chisquare(np.bincount(planted & 255, minlength=256)).pvalue < ERROR_RATE
 
 
-@pytest.mark.share(0.2)
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("law", spread([(law,) for law in PLAIN], 0.6), ids=name_of)
 def test_two_arms_at_large_scales(law: Mechanism) -> None:
     """Draws agree with their law and disagree with one 3 % off on either side."""

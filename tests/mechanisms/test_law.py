@@ -70,7 +70,7 @@ def exact_law(law: Mechanism, depth: int) -> tuple[dict[int, Fraction], Fraction
     return found, open_mass
 
 
-@pytest.mark.share(0.25)
+@pytest.mark.share(0.25, by="name")
 @pytest.mark.parametrize(("name", "shape", "scale"), spread(laws((0.3, 1.0, 3.5))))
 def test_enumerated_law_brackets_the_masses(name: str, shape: int, scale: float) -> None:
     """P(K = k) lies between the enumerated bound and that bound plus the open mass, for every k."""
@@ -85,7 +85,7 @@ def test_enumerated_law_brackets_the_masses(name: str, shape: int, scale: float)
         assert true <= arb(high.numerator) / high.denominator + arb(2) ** -100
 
 
-@pytest.mark.share(0.2)
+@pytest.mark.share(0.2, by="name")
 @pytest.mark.parametrize(("name", "shape"), KINDS)
 def test_enumeration_rejects_planted_mistakes(name: str, shape: int) -> None:
     """The bracket of a law excludes the law of a scale 10 % off: the check can fail."""
@@ -116,7 +116,7 @@ def boundary_words(law: Mechanism, ks: list[int]) -> list[int]:
     return words
 
 
-@pytest.mark.share(0.16)
+@pytest.mark.share(0.16, by="name")
 @pytest.mark.parametrize(("name", "shape", "scale"), spread(LAWS))
 def test_fast_path_agrees_with_balls_beside_every_boundary(
     name: str, shape: int, scale: float
@@ -132,7 +132,7 @@ def test_fast_path_agrees_with_balls_beside_every_boundary(
         assert fast == slow
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.5, by="name")
 @pytest.mark.parametrize(("name", "shape", "scale"), spread(LAWS))
 def test_slow_path_forced_for_every_draw(name: str, shape: int, scale: float) -> None:
     law = law_of(name, scale, shape)
@@ -146,7 +146,7 @@ def test_slow_path_forced_for_every_draw(name: str, shape: int, scale: float) ->
         assert np.array_equal(fast >> law.blocks.width, np.array(slow) >> law.blocks.width)
 
 
-@pytest.mark.share(0.25)
+@pytest.mark.share(0.25, by="name")
 @pytest.mark.parametrize(("name", "shape", "scale"), spread(laws((0.05, 1.0, 50.0, 2.0**21))))
 def test_extreme_bits_give_finite_far_noise(name: str, shape: int, scale: float) -> None:
     """All-zero bits go far out, all-one bits stay near the middle; nothing fails (V03)."""
@@ -159,7 +159,7 @@ def test_extreme_bits_give_finite_far_noise(name: str, shape: int, scale: float)
     assert -law.half_width(0.9) <= middle <= law.half_width(0.9) + 1
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.5, by="name")
 @pytest.mark.parametrize(("name", "shape"), KINDS)
 def test_draws_fall_as_the_bits_grow(name: str, shape: int) -> None:
     law = law_of(name, 7.5, shape)
@@ -168,7 +168,7 @@ def test_draws_fall_as_the_bits_grow(name: str, shape: int) -> None:
     assert all(a >= b for a, b in zip(draws, draws[1:], strict=False))
 
 
-@pytest.mark.share(0.3)
+@pytest.mark.share(0.3, by="name")
 @pytest.mark.parametrize(("name", "shape", "scale"), spread(laws((0.7, 7.5, 300.0, 2.0**10))))
 def test_two_arms(name: str, shape: int, scale: float) -> None:
     """A million draws agree with their law and disagree with one 3 % off on either side."""
@@ -182,7 +182,7 @@ def test_two_arms(name: str, shape: int, scale: float) -> None:
             assert p_value(draws, other) < ERROR_RATE
 
 
-@pytest.mark.share(0.25)
+@pytest.mark.share(0.25, by="name")
 @pytest.mark.parametrize(("name", "shape"), KINDS)
 @pytest.mark.parametrize("mistake", ["toward zero", "one side", "shifted"])
 def test_two_arms_reject_planted_mistakes(name: str, shape: int, mistake: str) -> None:
@@ -197,7 +197,7 @@ def test_two_arms_reject_planted_mistakes(name: str, shape: int, mistake: str) -
     assert p_value(draws, law) < ERROR_RATE
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.5, by="name")
 @pytest.mark.parametrize(("name", "shape", "scale"), spread(laws((0.3, 7.5, 2000.0))))
 def test_moments_and_bias(name: str, shape: int, scale: float) -> None:
     """Mean, spread and mean absolute error of a million draws lie within 6 standard errors (V08)."""
@@ -217,7 +217,7 @@ def test_moments_and_bias(name: str, shape: int, scale: float) -> None:
     assert abs(np.mean(centred**2) - law.standard_deviation**2) < tolerance
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.5, by="name")
 @pytest.mark.parametrize(("name", "shape", "scale"), spread(LAWS))
 @pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
 def test_half_width_is_the_least_that_covers(
@@ -234,7 +234,7 @@ def test_half_width_is_the_least_that_covers(
     assert width == 0 or beyond(width - 1) > miss - arb(2) ** -50
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.5, by="name")
 @pytest.mark.parametrize(("name", "shape", "scale"), spread(laws((0.3, 7.5, 3000.0))))
 @pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
 def test_margins_cover_as_many_draws_as_they_say(
@@ -258,7 +258,7 @@ def test_the_number_of_words_depends_on_bits_alone() -> None:
     assert np.array_equal(first, second)
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.5, by="name")
 @pytest.mark.parametrize(("name", "shape"), KINDS)
 def test_neighbours_have_the_same_outputs(name: str, shape: int) -> None:
     """Sets of outputs of q and q + 1 coincide, on the integers: no low bits tell q (V01, V02)."""

@@ -34,7 +34,7 @@ CLAIMS = [
 ]
 
 
-@pytest.mark.share(0.2)
+@pytest.mark.share(0.2, by="name")
 @pytest.mark.parametrize(("name", "shape", "scale", "shift"), spread(CLAIMS, 0.2))
 def test_claimed_delta_covers_the_masses_in_both_directions(
     name: str, shape: int, scale: float, shift: int
@@ -51,7 +51,7 @@ def test_claimed_delta_covers_the_masses_in_both_directions(
             assert claimed <= found * (1 + 1e-9)
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.5, by="name")
 @pytest.mark.parametrize(("name", "shape"), KINDS)
 def test_the_check_of_delta_can_fail(name: str, shape: int) -> None:
     """A claim for a shift of 1 does not cover masses 2 apart, nor a claim for 10 % more noise."""
@@ -62,7 +62,7 @@ def test_the_check_of_delta_can_fail(name: str, shape: int) -> None:
     assert any(claim(noisier, e) < max(hockey_sticks(law, 2, e)) for e in (0.0, 0.1))
 
 
-@pytest.mark.share(0.25)
+@pytest.mark.share(0.25, by="name")
 @pytest.mark.parametrize(("name", "shape", "scale"), laws((0.7, 6.0), 3))
 def test_renyi_covers_the_masses(name: str, shape: int, scale: float) -> None:
     """The claimed curve lies above the masses' own, grows with the order, and is tight if exact."""
@@ -85,7 +85,7 @@ PIECES = [
 ]
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.5, by="name")
 @pytest.mark.parametrize(("name", "shape", "scale", "shift"), spread(PIECES))
 def test_pieces_add_up_to_the_curve(name: str, shape: int, scale: float, shift: int) -> None:
     """P and Q masses each sum to 1, lie within their losses, and bracket delta."""
@@ -110,7 +110,7 @@ def test_pieces_add_up_to_the_curve(name: str, shape: int, scale: float, shift: 
             assert exact <= curve + 2 * width + 1e-9
 
 
-@pytest.mark.share(0.2)
+@pytest.mark.share(0.2, by="name")
 @pytest.mark.parametrize(("name", "shape"), KINDS)
 def test_the_price_rises_with_the_shift_and_falls_with_the_noise(name: str, shape: int) -> None:
     """Less noise never costs less (V51)."""

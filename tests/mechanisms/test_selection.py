@@ -180,7 +180,7 @@ def p_value(choice: Selection, law: tuple[arb, ...], scores: tuple[int, ...], n:
     return float(stats.chi2.sf(statistic, len(scores) - 1))
 
 
-@pytest.mark.share(0.4)
+@pytest.mark.share(0.4, by="kind")
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_arms(kind: type[Selection]) -> None:
     """Draws agree with their law, and disagree with laws of a rate 30 % off."""
@@ -307,7 +307,7 @@ def test_the_fast_way_and_balls_agree() -> None:
     assert 0 < undecided < 150
 
 
-@pytest.mark.share(0.4)
+@pytest.mark.share(0.4, by="kind")
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_cells_and_closed_candidates(kind: type[Selection]) -> None:
     """Two arms: the law among the candidates that are open; a closed one is never chosen."""

@@ -109,6 +109,7 @@ def test_a_rho_that_is_too_small_is_noticed() -> None:
     assert any(renyi_of([less], a) / a > claimed for a in (1.01, 2.0, 4.0))
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(("name", "shape"), KINDS)
 def test_two_cells_cost_twice_what_one_does(name: str, shape: int) -> None:
     """Whether rho has a closed form or is searched; so do two slots, and the worse move counts."""

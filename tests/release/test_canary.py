@@ -174,7 +174,7 @@ def killed_at(tmp_path: Path) -> Iterator[Callable[[int], int]]:
         yield asked
 
 
-@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.audit)])
+@pytest.mark.parametrize("every", [9, pytest.param(1, marks=pytest.mark.audit)])
 def test_a_kill_at_any_step_leaves_one_whole_release(
     every: int, killed_at: Callable[[int], int], tmp_path: Path
 ) -> None:

@@ -54,6 +54,7 @@ def _declare_frame(folder: Path) -> None:
     schema.write_text(schema.read_text().replace("people.csv", "{frame: survey}"))
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("ask", WAYS)
 def test_frames_are_read(folder: Path, ask: Ask) -> None:
     assert ask(folder, {"people": FRAME}) < 100
@@ -94,6 +95,7 @@ class LazyFrame:
     dtypes = ("int", "str", "int", "float")
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("ask", WAYS)
 @pytest.mark.parametrize("frame", [LazyFrame(), [1, 2], "people.csv", FRAME.to_dict("list")])
 def test_what_is_no_frame(folder: Path, ask: Ask, frame: object) -> None:

@@ -141,7 +141,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return cache(lambda what: published(tmp_path_factory.mktemp("case"), **asked(what)))
 
 
-@pytest.mark.share(0.25)
+@pytest.mark.share(0.15)
 @pytest.mark.parametrize("what", CASES)
 def test_invariants_are_the_truth_and_everything_agrees_with_them(
     what: str, released: Callable[[str], Path]
@@ -334,6 +334,7 @@ def ledger(folder: Path, *invariants: str) -> Ledger:
     return found
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("allowed", [(), ("count of rows by town, of people",), (NAME,)])
 def test_ledgers_allow_invariants_by_name(allowed: tuple[str, ...], tmp_path: Path) -> None:
     declaration = declared(tmp_path, **asked("states", more="ledger: ledger.sqlite\n"))
@@ -401,7 +402,7 @@ def one_of_two(folder: Path, what: str, *, second: bool) -> tuple[Declaration, C
     return declaration, charge
 
 
-@pytest.mark.share(0.3)
+@pytest.mark.share(0.18)
 @pytest.mark.parametrize("what", FUNCTIONS)
 def test_a_name_stands_for_one_function_in_a_ledger(what: str, tmp_path: Path) -> None:
     """The difference of two tables that are published exactly is exact, and nobody allowed it."""
@@ -479,6 +480,7 @@ TAMPERED = {
 }
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("what", TAMPERED)
 def test_invariants_that_were_exchanged_are_found(what: str, tmp_path: Path) -> None:
     """The step takes any integers: it raises nothing, and the release is refused by its digests."""
@@ -489,6 +491,7 @@ def test_invariants_that_were_exchanged_are_found(what: str, tmp_path: Path) -> 
     assert not report.ok
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("what", TAMPERED)
 def test_the_step_is_total_on_exact_numbers_that_contradict(what: str, tmp_path: Path) -> None:
     """Every value of every output, whatever stands in the measurements; nothing is claimed then."""

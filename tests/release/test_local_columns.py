@@ -50,6 +50,7 @@ def columns(name: str) -> dict[str, Any]:
     return {**STORED, "cut": {**CUTS[name], **ends}}
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("name", [*list(STORED)[1:], *CUTS])
 def test_records_and_central_queries_agree(name: str) -> None:
     """Each row by itself: the cell that a central query counts it in, or the steps it adds."""

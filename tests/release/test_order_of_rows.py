@@ -153,6 +153,7 @@ def order_of_the_source(n: int, bits: BitSource) -> np.ndarray:
     return np.arange(n)
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("store", SOURCES)
 def test_no_order_of_a_source_is_published(store: str, tmp_path: Path) -> None:
     """Neither places and values are correlated, nor rows of two tables, but the columns of one."""
@@ -290,6 +291,7 @@ ORDERS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
 }
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("kind", ANSWERS)
 def test_the_order_of_rows_changes_no_byte(kind: str, tmp_path: Path) -> None:
     """With the same bits: of tables with public and private keys, choices, exports and messages."""

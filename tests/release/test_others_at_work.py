@@ -80,6 +80,7 @@ DONE: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize(("kind", "done"), thinned(list(RUNS), list(DONE), together=1))
 def test_what_others_do_in_the_private_folder(
     kind: str, done: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

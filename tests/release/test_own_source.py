@@ -139,6 +139,7 @@ def test_a_release_among_its_own_sources(name: str, rooted: bool, tmp_path: Path
         assert sorted(tmp_path.rglob("*")) == before
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("name", [*AMONG, *APART])
 def test_what_is_refused_is_what_a_run_would_read(name: str, tmp_path: Path) -> None:
     """Files of the release are put there by hand; those that are found are sources, too."""

@@ -103,7 +103,7 @@ TABLES: dict[str, Callable[[pa.Table], pa.Table]] = {
 }
 
 
-@pytest.mark.share(0.25)
+@pytest.mark.share(0.15)
 @pytest.mark.parametrize(("name", "party"), thinned(list(TABLES), [0, 2], together=1))
 def test_tables_that_are_no_messages(name: str, party: int, copies: list[Path]) -> None:
     """Whichever party sends them, with digests that fit."""
@@ -148,6 +148,7 @@ MANIFESTS: dict[str, Callable[[dict[str, Any]], object]] = {
 }
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("party", [0, 2])
 @pytest.mark.parametrize("name", MANIFESTS)
 def test_manifests_that_differ(name: str, party: int, copies: list[Path]) -> None:

@@ -56,7 +56,7 @@ def rows_of(path: Path) -> pa.Table:
     return pa.concat_tables(pq.ParquetFile(file).read() for file in files)
 
 
-@pytest.mark.share(0.25)
+@pytest.mark.share(0.15)
 @pytest.mark.parametrize(("small", "what"), spread(list(product([False, True], CASES)), 0.6))
 def test_parts_hold_the_rows_of_one_file(
     what: str, small: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

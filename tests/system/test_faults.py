@@ -68,7 +68,7 @@ SOME = [
 ]
 
 
-@pytest.mark.share(0.25)
+@pytest.mark.share(0.15)
 @pytest.mark.parametrize(("way", "mode", "every"), SOME, ids=str)
 def test_some_system_calls_fail(
     way: str, mode: str, every: int, tmp_path: Path, faults: Path

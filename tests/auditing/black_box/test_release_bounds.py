@@ -296,6 +296,7 @@ def test_sums_of_parties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert not all(one.holds for one in release.bounds("less"))
 
 
+@pytest.mark.audit
 def test_time_is_kept_and_fewer_draws_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
