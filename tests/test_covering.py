@@ -42,6 +42,11 @@ def test_some(i): pass
 
 @pytest.mark.parametrize("i", range(5))
 def test_all(i): pass
+
+@pytest.mark.share(0.01, by="kind")
+@pytest.mark.parametrize("kind", range(2))
+@pytest.mark.parametrize("i", range(9))
+def test_kinds(i, kind): pass
 """
 
 
@@ -55,13 +60,14 @@ def test_a_share_is_run_each_time_and_the_rest_in_audits(tmp_path: Path) -> None
         command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", *words]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         done = run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-        return re.findall(r"::(test_\w+\[\d+\]) PASSED", done.stdout)
+        return re.findall(r"::(test_\w+\[[\d-]+\]) PASSED", done.stdout)
 
     cells = spread([(i,) for i in range(20)])
     kept = [i for i, cell in enumerate(cells) if not cell.marks]
     assert kept[0] == 0
     assert len(kept) < 10
     wanted = [f"test_some[{i}]" for i in kept] + [f"test_all[{i}]" for i in range(5)]
+    wanted += ["test_kinds[0-0]", "test_kinds[0-1]"]
     assert ran("-m", "not audit") == wanted
-    assert len(ran()) == 25
+    assert len(ran()) == 25 + 18
     assert ran("-m", "not audit", "test_held.py::test_some[3]") == ["test_some[3]"]
