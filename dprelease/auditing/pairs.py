@@ -17,7 +17,7 @@ Tables = Mapping[str, "pa.Table"]
 class Pair:
     """Two sets of synthetic tables that differ in one privacy unit.
 
-    `words`: describes the unit without any value. `one` has the unit; `other` lacks it, or has
+    `description`: of the unit, without any value. `one` has the unit; `other` lacks it, or has
     another in its place if neighbours are defined by `replace`. `table`: the table about people
     that
     the unit belongs to. Tables of `one` and `other` may store the same column in two physical

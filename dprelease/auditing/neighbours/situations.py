@@ -19,7 +19,7 @@ NOBODY: Rows = MappingProxyType({})
 class Situation:
     """A unit that is added, removed or replaced, and the other units present.
 
-    `words`: describes the unit without any value. `one`, `other`: its rows on either side.
+    `description`: of the unit, without any value. `one`, `other`: its rows on either side.
     `crowd`: the rows of other units, on both sides, one mapping per unit. `spelled`: how its id
     is
     written in its rows, in turn, if ids are stored as text.

@@ -61,7 +61,7 @@ def room() -> Iterator[Path]:
 class Ran:
     """The output of a run. `drawn`: words taken from its stream. `failure`: None if it published.
 
-    `beside`: files that it left elsewhere: in the temporary folder, or next to its own folder.
+    `other_files`: files that it left elsewhere: in the temporary folder, or next to its own folder.
     """
 
     folder: Path
