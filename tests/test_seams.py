@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import dprelease
 from dprelease import cli, mechanisms
-from dprelease.documents import manifest
+from dprelease.documents.encoding import canonical, sha256
 from dprelease.errors import DpReleaseError, State
 from dprelease.exact.engines import kind_of_engine
 from dprelease.exact.reading import cell_rows
@@ -33,6 +33,7 @@ from dprelease.schema.source_types import registry as registry_of_sources
 from dprelease.schema.source_types.source_type import OPTIONS
 from dprelease.tables import formats
 from tests import processes
+from tests.manifest_files import with_digest
 from tests.release import adding_up
 from tests.release.build import ROWS, write
 from tests.replay import Keyed
@@ -291,7 +292,7 @@ class Tallies:
         text = ""
         for table in release.metadata.read:
             rows = sum(batch.num_rows for batch in release.batches(table))
-            text += f"{release.record['title']} {table.name} {rows} {[*release.written]}\\n"
+            text += f"{release.record.title} {table.name} {rows} {[*release.written]}\\n"
         (folder / "tallies/all.txt").write_text(text)
         return ["tallies/all.txt"]
 
@@ -319,8 +320,8 @@ def test_a_format_of_publication_is_one_module_and_one_line(
     assert [part["format"] for part in record["exports"]] == ["csv", "tallies"]
     assert dprelease.verify(folder).ok
     (folder / "tallies/all.txt").write_text("forged")
-    record["exports"][1]["files"][0]["sha256"] = manifest.sha256(b"forged")
-    (folder / "manifest.json").write_bytes(manifest.canonical(manifest.with_digest(record)))
+    record["exports"][1]["files"][0]["sha256"] = sha256(b"forged")
+    (folder / "manifest.json").write_bytes(canonical(with_digest(record)))
     assert [one.code for one in dprelease.verify(folder).findings] == ["DP-VERIFY-023"]
     two = text.replace("group_by: [city]", "group_by: [city, age]") + "formats: tallies\n"
     (tmp_path / "two.yaml").write_text(two)

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from docs.from_code import commands, error_codes, interface, mechanism_pages, models
-from dprelease.documents.json_schemas import forms
+from dprelease.documents.json_schemas import FORMS
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MARK = re.compile(r"<!-- from the code: (\w+) -->")
 
 PARTS: dict[str, Callable[[], str]] = {
-    **{name: partial(models.document, name) for name in forms()},
+    **{name: partial(models.document, name) for name in FORMS},
     "commands": commands.pages,
     "mechanisms": mechanism_pages.pages,
     "errors": error_codes.pages,

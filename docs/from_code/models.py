@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from docs.from_code.markdown import anchor, code, plain, table
-from dprelease.documents.json_schemas import forms, render_schema
+from dprelease.documents.json_schemas import FORMS, render_schema
 
 Schema = dict[str, Any]
 LONGEST_DEFAULT = 40
@@ -14,7 +14,7 @@ LONGEST_DEFAULT = 40
 
 def document(name: str) -> str:
     """Return a section for every form of a document: what it is, and a table of its keys."""
-    if name not in forms():
+    if name not in FORMS:
         raise ValueError(f"there is no document '{name}'")
     whole = json.loads(render_schema(name))
     parts = [_section(name, f"The whole of a {name.replace('_', ' ')}", whole)]

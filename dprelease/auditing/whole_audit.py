@@ -40,6 +40,7 @@ from dprelease.documents.audits.audit_record import (
     digest_of_declaration,
     seal_audit,
 )
+from dprelease.documents.release_manifest import GuaranteeRecord
 from dprelease.errors import DpReleaseError, QueryError, VerificationError
 from dprelease.planning.federated_plan import FederatedPlan
 from dprelease.planning.local_plan import LocalPlan
@@ -106,7 +107,7 @@ def _events_and_guarantee(stage: Stage) -> tuple[list[Event], Guarantee]:
 def _verdicts(events: Sequence[Event], guarantee: Guarantee) -> Sequence[CertifiedClaim]:
     from dprelease.verification.certificate.certify import certify, claims_of
 
-    return certify(events, claims_of(guarantee.to_json())).claims
+    return certify(events, claims_of(GuaranteeRecord.of(guarantee))).claims
 
 
 def _proof_text(one: CertifiedClaim) -> str:

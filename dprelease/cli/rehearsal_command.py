@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +11,9 @@ from dprelease.cli.releases import ReleaseFile, Set
 from dprelease.cli.reporting import AsJson, Wide, progress_bar, reporting, respond
 from dprelease.cli.shown.shown_tables import table
 from dprelease.errors.printable import one_line
+
+if TYPE_CHECKING:
+    from dprelease.documents.rehearsal_errors import ColumnErrors, Figures
 
 REPORT = "report"
 
@@ -44,7 +46,8 @@ def rehearse(
 ) -> None:
     """Run a release on invented people, and print its true errors; opens no declared source."""
     with reporting(as_json) as state:
-        from dprelease.documents.rehearsal_manifest import ERRORS, WORDS
+        from dprelease.documents.rehearsal_errors import errors_in
+        from dprelease.documents.rehearsal_manifest import WORDS
         from dprelease.planning.declaration_findings import load_declaration
         from dprelease.rehearsal.rehearsal_options import requested_files, requested_rows
         from dprelease.rehearsal.run import rehearse as run
@@ -62,9 +65,13 @@ def rehearse(
                 progress=progress,
                 state=state,
             )
-        errors = json.loads((folder / ERRORS).read_bytes())
+        errors = errors_in(folder)
         unwritten = list(declaration.spec.extra_formats)
-        answer = {"output": str(folder), "rehearsal": True, "errors": errors}
+        answer = {
+            "output": str(folder),
+            "rehearsal": True,
+            "errors": [one.to_json() for one in errors],
+        }
         words = [WORDS, error_words(errors, wide=wide), _output_summary(folder, unwritten)]
         respond(as_json, {**answer, "formats_not_written": unwritten}, "\n\n".join(words))
 
@@ -82,23 +89,23 @@ def _output_summary(folder: Path, unwritten: list[str]) -> str:
     )
 
 
-def error_words(errors: list[dict[str, Any]], *, wide: bool) -> str:
+def error_words(errors: list[ColumnErrors], *, wide: bool) -> str:
     """Return the errors of a rehearsal as a table for people."""
     heads = ("column", "rows", "cells", "mean error", "bias", "largest", "covered", "unit")
     lines: list[tuple[str, ...]] = [heads]
     for column in errors:
-        every = {"rows": "all", **column}
-        for one in (*column["classes"], *([] if len(column["classes"]) == 1 else [every])):
+        classes: list[tuple[str, Figures]] = [(one.rows, one) for one in column.classes]
+        for rows, one in (*classes, *([] if len(classes) == 1 else [("all", column)])):
             lines.append(
                 (
-                    f"{column['table']}.{column['column']}",
-                    one["rows"],
-                    f"{one['cells']:,}",
-                    _short(one["mean_absolute_error"]),
-                    _short(one["bias"]),
-                    _short(one["largest_error"]),
-                    "" if one["covered"] is None else f"{100 * one['covered']:.4g} %",
-                    column["unit"],
+                    f"{column.table}.{column.column}",
+                    rows,
+                    f"{one.cells:,}",
+                    _short(one.mean_absolute_error),
+                    _short(one.bias),
+                    _short(one.largest_error),
+                    "" if one.covered is None else f"{100 * one.covered:.4g} %",
+                    column.unit,
                 )
             )
     return table(lines, wide=wide, more=MORE)

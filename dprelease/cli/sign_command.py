@@ -27,7 +27,7 @@ def sign(
     """Verify a release, or an audit, and write an SSH signature of its manifest beside it."""
     with reporting(as_json):
         from dprelease.documents.audits.audit_name import ENDING
-        from dprelease.documents.manifest import SIGNATURE
+        from dprelease.documents.encoding import SIGNATURE
         from dprelease.signatures.sshsig import fingerprint
         from dprelease.verification.after_publication import signing as signing_of
 

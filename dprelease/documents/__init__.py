@@ -1,5 +1,5 @@
-"""The manifests: what is said beside the tables, as models that read back what they wrote.
+"""The documents that are written beside tables: one model each, filled, written and read.
 
-One file for each kind of release, what they share in `manifest`; `sealed` reads those of folders
-that anybody may have written.
+`release_manifest` has what all manifests share; `manifest`, `local_manifest` and `party_manifest`
+each have the model of one kind of release and of its rehearsal, and the function that fills it.
 """

@@ -1,11 +1,19 @@
-"""The one encoding of manifests, a piece at a time: a text of it takes several times its bytes."""
+"""The one encoding of manifests, their digests, and the names of their files.
+
+They are encoded a piece at a time: a text of the whole takes several times its bytes.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+
+NAME = "manifest.json"
+SIGNATURE = "manifest.json.sig"
+"""Next to a manifest that somebody signed; not a file of the release itself."""
 
 LETTERS = 1 << 16
 """Of texts that make a piece: the encoder's are of some letters each. A longer one is a piece by
@@ -43,3 +51,19 @@ def is_canonical(record: dict[str, Any], raw: bytes) -> bool:
             return False
         at += len(piece)
     return at == len(raw)
+
+
+def canonical(record: dict[str, Any]) -> bytes:
+    """Return the one encoding of a record: sorted keys, two spaces, UTF-8, one final newline."""
+    return b"".join(pieces(record))
+
+
+def sha256(data: bytes) -> str:
+    """Return the hexadecimal SHA-256 of some bytes."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def sha256_of(path: Path) -> str:
+    """Return the hexadecimal SHA-256 of a file's bytes, which are read a piece at a time."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -5,26 +5,134 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, Self
 
-from dprelease.documents.metadata import Metadata, TableMetadata
-from dprelease.documents.metadata_json import table_record
+from pydantic import Field
+
+from dprelease.documents.metadata import ColumnMetadata, Metadata, TableMetadata
+from dprelease.postprocess.consistent.consistency_record import ConsistencyRecord
 from dprelease.postprocess.families import Family, FamilyTable, Output
 from dprelease.postprocess.partition import Parts
 from dprelease.query.resolve import Query
+from dprelease.schema.document_part import Part
 from dprelease.tables import formats
 
 STEPS_OF_NOISE = "noised integers, in steps: before any post-processing"
 TRUE_STEPS = "true integers, in steps: an invariant or sums of one, outside the guarantee"
 
+Texts = dict[str, str]
+"""One text in each language of a release, by its BCP 47 tag."""
 
-@dataclass(frozen=True, slots=True)
-class WrittenPart:
-    """One file of a table in parts: its name in the table's folder, its SHA-256, its rows."""
+RoleName = Literal[
+    "key", "value", "margin", "lower", "upper", "standard_error", "flag", "label", "measurement"
+]
+
+
+class ColumnRecord(Part):
+    """Name, Arrow type and role of a published column, and what readers are told of it.
+
+    `of`: the column that it stands beside. Texts are by language.
+    """
 
     name: str
-    digest: str
+    type: str
+    role: RoleName
+    of: str | None = None
+    unit: str | None = None
+    decimals: int | None = None
+    label: Texts = Field(default_factory=dict)
+    description: Texts = Field(default_factory=dict)
+    footnotes: list[Texts] = Field(default_factory=list)
+
+    @classmethod
+    def describe(cls, column: ColumnMetadata) -> Self:
+        """Return the record of a published column."""
+        return cls.model_validate(
+            {
+                "name": column.name,
+                "type": column.kind,
+                "role": column.role.value,
+                "of": None if column.of == column.name else column.of,
+                "unit": column.unit or None,
+                "decimals": column.decimals,
+                "label": dict(column.label),
+                "description": dict(column.description),
+                "footnotes": [dict(note) for note in column.footnotes],
+            }
+        )
+
+
+class PartRecord(Part):
+    """One file of a table in parts, by its name in the table's folder."""
+
+    name: str
     rows: int
+    sha256: str
+
+
+class FileRecord(Part):
+    """One published table: a file, or a folder of `parts`.
+
+    `sha256`: of the file's bytes; of parts that of their list, a line for each: its digest, two
+    spaces and its name.
+    """
+
+    name: str
+    query: str
+    rows: int
+    label: Texts = Field(default_factory=dict)
+    description: Texts = Field(default_factory=dict)
+    footnotes: list[Texts] = Field(default_factory=list)
+    columns: list[ColumnRecord]
+    sha256: str
+    parts: list[PartRecord] = Field(default_factory=list)
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """Return the digest of each of its files, by name: its own, or its parts'."""
+        if not self.parts:
+            return {self.name: self.sha256}
+        return {f"{self.name}/{part.name}": part.sha256 for part in self.parts}
+
+
+class TableRecord(FileRecord):
+    """One published table of aggregates, and how its columns are computed; as `FileRecord`."""
+
+    computed: dict[str, str]
+    post_processing: dict[str, list[str]]
+
+
+class FamilyRecord(Part):
+    """Tables that are published together: their measurements, and what a step computed of them."""
+
+    name: str
+    step: str
+    tables: list[str]
+    measurements: list[str]
+    published: list[str]
+    record: ConsistencyRecord | dict[str, Any]
+
+    @property
+    def words(self) -> list[str]:
+        """Return texts on the properties of the values that the step computes."""
+        if isinstance(self.record, ConsistencyRecord):
+            return self.record.words
+        return list(self.record.get("words", ()))
+
+
+class ExportedFile(Part):
+    """One file of a format beside Parquet."""
+
+    name: str
+    sha256: str
+
+
+class ExportRecord(Part):
+    """A format that the tables were written in as well; versions of packages that shape it."""
+
+    format: str
+    files: list[ExportedFile]
+    packages: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +144,12 @@ class FileDigest:
 
     digest: str
     rows: int
-    parts: tuple[WrittenPart, ...] = ()
+    parts: tuple[PartRecord, ...] = ()
 
     @classmethod
-    def of(cls, parts: Sequence[WrittenPart]) -> FileDigest:
+    def of(cls, parts: Sequence[PartRecord]) -> FileDigest:
         """Return a table of these parts, whose list is as `sha256sum` writes it."""
-        listed = "".join(f"{part.digest}  {part.name}\n" for part in parts)
+        listed = "".join(f"{part.sha256}  {part.name}\n" for part in parts)
         digest = hashlib.sha256(listed.encode()).hexdigest()
         return cls(digest, sum(part.rows for part in parts), tuple(parts))
 
@@ -50,7 +158,8 @@ class FileDigest:
         """Return one that is as long as any, where all that is told of it stands for itself."""
         if parts is None:
             return cls("", 0)
-        return cls.of([WrittenPart(name, "0" * 64, 0) for name in files_of_parts(parts)])
+        names = files_of_parts(parts)
+        return cls.of([PartRecord(name=name, rows=0, sha256="0" * 64) for name in names])
 
 
 def files_of_parts(parts: Parts) -> list[str]:
@@ -58,84 +167,87 @@ def files_of_parts(parts: Parts) -> list[str]:
     return [formats.file_of(name) for name in parts.names]
 
 
-def file_records(
+def file_record(query: str, table: TableMetadata, written: FileDigest) -> FileRecord:
+    """Return the record of a file: its name, its rows, its columns, its digest."""
+    return FileRecord(**_fields(query, table, written))
+
+
+def _fields(query: str, table: TableMetadata, written: FileDigest) -> dict[str, Any]:
+    return {
+        "name": table.file,
+        "query": query,
+        "rows": written.rows,
+        "label": dict(table.label),
+        "description": dict(table.description),
+        "footnotes": [dict(note) for note in table.footnotes],
+        "columns": [ColumnRecord.describe(column) for column in table.columns],
+        "sha256": written.digest,
+        "parts": list(written.parts),
+    }
+
+
+def table_records(
     families: Sequence[Family], written: Mapping[str, FileDigest], metadata: Metadata
-) -> Iterator[dict[str, Any]]:
-    """Yield the record of every published file, family by family."""
-    told = {table.name: table for table in metadata.tables}
+) -> Iterator[TableRecord]:
+    """Yield the record of every published table, family by family."""
+    described = {table.name: table for table in metadata.tables}
     for family in families:
         if family.step is None:
             for table in family.tables:
-                yield file_record(table.query, told[table.query.name], written[table.query.name])
+                name = table.query.name
+                yield _table_record(table.query, described[name], written[name])
             continue
         for table in family.tables:
-            yield _measured_record(
-                table, told[table.measurements_name], written[table.measurements_name]
-            )
+            name = table.measurements_name
+            yield _measured_record(table, described[name], written[name])
         for output in family.outputs:
-            yield _output_record(family, output, told[output.name], written[output.name])
+            yield _output_record(family, output, described[output.name], written[output.name])
 
 
-def file_record(query: Query, told: TableMetadata, written: FileDigest) -> dict[str, Any]:
+def _table_record(query: Query, table: TableMetadata, written: FileDigest) -> TableRecord:
     """Return the record of one published table; its number of rows is public, or noised."""
-    return {
-        **named_record(query.name, told, written),
-        "computed": {column.name: column.formula for column in query.columns},
-        "post_processing": {
+    return TableRecord(
+        **_fields(query.name, table, written),
+        computed={column.name: column.formula for column in query.columns},
+        post_processing={
             column.name: words
             for column in query.columns
             if (words := list(column.post.words(column.unit)))
         },
-    }
+    )
 
 
 def _measured_record(
-    table: FamilyTable, told: TableMetadata, written: FileDigest
-) -> dict[str, Any]:
+    measured: FamilyTable, table: TableMetadata, written: FileDigest
+) -> TableRecord:
     computed = {
         measurement.name: TRUE_STEPS if measurement.exact else STEPS_OF_NOISE
-        for measurement in table.vectors
+        for measurement in measured.vectors
     }
-    named = named_record(table.query.name, told, written)
-    return {**named, "computed": computed, "post_processing": {}}
+    fields = _fields(measured.query.name, table, written)
+    return TableRecord(**fields, computed=computed, post_processing={})
 
 
 def _output_record(
-    family: Family, output: Output, told: TableMetadata, written: FileDigest
-) -> dict[str, Any]:
-    computed = dict(output.computed)
-    named = named_record(family.name, told, written)
-    return {**named, "computed": computed, "post_processing": {}}
+    family: Family, output: Output, table: TableMetadata, written: FileDigest
+) -> TableRecord:
+    fields = _fields(family.name, table, written)
+    return TableRecord(**fields, computed=dict(output.computed), post_processing={})
 
 
-def named_record(query: str, told: TableMetadata, written: FileDigest) -> dict[str, Any]:
-    """Return what every record of a file has: its name, its rows, its columns, its digest."""
-    return {
-        "name": told.file,
-        "query": query,
-        "rows": written.rows,
-        **table_record(told),
-        "sha256": written.digest,
-        **({"parts": [_part_record(part) for part in written.parts]} if written.parts else {}),
-    }
-
-
-def _part_record(part: WrittenPart) -> dict[str, Any]:
-    return {"name": part.name, "rows": part.rows, "sha256": part.digest}
-
-
-def family_records(families: Sequence[Family]) -> dict[str, list[dict[str, Any]]]:
-    """Return what the manifest tells of families that are published by a step; nothing without."""
-    records = [
-        {
-            "name": family.name,
-            "step": family.step.name,
-            "tables": [table.query.name for table in family.tables],
-            "measurements": [formats.file_of(table.measurements_name) for table in family.tables],
-            "published": [formats.file_of(output.name) for output in family.outputs],
-            "record": family.step.record(family.tables),
-        }
+def family_records(families: Sequence[Family]) -> list[FamilyRecord]:
+    """Return what the manifest says of families that are published by a step."""
+    return [
+        FamilyRecord.model_validate(
+            {
+                "name": family.name,
+                "step": family.step.name,
+                "tables": [table.query.name for table in family.tables],
+                "measurements": [formats.file_of(one.measurements_name) for one in family.tables],
+                "published": [formats.file_of(output.name) for output in family.outputs],
+                "record": family.step.record(family.tables),
+            }
+        )
         for family in families
         if family.step is not None
     ]
-    return {"families": records} if records else {}

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dprelease.documents.rehearsal_manifest import truth_files
 from dprelease.schema.public_values.large_files import KeptFile
 
 
 def listed_files(record: Mapping[str, Any]) -> dict[str, str]:
     """Return the digest of every file of a release, by name; that of a table comes before others.
+
+    `record`: the JSON values of a manifest, which may be one of an older version.
 
     Raises
     ------
@@ -18,7 +19,7 @@ def listed_files(record: Mapping[str, Any]) -> dict[str, str]:
         For what is no manifest.
     """
     exported = [file for export in record.get("exports", ()) for file in export["files"]]
-    tables = [one for file in record["files"] for one in digests_of(file).items()]
+    tables = [one for file in record["files"] for one in _digests_of(file).items()]
     listed = {str(file["name"]): file["sha256"] for file in exported} | dict(tables)
     lists = [
         KeptFile(str(kept["sha256"]), 0, str(kept["form"]))
@@ -27,17 +28,13 @@ def listed_files(record: Mapping[str, Any]) -> dict[str, str]:
     audit = record["declaration"].get("audit")
     named = {} if audit is None else {str(audit["file"]): audit["sha256"]}
     copies = {kept.copy: kept.sha256 for kept in lists}
-    return {**dict(truth_files(record)), **copies, **named, **listed}
+    rehearsal = record.get("rehearsal", {})
+    truth = [*rehearsal.get("truth", ()), *rehearsal.get("messages", ())]
+    return {**{one["name"]: one["sha256"] for one in truth}, **copies, **named, **listed}
 
 
-def digests_of(file: Mapping[str, Any]) -> dict[str, str]:
-    """Return the digest of each file of a published table, by name: its own, or its parts'."""
+def _digests_of(file: Mapping[str, Any]) -> dict[str, str]:
     parts = file.get("parts") or ()
     if not parts:
         return {str(file["name"]): file["sha256"]}
     return {f"{file['name']}/{part['name']}": part["sha256"] for part in parts}
-
-
-def files_of_tables(record: Mapping[str, Any]) -> list[str]:
-    """Return the names of all files of published tables, in the order of the manifest."""
-    return [name for file in record["files"] for name in digests_of(file)]

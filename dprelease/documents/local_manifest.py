@@ -1,19 +1,30 @@
-"""The manifest of a local release."""
+"""The manifest of a local release: of single records, each with its own noise."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Literal
 
-from dprelease.documents import manifest
-from dprelease.documents.file_records import FileDigest, named_record
-from dprelease.documents.metadata import TableMetadata
+from dprelease.documents.file_records import FileDigest, FileRecord, file_record
+from dprelease.documents.ledger_record import LedgerRecord
+from dprelease.documents.rehearsal_manifest import OF_RECORDS, RehearsalRecord
+from dprelease.documents.release_manifest import (
+    GuaranteedManifest,
+    GuaranteeRecord,
+    NoiseRecord,
+    ReadingRecord,
+    Variant,
+    composition,
+    opening,
+)
 from dprelease.documents.release_metadata import metadata_of_records
+from dprelease.documents.treatments import TreatmentRecord
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.rounding import plain_text
 from dprelease.planning.local_plan import LocalColumn, LocalPlan, local_reading, one_record
 from dprelease.postprocess.record_estimates import estimates_json
 from dprelease.query.local_records import Records
+from dprelease.schema.document_part import Part
 from dprelease.schema.field_types import DROP
 from dprelease.schema.load import Declaration
 
@@ -50,56 +61,134 @@ UNPROTECTED = [
 ]
 
 
+class NumberRecord(Part):
+    """What the noise does to one number, in the column's unit."""
+
+    lower: str
+    upper: str
+    bias: float
+    expected_absolute_error: float | None
+    standard_deviation: float | None
+    margin_95: str
+
+
+class ResponseRecord(Part):
+    """The chances that a value is kept, and that it becomes a certain other one."""
+
+    values: int
+    keep: float
+    other: float
+
+
+class MeanRecord(Part):
+    """The noise in mean and sum of all records; scales are those of stable noise."""
+
+    mean_standard_deviation: float | None
+    mean_scale: float | None
+    mean_margin_95: float
+    sum_standard_deviation: float | None
+    sum_scale: float | None
+    sum_margin_95: float
+    words: str
+
+
+class FrequencyRecord(Part):
+    """The noise in an estimated frequency."""
+
+    standard_error_at_most: float
+    words: str
+
+
+class LocalMeasurementRecord(NoiseRecord):
+    """One noised column: its event, one record's noise, and the law of estimates."""
+
+    weight: str
+    one_record: NumberRecord | ResponseRecord
+    all_records: MeanRecord | FrequencyRecord | None
+
+
+class RecordsManifest(GuaranteedManifest):
+    """The manifest of single records: of a release, or of a rehearsal of one."""
+
+    dp_variant: Variant
+    model: dict[str, str]
+    measurements: list[LocalMeasurementRecord]
+    files: list[FileRecord]
+
+
+class LocalManifest(RecordsManifest):
+    """The manifest of a local release."""
+
+    format: Literal["dprelease-local-manifest/1"]
+
+
+class LocalRehearsalManifest(RecordsManifest):
+    """The manifest of a rehearsal of single records, not a release."""
+
+    format: Literal["dprelease-local-rehearsal/1"]
+    rehearsal: RehearsalRecord
+
+    @classmethod
+    def of(cls, release: LocalManifest, rehearsal: RehearsalRecord) -> LocalRehearsalManifest:
+        """Return the manifest of a rehearsal of a release."""
+        return release.as_form(cls, format=OF_RECORDS, rehearsal=rehearsal)
+
+    @property
+    def release(self) -> LocalManifest:
+        """Return the manifest of the release that was rehearsed."""
+        return self.as_form(LocalManifest, format=FORMAT)
+
+
 def build(
     declaration: Declaration,
     plan: LocalPlan,
-    digests: Mapping[str, str],
-    sizes: Mapping[str, int],
-    ledger: dict[str, Any] | None = None,
-) -> dict[str, Any]:
+    written: Mapping[str, FileDigest],
+    ledger: LedgerRecord | None = None,
+) -> LocalManifest:
     """Return the sealed manifest; digests of files and numbers of records by name."""
-    guarantee = plan.guarantee
+    sizes = {name: file.rows for name, file in written.items()}
     metadata = metadata_of_records(declaration, plan.records, sizes)
-    record = {
-        **manifest.opening(FORMAT, declaration, metadata),
-        **manifest.guarantee_record(guarantee),
+    guarantee = GuaranteeRecord.of(plan.guarantee)
+    fields = {
+        **opening(FORMAT, declaration, metadata),
+        "privacy_parameters": guarantee.parameters,
+        "guarantee": guarantee,
         "ledger": ledger,
-        "composition": manifest.composition(guarantee),
-        "reading": local_reading(guarantee),
+        "composition": composition(plan.guarantee),
+        "reading": ReadingRecord.model_validate(local_reading(plan.guarantee)),
         "model": MODEL,
         "measurements": [
             measurement(column, sizes[column.query.name]) for column in plan.local_columns
         ],
         "treatments": [treatment(part) for part in plan.records],
-        "files": [file_record(table, digests[table.name]) for table in metadata.tables],
+        "files": [
+            file_record(table.query, table, written[table.name]) for table in metadata.tables
+        ],
         "post_processing": POST_PROCESSING,
         "unprotected_quantities": UNPROTECTED,
     }
-    return manifest.with_digest(record)
+    return LocalManifest.model_validate(fields).sealed()
 
 
-def measurement(planned: LocalColumn, records: int) -> dict[str, Any]:
+def measurement(planned: LocalColumn, records: int) -> LocalMeasurementRecord:
     """Return the record of one column: its event, one record's noise, and the law of them all."""
     measurement, law = planned.measurement, planned.mechanism
     if not isinstance(law, Mechanism):
         raise TypeError("records are answered by mechanisms alone")
-    return {
-        **planned.event.to_json(),
-        "step": plain_text(measurement.step),
-        "unit": measurement.unit,
-        "weight": plain_text(measurement.weight),
-        "chosen_by": planned.chosen_by,
-        "one_record": one_record(planned),
-        "all_records": estimates_json(law, measurement.step, records),
-    }
+    return LocalMeasurementRecord.model_validate(
+        {
+            **planned.event.to_json(),
+            "step": plain_text(measurement.step),
+            "unit": measurement.unit,
+            "weight": plain_text(measurement.weight),
+            "chosen_by": planned.chosen_by,
+            "one_record": one_record(planned),
+            "all_records": estimates_json(law, measurement.step, records),
+        }
+    )
 
 
-def file_record(told: TableMetadata, digest: str) -> dict[str, Any]:
-    """Return the record of one published file; its number of rows is that of the source."""
-    return named_record(told.query, told, FileDigest(digest, told.rows or 0))
-
-
-def treatment(part: Records) -> dict[str, Any]:
+def treatment(part: Records) -> TreatmentRecord:
     """Return what happens to missing and undeclared values."""
     columns = {}
     for column in part.columns:
@@ -110,4 +199,4 @@ def treatment(part: Records) -> dict[str, Any]:
         else:
             others = getattr(declared, "others", nulls)
             columns[column.name] = f"missing: {nulls}; not declared: {others}"
-    return {"query": part.name, "rows": "Every record counts.", "columns": columns}
+    return TreatmentRecord(query=part.name, rows="Every record counts.", columns=columns)

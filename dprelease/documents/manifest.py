@@ -1,39 +1,46 @@
-"""The manifest: what was published, under which guarantee, and all that it takes to check it."""
+"""The manifest of tables: what was published, under which guarantee, and what checks it."""
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Mapping, Sequence
-from functools import cache
-from importlib import metadata
-from pathlib import Path
-from typing import Any
+from typing import Literal
 
-from dprelease.documents.audits.audit_name import named_record
-from dprelease.documents.encoding import digest_of, pieces
-from dprelease.documents.file_records import FileDigest, family_records, file_records
+from pydantic import Field
+
+from dprelease.documents.file_records import (
+    FamilyRecord,
+    FileDigest,
+    TableRecord,
+    family_records,
+    table_records,
+)
+from dprelease.documents.ledger_record import LedgerRecord
 from dprelease.documents.metadata import Metadata
-from dprelease.documents.metadata_json import about_record
+from dprelease.documents.rehearsal_manifest import FORMAT as REHEARSAL
+from dprelease.documents.rehearsal_manifest import RehearsalRecord
+from dprelease.documents.release_manifest import (
+    GuaranteedManifest,
+    GuaranteeRecord,
+    NoiseRecord,
+    ReadingRecord,
+    UnitRecord,
+    Variant,
+    composition,
+    opening,
+    unit_record,
+)
 from dprelease.documents.treatments import treatment
 from dprelease.numerics.rounding import finite, plain_text
-from dprelease.planning.bounded_words import bounded_words, counted_words
-from dprelease.planning.guarantees import budget_of, reading
+from dprelease.planning.bounded_words import counted_words
+from dprelease.planning.guarantees import reading
 from dprelease.planning.invariant_plans import invariant_name
 from dprelease.planning.plan import Plan, PlannedColumn
 from dprelease.postprocess.families import Family
 from dprelease.privacy.guarantee import Guarantee
-from dprelease.privacy.unit import Neighbours
-from dprelease.query.resolve import Query
+from dprelease.schema.document_part import Part
 from dprelease.schema.load import Declaration
-from dprelease.schema.public_values.large_files import KeptFile
-from dprelease.version import __version__
 
 FORMAT = "dprelease-manifest/1"
-NAME = "manifest.json"
-SIGNATURE = "manifest.json.sig"
-"""Beside the manifest where somebody signed it; no file of the release itself."""
-DEPENDENCIES = ("duckdb", "numpy", "scipy", "pyarrow", "python-flint", "dp-accounting")
 
 UNPROTECTED = [
     "How long the run took, how much memory it used, and whether it ran out of resources.",
@@ -54,30 +61,63 @@ POST_PROCESSING = [
 ]
 
 
-def canonical(record: dict[str, Any]) -> bytes:
-    """Return the one encoding of a record: sorted keys, two spaces, UTF-8, one final newline."""
-    return b"".join(pieces(record))
+class MeasurementRecord(NoiseRecord):
+    """One noisy vector: its event, its sensitivity and its errors."""
+
+    sensitivity_derivation: str
+    aggregate: str
+    cells: int | None
+    error_unit: str
+    weight: str
+    bias: float
+    expected_absolute_error: float | None
+    standard_deviation: float | None
+    margin_95: str
 
 
-def with_digest(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the record with the SHA-256 of its encoding without that digest."""
-    return {**record, "digest": digest_of(record)}
+class ExactRecord(Part):
+    """One vector without noise, outside the guarantee: an invariant, or a sum of one."""
+
+    query: str
+    column: str
+    exact: Literal["declared", "implied"]
+    name: str
+    cells: int
+    step: str
 
 
-def with_exports(record: dict[str, Any], exports: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the sealed record with what is said of formats beside Parquet; unchanged without."""
-    return with_digest({**record, "exports": list(exports)}) if exports else record
+class CentralManifest(GuaranteedManifest):
+    """The manifest of tables: of a release, or of a rehearsal of one."""
+
+    dp_variant: Variant
+    privacy_unit: list[UnitRecord]
+    measurements: list[MeasurementRecord]
+    invariants: list[ExactRecord] = Field(default_factory=list)
+    families: list[FamilyRecord] = Field(default_factory=list)
+    files: list[TableRecord]
 
 
-def sha256(data: bytes) -> str:
-    """Return the hexadecimal SHA-256 of some bytes."""
-    return hashlib.sha256(data).hexdigest()
+class Manifest(CentralManifest):
+    """The manifest of a release."""
+
+    format: Literal["dprelease-manifest/1"]
 
 
-def sha256_of(path: Path) -> str:
-    """Return the hexadecimal SHA-256 of a file's bytes, which are read a piece at a time."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+class RehearsalManifest(CentralManifest):
+    """The manifest of a rehearsal, not a release."""
+
+    format: Literal["dprelease-rehearsal/1"]
+    rehearsal: RehearsalRecord
+
+    @classmethod
+    def of(cls, release: Manifest, rehearsal: RehearsalRecord) -> RehearsalManifest:
+        """Return the manifest of a rehearsal of a release."""
+        return release.as_form(cls, format=REHEARSAL, rehearsal=rehearsal)
+
+    @property
+    def release(self) -> Manifest:
+        """Return the manifest of the release that was rehearsed."""
+        return self.as_form(Manifest, format=FORMAT)
 
 
 def build(
@@ -85,54 +125,47 @@ def build(
     plan: Plan,
     metadata: Metadata,
     written: Mapping[str, FileDigest],
-    ledger: dict[str, Any] | None = None,
-) -> dict[str, Any]:
+    ledger: LedgerRecord | None = None,
+) -> Manifest:
     """Return the sealed manifest of a release whose files were written, by the name of each table.
 
     `ledger`: what binds it to the entry of a ledger that paid for it.
     """
-    return with_digest(draft(declaration, plan, metadata, written, ledger))
-
-
-def draft(
-    declaration: Declaration,
-    plan: Plan,
-    metadata: Metadata,
-    written: Mapping[str, FileDigest],
-    ledger: dict[str, Any] | None = None,
-) -> dict[str, Any]:
-    """Return what `build` does before it is sealed: of blank files `fill_draft` makes it whole."""
-    return {
+    guarantee = GuaranteeRecord.of(plan.guarantee)
+    fields = {
         **opening(FORMAT, declaration, metadata),
-        **guarantee_record(plan.guarantee),
+        "privacy_parameters": guarantee.parameters,
+        "guarantee": guarantee,
         "ledger": ledger,
         "composition": composition(plan.guarantee),
-        "reading": reading(plan.guarantee),
+        "reading": ReadingRecord.model_validate(reading(plan.guarantee)),
+        "privacy_unit": [unit_record(query) for query in plan.queries],
         "measurements": [measurement(column) for column in plan.noisy_columns],
-        **_invariants(plan),
-        **records_of_queries(plan.queries),
-        **family_records(plan.families),
-        "files": list(file_records(plan.families, written, metadata)),
+        "invariants": [_invariant(column) for column in plan.columns if column.measurement.exact],
+        "treatments": [treatment(query) for query in plan.queries],
+        "families": family_records(plan.families),
+        "files": list(table_records(plan.families, written, metadata)),
         "post_processing": POST_PROCESSING,
         "unprotected_quantities": [*_exactly(plan.guarantee), *UNPROTECTED],
     }
+    return Manifest.model_validate(fields).sealed()
 
 
 def fill_draft(
-    blank: Mapping[str, Any],
+    draft: Manifest,
     families: Sequence[Family],
     metadata: Metadata,
     written: Mapping[str, FileDigest],
-    ledger: dict[str, Any] | None,
-) -> dict[str, Any]:
-    """Return what `build` does, of the draft of blank files: but for these it is the same."""
-    files = list(file_records(families, written, metadata))
-    return with_digest({**blank, "ledger": ledger, "files": files})
+    ledger: LedgerRecord | None,
+) -> Manifest:
+    """Return what `build` does, from its manifest of blank files: only these differ."""
+    files = list(table_records(families, written, metadata))
+    return draft.changed(ledger=ledger, files=files)
 
 
-def _invariants(plan: Plan) -> dict[str, list[dict[str, Any]]]:
-    """Return what the manifest tells of vectors without noise; nothing where there are none."""
-    records = [
+def _invariant(column: PlannedColumn) -> ExactRecord:
+    """Return the record of a vector without noise."""
+    return ExactRecord.model_validate(
         {
             "query": column.query.name,
             "column": column.measurement.name,
@@ -141,10 +174,7 @@ def _invariants(plan: Plan) -> dict[str, list[dict[str, Any]]]:
             "cells": column.query.cells,
             "step": plain_text(column.measurement.step),
         }
-        for column in plan.columns
-        if column.measurement.exact
-    ]
-    return {"invariants": records} if records else {}
+    )
 
 
 def _exactly(guarantee: Guarantee) -> list[str]:
@@ -156,140 +186,24 @@ def _exactly(guarantee: Guarantee) -> list[str]:
     ]
 
 
-def opening(form: str, declaration: Declaration, metadata: Metadata) -> dict[str, Any]:
-    """Return what every manifest has first: its format, the tool, and what was declared."""
-    texts = declaration.texts
-    return {
-        "format": form,
-        "title": declaration.spec.title,
-        **about_record(declaration, metadata),
-        "tool": tool(),
-        "declaration": {
-            "release": declaration.document.path.name,
-            "texts": texts,
-            "sha256": {name: sha256(text.encode()) for name, text in texts.items()},
-            **({"variables": declaration.variables} if declaration.variables else {}),
-            **declaration_file_records(declaration),
-            **named_record(declaration),
-        },
-        "dp_variant": budget_of(declaration.spec.budget).variant.value,
-    }
-
-
-def declaration_file_records(declaration: Declaration) -> dict[str, dict[str, dict[str, Any]]]:
-    """Return what the manifest tells of files that are no texts; nothing without any."""
-    kept = {
-        name: {"form": file.form, "sha256": file.sha256, "size": file.size}
-        for name, (file, _) in declaration.kept.items()
-    }
-    return {"files": kept} if kept else {}
-
-
-def declaration_files(record: Mapping[str, Any]) -> dict[str, KeptFile]:
-    """Return the files of a manifest's declaration that are no texts, by name."""
-    return {
-        name: KeptFile(held["sha256"], held["size"], held["form"])
-        for name, held in record["declaration"].get("files", {}).items()
-    }
-
-
-def guarantee_record(guarantee: Guarantee) -> dict[str, Any]:
-    """Return the guarantee, and its parameters by themselves."""
-    return {
-        "privacy_parameters": {
-            "epsilon": repr(guarantee.epsilon),
-            "delta": plain_text(guarantee.delta),
-        },
-        "guarantee": guarantee.to_json(),
-    }
-
-
-def records_of_queries(queries: Sequence[Query]) -> dict[str, list[dict[str, Any]]]:
-    """Return what the manifest tells of each query's unit, columns and joined table."""
-    return {
-        "privacy_unit": [_unit(query) for query in queries],
-        "treatments": [treatment(query) for query in queries],
-    }
-
-
-def tool() -> dict[str, Any]:
-    """Return the tool and what it runs on."""
-    versions = {name: _version(name) for name in DEPENDENCIES}
-    return {"name": "dprelease", "version": __version__, "dependencies": versions}
-
-
-@cache
-def _version(name: str) -> str:
-    """Return the installed version of a package.
-
-    Not `metadata.version`: it parses all that a package says of itself, as if it were a mail.
-    """
-    text = metadata.distribution(name).read_text("METADATA") or ""
-    match = re.search(r"^Version: *(\S+)", text, re.MULTILINE)
-    return metadata.version(name) if match is None else match[1]
-
-
-def composition(guarantee: Guarantee) -> str:
-    """Return in words how losses were composed."""
-    if guarantee.accountant == "pure":
-        return (
-            "The exact sum of the largest privacy losses of all noisy vectors (basic composition)."
-        )
-    if guarantee.accountant == "zcdp":
-        return (
-            "The sum of Rényi curves, rounded up; rho bounds it at all orders. Epsilon at delta is "
-            "the smaller result of privacy-loss distributions and of the conversion of rho."
-        )
-    return (
-        "Privacy-loss distributions, rounded to the safe side, composed by sums of positive "
-        "floating-point numbers, whose relative errors are bounded and included; or the sum of "
-        "pure losses or the closed form of normal noise where that is smaller."
-    )
-
-
-UNLIMITED = "No contribution limit leaves out rows; the treatments state which rows count."
-
-
-def _unit(query: Query) -> dict[str, Any]:
-    unit = query.unit
-    who = "each row" if unit.id is None else f"all rows with the same '{unit.id}'"
-    change = (
-        "one privacy unit more or less"
-        if query.neighbours is Neighbours.ADD_REMOVE
-        else "one privacy unit replaced by another"
-    )
-    return {
-        "query": query.name,
-        "table": query.table.name,
-        "id": unit.id,
-        "max_groups": unit.max_groups,
-        "max_rows_per_group": unit.max_rows_per_group,
-        "neighbours": query.neighbours.value,
-        "words": (
-            f"A privacy unit is {who}. Neighbouring tables differ by {change}. "
-            + (f"Values are {bounded_words(query)}." if unit.bounded_rows else UNLIMITED)
-        ),
-    }
-
-
-def measurement(column: PlannedColumn) -> dict[str, Any]:
+def measurement(column: PlannedColumn) -> MeasurementRecord:
     """Return the record of one noisy vector."""
     measurement = column.measurement
-    return {
+    return MeasurementRecord(
         **column.event.to_json(),
-        "aggregate": counted_words(column.query, measurement),
-        "sensitivity_derivation": _derivation(column),
-        "cells": column.query.cells,
-        "step": plain_text(measurement.step),
-        "unit": measurement.unit,
-        "error_unit": measurement.error_unit,
-        "weight": plain_text(measurement.weight),
-        "chosen_by": column.chosen_by,
-        "bias": column.bias,
-        "expected_absolute_error": finite(column.mean_absolute_error),
-        "standard_deviation": finite(column.standard_deviation),
-        "margin_95": plain_text(column.margin()),
-    }
+        aggregate=counted_words(column.query, measurement),
+        sensitivity_derivation=_derivation(column),
+        cells=column.query.cells,
+        step=plain_text(measurement.step),
+        unit=measurement.unit,
+        error_unit=measurement.error_unit,
+        weight=plain_text(measurement.weight),
+        chosen_by=column.chosen_by,
+        bias=column.bias,
+        expected_absolute_error=finite(column.mean_absolute_error),
+        standard_deviation=finite(column.standard_deviation),
+        margin_95=plain_text(column.margin()),
+    )
 
 
 def _derivation(column: PlannedColumn) -> str:

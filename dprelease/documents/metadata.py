@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from dprelease.query.roles import Role as Role
+from dprelease.tables.field_notes import Notes
 
 Texts = Mapping[str, str]
 """One text in each language of a release, by its BCP 47 tag; empty where nothing was declared."""
@@ -156,3 +157,20 @@ def code_text(value: Code) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return str(value)
+
+
+def field_notes(table: TableMetadata) -> Notes:
+    """Return what the file of a table says of each column: its role, its unit, its label.
+
+    `label` is that of the first language; others have the language behind a colon.
+    """
+    return {column.name: _notes(column) for column in table.columns}
+
+
+def _notes(column: ColumnMetadata) -> dict[str, str]:
+    notes = {"role": column.role.value}
+    if column.unit:
+        notes["unit"] = column.unit
+    for i, (tag, text) in enumerate(column.label.items()):
+        notes[f"label:{tag}" if i else "label"] = text
+    return notes

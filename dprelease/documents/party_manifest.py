@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Literal
 
-from dprelease.documents import manifest
-from dprelease.documents.file_records import FileDigest, named_record
-from dprelease.documents.metadata import TableMetadata
+from dprelease.documents.file_records import FileDigest, FileRecord, file_record
+from dprelease.documents.manifest import UNPROTECTED
+from dprelease.documents.rehearsal_manifest import (
+    OF_PARTIES,
+    PartiesRecord,
+)
+from dprelease.documents.release_manifest import (
+    GuaranteeRecord,
+    NoiseRecord,
+    ReleaseManifest,
+    UnitRecord,
+    opening,
+    unit_record,
+)
 from dprelease.documents.release_metadata import metadata_of_messages
+from dprelease.documents.treatments import treatment
 from dprelease.numerics.rounding import plain_text
 from dprelease.planning.bounded_words import counted_words
-from dprelease.planning.federated_plan import FederatedPlan, ShareColumn, Trust
+from dprelease.planning.federated_plan import FederatedPlan, ShareColumn
 from dprelease.privacy.event import Event
 from dprelease.query.resolve import Query
+from dprelease.schema.document_part import Part
 from dprelease.schema.load import Declaration
 
 FORMAT = "dprelease-federated-manifest/1"
@@ -38,38 +51,93 @@ POST_PROCESSING = [
 ]
 
 
+class TrustRecord(Part):
+    """What holds for a number of honest parties."""
+
+    honest: int
+    guarantee: GuaranteeRecord
+    rounding_epsilon: float
+
+
+class ShareRecord(NoiseRecord):
+    """One column of messages: a share of the noise, and the noise of the sum."""
+
+    mechanism: Literal["symmetric_alpha_stable"]
+    aggregate: str
+    refined: int
+    sum_scale: str
+    sum_margin_95: str
+    largest: str
+
+
+class PartiesManifest(ReleaseManifest):
+    """What the parties of a release have in common."""
+
+    dp_variant: Literal["pure", "approximate"]
+    parties: int
+    honest: int
+    trust: list[TrustRecord]
+    trust_words: list[str]
+    privacy_unit: list[UnitRecord]
+    measurements: list[ShareRecord]
+    files: list[FileRecord]
+
+
+class FederatedManifest(PartiesManifest):
+    """The manifest of one party's messages."""
+
+    format: Literal["dprelease-federated-manifest/1"]
+    party: int
+
+
+class FederatedRehearsalManifest(PartiesManifest):
+    """The manifest of a rehearsal of all parties, whose files are the sums of their messages."""
+
+    format: Literal["dprelease-federated-rehearsal/1"]
+    rehearsal: PartiesRecord
+
+    @classmethod
+    def of(
+        cls, release: FederatedManifest, files: Sequence[FileRecord], rehearsal: PartiesRecord
+    ) -> FederatedRehearsalManifest:
+        """Return the manifest of a rehearsal of all parties, given that of one of them.
+
+        `files`: the records of the sums, which replace those of one party's messages.
+        """
+        return release.as_form(cls, format=OF_PARTIES, files=list(files), rehearsal=rehearsal)
+
+
 def build(
     declaration: Declaration,
     queries: Sequence[Query],
     plan: FederatedPlan,
     digests: Mapping[str, str],
     party: int,
-) -> dict[str, Any]:
+) -> FederatedManifest:
     """Return the sealed manifest of the messages of a party, whose files have these digests."""
     spec = declaration.spec.federated
     metadata = metadata_of_messages(declaration, queries)
-    record = {
-        **manifest.opening(FORMAT, declaration, metadata),
+    fields = {
+        **opening(FORMAT, declaration, metadata),
         "party": party,
         "parties": plan.parties,
         "honest": spec.least if spec else plan.parties,
-        "trust": trust_records(plan.trusts),
+        "trust": [TrustRecord.model_validate(trust.to_json()) for trust in plan.trusts],
         "trust_words": TRUST,
-        **manifest.records_of_queries(queries),
+        "privacy_unit": [unit_record(query) for query in queries],
+        "treatments": [treatment(query) for query in queries],
         "measurements": [measurement(share, plan.parties) for share in plan.shares],
-        "files": [file_record(table, digests[table.name]) for table in metadata.tables],
+        "files": [
+            file_record(table.name, table, FileDigest(digests[table.name], table.rows or 0))
+            for table in metadata.tables
+        ],
         "post_processing": POST_PROCESSING,
-        "unprotected_quantities": manifest.UNPROTECTED,
+        "unprotected_quantities": UNPROTECTED,
     }
-    return manifest.with_digest(record)
+    return FederatedManifest.model_validate(fields).sealed()
 
 
-def trust_records(trusts: Sequence[Trust]) -> list[dict[str, Any]]:
-    """Return what holds for how many honest parties."""
-    return [trust.to_json() for trust in trusts]
-
-
-def measurement(share: ShareColumn, parties: int) -> dict[str, Any]:
+def measurement(share: ShareColumn, parties: int) -> ShareRecord:
     """Return the record of one column of messages; scales are in steps over `refined`."""
     event = Event(
         share.query.name,
@@ -78,19 +146,14 @@ def measurement(share: ShareColumn, parties: int) -> dict[str, Any]:
         share.law.parameters,
         share.measurement.sensitivity,
     )
-    return {
+    return ShareRecord(
         **event.to_json(),
-        "aggregate": counted_words(share.query, share.measurement),
-        "refined": share.refined,
-        "step": plain_text(share.measurement.step),
-        "unit": share.measurement.unit,
-        "chosen_by": share.chosen_by,
-        "sum_scale": repr(share.sum_law(parties).scale),
-        "sum_margin_95": plain_text(share.margin(parties)),
-        "largest": plain_text(share.reach(parties) * share.measurement.step),
-    }
-
-
-def file_record(told: TableMetadata, digest: str) -> dict[str, Any]:
-    """Return the record of one file of messages; its number of rows is public."""
-    return named_record(told.name, told, FileDigest(digest, told.rows or 0))
+        aggregate=counted_words(share.query, share.measurement),
+        refined=share.refined,
+        step=plain_text(share.measurement.step),
+        unit=share.measurement.unit,
+        chosen_by=share.chosen_by,
+        sum_scale=repr(share.sum_law(parties).scale),
+        sum_margin_95=plain_text(share.margin(parties)),
+        largest=plain_text(share.reach(parties) * share.measurement.step),
+    )

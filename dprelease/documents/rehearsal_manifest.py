@@ -7,23 +7,17 @@ a release of a rehearsal has to write every file anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
-from dprelease.documents import manifest
 from dprelease.documents.file_records import FileDigest
+from dprelease.schema.document_part import Part
 
 FORMAT = "dprelease-rehearsal/1"
 OF_RECORDS = "dprelease-local-rehearsal/1"
 OF_PARTIES = "dprelease-federated-rehearsal/1"
 
-FORMATS = {
-    FORMAT: manifest.FORMAT,
-    OF_RECORDS: "dprelease-local-manifest/1",
-    OF_PARTIES: "dprelease-federated-manifest/1",
-}
-"""The formats of rehearsals, and that of the release which each rehearses: as texts, for a run of
-tables loads the manifest of no other release."""
+FORMATS = frozenset({FORMAT, OF_RECORDS, OF_PARTIES})
 
 WORDS = (
     "A rehearsal, not a release: these tables are not about the people of the declared sources, "
@@ -40,53 +34,47 @@ PARTIES = "parties"
 """The folder of what each party sends, by its number."""
 
 
-def manifest_of_rehearsal(
-    record: Mapping[str, Any], stand_ins: list[dict[str, Any]], truth: Mapping[str, FileDigest]
-) -> dict[str, Any]:
-    """Return the sealed manifest of a rehearsal, given that of the release; files by name."""
-    of = {release: rehearsal for rehearsal, release in FORMATS.items()}
-    told = {"words": WORDS, "stand_ins": stand_ins, "truth": _files(truth)}
-    format_ = of[str(record["format"])]
-    return manifest.with_digest({**without_digest(record), "format": format_, "rehearsal": told})
+class StandInRecord(Part):
+    """What stood in for the source of a table: invented rows, or a public file."""
+
+    table: str
+    by: Literal["invention", "public"]
+    rows: int | None = None
+    file: str | None = None
+    sha256: str | None = None
 
 
-def rehearsed_sums(
-    record: Mapping[str, Any],
-    files: list[dict[str, Any]],
-    stand_ins: list[dict[str, Any]],
-    truth: Mapping[str, FileDigest],
-    messages: Mapping[str, FileDigest],
-) -> dict[str, Any]:
-    """Return the sealed manifest of a rehearsal of all parties, given that of one of them.
+class TruthRecord(Part):
+    """One file of true answers, of their errors, or of invented rows."""
 
-    `files`: the records of the sums, which stand in for those of one party's messages.
-    """
-    whole = manifest_of_rehearsal({**record, "files": files}, stand_ins, truth)
-    whole["rehearsal"]["messages"] = _files(messages)
-    del whole["party"]
-    return manifest.with_digest(whole)
+    name: str
+    rows: int
+    sha256: str
 
 
-def _files(written: Mapping[str, FileDigest]) -> list[dict[str, Any]]:
+class RehearsalRecord(Part):
+    """What makes a rehearsal of it: who stood in for the people, and what is true of them."""
+
+    words: str
+    stand_ins: list[StandInRecord]
+    truth: list[TruthRecord]
+
+
+class PartiesRecord(RehearsalRecord):
+    """What makes a rehearsal of all parties' releases, and what each of them sends."""
+
+    messages: list[TruthRecord]
+
+
+def rehearsal_record(
+    stand_ins: Sequence[StandInRecord], truth: Mapping[str, FileDigest]
+) -> RehearsalRecord:
+    """Return what makes a rehearsal of a release; the files with true values by name."""
+    return RehearsalRecord(words=WORDS, stand_ins=list(stand_ins), truth=truth_records(truth))
+
+
+def truth_records(written: Mapping[str, FileDigest]) -> list[TruthRecord]:
+    """Return the records of files next to the published ones, by name."""
     return [
-        {"name": name, "rows": file.rows, "sha256": file.digest} for name, file in written.items()
+        TruthRecord(name=name, rows=file.rows, sha256=file.digest) for name, file in written.items()
     ]
-
-
-def manifest_of_release(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the manifest of the release that a rehearsal's is made of."""
-    plain = {**without_digest(record), "format": FORMATS[record["format"]]}
-    del plain["rehearsal"]
-    return manifest.with_digest(plain)
-
-
-def without_digest(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a manifest without its digest."""
-    return {name: value for name, value in record.items() if name != "digest"}
-
-
-def truth_files(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield name and SHA-256 of what a rehearsal has beside its tables; nothing for a release."""
-    told = record.get("rehearsal", {})
-    for file in (*told.get("truth", ()), *told.get("messages", ())):
-        yield file["name"], file["sha256"]

@@ -6,17 +6,29 @@ Of a family of tables that agree the same rows count in every table: those with 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from dprelease.planning.bounded_words import counted_rows, read_keys
 from dprelease.query.expressions.computed_order import closure
 from dprelease.query.grouping.group_keys import Key, key_of
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import CategoryColumn, Column, CutColumn, expression_of
+from dprelease.schema.document_part import Part
 from dprelease.schema.field_types import DROP
 
 
-def treatment(query: Query) -> dict[str, Any]:
+class TreatmentRecord(Part):
+    """Which rows of one query count, what becomes of values, and what is joined.
+
+    Of a family whose tables agree the same rows count in every table, whatever keys it has.
+    """
+
+    query: str
+    rows: str
+    columns: dict[str, str]
+    join: str | None = None
+
+
+def treatment(query: Query) -> TreatmentRecord:
     """Return the record of one table: which rows count in it, and how its columns are read."""
     roles = [*_of_keys(query), *_of_values(query)]
     if query.unit.id is not None:
@@ -88,7 +100,7 @@ def _of_values(query: Query) -> Iterator[tuple[str, str, str]]:
                 yield name, VALUE, "missing: not counted"
 
 
-def computed_and_joined(query: Query, columns: dict[str, str]) -> dict[str, Any]:
+def computed_and_joined(query: Query, columns: dict[str, str]) -> TreatmentRecord:
     """Return the record of a query's columns with what is computed or joined written in."""
     table, join = query.table, query.join
     wanted = [name for name in columns if name in table.columns]
@@ -105,11 +117,9 @@ def computed_and_joined(query: Query, columns: dict[str, str]) -> dict[str, Any]
             words.append(f"computed in each row: {expression}")
         if words:
             described[name] = "; ".join(words)
-    record: dict[str, Any] = {
-        "query": query.name,
-        "rows": counted_rows(query),
-        "columns": described,
-    }
-    if join is not None:
-        record["join"] = join.words(table.name)
-    return record
+    return TreatmentRecord(
+        query=query.name,
+        rows=counted_rows(query),
+        columns=described,
+        join=None if join is None else join.words(table.name),
+    )

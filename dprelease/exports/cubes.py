@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dprelease.documents.file_records import TableRecord
 from dprelease.documents.metadata import ColumnMetadata, Role, TableMetadata
 from dprelease.exports.csv_tables.csv_text import plain_texts
 from dprelease.exports.export import PublishedRelease
@@ -63,7 +64,7 @@ class Cube:
 
         `cells`: of all numbers; at least one in `part` must have a row.
         """
-        rows = next((f["rows"] for f in release.record["files"] if f["name"] == self.table.file), 0)
+        rows = next((f.rows for f in release.central.files if f.name == self.table.file), 0)
         ordered = len(self.table.keys) < 2 or all(key.codes for key in self.table.keys)
         return ordered and rows * len(self.numbers) * part >= cells
 
@@ -141,8 +142,8 @@ def suppressed_columns(release: PublishedRelease, table: TableMetadata) -> set[s
     """Return the columns whose small values are suppressed, from the manifest."""
     return {
         column
-        for file in release.record["files"]
-        if file["name"] == table.file
-        for column, words in file.get("post_processing", {}).items()
+        for file in release.record.files
+        if file.name == table.file and isinstance(file, TableRecord)
+        for column, words in file.post_processing.items()
         if any(LEFT_EMPTY in line for line in words)
     }

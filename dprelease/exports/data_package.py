@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dprelease.documents.listed_files import digests_of
-from dprelease.documents.manifest import sha256_of
+from dprelease.documents.encoding import sha256_of
+from dprelease.documents.file_records import FileRecord
 from dprelease.documents.metadata import (
     CodeList,
     ColumnMetadata,
@@ -75,7 +75,7 @@ class DataPackage(Export):
 
 
 def _of_parquet(release: PublishedRelease) -> Iterator[dict[str, Any]]:
-    recorded = {file["name"]: file for file in release.record["files"]}
+    recorded = {file.name: file for file in release.record.files}
     for table in release.metadata.tables:
         columns = [LaidColumn(column.name, column) for column in table.columns]
         resource = _resource(table, table.file, PARQUET, "application/vnd.apache.parquet")
@@ -124,11 +124,11 @@ def _resource(table: TableMetadata, path: str, form: str, media: str) -> dict[st
     )
 
 
-def _of_files(release: PublishedRelease, recorded: Mapping[str, Any]) -> dict[str, Any]:
+def _of_files(release: PublishedRelease, recorded: FileRecord) -> dict[str, Any]:
     """Return bytes and digest of a table's file; for parts, their names and total bytes."""
-    names = list(digests_of(recorded))
-    if names == [recorded["name"]]:
-        return _size_and_hash(release.folder / names[0], recorded["sha256"])
+    names = list(recorded.digests)
+    if names == [recorded.name]:
+        return _size_and_hash(release.folder / names[0], recorded.sha256)
     return {"path": names, "bytes": sum((release.folder / n).stat().st_size for n in names)}
 
 

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from dprelease.documents.listed_files import digests_of
-from dprelease.documents.manifest import sha256_of
+from dprelease.documents.encoding import sha256_of
 from dprelease.documents.metadata import About, Texts
 from dprelease.exports.catalogue.guarantee_words import guarantee_words
 from dprelease.exports.catalogue.vocabularies import (
@@ -54,7 +53,7 @@ def dataset(release: PublishedRelease, folder: Path) -> Node:
     metadata = release.metadata
     about = metadata.about
     language = metadata.language
-    described = about.description or {language: guarantee_words(release.record)}
+    described = about.description or {language: guarantee_words(release.central)}
     node: Node = {
         "@id": "./",
         "@type": "dcat:Dataset",
@@ -64,7 +63,7 @@ def dataset(release: PublishedRelease, folder: Path) -> Node:
         "dpv:hasTechnicalMeasure": _iri(DIFFERENTIAL_PRIVACY),
         "dct:provenance": {
             "@type": "dct:ProvenanceStatement",
-            "rdfs:label": _text("en", guarantee_words(release.record)),
+            "rdfs:label": _text("en", guarantee_words(release.central)),
         },
         **_about(about, language),
     }
@@ -134,8 +133,8 @@ def _place(area: str, language: str) -> Node:
 def _distributions(release: PublishedRelease, folder: Path) -> Iterator[Node]:
     """Yield the files in the same folder, tables and other formats, with their digests."""
     titles = {table.file: table.label for table in release.metadata.tables}
-    for file in release.record["files"]:
-        titles |= {part: titles.get(file["name"], {}) for part in digests_of(file)}
+    for table in release.record.files:
+        titles |= {part: titles.get(table.name, {}) for part in table.digests}
     for name, files in release.written.items():
         home = release.folder if name == PARQUET else folder
         for file in files:

@@ -10,13 +10,15 @@ Source     OpenDP, deployments-registry-data, `schemas/deployments-schema.yaml` 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from dprelease.documents.manifest import CentralManifest
 from dprelease.documents.metadata import About, Metadata
+from dprelease.documents.release_manifest import UnitRecord
 from dprelease.exports.catalogue.guarantee_words import VARIANTS
 from dprelease.exports.export import Export, PublishedRelease
 
@@ -69,7 +71,7 @@ class DeploymentRegistry(Export):
 
 def registry_record(release: PublishedRelease) -> Part:
     """Return the record with all fields that are known."""
-    record, about = release.record, release.metadata.about
+    record, about = release.central, release.metadata.about
     deployment = {
         "basic": _basic(about, release.metadata),
         "dp_variant": _variant(record),
@@ -93,44 +95,42 @@ def _basic(about: About, metadata: Metadata) -> Part:
     )
 
 
-def _variant(record: Mapping[str, Any]) -> Part:
+def _variant(record: CentralManifest) -> Part:
     return _drop_missing(
-        variant_name=VARIANTS[record["dp_variant"]],
+        variant_name=VARIANTS[record.dp_variant],
         data_domain=_points(_domains(record)),
-        unprotected_quantities=_points(record["unprotected_quantities"]),
+        unprotected_quantities=_points(record.unprotected_quantities),
     )
 
 
-def _domains(record: Mapping[str, Any]) -> Iterator[str]:
+def _domains(record: CentralManifest) -> Iterator[str]:
     """Yield per table its columns and the treatment of missing and undeclared values."""
-    treated = {treatment["query"]: treatment for treatment in record["treatments"]}
+    treated = {told.query: told for told in record.treatments}
     texts = set()
-    for unit in record["privacy_unit"]:
-        treatment = treated.get(unit["query"], {})
-        columns = treatment.get("columns", {})
-        words = f"Rows of table '{unit['table']}'"
-        if treatment:
-            words += f". {treatment['rows'].removesuffix('.')}"
-        if columns:
-            words += ". " + "; ".join(f"{name}: {how}" for name, how in sorted(columns.items()))
-        if treatment.get("join"):
-            words += f". {treatment['join']}"
+    for unit in record.privacy_unit:
+        told = treated[unit.query]
+        words = f"Rows of table '{unit.table}'. {told.rows.removesuffix('.')}"
+        if told.columns:
+            columns = sorted(told.columns.items())
+            words += ". " + "; ".join(f"{name}: {how}" for name, how in columns)
+        if told.join:
+            words += f". {told.join}"
         if words not in texts:
             texts.add(words)
             yield words
 
 
-def _privacy_loss(record: Mapping[str, Any]) -> Part:
-    held = record["guarantee"]
-    by_rho = record["dp_variant"] == "zero_concentrated" and held["rho"] is not None
-    parameters: Part = {} if by_rho else {"epsilon": float(held["epsilon"])}
-    if held["delta"] != "0":
-        parameters["delta"] = float(held["delta"])
-    if by_rho:
-        parameters["rho"] = float(held["rho"])
-    units = record["privacy_unit"]
-    ids = dict.fromkeys("record" if unit["id"] is None else unit["id"] for unit in units)
-    details = [*dict.fromkeys(unit["words"] for unit in units), _limits(units)]
+def _privacy_loss(record: CentralManifest) -> Part:
+    held = record.guarantee
+    rho = held.rho if record.dp_variant == "zero_concentrated" else None
+    parameters: Part = {} if rho is not None else {"epsilon": float(held.epsilon)}
+    if held.delta != "0":
+        parameters["delta"] = float(held.delta)
+    if rho is not None:
+        parameters["rho"] = float(rho)
+    units = record.privacy_unit
+    ids = dict.fromkeys("record" if unit.id is None else unit.id for unit in units)
+    details = [*dict.fromkeys(unit.words for unit in units), _limits(units)]
     return {
         "privacy_unit": "; ".join(f"{name}-level" for name in ids),
         "privacy_unit_details": _points(details),
@@ -139,36 +139,35 @@ def _privacy_loss(record: Mapping[str, Any]) -> Part:
     }
 
 
-def _limits(units: Iterable[Mapping[str, Any]]) -> str:
+def _limits(units: Iterable[UnitRecord]) -> str:
     several = dict.fromkeys(
-        f"{unit['max_rows_per_group']} rows in each of {unit['max_groups']} groups"
-        for unit in units
+        f"{unit.max_rows_per_group} rows in each of {unit.max_groups} groups" for unit in units
     )
     return f"A unit contributes at most {' or '.join(several)} to one query."
 
 
-def _readings(record: Mapping[str, Any]) -> Iterator[str]:
-    held, reading = record["guarantee"], record["reading"]
-    yield f"Epsilon is {held['epsilon']} at delta {held['delta']}, rounded up."
-    if held["rho"] is not None:
-        yield f"rho is {held['rho']}, rounded up."
-    if held["pure_epsilon"] is not None:
-        yield f"The largest privacy loss of all is {held['pure_epsilon']}."
-    yield f"{reading['least_total_error_words']} Here: {reading['least_total_error']:.4f}."
-    if record.get("ledger") is not None:
+def _readings(record: CentralManifest) -> Iterator[str]:
+    held, reading = record.guarantee, record.reading
+    yield f"Epsilon is {held.epsilon} at delta {held.delta}, rounded up."
+    if held.rho is not None:
+        yield f"rho is {held.rho}, rounded up."
+    if held.pure_epsilon is not None:
+        yield f"The largest privacy loss of all is {held.pure_epsilon}."
+    yield f"{reading.least_total_error_words} Here: {reading.least_total_error:.4f}."
+    if record.ledger is not None:
         yield "A ledger adds up what all releases about the same people cost."
 
 
-def _implementation(record: Mapping[str, Any], about: About) -> Part:
-    tool = record["tool"]
+def _implementation(record: CentralManifest, about: About) -> Part:
+    tool = record.tool
     return _drop_missing(
         mechanisms=_points(_mechanisms(record)),
-        composition=record["composition"],
+        composition=record.composition,
         post_processing=_points(_steps(record)),
         utility=_points(_errors(record)),
         additional_information=_points(
             [
-                f"Made with {tool['name']} {tool['version']}. Beside the tables lies "
+                f"Made with {tool.name} {tool.version}. Beside the tables lies "
                 "`manifest.json`, which holds declarations, noise and digests; "
                 "`dprelease verify` checks it.",
                 *([f"Methodology: {about.methodology}"] if about.methodology else []),
@@ -179,12 +178,12 @@ def _implementation(record: Mapping[str, Any], about: About) -> Part:
     )
 
 
-def _mechanisms(record: Mapping[str, Any]) -> Iterator[str]:
-    for one in record["measurements"]:
-        numbers = ", ".join(f"{name} {value}" for name, value in sorted(one["parameters"].items()))
+def _mechanisms(record: CentralManifest) -> Iterator[str]:
+    for one in record.measurements:
+        numbers = ", ".join(f"{name} {value}" for name, value in sorted(one.parameters.items()))
         yield (
-            f"{one['query']}, {one['column']} ({one['aggregate']}): `{one['mechanism']}`, "
-            f"{numbers}, in steps of {one['step']} {one['unit']}".strip()
+            f"{one.query}, {one.column} ({one.aggregate}): `{one.mechanism}`, "
+            f"{numbers}, in steps of {one.step} {one.unit}".strip()
             + "."
         )
     yield (
@@ -193,24 +192,23 @@ def _mechanisms(record: Mapping[str, Any]) -> Iterator[str]:
     )
 
 
-def _steps(record: Mapping[str, Any]) -> Iterator[str]:
-    yield from record["post_processing"]
-    for family in record.get("families", ()):
-        yield from family["record"].get("words", ())
+def _steps(record: CentralManifest) -> Iterator[str]:
+    yield from record.post_processing
+    for family in record.families:
+        yield from family.words
     texts = (
-        f"{file['name']}, {column}: {words}"
-        for file in record["files"]
-        for column, several in file["post_processing"].items()
+        f"{told.name}, {column}: {words}"
+        for told in record.files
+        for column, several in told.post_processing.items()
         for words in several
     )
     yield from dict.fromkeys(texts)
 
 
-def _errors(record: Mapping[str, Any]) -> Iterator[str]:
-    for one in record["measurements"]:
+def _errors(record: CentralManifest) -> Iterator[str]:
+    for one in record.measurements:
         yield (
-            f"{one['query']}, {one['column']}: margin of error {one['margin_95']} "
-            f"{one['error_unit']}".strip()
+            f"{one.query}, {one.column}: margin of error {one.margin_95} {one.error_unit}".strip()
             + " at 95 %."
         )
 

@@ -29,6 +29,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dprelease.documents.manifest import CentralManifest
+from dprelease.documents.release_manifest import ReleaseManifest
 from dprelease.exports.export import Export, PublishedRelease
 from dprelease.ledger.account import vectors_of
 from dprelease.numerics.rounding import round_down, round_up
@@ -176,14 +178,15 @@ class DpEventTree(Export):
         return [FILE]
 
 
-def event_record(record: Mapping[str, Any]) -> dict[str, Any]:
+def event_record(record: ReleaseManifest) -> dict[str, Any]:
     """Return the tree of a release's noise and, in the same order, what each event stands for.
 
     Values that are published without noise, outside the guarantee, have no event; they are
     listed.
     """
-    measurements = record["measurements"]
-    several = accountant_events([Event.from_json(one) for one in measurements])
+    measurements = record.measurements
+    several = accountant_events([one.event for one in measurements])
+    exact = record.invariants if isinstance(record, CentralManifest) else []
     kinds = {one.kind for one in several}
     accountant = "RdpAccountant" if "ZCDpEvent" in kinds else "PLDAccountant"
     return {
@@ -191,12 +194,12 @@ def event_record(record: Mapping[str, Any]) -> dict[str, Any]:
         "accountant": None if "UnsupportedDpEvent" in kinds else accountant,
         "neighboring_relation": RELATION,
         "event": tree_of(several),
-        "outside_the_guarantee": [one["name"] for one in record.get("invariants", ())],
+        "outside_the_guarantee": [one.name for one in exact],
         "measurements": [
             {
-                "query": measurement["query"],
-                "column": measurement["column"],
-                "mechanism": measurement["mechanism"],
+                "query": measurement.query,
+                "column": measurement.column,
+                "mechanism": measurement.mechanism,
                 "class_name": one.kind,
                 "words": one.words,
             }

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from dprelease.documents.manifest import CentralManifest
 from dprelease.documents.metadata import Metadata, TableMetadata
+from dprelease.documents.release_manifest import ReleaseManifest
 from dprelease.tables import formats
 
 if TYPE_CHECKING:
@@ -31,9 +33,15 @@ class PublishedRelease:
     """
 
     folder: Path
-    record: Mapping[str, Any]
+    record: ReleaseManifest
     metadata: Metadata
     written: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @property
+    def central(self) -> CentralManifest:
+        """Return the manifest of a release of tables; the formats of others don't ask for it."""
+        assert isinstance(self.record, CentralManifest)
+        return self.record
 
     def batches(
         self, table: TableMetadata, columns: Sequence[str] | None = None

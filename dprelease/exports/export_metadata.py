@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from dprelease.documents.metadata import Metadata
 from dprelease.documents.release_metadata import metadata_of_records
+from dprelease.postprocess.consistent.consistency_record import ConsistencyRecord
 from dprelease.postprocess.families import Family
 from dprelease.query.local_records import resolve_records
 from dprelease.schema.load import Declaration
@@ -37,9 +38,9 @@ def record_metadata(declaration: Declaration) -> Metadata:
 def _whole_outputs(families: Sequence[Family]) -> Iterator[tuple[str, int]]:
     """Yield name and rows of step outputs that have a row for every cell."""
     for family in families:
-        record = {} if family.step is None else family.step.record(family.tables)
-        wholes = record.get("whole_tables", ())
-        few = {whole["name"] for whole in wholes if whole["cells"] != "all"}
+        record = None if family.step is None else family.step.record(family.tables)
+        wholes = record.whole_tables if isinstance(record, ConsistencyRecord) else []
+        few = {whole.name for whole in wholes if whole.cells != "all"}
         for output in family.outputs:
             named = {output.name, formats.file_of(output.name)}
             if output.columns and not named & few:

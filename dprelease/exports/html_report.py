@@ -23,9 +23,9 @@ class HtmlReport(Export):
 
 
 def _page(release: PublishedRelease) -> bytes:
-    from dprelease.documents.local_manifest import FORMAT as RECORDS
+    from dprelease.documents.local_manifest import RecordsManifest
 
-    if release.record["format"] == RECORDS:
+    if isinstance(release.record, RecordsManifest):
         from dprelease.report.other_models.record_page import page_of_records
 
         return page_of_records(release)

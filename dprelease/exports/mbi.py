@@ -11,7 +11,7 @@ with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from dprelease.documents.file_records import STEPS_OF_NOISE
+from dprelease.documents.file_records import STEPS_OF_NOISE, TableRecord
+from dprelease.documents.manifest import MeasurementRecord
 from dprelease.documents.metadata import Role, TableMetadata
 from dprelease.exports.export import Export, PublishedRelease
 from dprelease.exports.names import write_json
@@ -27,7 +28,6 @@ from dprelease.numerics.lattice import Floats
 from dprelease.query.aggregates.count import Count
 
 FORMAT = "dprelease-mbi/1"
-Json = Mapping[str, Any]
 
 
 @dataclass
@@ -57,7 +57,7 @@ class Marginals(Export):
                 full = declared and prod(map(len, keys.values())) == _rows(release, table)
                 if not reason and not full:
                     reason = "its keys are not all combinations of declared values"
-                if reason:
+                if reason or measurement is None:
                     left_out.append({"table": table.name, "column": column, "reason": reason})
                     continue
                 group = groups.setdefault((table.query, column), _Group(table.query, column))
@@ -76,36 +76,34 @@ class Marginals(Export):
         return [index, *files]
 
 
-def _columns(release: PublishedRelease, table: TableMetadata) -> Iterator[tuple[str, Json, str]]:
+def _columns(
+    release: PublishedRelease, table: TableMetadata
+) -> Iterator[tuple[str, MeasurementRecord | None, str]]:
     """Yield each numeric column with its measurement, or with the reason why it is left out."""
     file = _file(release, table)
-    measured = {
-        m["column"]: m for m in release.record["measurements"] if m["query"] == file["query"]
-    }
+    measured = {m.column: m for m in release.central.measurements if m.query == file.query}
     for column in table.of_role(Role.VALUE, Role.MEASUREMENT):
-        formula = file["computed"].get(column.name, "")
+        formula = file.computed.get(column.name, "")
         of_steps = formula == STEPS_OF_NOISE
         measurement = measured.get(column.name if of_steps else formula[1:-1])
-        if measurement is None or not (of_steps or formula == f"[{measurement['column']}]"):
-            yield column.name, {}, "it is no noised measurement, but computed or exact"
-        elif measurement["aggregate"].split(",")[0] != Count().words:
-            yield column.name, {}, f"it is no count of rows: {measurement['aggregate']}"
-        elif file["post_processing"].get(column.name):
-            yield column.name, {}, "it was finished for readers, and its noise has another law"
-        elif measurement["standard_deviation"] is None:
-            yield column.name, {}, f"{measurement['mechanism']} noise has no standard deviation"
+        if measurement is None or not (of_steps or formula == f"[{measurement.column}]"):
+            yield column.name, None, "it is no noised measurement, but computed or exact"
+        elif measurement.aggregate.split(",")[0] != Count().words:
+            yield column.name, None, f"it is no count of rows: {measurement.aggregate}"
+        elif file.post_processing.get(column.name):
+            yield column.name, None, "it was finished for readers, and its noise has another law"
+        elif measurement.standard_deviation is None:
+            yield column.name, None, f"{measurement.mechanism} noise has no standard deviation"
         else:
             yield column.name, measurement, ""
 
 
-def _file(release: PublishedRelease, table: TableMetadata) -> Json:
-    file: Json = next(one for one in release.record["files"] if one["name"] == table.file)
-    return file
+def _file(release: PublishedRelease, table: TableMetadata) -> TableRecord:
+    return next(one for one in release.central.files if one.name == table.file)
 
 
 def _rows(release: PublishedRelease, table: TableMetadata) -> int:
-    rows: int = _file(release, table)["rows"]
-    return rows
+    return _file(release, table).rows
 
 
 def _values(release: PublishedRelease, table: TableMetadata) -> dict[str, list[Any]]:
@@ -122,13 +120,13 @@ def _json(value: Any) -> str | int | bool:
     return value if isinstance(value, (str, int)) else str(value)
 
 
-def _measurement(file: str, clique: list[str], measurement: Json) -> dict[str, Any]:
+def _measurement(file: str, clique: list[str], measurement: MeasurementRecord) -> dict[str, Any]:
     return {
         "file": file.rpartition("/")[2],
         "clique": clique,
-        "stddev": measurement["standard_deviation"],
-        "mechanism": measurement["mechanism"],
-        "parameters": measurement["parameters"],
+        "stddev": measurement.standard_deviation,
+        "mechanism": measurement.mechanism,
+        "parameters": measurement.parameters,
     }
 
 

@@ -60,8 +60,8 @@ def write_observations(release: PublishedRelease, cube: Cube, flow: str, path: P
 class _Rows:
     def __init__(self, release: PublishedRelease, cube: Cube) -> None:
         self._cube = cube
-        file = next(one for one in release.record["files"] if one["name"] == cube.table.file)
-        words = file.get("post_processing", {})
+        told = next(one for one in release.central.files if one.name == cube.table.file)
+        words = told.post_processing
         self._may_be_empty = {v.name: leaves_empty(words.get(v.name, ())) for v in cube.values}
         self._attributes = list(cube.attribute_columns)
         self._last = {value.name: self._constants(value) for value in cube.values}

@@ -7,9 +7,9 @@ import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from dprelease.documents.manifest import sha256_of
+from dprelease.documents.encoding import sha256_of
+from dprelease.documents.file_records import ExportedFile, ExportRecord
 from dprelease.errors import DeclarationError, DpReleaseError, OutputError, Place
 from dprelease.exports.export import PublishedRelease
 from dprelease.exports.registry import export_of, versions_of
@@ -34,7 +34,7 @@ def write_formats(
     progress: Callable[[str], None] = lambda _name: None,
     *,
     trial: Place | None = None,
-) -> list[dict[str, Any]]:
+) -> list[ExportRecord]:
     """Write a release in some formats into a folder; return their manifest entries.
 
     Each format sees the files of the formats before it. `trial`: the location of `formats` in the
@@ -53,16 +53,16 @@ def write_formats(
     written = dict(release.written)
     for name in names:
         progress(name)
-        files, record = _write_format(name, replace(release, written=written), folder, trial)
-        written[name] = files
-        records.append({**record, "packages": versions_of(export_of(name))})
+        record = _write_format(name, replace(release, written=written), folder, trial)
+        written[name] = [file.name for file in record.files]
+        records.append(record)
     return records
 
 
 def _write_format(
     name: str, release: PublishedRelease, folder: Path, trial: Place | None
-) -> tuple[list[str], dict[str, Any]]:
-    """Write one format; return its files and its manifest entry. Raises as above.
+) -> ExportRecord:
+    """Write one format; return its manifest entry. Raises as above.
 
     If a format of a release fails, neither the message nor the cause of the exception is
     published,
@@ -70,8 +70,10 @@ def _write_format(
     """
     cause: Exception | None = None
     try:
-        files = export_of(name).write(release, folder)
-        return files, _record(name, [(file, sha256_of(folder / file)) for file in files])
+        export = export_of(name)
+        written = export.write(release, folder)
+        files = [ExportedFile(name=file, sha256=sha256_of(folder / file)) for file in written]
+        return ExportRecord(format=name, files=files, packages=versions_of(export))
     except Exception as problem:
         if isinstance(problem, OSError) and problem.errno in OF_DISKS:
             raise
@@ -92,24 +94,20 @@ def _spot(problem: Exception) -> str:
     return f"{type(problem).__name__} at {Path(frame.filename).name}:{frame.lineno}"
 
 
-def blank_record(names: Iterable[str], tables: Sequence[str]) -> list[dict[str, Any]]:
+def blank_records(names: Iterable[str], tables: Sequence[str]) -> list[ExportRecord]:
     """Return the largest possible manifest entry of formats that are not written yet.
 
     `tables`: the names of the published tables.
     """
     return [
-        _record(
-            name,
-            [
-                (f"{name}/{table}{i:0>{LONGER}}", BLANK)
+        ExportRecord(
+            format=name,
+            files=[
+                ExportedFile(name=f"{name}/{table}{i:0>{LONGER}}", sha256=BLANK)
                 for table in ("", *tables)
                 for i in range(FILES)
             ],
+            packages={},
         )
         for name in names
     ]
-
-
-def _record(name: str, files: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    listed = [{"name": file, "sha256": digest} for file, digest in files]
-    return {"format": name, "files": listed, "packages": {}}

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.query.roles import Role
 from dprelease.system.prefetch import Spread, in_threads
+
+if TYPE_CHECKING:
+    from dprelease.schema.document_part import Part
 
 MEASURED = "measurements"
 """The folder of noisy integers inside the folder of the release."""
@@ -177,7 +180,7 @@ class FamilyStep(Protocol):
         """Return the tables that it publishes in addition to the measurements."""
         ...
 
-    def record(self, tables: Sequence[FamilyTable]) -> dict[str, Any]:
+    def record(self, tables: Sequence[FamilyTable]) -> Part | dict[str, Any]:
         """Return its manifest record, JSON values that follow from the declaration."""
         ...
 

@@ -15,6 +15,7 @@ from time import monotonic
 
 import numpy as np
 
+from dprelease.documents.manifest import RehearsalManifest
 from dprelease.documents.outcomes.attack_outcome import (
     FORMS,
     AttackOutcome,
@@ -298,7 +299,7 @@ def attack(
     area = None if areas.attribute is None else combinations.attributes[areas.attribute].column
     return AttackOutcome(
         format="dprelease-attack/1",
-        rehearsal=str(read_sealed(folder)["digest"]),
+        rehearsal=read_sealed(folder, RehearsalManifest).digest,
         table=found.table,
         area=area,
         attributes=[

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from dprelease.documents import manifest
-from dprelease.documents.rehearsal_manifest import FORMAT, manifest_of_release
+from dprelease.documents.encoding import NAME, sha256_of
+from dprelease.documents.manifest import RehearsalManifest
+from dprelease.documents.rehearsal_manifest import RehearsalRecord
 from dprelease.errors import DeclarationError, Place, VerificationError, raise_all
 from dprelease.planning.kinds import CENTRAL
 from dprelease.planning.plan import PlannedColumn
@@ -21,7 +21,7 @@ from dprelease.rehearsal.stand_ins import Cast
 from dprelease.schema.load import Declaration
 from dprelease.tables import formats
 from dprelease.verification.central import recorded_columns
-from dprelease.verification.manifest_reader import read_sealed
+from dprelease.verification.manifest_reader import read_any
 from dprelease.verification.report import Report, resolved_again
 from dprelease.verification.verify import verify
 
@@ -50,10 +50,10 @@ def open_rehearsal(folder: Path, on: Words = None) -> OpenedRehearsal:
     DeclarationError
         DP-ATTACK-002 for public files that are missing or different; others as `files_asked`.
     """
-    record = read_sealed(folder)
-    if record["format"] != FORMAT:
-        place = Place(manifest.NAME, None, "format")
-        raise VerificationError("DP-ATTACK-001", place=place, found=record["format"])
+    record = read_any(folder)
+    if not isinstance(record, RehearsalManifest):
+        place = Place(NAME, None, "format")
+        raise VerificationError("DP-ATTACK-001", place=place, found=record.format)
     raise_all(verify(folder, rehearsal=True).findings)
     report = Report(folder)
     made_again = resolved_again(report, record, CENTRAL)
@@ -61,25 +61,25 @@ def open_rehearsal(folder: Path, on: Words = None) -> OpenedRehearsal:
         raise_all(report.findings)
         raise AssertionError("what verifies can be resolved")
     declaration, queries = made_again
-    columns = recorded_columns(report, manifest_of_release(record), queries)
+    columns = recorded_columns(report, record.measurements, queries)
     if columns is None:
         raise_all(report.findings)
         raise AssertionError("what verifies has its noise")
     families = families_of(columns)
-    cast = _cast(folder, record, declaration, requested_files(declaration, on))
+    cast = _cast(folder, record.rehearsal, declaration, requested_files(declaration, on))
     return OpenedRehearsal(folder, declaration, queries, columns, families, cast)
 
 
 def _cast(
-    folder: Path, record: Mapping[str, Any], declaration: Declaration, on: Mapping[str, Path]
+    folder: Path, rehearsal: RehearsalRecord, declaration: Declaration, on: Mapping[str, Path]
 ) -> Cast:
     """Return the stand-ins: public files by digest, and the synthetic people of the folder."""
-    stand_ins = {one["table"]: one for one in record["rehearsal"]["stand_ins"]}
-    public = {name: one for name, one in stand_ins.items() if one["by"] == "public"}
+    stand_ins = {one.table: one for one in rehearsal.stand_ins}
+    public = {name: one for name, one in stand_ins.items() if one.by == "public"}
     for name, one in public.items():
-        problem = _problem(on.get(name), one["sha256"])
+        problem = _problem(on.get(name), one.sha256)
         if problem:
-            file = f"{one['file']}={name}"
+            file = f"{one.file}={name}"
             raise DeclarationError("DP-ATTACK-002", table=name, file=file, problem=problem)
     for name in on.keys() - public.keys():
         problem = "its people were invented, and are stored in the rehearsal"
@@ -92,12 +92,12 @@ def _cast(
     return replace(cast, invented=invented)
 
 
-def _problem(path: Path | None, digest: str) -> str:
+def _problem(path: Path | None, digest: str | None) -> str:
     """Return why a file is not the public stand-in; empty if it is."""
     if path is None:
         return "it is not given"
     try:
-        same = manifest.sha256_of(path) == digest
+        same = sha256_of(path) == digest
     except OSError:
         return "the file does not exist"
     return "" if same else "the SHA-256 of the file is not that in the manifest"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dprelease.documents import manifest
+from dprelease.documents.encoding import NAME
 from dprelease.documents.truth_columns import truth_columns
 from dprelease.errors import DeclarationError, InternalError, Place, VerificationError
 from dprelease.numerics.lattice import Integers
@@ -149,5 +149,5 @@ def _refuse_other_truth(rehearsal: OpenedRehearsal, query: str, rows: Integers) 
             else published.sum() <= rows.sum()
         )
         if not same:
-            place = Place(manifest.NAME, None, "rehearsal.truth")
+            place = Place(NAME, None, "rehearsal.truth")
             raise VerificationError("DP-ATTACK-004", place=place, file=file)

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dprelease.documents.rehearsal_errors import ColumnErrors
 from dprelease.documents.truth_columns import TruthColumns, truth_columns
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.lattice import Floats, Integers
 from dprelease.planning.local_plan import LocalColumn
 from dprelease.query.local_records import RecordColumn, Records
-from dprelease.rehearsal.error_summary import figures_of, summary_of_cells
+from dprelease.rehearsal.error_summary import class_errors, figures_of
 from dprelease.tables.record_figures import Estimate, estimates
 from dprelease.tables.record_table import public_values, records_to_arrow
 
@@ -108,11 +109,10 @@ def _mean(values: pa.ChunkedArray) -> float:
 
 def errors_of_records(
     part: Records, columns: Sequence[LocalColumn], truth: pa.Table, estimates: pa.Table
-) -> list[dict[str, Any]]:
+) -> list[ColumnErrors]:
     """Return the errors of single records, and of the estimates from all of them, by column.
 
-    For a value, the error of one record is 1 if it was changed. Estimates are by number of
-    records:
+    For a value, the error of one record is 1 if it was changed. Estimates are by number of records:
     all of a table, or those with the value.
     """
     names = names_of(part).true
@@ -121,17 +121,17 @@ def errors_of_records(
     for planned in columns:
         column, inside = planned.column, of_column == planned.column.name
         values = {name: _floats(estimates.column(name))[inside] for name in NUMBERS}
+        errors = values["estimate"] - values["true"]
         records.append(
-            {
-                "table": estimates_of(part),
-                "column": column.name,
-                "unit": PARTS if column.is_response else planned.measurement.unit,
-                "confidence": CONFIDENCE,
-                "expected": None,
-                **summary_of_cells(
-                    values["estimate"] - values["true"], values["records"], values["margin"]
-                ),
-            }
+            ColumnErrors(
+                table=estimates_of(part),
+                column=column.name,
+                unit=PARTS if column.is_response else planned.measurement.unit,
+                confidence=CONFIDENCE,
+                expected=None,
+                classes=class_errors(errors, values["records"], values["margin"]),
+                **dict(figures_of(errors, values["margin"])),
+            )
         )
     return records
 
@@ -139,7 +139,7 @@ def errors_of_records(
 NUMBERS = ("estimate", "true", "records", "margin")
 
 
-def _single(part: Records, planned: LocalColumn, truth: pa.Table, true: str) -> dict[str, Any]:
+def _single(part: Records, planned: LocalColumn, truth: pa.Table, true: str) -> ColumnErrors:
     """Return how far the noise changed single records of one column."""
     column, noised = planned.column, truth.column(planned.column.name)
     margins: Floats | None = None
@@ -151,15 +151,15 @@ def _single(part: Records, planned: LocalColumn, truth: pa.Table, true: str) -> 
         margins = np.full(len(errors), float(planned.margin()))
         error = planned.mean_absolute_error
         expected = None if np.isinf(error) else error
-    return {
-        "table": part.name,
-        "column": column.name,
-        "unit": CHANGED if column.is_response else planned.measurement.unit,
-        "confidence": None if margins is None else CONFIDENCE,
-        "expected": expected,
-        "classes": [],
-        **figures_of(errors, margins),
-    }
+    return ColumnErrors(
+        table=part.name,
+        column=column.name,
+        unit=CHANGED if column.is_response else planned.measurement.unit,
+        confidence=None if margins is None else CONFIDENCE,
+        expected=expected,
+        classes=[],
+        **dict(figures_of(errors, margins)),
+    )
 
 
 def _change_flags(noised: pa.ChunkedArray, true: pa.ChunkedArray) -> Floats:

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dprelease.documents import manifest
+from dprelease.documents.encoding import NAME, sha256, sha256_of
 from dprelease.documents.file_records import FileDigest
+from dprelease.documents.rehearsal_errors import ColumnErrors, encode_errors
 from dprelease.documents.rehearsal_manifest import (
     ERRORS,
     FORMATS,
@@ -18,10 +19,10 @@ from dprelease.documents.rehearsal_manifest import (
     PEOPLE,
     TRUTH,
 )
+from dprelease.documents.release_manifest import ReleaseManifest
 from dprelease.errors import OutputError, RunState
 from dprelease.numerics.entropy import BitSource
 from dprelease.planning.plan import Plan
-from dprelease.rehearsal.error_summary import encode_errors
 from dprelease.rehearsal.stand_ins import Cast
 from dprelease.release.execute import Publication, publishing
 from dprelease.release.path_conflicts import refuse_own_source
@@ -61,7 +62,7 @@ def rehearsing(
     cast: Cast,
     plan: Plan,
     *,
-    draft: dict[str, Any],
+    draft: ReleaseManifest,
     files: Sequence[str],
     tables: int = 0,
 ) -> Iterator[Publication]:
@@ -92,7 +93,7 @@ def rehearsing(
 def _refuse_release(target: Path) -> None:
     """Raise DP-REHEARSE-004 if it holds anything but a rehearsal: releases use budget."""
     try:
-        record = parse_json(read_file(target / manifest.NAME, MOST_BYTES))
+        record = parse_json(read_file(target / NAME, MOST_BYTES))
     except FileNotFoundError:
         return  # nothing is there, or the claim would have failed
     except (OSError, ValueError, RecursionError):
@@ -117,11 +118,11 @@ def written_people(folder: Path, cast: Cast) -> dict[str, FileDigest]:
     return {name: written_table(folder, name, table) for name, table in files.items()}
 
 
-def written_errors(folder: Path, errors: list[dict[str, Any]]) -> dict[str, FileDigest]:
+def written_errors(folder: Path, errors: list[ColumnErrors]) -> dict[str, FileDigest]:
     """Write the errors of all columns, and return the digest by file."""
     text = encode_errors(errors)
     (folder / ERRORS).write_bytes(text)
-    return {ERRORS: FileDigest(manifest.sha256(text), 0)}
+    return {ERRORS: FileDigest(sha256(text), 0)}
 
 
 def written_table(
@@ -132,4 +133,4 @@ def written_table(
     path.parent.mkdir(exist_ok=True, parents=True)
     noted = table.replace_schema_metadata(dict(notes or {NOTED: NOTE}))
     rows = formats.write_table(noted, path)
-    return FileDigest(manifest.sha256_of(path), rows)
+    return FileDigest(sha256_of(path), rows)

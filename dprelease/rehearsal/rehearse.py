@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dprelease.documents.rehearsal_manifest import ERRORS, TRUTH
+from dprelease.documents.rehearsal_errors import ColumnErrors, Figures, errors_in
+from dprelease.documents.rehearsal_manifest import TRUTH
 from dprelease.errors.local_paths import check_paths
 from dprelease.rehearsal.rehearsal_options import Words, requested_files, requested_rows
 from dprelease.rehearsal.run import rehearse as run
@@ -40,29 +40,22 @@ class Rehearsal:
         """
         import pandas as pd
 
-        error_records = json.loads((self.folder / ERRORS).read_bytes())
-        return pd.DataFrame([row for column in error_records for row in rows_of(column)])
+        return pd.DataFrame([row for column in errors_in(self.folder) for row in rows_of(column)])
 
 
-def rows_of(column: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def rows_of(column: ColumnErrors) -> Iterator[dict[str, object]]:
     """Yield the errors of one column as rows: of each class of cells, then of all."""
-    named = {name: column[name] for name in ("table", "column", "unit")}
-    shared = {name: column[name] for name in ("confidence", "expected")}
-    figures = column.keys() - {*named, *shared, "classes"}
-    for one in (*column["classes"], {"rows": "all", **{n: column[n] for n in figures}}):
-        yield {**named, "rows": one["rows"], **{n: one[n] for n in FIGURES}, **shared}
-
-
-FIGURES = (
-    "cells",
-    "empty",
-    "mean_absolute_error",
-    "bias",
-    "root_mean_square_error",
-    "largest_error",
-    "covered",
-    "cut",
-)
+    classes: list[tuple[str, Figures]] = [(one.rows, one) for one in column.classes]
+    for rows, one in (*classes, ("all", column)):
+        yield {
+            "table": column.table,
+            "column": column.column,
+            "unit": column.unit,
+            "rows": rows,
+            **{name: getattr(one, name) for name in Figures.model_fields},
+            "confidence": column.confidence,
+            "expected": column.expected,
+        }
 
 
 class _Frames(Mapping[str, Any]):

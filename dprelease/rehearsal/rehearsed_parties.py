@@ -14,11 +14,18 @@ from zlib import crc32
 
 import numpy as np
 
-from dprelease.documents import manifest
 from dprelease.documents import party_manifest as of_party
-from dprelease.documents.file_records import FileDigest, named_record
-from dprelease.documents.metadata_json import field_notes
-from dprelease.documents.rehearsal_manifest import ERRORS, PARTIES, rehearsed_sums
+from dprelease.documents.encoding import NAME
+from dprelease.documents.file_records import FileDigest, FileRecord, file_record
+from dprelease.documents.metadata import field_notes
+from dprelease.documents.rehearsal_errors import ColumnErrors
+from dprelease.documents.rehearsal_manifest import (
+    ERRORS,
+    PARTIES,
+    WORDS,
+    PartiesRecord,
+    truth_records,
+)
 from dprelease.documents.release_metadata import ReleaseMetadata
 from dprelease.documents.truth_columns import truth_columns
 from dprelease.errors import BudgetError, DeclarationError, Place
@@ -243,11 +250,22 @@ def rehearse_parties(request: RehearsalRequest, cast: Cast) -> Path:
             sums[query.name] = written_table(release.folder, description.file, file)
         request.progress("truth")
         truth = _write_truth(release.folder, cast, queries, plan)
-        files = [
-            named_record(query.name, described.sums(query), sums[query.name]) for query in queries
-        ]
-        release.publish(rehearsed_sums(record, files, cast.to_json(), truth, sent))
+        rehearsal = PartiesRecord(
+            words=WORDS,
+            stand_ins=[*cast.records()],
+            truth=truth_records(truth),
+            messages=truth_records(sent),
+        )
+        files = sum_records(queries, described, sums)
+        release.publish(of_party.FederatedRehearsalManifest.of(record, files, rehearsal))
     return release.claim.target
+
+
+def sum_records(
+    queries: Sequence[Query], described: ReleaseMetadata, sums: Mapping[str, FileDigest]
+) -> list[FileRecord]:
+    """Return the records of the files with the sums of all messages, by query."""
+    return [file_record(query.name, described.sums(query), sums[query.name]) for query in queries]
 
 
 def _refuse_many(declaration: Declaration) -> None:
@@ -320,7 +338,7 @@ def sum_of(folder: Path, query: Query, plan: FederatedPlan) -> pa.Table:
         sums = sum_messages(_message_columns(folder, query, share, plan.parties))
         if not fits(sums):
             problem = f"the sums of {name} do not fit 64 bits"
-            raise BudgetError("DP-FED-003", place=Place(manifest.NAME), problem=problem)
+            raise BudgetError("DP-FED-003", place=Place(NAME), problem=problem)
         unit = share.measurement.step / share.refined
         arrays[name] = pa.array(in_unit(sums, unit))
         arrays[margins[name]] = pa.array([float(share.margin(plan.parties))] * len(sums))
@@ -371,7 +389,7 @@ def _write_truth(
 ) -> Mapping[str, FileDigest]:
     """Write the truth files: the noisy sums next to the exact answers over all rows."""
     written = written_people(folder, cast)
-    errors: list[dict[str, Any]] = []
+    errors: list[ColumnErrors] = []
     for truth in truths(cast, queries):
         name = truth.query.name
         columns = compared_sums(truth.query, plan)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dprelease.documents import local_manifest as manifest
 from dprelease.documents.file_records import FileDigest
-from dprelease.documents.metadata_json import field_notes
-from dprelease.documents.rehearsal_manifest import ERRORS, manifest_of_rehearsal
+from dprelease.documents.metadata import field_notes
+from dprelease.documents.rehearsal_errors import ColumnErrors
+from dprelease.documents.rehearsal_manifest import ERRORS, rehearsal_record
 from dprelease.documents.release_metadata import ReleaseMetadata
 from dprelease.noise.noised_records import perturb_records
 from dprelease.planning.local_plan import LocalPlan, prepare_local
@@ -41,9 +42,9 @@ if TYPE_CHECKING:
 def rehearse_records(request: RehearsalRequest, cast: Cast) -> Path:
     """Add noise to the records of stand-ins, and return their folder; raises as `rehearse`."""
     plan, described = prepare_local(cast.declaration), ReleaseMetadata(cast.declaration.spec)
-    names = [part.name for part in plan.records]
+    blank = {part.name: FileDigest("", 0) for part in plan.records}
     queries = [part.query for part in plan.records]
-    draft = manifest.build(cast.unpaid, plan, dict.fromkeys(names, ""), dict.fromkeys(names, 0))
+    draft = manifest.build(cast.unpaid, plan, blank)
     with rehearsing(
         request,
         cast,
@@ -70,10 +71,9 @@ def rehearse_records(request: RehearsalRequest, cast: Cast) -> Path:
                 written[part.name] = written_table(release.folder, description.file, file)
         request.progress("truth")
         truth = _write_truth(release.folder, cast, plan, compared)
-        digests = {name: file.digest for name, file in written.items()}
-        sizes = {name: file.rows for name, file in written.items()}
-        record = manifest.build(cast.unpaid, plan, digests, sizes)
-        release.publish(manifest_of_rehearsal(record, cast.to_json(), truth))
+        record = manifest.build(cast.unpaid, plan, written)
+        rehearsal = rehearsal_record([*cast.records()], truth)
+        release.publish(manifest.LocalRehearsalManifest.of(record, rehearsal))
     return release.claim.target
 
 
@@ -94,7 +94,7 @@ def _write_truth(
     `compared`: by name, the noisy records with the true ones.
     """
     written = written_people(folder, cast)
-    errors: list[dict[str, Any]] = []
+    errors: list[ColumnErrors] = []
     for part in plan.records:
         columns = plan.of_records(part.name)
         table = compared[part.name]

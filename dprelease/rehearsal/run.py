@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from dprelease.documents import manifest
 from dprelease.documents.file_records import FileDigest
-from dprelease.documents.rehearsal_manifest import ERRORS, manifest_of_rehearsal
+from dprelease.documents.rehearsal_errors import ColumnErrors
+from dprelease.documents.rehearsal_manifest import ERRORS, rehearsal_record
 from dprelease.documents.release_metadata import metadata_of
 from dprelease.errors import RunState
 from dprelease.numerics.entropy import BitSource, Entropy
@@ -94,7 +94,8 @@ def rehearse(
         progress("truth")
         truth = _write_truth(release.folder, cast, queries, plan, families)
         record = manifest.build(cast.unpaid, plan, metadata, written)
-        release.publish(manifest_of_rehearsal(record, cast.to_json(), truth))
+        rehearsal = rehearsal_record([*cast.records()], truth)
+        release.publish(manifest.RehearsalManifest.of(record, rehearsal))
     return release.claim.target
 
 
@@ -127,7 +128,7 @@ def _write_truth(
     written = written_people(folder, cast)
     columns = columns_to_compare(families, plan)
     outputs = [(name, query.name) for name, query, _ in published_tables(families)]
-    errors: dict[str, list[dict[str, Any]]] = {}
+    errors: dict[str, list[ColumnErrors]] = {}
     for truth in truths(cast, queries):
         for name in (name for name, query_name in outputs if query_name == truth.query.name):
             asked_of = [column for column in columns if column.table == name]

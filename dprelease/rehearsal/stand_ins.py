@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from dprelease.documents.manifest import sha256_of
+from dprelease.documents.encoding import sha256_of
+from dprelease.documents.rehearsal_manifest import StandInRecord
 from dprelease.errors import DeclarationError
 from dprelease.exact.engine_api import Answering, Recording
 from dprelease.exact.engines import open_engine, open_engines
@@ -164,18 +165,14 @@ class Cast:
             invented={**self.invented, **rows},
         )
 
-    def to_json(self) -> list[dict[str, Any]]:
-        """Return the manifest's entry of each table's stand-in."""
-        records: list[dict[str, Any]] = []
+    def records(self) -> Iterator[StandInRecord]:
+        """Yield the manifest's entry of each table's stand-in."""
         for name in self.declaration.tables:
             if name in self.public:
-                path = self.public[name]
-                records.append(
-                    {"table": name, "by": "public", "file": path.name, "sha256": sha256_of(path)}
-                )
+                file, digest = self.public[name].name, sha256_of(self.public[name])
+                yield StandInRecord(table=name, by="public", file=file, sha256=digest)
             else:
-                records.append({"table": name, "by": "invention", "rows": len(self.invented[name])})
-        return records
+                yield StandInRecord(table=name, by="invention", rows=len(self.invented[name]))
 
 
 def _stand_in(declaration: Declaration, name: str, path: Path) -> Source:

@@ -6,8 +6,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
+
+from dprelease.documents.encoding import NAME
+from dprelease.documents.ledger_record import LedgerRecord, RenewalRecord
 from dprelease.errors import ChargeState, LedgerError, RunState, raise_all
 from dprelease.planning.declaration_findings import nameless
 from dprelease.planning.invariant_plans import definitions_of, without_invariants
@@ -23,7 +27,6 @@ if TYPE_CHECKING:  # a release without a ledger needs no SQLite
     from dprelease.ledger.ledger import Ledger
 
 ROWS = "each row"
-MANIFEST = "manifest.json"
 
 
 @dataclass(slots=True)
@@ -34,18 +37,18 @@ class ChargedRelease:
     ledger: Ledger | None = None
     reservation: Reservation | None = None
 
-    def to_json(self) -> dict[str, Any] | None:
+    def record(self) -> LedgerRecord | None:
         """Return the manifest's reference to the ledger entry that paid for it."""
         if self.ledger is None or self.reservation is None:
             return None
         entry = self.reservation.entry
-        return {
-            "file": self.ledger.path.name,
-            "reservation": self.reservation.id,
-            "entry": entry.number,
-            "digest": entry.digest,
-            **renewals_of(self.reservation.accounts, entry),
-        }
+        return LedgerRecord(
+            file=self.ledger.path.name,
+            reservation=self.reservation.id,
+            entry=entry.number,
+            digest=entry.digest,
+            renewals=renewals_of(self.reservation.accounts, entry),
+        )
 
     def read(self) -> None:
         """Record that rows are about to be read: from here on nothing is refunded."""
@@ -104,30 +107,33 @@ def charging(
         yield ChargedRelease(state, ledger, reservation)
 
 
-def renewals_of(accounts: Mapping[str, Account], entry: Entry) -> dict[str, list[dict[str, Any]]]:
-    """Return the manifest's section on charged budgets that renew; empty if there are none.
+def renewals_of(accounts: Mapping[str, Account], entry: Entry) -> list[RenewalRecord]:
+    """Return the manifest's records of charged budgets that renew.
 
     As of the time of the charge, so that anyone with the ledger can recompute it at any time.
     """
     from dprelease.ledger.lifetime import Lifetime
 
-    told = [
+    renewed = [
         {"table": charge["table"]} | Lifetime(accounts[charge["table"]], charge["period"]).record()
         for charge in entry.body["charges"]
         if charge.get("period") is not None
     ]
-    return {"renewals": told} if told else {}
+    return [RenewalRecord.model_validate(renewal) for renewal in renewed]
 
 
 def _refuse_rollback(path: Path, target: Path) -> None:
     """Raise LedgerError DP-LEDGER-011 if this ledger did not pay for the release at the target."""
     try:
-        record = parse_json(read_file(target / MANIFEST, MOST_BYTES))["ledger"]
+        record = parse_json(read_file(target / NAME, MOST_BYTES))["ledger"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return  # no release, or one without a ledger: `run` checks that case itself
     if not isinstance(record, dict) or record.get("file") != path.name:
         return
-    problem = ledger_of(path, record)
+    try:
+        problem = ledger_of(path, LedgerRecord.model_validate(record))
+    except ValidationError:
+        problem = "its manifest has an invalid record of the ledger"
     if problem is not None:
         raise LedgerError("DP-LEDGER-011", name=path.name, output=target.name, problem=problem)
 
@@ -150,7 +156,7 @@ def charges_of(plan: Plan) -> list[Charge]:
     return list(by_table.values())
 
 
-def ledger_of(path: Path, record: dict[str, Any] | None) -> str | None:
+def ledger_of(path: Path, record: LedgerRecord | None) -> str | None:
     """Return why a ledger does not contain a manifest's reservation; None if it does.
 
     Raises LedgerError for a file that is not a ledger, or whose chain is broken.
@@ -160,11 +166,11 @@ def ledger_of(path: Path, record: dict[str, Any] | None) -> str | None:
     if record is None:
         return "its manifest names no ledger"
     state = Ledger(path).state()
-    reservation = state.reservations.get(record["reservation"])
+    reservation = state.reservations.get(record.reservation)
     if reservation is None:
-        return f"entry {record['entry']} is not there"
-    if (reservation.entry.number, reservation.entry.digest) != (record["entry"], record["digest"]):
-        return f"entry {record['entry']} is another one"
+        return f"entry {record.entry} is not there"
+    if (reservation.entry.number, reservation.entry.digest) != (record.entry, record.digest):
+        return f"entry {record.entry} is another one"
     if not reservation.is_charged:
         return "its charge was returned"
     return None

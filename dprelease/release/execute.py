@@ -18,12 +18,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dprelease.documents.audits.audit_name import NAME
-from dprelease.documents.encoding import pieces
+from dprelease.documents.audits.audit_name import NAME as AUDIT
+from dprelease.documents.encoding import NAME, SIGNATURE, canonical, pieces
 from dprelease.documents.listed_files import listed_files
-from dprelease.documents.manifest import canonical
+from dprelease.documents.release_manifest import GuaranteedManifest, ReleaseManifest
 from dprelease.errors import DeclarationError, Place, RunState
 from dprelease.exact.engine_api import Answering
 from dprelease.noise.noised_answers import answer_query
@@ -34,7 +34,6 @@ from dprelease.release.charging import ChargedRelease, charging, refuse_no_ledge
 from dprelease.release.disk import ROOM, refuse_full, temporary
 from dprelease.release.folder import Claim, claim_target
 from dprelease.release.path_conflicts import refuse_own_source
-from dprelease.release.replaceable import MANIFEST, SIGNATURE
 from dprelease.schema.load import Declaration
 from dprelease.schema.public_values.large_files import KeptFile
 from dprelease.signatures.sshsig import MANIFESTS
@@ -83,8 +82,8 @@ def execute(
         publication.charged.read()
         written = release.write(engines, publication, bits, progress)
         # Describe and publish.
-        record = release.manifest(draft, written, publication.charged.to_json())
-        if exports is not None:
+        record = release.manifest(draft, written, publication.charged.record())
+        if exports is not None and isinstance(record, GuaranteedManifest):
             record = exports.write_all(record, publication.folder, progress)
         progress("manifest")
         publication.publish(record)
@@ -99,7 +98,7 @@ def publishing(
     output: Path | None,
     overwrite: bool,
     state: RunState | None,
-    draft: dict[str, Any],
+    draft: ReleaseManifest,
     tables: int = 0,
     exports: Exports | None = None,
 ) -> Iterator[Publication]:
@@ -121,8 +120,7 @@ def publishing(
     """
     state = RunState() if state is None else state
     refuse_own_source(declaration, plan, output)
-    whole = draft if exports is None else exports.in_draft(draft)
-    written = _refuse_large(declaration, whole)
+    written = _refuse_large(declaration, _with_formats(draft, exports))
     refuse_no_ledger(declaration, plan)
     target = output or declaration.folder / declaration.spec.output
     copies = sum(file.size for file, _ in declaration.kept.values())
@@ -130,7 +128,7 @@ def publishing(
         place, needed = declaration.place("output"), tables + written + copies + ROOM
         beside = temporary(declaration, plan.queries)
         refuse_full(claim.folder, claim.target.name, needed, place, beside)
-        if exports is not None:
+        if exports is not None and isinstance(draft, GuaranteedManifest):
             exports.try_on_blank_tables(draft, claim.folder)
         claim.refuse_left()
         with charging(declaration, plan, state, claim.target) as charged:
@@ -154,7 +152,7 @@ class Publication:
         """Return the private folder to be filled."""
         return self.claim.folder
 
-    def publish(self, record: dict[str, Any]) -> None:
+    def publish(self, record: ReleaseManifest) -> None:
         """Add a manifest, signed if there is a key, and make everything readable in one step.
 
         Raises
@@ -164,8 +162,9 @@ class Publication:
         LedgerError, OSError
             If the system refuses; the state says whether the release is readable nevertheless.
         """
-        manifest, files = canonical(record), {MANIFEST, *listed_files(record)}
-        (self.folder / MANIFEST).write_bytes(manifest)
+        content = record.to_json()
+        manifest, files = canonical(content), {NAME, *listed_files(content)}
+        (self.folder / NAME).write_bytes(manifest)
         if self.key is not None:
             signature = self.key.sign(manifest, MANIFESTS)
             (self.folder / SIGNATURE).write_bytes(signature.to_armor())
@@ -180,7 +179,7 @@ class Publication:
                 self.claim.publish(self.state)
             finally:
                 if self.state.released:
-                    self.charged.commit(record["digest"])
+                    self.charged.commit(record.digest)
 
 
 def keep_files(declaration: Declaration, folder: Path) -> None:
@@ -196,7 +195,7 @@ def keep_files(declaration: Declaration, folder: Path) -> None:
         If a copy can't be written.
     """
     if declaration.audit is not None:
-        (folder / NAME).write_bytes(declaration.audit)
+        (folder / AUDIT).write_bytes(declaration.audit)
     for name, (file, path) in declaration.kept.items():
         copy = folder / file.copy
         copy.parent.mkdir(exist_ok=True)
@@ -220,13 +219,20 @@ def _is_copied(path: Path, copy: Path, file: KeptFile) -> bool:
     return left == 1 and digest.hexdigest() == file.sha256
 
 
-def _refuse_large(declaration: Declaration, draft: dict[str, Any]) -> int:
+def _with_formats(draft: ReleaseManifest, exports: Exports | None) -> ReleaseManifest:
+    """Return a draft with the largest entries that its formats can get."""
+    if exports is None or not isinstance(draft, GuaranteedManifest):
+        return draft
+    return exports.in_draft(draft)
+
+
+def _refuse_large(declaration: Declaration, draft: ReleaseManifest) -> int:
     """Return a draft's bytes; raise DP-RELEASE-019 if readers would refuse the manifest's size.
 
     Readers have a size limit, because anybody may have written the manifest. Without this check, a
     release that they refuse would be charged in vain.
     """
-    size = sum(map(len, pieces(draft)))
+    size = sum(map(len, pieces(draft.to_json())))
     if size > MOST_BYTES - ROOM:
         place, limit = Place(declaration.document.path.name), exact_size(MOST_BYTES)
         raise DeclarationError("DP-RELEASE-019", place=place, limit=limit)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dprelease.errors import Place
 from dprelease.schema.release_parts.format_names import PARQUET
 
 if TYPE_CHECKING:
     from dprelease.documents.metadata import Metadata
+    from dprelease.documents.release_manifest import AnyGuaranteed, GuaranteedManifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Exports:
 
         return most_bytes(self.names, self.metadata)
 
-    def try_on_blank_tables(self, draft: dict[str, Any], folder: Path | None = None) -> None:
+    def try_on_blank_tables(self, draft: GuaranteedManifest, folder: Path | None = None) -> None:
         """Export blank tables as a trial; raises as `try_formats`.
 
         `draft`: the manifest without the formats, and without values known only after rows were
@@ -39,19 +39,18 @@ class Exports:
         """
         from dprelease.exports.trials.trial import try_formats
 
-        try_formats(self.names, _plain_manifest(draft), self.metadata, self.place, folder)
+        try_formats(self.names, draft.as_read(), self.metadata, self.place, folder)
 
-    def in_draft(self, draft: dict[str, Any]) -> dict[str, Any]:
+    def in_draft(self, draft: AnyGuaranteed) -> AnyGuaranteed:
         """Return a draft of the manifest with the largest possible entries for these formats."""
-        from dprelease.documents import manifest
-        from dprelease.exports.writer import blank_record
+        from dprelease.exports.writer import blank_records
 
         tables = [table.name for table in self.metadata.tables]
-        return manifest.with_exports(draft, blank_record(self.names, tables))
+        return draft.changed(exports=blank_records(self.names, tables))
 
     def write_all(
-        self, record: dict[str, Any], folder: Path, progress: Callable[[str], None]
-    ) -> dict[str, Any]:
+        self, record: AnyGuaranteed, folder: Path, progress: Callable[[str], None]
+    ) -> AnyGuaranteed:
         """Write the formats into a release's folder; return the manifest with their entries.
 
         Raises
@@ -61,22 +60,9 @@ class Exports:
         OSError
             If the folder can't be written.
         """
-        from dprelease.documents import manifest
-        from dprelease.documents.listed_files import files_of_tables
         from dprelease.exports.export import PublishedRelease
         from dprelease.exports.writer import write_formats
 
-        told = _plain_manifest(record)
-        beside = {PARQUET: files_of_tables(told)}
-        release = PublishedRelease(folder, told, self.metadata, beside)
-        records = write_formats(self.names, release, folder, progress)
-        return manifest.with_exports(record, records)
-
-
-def _plain_manifest(record: dict[str, Any]) -> dict[str, Any]:
-    """Return a manifest as a verifier reads it, of lists and strings alone, without its digest."""
-    from dprelease.documents import manifest
-
-    told: dict[str, Any] = json.loads(manifest.canonical(record))
-    told.pop("digest", None)  # a draft may have none
-    return told
+        written = {PARQUET: record.table_files}
+        release = PublishedRelease(folder, record.as_read(), self.metadata, written)
+        return record.changed(exports=write_formats(self.names, release, folder, progress))

@@ -12,9 +12,10 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from dprelease.documents.encoding import NAME
 from dprelease.errors import OutputError, RunState
 from dprelease.exact.scratch import folders_with_prefix
-from dprelease.release.replaceable import MANIFEST, refuse_irreplaceable
+from dprelease.release.replaceable import refuse_irreplaceable
 from dprelease.system.deferred_signals import defer_signals
 from dprelease.system.entries import entries
 from dprelease.system.files import reason_of
@@ -225,7 +226,7 @@ def _recover(target: Path) -> None:
         if not os.path.lexists(target):
             aside.rename(target)
         # otherwise the only copy of the release is the one that was moved aside
-        elif (target / MANIFEST).is_file():
+        elif (target / NAME).is_file():
             _discard(aside)
     for folder in folders_with_prefix(target.parent, _prefix(target)):
         _discard(folder)

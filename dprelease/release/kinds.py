@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from dprelease.documents import manifest
 from dprelease.documents.file_records import FileDigest
+from dprelease.documents.ledger_record import LedgerRecord
 from dprelease.documents.metadata import Metadata
+from dprelease.documents.release_manifest import GuaranteedManifest, ReleaseManifest
 from dprelease.documents.release_metadata import (
     metadata_of,
     metadata_of_messages,
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
 
 Frames = Mapping[str, object]
 Engines = Mapping[str, Any]
-Record = dict[str, Any]
 Written = Mapping[str, FileDigest]
 """Digests and rows of published tables, by name."""
 
@@ -63,7 +64,9 @@ class PlannedRelease:
         raise_all(nameless(self.declaration, self.plan.queries))
         exports = self.exports()
         if trial and exports is not None:
-            exports.try_on_blank_tables(self.draft())
+            draft = self.draft()
+            assert isinstance(draft, GuaranteedManifest)
+            exports.try_on_blank_tables(draft)
 
     def exports(self) -> Exports | None:
         """Return the formats to publish in addition to Parquet; None without any.
@@ -101,7 +104,7 @@ class PlannedRelease:
         """Return the maximum bytes of the tables; None if it can't be computed."""
         return most_bytes(self.plan.families)
 
-    def draft(self) -> Record:
+    def draft(self) -> ReleaseManifest:
         """Return the manifest without the values that are known only after rows are read."""
         blank = {
             name: FileDigest.blank(parts.get(name))
@@ -109,7 +112,7 @@ class PlannedRelease:
             for parts in [family.parts]
             for name in family.published_names
         }
-        return manifest.draft(self.declaration, self.plan, self.metadata, blank)
+        return manifest.build(self.declaration, self.plan, self.metadata, blank)
 
     def open_engines(self, frames: Frames) -> AbstractContextManager[Engines]:
         """Yield the engines; every statement is compiled, so a missing column raises here."""
@@ -127,8 +130,11 @@ class PlannedRelease:
 
         return publish_families(self.plan, engines, bits, into, self.metadata, progress)
 
-    def manifest(self, draft: Record, written: Written, ledger: Record | None) -> Record:
+    def manifest(
+        self, draft: ReleaseManifest, written: Written, ledger: LedgerRecord | None
+    ) -> ReleaseManifest:
         """Return the sealed manifest of the written tables; `ledger`: the entry that paid."""
+        assert isinstance(draft, manifest.Manifest)
         return manifest.fill_draft(draft, self.plan.families, self.metadata, written, ledger)
 
 
@@ -144,14 +150,15 @@ class _WithoutFamilies(PlannedRelease):
 
     tables_at_most = None  # their forecast is not part of the plan
 
-    def draft(self) -> Record:
+    def draft(self) -> ReleaseManifest:
         blank = {table.name: FileDigest("", 0) for table in self.metadata.tables}
-        return self.manifest({}, blank, None)
+        return self._manifest(blank, None)
 
     def write(
         self, engines: Engines, into: Publication, bits: BitSource, progress: Callable[[str], None]
     ) -> Written:
-        from dprelease.documents.metadata_json import field_notes
+        from dprelease.documents.encoding import sha256_of
+        from dprelease.documents.metadata import field_notes
         from dprelease.tables.field_notes import with_field_notes
         from dprelease.tables.formats import write_table
 
@@ -161,8 +168,17 @@ class _WithoutFamilies(PlannedRelease):
             noised = self.noised(table.name, engines, bits)
             path = into.folder / table.file
             rows = write_table(with_field_notes(noised, field_notes(table)), path)
-            written[table.name] = FileDigest(manifest.sha256_of(path), rows)
+            written[table.name] = FileDigest(sha256_of(path), rows)
         return written
+
+    def manifest(
+        self, draft: ReleaseManifest, written: Written, ledger: LedgerRecord | None
+    ) -> ReleaseManifest:
+        return self._manifest(written, ledger)
+
+    def _manifest(self, written: Written, ledger: LedgerRecord | None) -> ReleaseManifest:
+        """Return the sealed manifest of the written tables."""
+        raise NotImplementedError
 
     def noised(self, name: str, engines: Engines, bits: BitSource) -> pa.Table:
         """Read the rows of a table, and return it with noise."""
@@ -187,7 +203,7 @@ class PlannedMessages(_WithoutFamilies):
         vectors = messages(engines[name].run(query), columns, self.plan.parties, bits)
         return messages_to_arrow(query, vectors)
 
-    def manifest(self, draft: Record, written: Written, ledger: Record | None) -> Record:
+    def _manifest(self, written: Written, ledger: LedgerRecord | None) -> ReleaseManifest:
         from dprelease.documents import party_manifest
         from dprelease.release.run_options import party_of
 
@@ -238,9 +254,7 @@ class PlannedRecords(_WithoutFamilies):
         noisy = perturb_records(exact, self.plan.of_records(name), bits)
         return records_to_arrow(noisy, part.columns)
 
-    def manifest(self, draft: Record, written: Written, ledger: Record | None) -> Record:
+    def _manifest(self, written: Written, ledger: LedgerRecord | None) -> ReleaseManifest:
         from dprelease.documents import local_manifest
 
-        digests = {name: file.digest for name, file in written.items()}
-        rows = {name: file.rows for name, file in written.items()}
-        return local_manifest.build(self.declaration, self.plan, digests, rows, ledger)
+        return local_manifest.build(self.declaration, self.plan, written, ledger)

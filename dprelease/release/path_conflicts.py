@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from dprelease.documents.encoding import NAME
 from dprelease.errors import OutputError, Place
 from dprelease.planning.plan import Plan
 from dprelease.release.folder import working_names
-from dprelease.release.replaceable import MANIFEST
 from dprelease.schema.load import Declaration, Declared
 from dprelease.tables import formats
 
@@ -47,7 +47,7 @@ def refuse_own_source(
     target = output or declaration.folder / declaration.spec.output
     names = [name for family in plan.families for name in family.published_names]
     copies = [file.copy for file, _ in declaration.kept.values()]
-    written = [MANIFEST, *map(formats.file_of, names), *more, *copies]
+    written = [NAME, *map(formats.file_of, names), *more, *copies]
     place = Place() if output is not None else declaration.place("output")
     for declared in declaration.tables.values():
         source = declared.table.source

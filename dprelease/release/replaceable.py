@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dprelease.documents.encoding import NAME, SIGNATURE
 from dprelease.documents.listed_files import listed_files
 from dprelease.errors import OutputError
 from dprelease.system.entries import entries
 from dprelease.system.files import NoFile, TooLarge, read_file
 from dprelease.system.json_text import MOST_BYTES, parse_json
 from dprelease.system.mounts import is_mounted
-
-MANIFEST = "manifest.json"
-SIGNATURE = "manifest.json.sig"
 
 
 def refuse_irreplaceable(target: Path) -> None:
@@ -45,8 +43,8 @@ def refuse_irreplaceable(target: Path) -> None:
 def _names(target: Path) -> set[str] | None:
     """Return the names of the files of a release; None if it is not one."""
     try:
-        record = parse_json(read_file(target / MANIFEST, MOST_BYTES))
-        return {MANIFEST, SIGNATURE, *listed_files(record)}
+        record = parse_json(read_file(target / NAME, MOST_BYTES))
+        return {NAME, SIGNATURE, *listed_files(record)}
     except (NoFile, TooLarge, FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):

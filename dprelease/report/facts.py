@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
+from dprelease.documents.ledger_record import LedgerRecord
+from dprelease.documents.manifest import CentralManifest, MeasurementRecord
 from dprelease.documents.metadata import ColumnMetadata, TableMetadata
+from dprelease.documents.release_manifest import (
+    GuaranteeRecord,
+    NoiseRecord,
+    ReadingRecord,
+    ReleaseManifest,
+)
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomizer import Randomizer
@@ -17,17 +24,18 @@ from dprelease.numerics.rounding import exact
 from dprelease.planning.invariant_plans import AS_IT_IS, CHOSEN_BY, without_invariants
 from dprelease.planning.plan import PlannedColumn
 from dprelease.planning.trade_off import Pairs, pairs_of
+from dprelease.postprocess.consistent.consistency_record import (
+    AgreedColumnRecord,
+    ConsistencyRecord,
+    ErrorsRecord,
+)
 from dprelease.postprocess.derived_values import is_computed, typical_margin
 from dprelease.postprocess.families import Family
 from dprelease.postprocess.family_steps import families_of
-from dprelease.privacy.event import Event
 from dprelease.query.forms.centred_moments import STDDEV, VARIANCE
 from dprelease.query.measurement import OutputColumn
 from dprelease.query.resolve import Query, resolve
 from dprelease.schema.load import Declaration, declaration_from_texts
-
-Measured = Mapping[str, Any]
-"""The manifest's record of one noisy vector."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +58,53 @@ class ErrorBeforeRun:
     rows: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ProtectedUnit:
+    """A privacy unit: its table, the column with its id if rows have one, and its limits."""
+
+    table: str
+    id: str | None
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSource:
+    """What the label states of a release of any kind."""
+
+    units: Sequence[ProtectedUnit]
+    guarantee: GuaranteeRecord
+    reading: ReadingRecord
+    ledger: LedgerRecord | None
+
+
 @dataclass(frozen=True)
 class Facts:
     """A verified manifest: its resolved declaration, and its noise by query and column."""
 
-    record: Mapping[str, Any]
+    record: ReleaseManifest
+
+    @property
+    def central(self) -> CentralManifest:
+        """Return the manifest of tables; the pages about others don't ask for it."""
+        assert isinstance(self.record, CentralManifest)
+        return self.record
+
+    @property
+    def label(self) -> LabelSource:
+        """Return what the label states."""
+        central = self.central
+        return LabelSource(
+            [ProtectedUnit(unit.table, unit.id, unit.words) for unit in central.privacy_unit],
+            central.guarantee,
+            central.reading,
+            central.ledger,
+        )
 
     @cached_property
     def declaration(self) -> Declaration:
         """Return the declaration."""
-        held = self.record["declaration"]
-        return declaration_from_texts(held["texts"], held["release"], held.get("variables"))
+        held = self.record.declaration
+        return declaration_from_texts(held.texts, held.release, held.variables)
 
     @cached_property
     def queries(self) -> Mapping[str, Query]:
@@ -68,28 +112,28 @@ class Facts:
         return {query.name: query for query in resolve(self.declaration)}
 
     @cached_property
-    def measurement_records(self) -> Mapping[tuple[str, str], Measured]:
+    def measurement_records(self) -> Mapping[tuple[str, str], NoiseRecord]:
         """Return the record of each noisy vector, by its table and its name."""
-        return {(held["query"], held["column"]): held for held in self.record["measurements"]}
+        return {(held.query, held.column): held for held in self.record.measurements}
 
     @cached_property
     def laws(self) -> Mapping[tuple[str, str], Randomizer]:
         """Return the noise mechanism of each vector."""
         return {
-            name: registry.law_of(Event.from_json(held))
-            for name, held in self.measurement_records.items()
+            name: registry.law_of(held.event) for name, held in self.measurement_records.items()
         }
 
     @cached_property
     def _standard_errors(
         self,
-    ) -> Mapping[tuple[str, str], tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    ) -> Mapping[tuple[str, str], tuple[AgreedColumnRecord, ErrorsRecord]]:
         """Return standard errors of consistent tables, by table and column."""
         return {
-            (errors["table"], column["name"]): (column, errors)
-            for family in self.record.get("families", ())
-            for column in family["record"].get("columns", ())
-            for errors in column["standard_errors"]
+            (errors.table, column.name): (column, errors)
+            for family in self.central.families
+            if isinstance(family.record, ConsistencyRecord)
+            for column in family.record.columns
+            for errors in column.standard_errors
         }
 
     def query_of(self, table: TableMetadata) -> Query | None:
@@ -124,20 +168,27 @@ class Facts:
                 return None
             return ErrorBeforeRun(margin, 0.95, margin, margin, output.unit, rows=rows)
         held = self.measurement_records[name, output.parts[0].name]
-        margin = float(exact_of(held["margin_95"]))
-        error = held["expected_absolute_error"]
-        return ErrorBeforeRun(margin, 0.95, margin, margin, held["error_unit"], error)
+        assert isinstance(held, MeasurementRecord)
+        margin, error = float(exact_of(held.margin_95)), held.expected_absolute_error
+        return ErrorBeforeRun(margin, 0.95, margin, margin, held.error_unit, error)
 
     def _of_agreed(
         self, table: TableMetadata, column: ColumnMetadata, output: OutputColumn
     ) -> ErrorBeforeRun | None:
-        column_record, errors = self._standard_errors.get((_own_name(table), column.name), ({}, {}))
-        if not errors or None in (errors["least"], errors["median"], errors["largest"]):
+        found = self._standard_errors.get((_own_name(table), column.name))
+        if found is None:
             return None
-        margins = column_record["standard_errors_in_a_margin"]
-        confidence = float(column_record["confidence"])
-        least, middle, largest = (margins * errors[k] for k in ("least", "median", "largest"))
-        return ErrorBeforeRun(middle, confidence, least, largest, output.unit)
+        agreed, errors = found
+        if errors.least is None or errors.median is None or errors.largest is None:
+            return None
+        width, confidence = agreed.standard_errors_in_a_margin, float(agreed.confidence)
+        return ErrorBeforeRun(
+            width * errors.median,
+            confidence,
+            width * errors.least,
+            width * errors.largest,
+            output.unit,
+        )
 
     def noise_of(self, table: TableMetadata, column: ColumnMetadata) -> Mechanism | None:
         """Return the noise of a column that is a single noisy number."""
@@ -171,7 +222,7 @@ class Facts:
     @cached_property
     def pairs(self) -> Pairs:
         """Return epsilons at several deltas, of all noise together."""
-        pure = self.record["guarantee"]["pure_epsilon"]
+        pure = self.label.guarantee.pure_epsilon
         vectors = [
             column.accounting_input for column in without_invariants(list(self.planned_columns()))
         ]
@@ -185,7 +236,7 @@ class Facts:
                     yield PlannedColumn(query, measurement, AS_IT_IS, CHOSEN_BY)
                     continue
                 name = (query.name, measurement.name)
-                chosen = self.measurement_records[name]["chosen_by"]
+                chosen = self.measurement_records[name].chosen_by
                 yield PlannedColumn(query, measurement, self.laws[name], chosen)
 
 

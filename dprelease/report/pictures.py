@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from dprelease.documents.release_manifest import ReadingRecord
 from dprelease.mechanisms.base import Mechanism
 from dprelease.planning.trade_off import Pairs, least_missed
 from dprelease.report.dots import LOOKS, Row, Scale, rows_of_dots
@@ -78,12 +79,12 @@ class Gallery:
         return self.picture(rows_of_dots(rows, scale, key), kind, alt, title)
 
 
-def belief(gallery: Gallery, reading: Mapping[str, Any]) -> Picture:
+def belief(gallery: Gallery, reading: ReadingRecord) -> Picture:
     """Return the picture of how much an attacker's belief can rise."""
     words, percent = gallery.words, gallery.words.percent
     rows, alt = [], []
-    for row in reading["largest_posterior"]:
-        prior, posterior = row["prior"], row["posterior"]
+    for row in reading.largest_posterior:
+        prior, posterior = row.prior, row.posterior
         says = {"prior": percent(prior), "posterior": percent(posterior, up=True)}
         rows.append(
             Row(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from markupsafe import Markup
 
-from dprelease.privacy.event import Event
+from dprelease.documents.ledger_record import LedgerRecord, RenewalRecord
+from dprelease.documents.release_manifest import ReadingRecord
 from dprelease.privacy.unit import Neighbours
-from dprelease.report.facts import Facts, exact_of
+from dprelease.report.facts import Facts, ProtectedUnit, exact_of
 from dprelease.report.localization import Words, three_up
 from dprelease.report.pictures import Gallery, Picture, belief, trade_off
 from dprelease.report.safe import SPACE
@@ -47,48 +47,44 @@ def label_of(
     names: Names,
     gallery: Gallery,
     *,
-    record: Mapping[str, Any] | None = None,
-    units: Sequence[Mapping[str, Any]] | None = None,
     is_curved: bool = True,
 ) -> Label:
     """Return the label of a release.
 
-    `record`: the source of the label, if it is not the manifest; `units`: the privacy units, if
-    `record` does not list them. `is_curved`: whether epsilons at several deltas are known, so
+    `is_curved`: whether epsilons at several deltas are known, so
     that the
     curve of attacks can be drawn.
     """
-    record = facts.record if record is None else record
-    protected = record["privacy_unit"] if units is None else units
-    guarantee, reading = record["guarantee"], record["reading"]
-    epsilon, delta = float(guarantee["epsilon"]), exact_of(guarantee["delta"])
-    replace = guarantee["neighbours"] == Neighbours.REPLACE.value
+    source = facts.label
+    guarantee, reading = source.guarantee, source.reading
+    epsilon, delta = float(guarantee.epsilon), exact_of(guarantee.delta)
+    replace = guarantee.neighbours == Neighbours.REPLACE.value
     limit, one_in = words.exactly(delta), ""
     if delta:
         one_in = words.number(float(f"{float(1 / delta):.3g}"))
     factor = math.exp(min(epsilon, 700.0))
     return Label(
-        units=list(_units(protected, words, names)),
+        units=list(_units(source.units, words, names)),
         promised=words.say("label.replace" if replace else "label.add_remove"),
-        exact=words.say("label.exact", holds=guarantee["holds"])
-        if "holds" in guarantee
-        else Markup(""),
-        cuts=list(_cuts(protected, names, words)),
+        exact=Markup("")
+        if guarantee.holds is None
+        else words.say("label.exact", holds=guarantee.holds),
+        cuts=list(_cuts(source.units, names, words)),
         epsilon=words.number(three_up(epsilon)),
         epsilon_words=words.say("label.epsilon.words", factor=words.number(three_up(factor))),
         delta=limit,
         delta_words=words.say("label.delta.words", delta=limit, one_in=one_in)
         if delta
         else words.say("label.delta.none"),
-        rho="" if guarantee["rho"] is None else words.number(three_up(float(guarantee["rho"]))),
+        rho="" if guarantee.rho is None else words.number(three_up(float(guarantee.rho))),
         guess=words.say(
             "label.gain.guess.replace" if replace else "label.gain.guess",
-            right=words.percent(1.0 - reading["least_total_error"] / 2.0, up=True),
+            right=words.percent(1.0 - reading.least_total_error / 2.0, up=True),
             space=SPACE,
         ),
         belief=words.say("label.gain.belief", beliefs=_beliefs(reading, words)),
-        costs=list(_costs(facts, record["ledger"], words, names)),
-        outside=[names.name(text, 600) for text in record["unprotected_quantities"]],
+        costs=list(_costs(facts, source.ledger, words, names)),
+        outside=[names.name(text, 600) for text in facts.record.unprotected_quantities],
         pictures=[
             belief(gallery, reading),
             *([trade_off(gallery, facts.pairs, replace=replace)] if is_curved else []),
@@ -96,20 +92,20 @@ def label_of(
     )
 
 
-def _beliefs(reading: Mapping[str, Any], words: Words) -> Markup:
+def _beliefs(reading: ReadingRecord, words: Words) -> Markup:
     beliefs = [
         words.say(
             "label.gain.from_to",
-            prior=words.percent(row["prior"]),
-            posterior=words.percent(row["posterior"], up=True),
+            prior=words.percent(row.prior),
+            posterior=words.percent(row.posterior, up=True),
         )
-        for row in reading["largest_posterior"]
+        for row in reading.largest_posterior
     ]
     return Markup(", ").join(beliefs)
 
 
-def _units(units: Sequence[Mapping[str, Any]], words: Words, names: Names) -> Iterator[Markup]:
-    distinct = {(unit["table"], unit["id"]): unit for unit in units}
+def _units(units: Sequence[ProtectedUnit], words: Words, names: Names) -> Iterator[Markup]:
+    distinct = {(unit.table, unit.id): unit for unit in units}
     for table, identity in list(distinct)[:MOST_UNITS]:
         if identity is None:
             yield words.say("label.unit.row", table=names.name(table))
@@ -119,10 +115,10 @@ def _units(units: Sequence[Mapping[str, Any]], words: Words, names: Names) -> It
         yield words.say("page.more", number=words.number(len(distinct) - MOST_UNITS))
 
 
-def _cuts(units: Sequence[Mapping[str, Any]], names: Names, words: Words) -> Iterator[Markup]:
+def _cuts(units: Sequence[ProtectedUnit], names: Names, words: Words) -> Iterator[Markup]:
     """Yield the contribution limits of a privacy unit, each sentence once."""
-    limits = dict.fromkeys(unit["words"].partition(" Values are ")[2] for unit in units)
-    sentences = [text for text in limits if text]
+    texts = dict.fromkeys(unit.words.partition(" Values are ")[2] for unit in units)
+    sentences = [text for text in texts if text]
     for text in sentences[:MOST_UNITS]:
         yield names.name(text[0].upper() + text[1:], 600)
     if len(sentences) > MOST_UNITS:
@@ -132,38 +128,38 @@ def _cuts(units: Sequence[Mapping[str, Any]], names: Names, words: Words) -> Ite
 
 
 def _costs(
-    facts: Facts, ledger: Mapping[str, Any] | None, words: Words, names: Names
+    facts: Facts, ledger: LedgerRecord | None, words: Words, names: Names
 ) -> Iterator[Markup]:
     if ledger is None:
         yield words.say("label.cost.none")
         return
-    entry = words.number(ledger["entry"])
-    yield words.say("label.cost.ledger", entry=entry, file=names.name(ledger["file"]))
-    for renewal in ledger.get("renewals") or ():
+    entry = words.number(ledger.entry)
+    yield words.say("label.cost.ledger", entry=entry, file=names.name(ledger.file))
+    for renewal in ledger.renewals:
         part = _part_of(renewal, facts)
         fields = {
-            "table": names.name(renewal["table"]),
-            "every": names.name(renewal["every"]),
-            "begin": renewal["from"],
-            "end": renewal["until"],
+            "table": names.name(renewal.table),
+            "every": names.name(renewal.every),
+            "begin": renewal.from_,
+            "end": renewal.until,
         }
         if part <= 1.0:
             yield words.say("label.cost.part", part=words.percent(part), **fields)
         else:
             yield words.say("label.cost.whole", **fields)
-        yield names.name(renewal["words"], 800)
+        yield names.name(renewal.words, 800)
 
 
-def _part_of(renewal: Mapping[str, Any], facts: Facts) -> float:
+def _part_of(renewal: RenewalRecord, facts: Facts) -> float:
     """Return the share of a table's budget for one period that the release uses."""
     from dprelease.ledger.account import Account, cost_of_events
 
-    of_period = {name: renewal[name] for name in ("every", "begins", "periods")}
-    held = {"table": renewal["table"], "neighbours": "", "unit": "", **renewal["budget"]}
+    of_period = {name: getattr(renewal, name) for name in ("every", "begins", "periods")}
+    held = {"table": renewal.table, "neighbours": "", "unit": "", **renewal.budget.to_json()}
     account = Account.from_json({**held, "renews": of_period})
     events = [
-        Event.from_json(measured)
+        measured.event
         for (query, _), measured in facts.measurement_records.items()
-        if any(table.identity == renewal["table"] for table in facts.queries[query].charged_tables)
+        if any(table.identity == renewal.table for table in facts.queries[query].charged_tables)
     ]
     return cost_of_events(account, events) / float(account.amount)

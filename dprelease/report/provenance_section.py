@@ -9,6 +9,9 @@ from typing import Any
 from markupsafe import Markup
 
 from dprelease.documents.audits.audit_record import Audit
+from dprelease.documents.file_records import FamilyRecord, TableRecord
+from dprelease.documents.manifest import CentralManifest
+from dprelease.documents.release_manifest import GuaranteedManifest, ReleaseManifest
 from dprelease.mechanisms.base import Mechanism
 from dprelease.planning.bounded_words import bounded_words
 from dprelease.planning.invariant_plans import without_invariants
@@ -59,16 +62,16 @@ def provenance_section(
         noise_lead=context.words.say("made.noise.lead"),
         noise=_noise(context, laws),
         curves=_curves(context, laws) if is_drawn else [],
-        composition=names.sentence(record["composition"], LONGEST)
-        if "composition" in record
+        composition=names.sentence(record.composition, LONGEST)
+        if isinstance(record, GuaranteedManifest)
         else Markup(""),
         processing=list(_processing(context)),
         families=[
             (
-                context.words.say("made.family", name=names.name(family["name"])),
-                [names.sentence(text, LONGEST) for text in family["record"].get("words", ())],
+                context.words.say("made.family", name=names.name(family.name)),
+                [names.sentence(text, LONGEST) for text in family.words],
             )
-            for family in list(record.get("families", ()))[: context.most]
+            for family in _families(record)[: context.most]
         ],
         checked=None
         if checks is None
@@ -76,6 +79,10 @@ def provenance_section(
         notes=[] if checks is None else [names.sentence(one, LONGEST) for one in checks.notes],
         audit=None if checks is None or checks.audit is None else _audit(context, checks.audit),
     )
+
+
+def _families(record: ReleaseManifest) -> Sequence[FamilyRecord]:
+    return record.families if isinstance(record, CentralManifest) else ()
 
 
 def _heads(context: Context, *names: str) -> list[Markup]:
@@ -118,8 +125,8 @@ def _bounds(context: Context) -> PageTable | None:
 def _treatments(context: Context) -> PageTable | None:
     """Return the treatment of missing and undeclared values, once per column."""
     found: dict[tuple[str, str], list[Markup]] = {}
-    for held in context.facts.record["treatments"]:
-        for column, says in held["columns"].items():
+    for held in context.facts.record.treatments:
+        for column, says in held.columns.items():
             row = context.cells(context.names.name(column), context.names.sentence(says, LONGEST))
             found.setdefault((column, says), row)
     if not found:
@@ -137,13 +144,14 @@ def _cuts(context: Context) -> Iterator[Markup]:
     for name, query in spec.queries.items():
         if query.where is not None:
             found[f"{name}: {context.words.plain('made.where')} {query.where}"] = None
-    for held in context.facts.record["treatments"]:
-        counted.setdefault(held["rows"], []).append(held["query"])
+    for held in context.facts.record.treatments:
+        counted.setdefault(held.rows, []).append(held.query)
     found |= {f"{', '.join(names)}: {rows}": None for rows, names in counted.items()}
-    for held in context.facts.record["treatments"]:
-        if "join" in held:
-            found[str(held["join"])] = None
-    for words in map(bounded_words, context.facts.queries.values()):
+    for held in context.facts.record.treatments:
+        if held.join is not None:
+            found[held.join] = None
+    for resolved in context.facts.queries.values():
+        words = bounded_words(resolved)
         if words:
             found[words[0].upper() + words[1:] + ("" if words.endswith(".") else ".")] = None
     sentences = list(found)
@@ -264,13 +272,13 @@ def _curves(context: Context, laws: Laws) -> list[Picture]:
 def _processing(context: Context) -> Iterator[Markup]:
     """Yield the processing of noisy values, first of all columns, then of single ones."""
     record, names = context.facts.record, context.names
-    for text in record["post_processing"]:
+    for text in record.post_processing:
         yield names.sentence(text, LONGEST)
     by_words: dict[str, list[str]] = {}
-    for file in record["files"]:
-        for column, sentences in file.get("post_processing", {}).items():
+    for file in (one for one in record.files if isinstance(one, TableRecord)):
+        for column, sentences in file.post_processing.items():
             for text in sentences:
-                by_words.setdefault(text, []).append(f"{file['query']}.{column}")
+                by_words.setdefault(text, []).append(f"{file.query}.{column}")
     for text, columns in list(by_words.items())[: context.most]:
         shown = Markup(", ").join(names.name(name) for name in columns[:MOST_NAMED])
         if len(columns) > MOST_NAMED:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from dprelease.documents.audits.audit_record import Audit
 from dprelease.documents.metadata import Metadata, TableMetadata
+from dprelease.documents.release_manifest import ReleaseManifest
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,7 +18,7 @@ class ReleaseFiles(Protocol):
     """A release whose tables are written, with its metadata."""
 
     @property
-    def record(self) -> Mapping[str, Any]:
+    def record(self) -> ReleaseManifest:
         """Return its manifest."""
 
     @property

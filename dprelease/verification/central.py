@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dprelease.documents import manifest
-from dprelease.documents.file_records import FileDigest, WrittenPart
+from dprelease.documents.file_records import FileDigest, PartRecord, TableRecord
 from dprelease.documents.metadata import Metadata
 from dprelease.documents.release_metadata import metadata_of
 from dprelease.errors import DpReleaseError
@@ -50,7 +50,7 @@ from dprelease.tables.published_columns import (
     published_types,
 )
 from dprelease.verification.certificate_findings import certify_claims
-from dprelease.verification.export_checks import KEY, check_exports, check_formats
+from dprelease.verification.export_checks import check_exports, check_formats
 from dprelease.verification.family_checks import check_families
 from dprelease.verification.manifest_comparison import (
     check_rebuilt,
@@ -144,7 +144,7 @@ class RebuiltRelease:
     families: tuple[Family, ...]
 
 
-def check_central(report: Report, record: dict[str, Any]) -> RebuiltRelease | None:
+def check_central(report: Report, record: manifest.Manifest) -> RebuiltRelease | None:
     """Add findings on a release, whose digests have been checked, to a report.
 
     Returns the inputs from which the manifest was rebuilt; None if it can't be rebuilt.
@@ -157,7 +157,7 @@ def check_central(report: Report, record: dict[str, Any]) -> RebuiltRelease | No
     single = [query for query in queries if query.name not in in_families]
     written = _recorded_files(record, single)
     sound = _check_tables(report, metadata_of(declaration, single), single, written)
-    columns = recorded_columns(report, record, queries)
+    columns = recorded_columns(report, record.measurements, queries)
     if columns is None:
         return None
     _check_values(report, sound, columns)
@@ -165,7 +165,9 @@ def check_central(report: Report, record: dict[str, Any]) -> RebuiltRelease | No
     if families is None:
         return None
     written |= _written_by_steps(record, families, check_families(report, declaration, families))
-    guarantee = recompute_guarantee(report, record, columns, declaration.spec.budget)
+    guarantee = recompute_guarantee(
+        report, record.guarantee.epsilon, columns, declaration.spec.budget
+    )
     if guarantee is None:
         return None
     report.checked.append(
@@ -174,17 +176,17 @@ def check_central(report: Report, record: dict[str, Any]) -> RebuiltRelease | No
     for name in guarantee.invariants:
         report.notes.append(f"outside the guarantee, published exactly: {name}")
     plan = Plan(columns, guarantee, budget_of(declaration.spec.budget))
-    paid = None if report.rehearsal else ledger_record(declaration, record)
-    check_formats(report, declaration, record)
-    tables = {name: part for name, part in record.items() if name != KEY}
+    paid = None if report.rehearsal else ledger_record(declaration, record.ledger)
+    check_formats(report, declaration, record.exports)
     metadata = metadata_of(declaration, queries, families)
-    check_rebuilt(report, tables, manifest.build(declaration, plan, metadata, written, paid))
+    again = manifest.build(declaration, plan, metadata, written, paid)
+    check_rebuilt(report, record.without_exports(), again)
     if report.ok:  # a rejected release is neither rebuilt nor priced again
         check_exports(report, aggregate_metadata(metadata, families, declaration.spec.wide), record)
         ask_again(report, [column.event for column in without_invariants(columns)], guarantee)
     if report.certify:
         certify_claims(
-            report, record["guarantee"], [column.event for column in without_invariants(columns)]
+            report, record.guarantee, [column.event for column in without_invariants(columns)]
         )
     return RebuiltRelease(declaration, plan, families)
 
@@ -202,41 +204,40 @@ def recorded_families(
     return families
 
 
-def _recorded_files(record: dict[str, Any], queries: Sequence[Query]) -> dict[str, FileDigest]:
+def _recorded_files(record: manifest.Manifest, queries: Sequence[Query]) -> dict[str, FileDigest]:
     """Return digests and numbers of rows; those of keys that are not public are noisy."""
-    recorded = {file["query"]: file for file in record["files"]}
+    recorded = {file.query: FileDigest(file.sha256, file.rows) for file in record.files}
     by_query = {}
     for query in queries:
-        file = recorded.get(query.name, {"sha256": "", "rows": 0})
-        rows = file["rows"] if query.cells is None else query.keys.size
-        by_query[query.name] = FileDigest(file["sha256"], rows)
+        file = recorded.get(query.name, FileDigest("", 0))
+        rows = file.rows if query.cells is None else query.keys.size
+        by_query[query.name] = FileDigest(file.digest, rows)
     return by_query
 
 
 def _written_by_steps(
-    record: dict[str, Any], families: Sequence[Family], rows: Mapping[str, Rows]
+    record: manifest.Manifest, families: Sequence[Family], rows: Mapping[str, Rows]
 ) -> dict[str, FileDigest]:
     """Return digests and rows of families with a step; recorded rows if they can't be computed."""
-    recorded = {file["name"]: file for file in record["files"]}
-    by_name = {}
-    for name in (name for family in families if family.step for name in family.published_names):
-        file = recorded.get(formats.file_of(name), {"sha256": "", "rows": 0})
-        by_name[name] = _with_digests(file, rows.get(name))
-    return by_name
+    recorded = {file.name: file for file in record.files}
+    names = [name for family in families if family.step for name in family.published_names]
+    return {
+        name: _with_digests(recorded.get(formats.file_of(name)), rows.get(name)) for name in names
+    }
 
 
-def _with_digests(file: Mapping[str, Any], rows: Rows | None) -> FileDigest:
+def _with_digests(file: TableRecord | None, rows: Rows | None) -> FileDigest:
     """Return a table with the required rows (or recorded ones), and recorded digests."""
-    parts = {part["name"]: part for part in file.get("parts", ())}
+    parts = {} if file is None else {part.name: part for part in file.parts}
     if rows is None and parts:
-        rows = {name: part["rows"] for name, part in parts.items()}
+        rows = {name: part.rows for name, part in parts.items()}
     if rows is None or isinstance(rows, int):
-        return FileDigest(file["sha256"], file["rows"] if rows is None else rows)
-    held = [
-        WrittenPart(name, parts[name]["sha256"] if name in parts else "", number)
-        for name, number in rows.items()
-    ]
-    return FileDigest.of(held)
+        digest, recorded = ("", 0) if file is None else (file.sha256, file.rows)
+        return FileDigest(digest, recorded if rows is None else rows)
+    digests = {name: parts[name].sha256 if name in parts else "" for name in rows}
+    return FileDigest.of(
+        [PartRecord(name=name, rows=rows[name], sha256=digests[name]) for name in rows]
+    )
 
 
 def _check_tables(
@@ -268,7 +269,7 @@ def _check_values(
 
 
 def recorded_columns(
-    report: Report, record: dict[str, Any], queries: Sequence[Query]
+    report: Report, measurements: Sequence[manifest.MeasurementRecord], queries: Sequence[Query]
 ) -> tuple[PlannedColumn, ...] | None:
     """Return the declared vectors with the recorded noise; None if noise is not admitted.
 
@@ -276,7 +277,7 @@ def recorded_columns(
     """
     wanted = [(query, measurement) for query in queries for measurement in query.measurements]
     noisy = [(query.name, one.name) for query, one in wanted if not one.exact]
-    records = iter(match_measurements(report, record, noisy))
+    records = iter(match_measurements(report, measurements, noisy))
     columns = []
     for query, measurement in wanted:
         if measurement.exact:  # its record follows from the declaration
@@ -288,10 +289,10 @@ def recorded_columns(
             name = {"query": query.name, "column": measurement.name}
             report.add_finding("DP-VERIFY-007", "measurements", what="mechanism", **name)
             continue
-        if not is_recorded_choice(held["chosen_by"], law, measurement):
+        if not is_recorded_choice(held.chosen_by, law, measurement):
             name = {"query": query.name, "column": measurement.name}
             report.add_finding("DP-VERIFY-007", "measurements", what="choice", **name)
-        columns.append(PlannedColumn(query, measurement, law, held["chosen_by"]))
+        columns.append(PlannedColumn(query, measurement, law, held.chosen_by))
     return tuple(columns) if len(columns) == len(wanted) else None
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
+from dprelease.documents.release_manifest import GuaranteeRecord
 from dprelease.privacy.event import Event
 from dprelease.verification.report import Report
 
@@ -15,7 +15,7 @@ PRICES = frozenset({"DP-VERIFY-008", "DP-VERIFY-011"})
 
 def certify_claims(
     report: Report,
-    guarantee: Mapping[str, Any],
+    guarantee: GuaranteeRecord,
     events: Sequence[Event],
     *,
     beside: tuple[str, ...] = (),
@@ -41,7 +41,7 @@ def certify_claims(
         return
     try:
         claims = claims_of(guarantee)
-    except (KeyError, TypeError, ValueError):
+    except ValueError:
         report.add_finding("DP-VERIFY-002", "guarantee", problem="a price or a delta can be none")
         return
     certificate = replace(certify(events, claims, report.opinion), beside=beside)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dprelease.documents.listed_files import files_of_tables
-from dprelease.documents.manifest import sha256_of
+from dprelease.documents.encoding import sha256_of
+from dprelease.documents.file_records import ExportRecord
 from dprelease.documents.metadata import Metadata
+from dprelease.documents.release_manifest import GuaranteedManifest
 from dprelease.errors import OutputError
 from dprelease.schema.load import Declaration
 from dprelease.schema.release_parts.format_names import PARQUET
@@ -18,24 +19,26 @@ from dprelease.system.files import reason_of
 from dprelease.verification.report import Report
 
 if TYPE_CHECKING:
-    from dprelease.exports.export import Export
+    from dprelease.exports.export import Export, PublishedRelease
 
 KEY = "exports"
 
 
-def check_formats(report: Report, declaration: Declaration, record: Mapping[str, Any]) -> None:
+def check_formats(
+    report: Report, declaration: Declaration, exports: Sequence[ExportRecord]
+) -> None:
     """Add a finding unless a manifest lists the declared formats, in their order.
 
     A rehearsal has no exports, because nothing in them would show that they are not about real
     people.
     """
-    told = [held["format"] for held in record.get(KEY, ())]
+    told = [held.format for held in exports]
     wanted = [] if report.rehearsal else list(declaration.spec.extra_formats)
-    if told != wanted or record.get(KEY) == []:
+    if told != wanted:
         report.add_finding("DP-VERIFY-022", KEY, problem="it does not list the declared formats")
 
 
-def check_exports(report: Report, metadata: Metadata, record: Mapping[str, Any]) -> None:
+def check_exports(report: Report, metadata: Metadata, record: GuaranteedManifest) -> None:
     """Add findings on the exports of a release, whose tables have been checked, to a report.
 
     Each export is written again from the tables and the manifest, in a temporary folder, and must
@@ -49,15 +52,15 @@ def check_exports(report: Report, metadata: Metadata, record: Mapping[str, Any])
     """
     from dprelease.exports.export import PublishedRelease
 
-    if not record.get(KEY):
+    if not record.exports:
         return
-    told = {name: part for name, part in record.items() if name not in (KEY, "digest")}
-    beside: dict[str, Sequence[str]] = {PARQUET: files_of_tables(told)}
+    told = record.without_exports()
+    beside: dict[str, Sequence[str]] = {PARQUET: record.table_files}
     try:
         with temporary_folder("dprelease-verify-") as folder:
-            for i, held in enumerate(record[KEY]):
+            for i, held in enumerate(record.exports):
                 release = PublishedRelease(report.path, told, metadata, dict(beside))
-                beside[held["format"]] = [file["name"] for file in held["files"]]
+                beside[held.format] = [file.name for file in held.files]
                 _check(report, release, held, f"{KEY}[{i}]", folder)
                 _take_published(report.path, held, folder)
     except OSError as problem:
@@ -65,20 +68,22 @@ def check_exports(report: Report, metadata: Metadata, record: Mapping[str, Any])
         raise OutputError("DP-OUTPUT-016", reason=reason, refused_by=problem) from None
 
 
-def _take_published(release: Path, held: Mapping[str, Any], folder: Path) -> None:
+def _take_published(release: Path, held: ExportRecord, folder: Path) -> None:
     """Let those that come after see the files as they were published: they may list digests."""
-    for file in held["files"]:
-        path = folder / file["name"]
+    for file in held.files:
+        path = folder / file.name
         path.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(release / file["name"], path)
+        shutil.copyfile(release / file.name, path)
 
 
-def _check(report: Report, release: Any, held: dict[str, Any], key: str, folder: Path) -> None:
+def _check(
+    report: Report, release: PublishedRelease, held: ExportRecord, key: str, folder: Path
+) -> None:
     import pyarrow as pa
 
     from dprelease.exports.registry import export_of, missing, versions_of
 
-    export = export_of(held["format"])
+    export = export_of(held.format)
     absent = missing(export)
     if absent:
         report.notes.append(
@@ -87,13 +92,13 @@ def _check(report: Report, release: Any, held: dict[str, Any], key: str, folder:
         )
         return
     here = versions_of(export)
-    if here.keys() != held["packages"].keys():
+    if here.keys() != held.packages.keys():
         problem = f"the format {export.name} is not made by those packages"
         report.add_finding("DP-VERIFY-022", key, problem=problem)
         return
     try:
         files = export.write(release, folder)
-        other = here != held["packages"]
+        other = here != held.packages
         _compare(report, export, held, key, files, folder, other_versions=other)
     except (OSError, pa.ArrowException) as problem:
         if getattr(problem, "errno", None) is not None:  # a system error, not a broken table
@@ -105,7 +110,7 @@ def _check(report: Report, release: Any, held: dict[str, Any], key: str, folder:
 def _compare(
     report: Report,
     export: Export,
-    held: dict[str, Any],
+    held: ExportRecord,
     key: str,
     files: Sequence[str],
     folder: Path,
@@ -119,13 +124,11 @@ def _compare(
     from dprelease.exports.export import PackagedExport
 
     name = export.name
-    if files != [file["name"] for file in held["files"]]:
+    if files != [file.name for file in held.files]:
         problem = f"the files of {name} are not those that it has"
         report.add_finding("DP-VERIFY-022", key, problem=problem)
         return
-    differ = [
-        file["name"] for file in held["files"] if sha256_of(folder / file["name"]) != file["sha256"]
-    ]
+    differ = [file.name for file in held.files if sha256_of(folder / file.name) != file.sha256]
     if differ and other_versions and not isinstance(export, PackagedExport):
         report.notes.append(
             f"the files of the format {name} were not compared: other versions of its packages "

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from dprelease.documents import manifest
+from dprelease.documents.encoding import NAME
 from dprelease.documents.metadata import TableMetadata
-from dprelease.documents.party_manifest import FORMAT
+from dprelease.documents.party_manifest import FederatedManifest
 from dprelease.errors import BudgetError, Place, VerificationError
 from dprelease.errors.local_paths import check_paths
 from dprelease.numerics.lattice import Integers
@@ -71,50 +71,50 @@ def federated_sum(folders: Sequence[str | Path], query: str | None = None) -> pd
 
 
 def _refuse(problem: str) -> NoReturn:
-    raise BudgetError("DP-FED-003", place=Place(manifest.NAME), problem=problem)
+    raise BudgetError("DP-FED-003", place=Place(NAME), problem=problem)
 
 
-def _record(path: Path) -> dict[str, Any]:
+def _record(path: Path) -> FederatedManifest:
     try:
-        return read_sealed(path, FORMAT)
+        return read_sealed(path, FederatedManifest)
     except VerificationError as error:
         code = error.code
     _refuse(f"{path.name} contains no messages, or changed ones ({code})")
 
 
-def _common_manifest(record: dict[str, Any]) -> dict[str, Any]:
+def _common_manifest(record: FederatedManifest) -> FederatedManifest:
     """Return what the manifests of all parties have in common."""
-    files = [{**file, "sha256": ""} for file in record["files"]]
-    tool = {**record["tool"], "dependencies": {}}
-    return {**record, "files": files, "tool": tool, "party": 0, "digest": ""}
+    files = [file.model_copy(update={"sha256": ""}) for file in record.files]
+    tool = record.tool.model_copy(update={"dependencies": {}})
+    return record.model_copy(update={"files": files, "tool": tool, "party": 0, "digest": ""})
 
 
-def _compare(paths: Sequence[Path], records: Sequence[dict[str, Any]]) -> None:
-    first = _common_manifest(records[0])
+def _compare(paths: Sequence[Path], records: Sequence[FederatedManifest]) -> None:
+    first = _common_manifest(records[0]).to_json()
     for path, record in zip(paths, records, strict=True):
-        for difference in differences(_common_manifest(record), first, "manifest"):
+        for difference in differences(_common_manifest(record).to_json(), first, "manifest"):
             _refuse(f"{path.name} and {paths[0].name} differ at {difference.partition('.')[2]}")
 
 
-def _check_parties(records: Sequence[dict[str, Any]]) -> None:
+def _check_parties(records: Sequence[FederatedManifest]) -> None:
     """Refuse unless there is one folder of every party, as many as were verified to be declared."""
-    wanted, given = range(1, records[0]["parties"] + 1), Counter(r["party"] for r in records)
+    wanted, given = range(1, records[0].parties + 1), Counter(r.party for r in records)
     for party, times in given.items():
         if times > 1 or party not in wanted:
             _refuse(f"party {party} stands there {'twice' if times > 1 else 'and is none'}")
     for party in wanted:
         if party not in given:
             _refuse(f"party {party} is missing: {len(records)} were named of {len(wanted)}")
-    sent = [tuple(file["sha256"] for file in record["files"]) for record in records]
-    values = sum(f["rows"] for f in records[0]["files"]) * len(records[0]["measurements"])
+    sent = [tuple(file.sha256 for file in record.files) for record in records]
+    values = sum(f.rows for f in records[0].files) * len(records[0].measurements)
     if values >= FEW and len(set(sent)) != len(sent):
         _refuse("two parties have identical messages")
 
 
 def _sum_table(
-    paths: Sequence[Path], records: Sequence[dict[str, Any]], query: Query, told: TableMetadata
+    paths: Sequence[Path], records: Sequence[FederatedManifest], query: Query, told: TableMetadata
 ) -> pd.DataFrame:
-    columns = {m["column"]: m for m in records[0]["measurements"] if m["query"] == query.name}
+    columns = {m.column: m for m in records[0].measurements if m.query == query.name}
     shown: pd.DataFrame | None = None
     totals: dict[str, Integers] = {}
     for path, record in zip(paths, records, strict=True):
@@ -132,7 +132,10 @@ def _sum_table(
     for name, held in columns.items():
         if not fits(totals[name]):
             _refuse(f"the sums of {name} do not fit 64 bits")
-        shown[name] = in_unit(totals[name], exact(held["step"]) / held["refined"])
-        shown[margins[name]] = float(exact(held["sum_margin_95"]))
-    shown.attrs["dprelease"] = {"trust": records[0]["trust"], "words": records[0]["trust_words"]}
+        shown[name] = in_unit(totals[name], exact(held.step) / held.refined)
+        shown[margins[name]] = float(exact(held.sum_margin_95))
+    shown.attrs["dprelease"] = {
+        "trust": [trust.to_json() for trust in records[0].trust],
+        "words": records[0].trust_words,
+    }
     return shown

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
+from dprelease.documents.ledger_record import LedgerRecord
+from dprelease.documents.release_manifest import GuaranteedManifest, ReleaseManifest
 from dprelease.ledger.chain import Entry
 from dprelease.ledger.ledger import Ledger, events_of
 from dprelease.ledger.signed_entries import outside_problem
 from dprelease.ledger.steps import PUBLISH, RESERVE
-from dprelease.privacy.event import Event
 from dprelease.release.charging import ledger_of, renewals_of
 from dprelease.signatures.signers import Signers
 
@@ -20,26 +20,26 @@ UNBOUND = (
 )
 
 
-def check_payment(path: Path, record: dict[str, Any]) -> tuple[str | None, str]:
+def check_payment(path: Path, record: ReleaseManifest) -> tuple[str | None, str]:
     """Return why a ledger did not pay for a manifest, or None; and what it says of it.
 
     Raises LedgerError for a file that is not a ledger, or whose chain is broken.
     """
-    held = record.get("ledger")
+    held = record.paid_by
     if held is None:
         Ledger(path).state()  # report a mistyped path differently from another ledger
     problem = ledger_of(path, held)
     if held is None or problem is not None:
         return problem, ""
-    steps = [e for e in Ledger(path).history() if e.body.get("id") == held["reservation"]]
+    steps = [e for e in Ledger(path).history() if e.body.get("id") == held.reservation]
     problem = _other_noise(steps, record) or _other_manifest(steps, record)
     return problem or _other_periods(path, steps, held), _words(steps)
 
 
-def _other_periods(path: Path, steps: list[Entry], held: dict[str, Any]) -> str | None:
+def _other_periods(path: Path, steps: list[Entry], held: LedgerRecord) -> str | None:
     """Return whether the manifest tells of other periods than those that it was charged in."""
-    told = renewals_of(Ledger(path).state().accounts, steps[0]).get("renewals", [])
-    same = told == held.get("renewals", [])
+    told = renewals_of(Ledger(path).state().accounts, steps[0])
+    same = told == held.renewals
     return None if same else "it was charged in another period than its manifest states"
 
 
@@ -62,7 +62,7 @@ def vouched_for(path: Path, signers: Signers) -> str | None:
     return None if is_unsigned(path) else outside_problem(Ledger(path).history(), signers)
 
 
-def _other_noise(steps: list[Entry], record: dict[str, Any]) -> str | None:
+def _other_noise(steps: list[Entry], record: ReleaseManifest) -> str | None:
     """Return whether the reservation was made for other noise than the manifest records."""
     charged = {
         repr(event)
@@ -71,7 +71,7 @@ def _other_noise(steps: list[Entry], record: dict[str, Any]) -> str | None:
         for charge in entry.body["charges"]
         for event in events_of(charge)
     }
-    recorded = {repr(Event.from_json(held)) for held in record["measurements"]}
+    recorded = {repr(held.event) for held in record.measurements}
     if recorded != charged:
         return "its charge is for other noise"
     allowed = {
@@ -81,7 +81,7 @@ def _other_noise(steps: list[Entry], record: dict[str, Any]) -> str | None:
         for charge in entry.body["charges"]
         for name in charge.get("invariants") or ()
     }
-    exactly = {*record["guarantee"].get("invariants", ())}
+    exactly = {*record.guarantee.invariants} if isinstance(record, GuaranteedManifest) else set()
     return None if exactly == allowed else "its charge is for other invariants"
 
 
@@ -90,10 +90,10 @@ def _manifests(steps: list[Entry]) -> list[str]:
     return [entry.body["manifest"] for entry in steps if entry.body.get("manifest")]
 
 
-def _other_manifest(steps: list[Entry], record: dict[str, Any]) -> str | None:
+def _other_manifest(steps: list[Entry], record: ReleaseManifest) -> str | None:
     known = _manifests(steps)
     if known:
-        same = known == [record["digest"]]
+        same = known == [record.digest]
         return None if same else "the charged manifest has another digest"
     if not _is_published(steps):  # which is written before anything becomes readable
         return "the charged run released nothing"

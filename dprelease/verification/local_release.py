@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from dprelease.documents import local_manifest as manifest
+from dprelease.documents.file_records import FileDigest
 from dprelease.documents.metadata import TableMetadata
 from dprelease.documents.release_metadata import ReleaseMetadata
 from dprelease.exports.export_metadata import record_metadata
@@ -20,7 +20,7 @@ from dprelease.query.local_records import RecordColumn, Records
 from dprelease.tables import formats
 from dprelease.verification.central import ask_again
 from dprelease.verification.certificate_findings import certify_claims
-from dprelease.verification.export_checks import KEY, check_exports, check_formats
+from dprelease.verification.export_checks import check_exports, check_formats
 from dprelease.verification.manifest_comparison import (
     check_rebuilt,
     ledger_record,
@@ -35,7 +35,7 @@ from dprelease.verification.recorded_noise import (
 from dprelease.verification.report import Report, is_written, resolved_again
 
 
-def check_local(report: Report, record: dict[str, Any]) -> LocalPlan | None:
+def check_local(report: Report, record: manifest.LocalManifest) -> LocalPlan | None:
     """Add findings on a local release, whose digests have been checked, to a report.
 
     The manifest is rebuilt from the declaration and the recorded noise, which must be declared;
@@ -47,42 +47,48 @@ def check_local(report: Report, record: dict[str, Any]) -> LocalPlan | None:
     if resolved is None:
         return None
     declaration, parts = resolved
-    files = {file["query"]: file for file in record["files"]}
-    sizes = {part.name: files.get(part.name, {"rows": 0})["rows"] for part in parts}
-    digests = {part.name: files.get(part.name, {"sha256": ""})["sha256"] for part in parts}
-    is_whole = _check_files(report, ReleaseMetadata(declaration.spec), parts, sizes)
-    columns = _columns(report, record, parts)
+    recorded = {file.query: FileDigest(file.sha256, file.rows) for file in record.files}
+    written = {part.name: recorded.get(part.name, FileDigest("", 0)) for part in parts}
+    is_whole = _check_files(report, ReleaseMetadata(declaration.spec), parts, written)
+    columns = _columns(report, record.measurements, parts)
     if columns is None or not is_whole:
         return None
     budget = declaration.spec.budget
-    guarantee = recompute_guarantee(report, record, columns, budget)
+    guarantee = recompute_guarantee(report, record.guarantee.epsilon, columns, budget)
     if guarantee is None:
         return None
     report.checked.append(
         "the privacy cost of one record is the stated guarantee, within the budget"
     )
     plan = LocalPlan(columns, guarantee, budget_of(budget), (), parts)
-    paid = None if report.rehearsal else ledger_record(declaration, record)
-    check_formats(report, declaration, record)
-    tables = {name: part for name, part in record.items() if name != KEY}
-    check_rebuilt(report, tables, manifest.build(declaration, plan, digests, sizes, paid))
+    paid = None if report.rehearsal else ledger_record(declaration, record.ledger)
+    check_formats(report, declaration, record.exports)
+    again = manifest.build(declaration, plan, written, paid)
+    check_rebuilt(report, record.without_exports(), again)
     if report.ok:  # a rejected release is neither rebuilt nor priced again
         check_exports(report, record_metadata(declaration), record)
         ask_again(report, [column.event for column in columns], guarantee)
     if report.certify:
-        certify_claims(report, record["guarantee"], [column.event for column in columns])
+        certify_claims(report, record.guarantee, [column.event for column in columns])
     return plan
 
 
 def _check_files(
-    report: Report, described: ReleaseMetadata, parts: Sequence[Records], sizes: dict[str, int]
+    report: Report,
+    described: ReleaseMetadata,
+    parts: Sequence[Records],
+    written: Mapping[str, FileDigest],
 ) -> bool:
     """Return whether all files are there, with what can be published."""
     wrong = [
         part
         for part in parts
         if not holds_records(
-            report.path, part, described.records(part), sizes[part.name], rehearsal=report.rehearsal
+            report.path,
+            part,
+            described.records(part),
+            written[part.name].rows,
+            rehearsal=report.rehearsal,
         )
     ]
     for part in wrong:
@@ -109,14 +115,16 @@ def holds_records(
 
 
 def _columns(
-    report: Report, record: dict[str, Any], parts: Sequence[Records]
+    report: Report,
+    measurements: Sequence[manifest.LocalMeasurementRecord],
+    parts: Sequence[Records],
 ) -> tuple[LocalColumn, ...] | None:
     """Return the declared columns with the recorded noise; None if one has none it may have."""
     wanted = [(part, column) for part in parts for column in part.columns]
     columns = []
     for (part, column), held in zip(
         wanted,
-        match_measurements(report, record, [(p.name, c.name) for p, c in wanted]),
+        match_measurements(report, measurements, [(p.name, c.name) for p, c in wanted]),
         strict=True,
     ):
         law = None if held is None else recorded_law(held, registry.record_law_of)
@@ -124,9 +132,9 @@ def _columns(
         if held is None or law is None or not _is_declared(law, column):
             report.add_finding("DP-VERIFY-007", "measurements", what="mechanism", **name)
             continue
-        if not _is_recorded_choice(held["chosen_by"], law, column):
+        if not _is_recorded_choice(held.chosen_by, law, column):
             report.add_finding("DP-VERIFY-007", "measurements", what="choice", **name)
-        columns.append(LocalColumn(part.query, column.measurement, law, held["chosen_by"], column))
+        columns.append(LocalColumn(part.query, column.measurement, law, held.chosen_by, column))
     return tuple(columns) if len(columns) == len(wanted) else None
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
-from dprelease.documents import manifest
+from dprelease.documents.ledger_record import LedgerRecord, RenewalRecord
+from dprelease.documents.party_manifest import PartiesManifest
+from dprelease.documents.release_manifest import GuaranteedManifest, NoiseRecord, ReleaseManifest
 from dprelease.errors import DpReleaseError
 from dprelease.planning.guarantees import meets_budget
 from dprelease.planning.plan import PlannedColumn, guarantee_of_columns
@@ -32,15 +33,18 @@ PRICES = frozenset({"guarantee", "privacy_parameters", "trust"})
 """Parts of a manifest with privacy costs."""
 
 
+Measured = TypeVar("Measured", bound=NoiseRecord)
+
+
 def match_measurements(
-    report: Report, record: Mapping[str, Any], wanted: Sequence[tuple[str, str]]
-) -> list[dict[str, Any] | None]:
+    report: Report, measurements: Sequence[Measured], wanted: Sequence[tuple[str, str]]
+) -> list[Measured | None]:
     """Return the recorded measurement of each declared vector; None, and a finding, without one.
 
     A record of an undeclared vector is a finding too. `wanted`: names of query and column.
     """
-    recorded = {(held["query"], held["column"]): held for held in record["measurements"]}
-    if len(recorded) != len(record["measurements"]):
+    recorded = {(held.query, held.column): held for held in measurements}
+    if len(recorded) != len(measurements):
         report.add_finding("DP-VERIFY-002", "measurements", problem="a column is recorded twice")
     for query, column in sorted(recorded.keys() ^ {*wanted}):
         report.add_finding(
@@ -49,7 +53,7 @@ def match_measurements(
     return [recorded.get(name) for name in wanted]
 
 
-def ledger_record(declaration: Declaration, record: Mapping[str, Any]) -> dict[str, Any] | None:
+def ledger_record(declaration: Declaration, held: LedgerRecord | None) -> LedgerRecord | None:
     """Return the required ledger record of the manifest: the declared file, or nothing.
 
     Reservation, entry and digest are the ledger's own, and so is how budgets renew; with it at hand
@@ -58,26 +62,30 @@ def ledger_record(declaration: Declaration, record: Mapping[str, Any]) -> dict[s
     if declaration.spec.ledger is None:
         return None
     name = (declaration.folder / declaration.spec.ledger).name
-    told = {**(record["ledger"] or {}), "file": name}
-    if "renewals" in told:
-        told["renewals"] = [_renewal(held) for held in told["renewals"]] or None
-    return told
+    if held is None:
+        return LedgerRecord(file=name, reservation="", entry=0, digest="")
+    renewals = [one for renewal in held.renewals for one in _renewal(renewal)]
+    return held.model_copy(update={"file": name, "renewals": renewals})
 
 
-def _renewal(held: Mapping[str, Any]) -> dict[str, Any] | None:
+def _renewal(held: RenewalRecord) -> Iterator[RenewalRecord]:
+    """Yield the record with what follows from its budget; nothing for an impossible budget."""
     from dprelease.ledger.lifetime import record_again
 
     try:
-        return {"table": held["table"], **record_again(held)}
+        again = record_again(held.to_json())
     except (ValueError, TypeError, OverflowError):
-        return None
+        return
+    yield RenewalRecord.model_validate({"table": held.table, **again})
 
 
 def recompute_guarantee(
-    report: Report, record: Mapping[str, Any], columns: Sequence[PlannedColumn], budget: BudgetSpec
+    report: Report, recorded: str, columns: Sequence[PlannedColumn], budget: BudgetSpec
 ) -> Guarantee | None:
-    """Return the cost of the columns; None, and a finding, if it is over the budget."""
-    recorded = _epsilon(record)
+    """Return the cost of the columns; None, and a finding, if it is over the budget.
+
+    `recorded`: the epsilon of the manifest.
+    """
     try:
         guarantee = guarantee_of_columns(columns, budget)
     except (DpReleaseError, OverflowError):  # so little noise that its cost is no float
@@ -98,16 +106,16 @@ def _a_little_less(guarantee: Guarantee) -> Guarantee:
     return replace(guarantee, epsilon=guarantee.epsilon * (1.0 - ROUNDING), rho=rho)
 
 
-def check_rebuilt(report: Report, record: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+def check_rebuilt(report: Report, record: ReleaseManifest, wanted: ReleaseManifest) -> None:
     """Compare a whole manifest with the one rebuilt from its declaration and its events.
 
     The versions of the tool (`tool`) and the digest, which is checked before, are not compared.
     Earlier findings are not repeated.
     """
-    rebuilt = json.loads(manifest.canonical(dict(wanted)))
+    held, rebuilt = record.to_json(), wanted.to_json()
     told = {finding.place.key for finding in report.findings}
-    for name in sorted({*record, *rebuilt} - {"tool", "digest"}):
-        for path in differences(record.get(name), rebuilt.get(name), name):
+    for name in sorted({*held, *rebuilt} - {"tool", "digest"}):
+        for path in differences(held.get(name), rebuilt.get(name), name):
             if not any(path.startswith(key) for key in told if key):
                 _tell(report, record, rebuilt, path)
     report.checked.append("all its statements follow from the declaration and the recorded noise")
@@ -149,7 +157,7 @@ def _number(text: str) -> float | None:
     return number if repr(number) == text and math.isfinite(number) else None
 
 
-def _tell(report: Report, record: Mapping[str, Any], rebuilt: Mapping[str, Any], path: str) -> None:
+def _tell(report: Report, record: ReleaseManifest, rebuilt: Mapping[str, Any], path: str) -> None:
     """Add the finding that a part of the manifest is another one than follows."""
     part = path.split(".")[0].split("[")[0]
     if part == "files":
@@ -175,8 +183,9 @@ def _item_name(rebuilt: Mapping[str, Any], path: str, name: str) -> str:
     return str(rebuilt[part][int(rest.split("]")[0])][name])
 
 
-def _epsilon(record: Mapping[str, Any]) -> str:
+def _epsilon(record: ReleaseManifest) -> str:
     """Return the epsilon that is recorded, or the first of several."""
-    if "guarantee" in record:
-        return str(record["guarantee"]["epsilon"])
-    return str(record["trust"][0]["guarantee"]["epsilon"]) if record["trust"] else "nothing"
+    if isinstance(record, GuaranteedManifest):
+        return record.guarantee.epsilon
+    trust = record.trust if isinstance(record, PartiesManifest) else []
+    return trust[0].guarantee.epsilon if trust else "nothing"

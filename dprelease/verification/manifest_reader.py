@@ -3,48 +3,56 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, get_args
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
-from dprelease.documents import manifest
-from dprelease.documents.encoding import digest_of, is_canonical
-from dprelease.documents.json_schemas import Manifest, RehearsalManifest
-from dprelease.documents.local_manifest import FORMAT as LOCAL
-from dprelease.documents.local_schema import LocalManifest, LocalRehearsalManifest
-from dprelease.documents.party_manifest import FORMAT as FEDERATED
-from dprelease.documents.party_schema import FederatedManifest, FederatedRehearsalManifest
-from dprelease.documents.rehearsal_manifest import FORMAT as REHEARSAL
-from dprelease.documents.rehearsal_manifest import OF_PARTIES, OF_RECORDS
+from dprelease.documents.encoding import NAME, digest_of, is_canonical
+from dprelease.documents.local_manifest import LocalManifest, LocalRehearsalManifest
+from dprelease.documents.manifest import Manifest, RehearsalManifest
+from dprelease.documents.party_manifest import FederatedManifest, FederatedRehearsalManifest
+from dprelease.documents.release_manifest import ReleaseManifest
 from dprelease.errors import Place, State, VerificationError
 from dprelease.system.files import TooLarge, read_file
 from dprelease.system.json_text import MOST_BYTES, parse_json
 
-FORMS: dict[str, tuple[str, type[BaseModel]]] = {
-    manifest.FORMAT: ("manifest", Manifest),
-    LOCAL: ("local_manifest", LocalManifest),
-    FEDERATED: ("federated_manifest", FederatedManifest),
-    REHEARSAL: ("rehearsal_manifest", RehearsalManifest),
-    OF_RECORDS: ("local_rehearsal_manifest", LocalRehearsalManifest),
-    OF_PARTIES: ("federated_rehearsal_manifest", FederatedRehearsalManifest),
+Rehearsal = RehearsalManifest | LocalRehearsalManifest | FederatedRehearsalManifest
+AnyManifest = Manifest | LocalManifest | FederatedManifest | Rehearsal
+Wanted = TypeVar("Wanted", bound=ReleaseManifest)
+
+HELD: dict[type[ReleaseManifest], tuple[str, str]] = {
+    Manifest: ("manifest", "a release of tables"),
+    LocalManifest: ("local_manifest", "a release of single records"),
+    FederatedManifest: ("federated_manifest", "one party's messages"),
+    RehearsalManifest: ("rehearsal_manifest", "a rehearsal, not a release"),
+    LocalRehearsalManifest: (
+        "local_rehearsal_manifest",
+        "a rehearsal of single records, not a release",
+    ),
+    FederatedRehearsalManifest: (
+        "federated_rehearsal_manifest",
+        "a rehearsal of several parties, not a release",
+    ),
 }
-"""The known formats of manifests, and the name of the JSON Schema of each."""
+"""The known models of manifests: the name of the JSON Schema, and the content of the folder."""
 
-HELD = {
-    manifest.FORMAT: "a release of tables",
-    LOCAL: "a release of single records",
-    FEDERATED: "one party's messages",
-    REHEARSAL: "a rehearsal, not a release",
-    OF_RECORDS: "a rehearsal of single records, not a release",
-    OF_PARTIES: "a rehearsal of several parties, not a release",
+FORMS: dict[str, type[ReleaseManifest]] = {
+    get_args(model.model_fields["format"].annotation)[0]: model for model in HELD
 }
-"""Description of the content of a folder, by the format of its manifest."""
+"""The known models of manifests, by their format."""
 
 
-def read_sealed(folder: Path, *forms: str) -> dict[str, Any]:
+def read_any(folder: Path) -> AnyManifest:
+    """Return the manifest of a folder, of any known form; raises as `read_sealed`."""
+    found = read_sealed(folder, *HELD)
+    assert isinstance(found, AnyManifest)
+    return found
+
+
+def read_sealed(folder: Path, *models: type[Wanted]) -> Wanted:
     """Return the manifest of a folder: canonical bytes with a valid digest, of a known format.
 
-    `forms`: the expected formats; by default any known one.
+    `models`: the expected ones.
 
     Raises
     ------
@@ -52,7 +60,7 @@ def read_sealed(folder: Path, *forms: str) -> dict[str, Any]:
         DP-VERIFY-001 if there is none, 002 for other bytes than the tool writes, 003 for an unknown
         format, 025 for an unexpected one. No other error is raised, for any content of the folder.
     """
-    raw = _raw(folder / manifest.NAME)
+    raw = _raw(folder / NAME)
     try:
         record: Any = parse_json(raw, _refuse_constant)
         same = isinstance(record, dict) and is_canonical(record, raw)
@@ -64,19 +72,30 @@ def read_sealed(folder: Path, *forms: str) -> dict[str, Any]:
         )
     if record.get("digest") != digest_of(record):
         raise _manifest_error("DP-VERIFY-002", problem="its digest does not match")
-    format_, known = record.get("format"), forms or tuple(FORMS)
-    if isinstance(format_, str) and format_ in FORMS and format_ not in known:
-        wanted = " or ".join(HELD[one] for one in known)
-        raise _manifest_error("DP-VERIFY-025", found=HELD[format_], wanted=wanted)
-    if not isinstance(format_, str) or format_ not in known:
-        raise _manifest_error("DP-VERIFY-003", found=str(format_)[:40], known=", ".join(known))
-    name, form = FORMS[format_]
+    model = _model_of(record.get("format"), models)
+    found = None
     try:
-        form.model_validate(record)
+        found = model.model_validate(record)
+        # What the model reads as equal, such as 0 for 0.0, the tool writes in one way only.
+        same = is_canonical(found.to_json(), raw)
     except (ValidationError, RecursionError):
-        problem = f"it does not fit what `dprelease schema {name}` prints"
-        raise _manifest_error("DP-VERIFY-002", problem=problem) from None
-    return dict(record)
+        same = False
+    if found is None or not same:
+        problem = f"it does not fit what `dprelease schema {HELD[model][0]}` prints"
+        raise _manifest_error("DP-VERIFY-002", problem=problem)
+    return found
+
+
+def _model_of(format_: object, models: tuple[type[Wanted], ...]) -> type[Wanted]:
+    """Return the expected model of a format; raise an error for any other format."""
+    known = {name: model for name, model in FORMS.items() if model in models}
+    if isinstance(format_, str) and format_ in FORMS and format_ not in known:
+        wanted = " or ".join(HELD[model][1] for model in models)
+        raise _manifest_error("DP-VERIFY-025", found=HELD[FORMS[format_]][1], wanted=wanted)
+    for model in models:
+        if isinstance(format_, str) and FORMS.get(format_) is model:
+            return model
+    raise _manifest_error("DP-VERIFY-003", found=str(format_)[:40], known=", ".join(known))
 
 
 def _raw(path: Path) -> bytes:
@@ -97,7 +116,7 @@ def _manifest_error(code: str, **fields: str) -> VerificationError:
     named: dict[str, Any] = dict(fields)
     # Without a manifest it is unknown whether there was a release.
     state = State.NOTHING if code == "DP-VERIFY-001" else State.RELEASED
-    return VerificationError(code, place=Place(manifest.NAME), state=state, **named)
+    return VerificationError(code, place=Place(NAME), state=state, **named)
 
 
 def _refuse_constant(name: str) -> float:

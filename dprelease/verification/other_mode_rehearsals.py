@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from dprelease.documents import party_manifest
-from dprelease.documents.file_records import FileDigest, named_record
-from dprelease.documents.rehearsal_manifest import (
-    ERRORS,
-    PARTIES,
-    manifest_of_release,
-    rehearsed_sums,
-)
+from dprelease.documents.file_records import FileDigest
+from dprelease.documents.local_manifest import LocalRehearsalManifest
+from dprelease.documents.party_manifest import FederatedRehearsalManifest
+from dprelease.documents.rehearsal_errors import ColumnErrors
+from dprelease.documents.rehearsal_manifest import ERRORS, PARTIES, PartiesRecord
 from dprelease.documents.release_metadata import ReleaseMetadata
 from dprelease.errors import DpReleaseError
 from dprelease.planning.federated_plan import FederatedPlan
@@ -32,6 +30,7 @@ from dprelease.rehearsal.rehearsed_parties import (
     compared_sums,
     messages_of,
     sum_of,
+    sum_records,
     truth_of_sums,
 )
 from dprelease.rehearsal.rehearsed_records import truth_of_records
@@ -49,18 +48,18 @@ from dprelease.verification.report import Report, declared_again, is_written, re
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Errors = list[dict[str, Any]]
+Errors = list[ColumnErrors]
 Part = TypeVar("Part", Query, Records)
 
 
-def check_rehearsed_records(report: Report, record: dict[str, Any]) -> None:
+def check_rehearsed_records(report: Report, record: LocalRehearsalManifest) -> None:
     """Add findings on a rehearsal of single records, with checked digests, to a report."""
-    plan = check_local(report, manifest_of_release(record))
+    plan = check_local(report, record.release)
     if plan is None:
         return
     declaration = declared_again(record, report.path)
     wanted = truth_of_records(plan, declaration)
-    check_truth(report, record, declaration, wanted, lambda: _of_records(report, plan))
+    check_truth(report, record.rehearsal, declaration, wanted, lambda: _of_records(report, plan))
 
 
 def _of_records(report: Report, plan: LocalPlan) -> Iterator[str]:
@@ -90,7 +89,7 @@ def _of_records(report: Report, plan: LocalPlan) -> Iterator[str]:
     yield from _find_problems(report, plan.records, check_part)
 
 
-def check_rehearsed_parties(report: Report, record: dict[str, Any]) -> None:
+def check_rehearsed_parties(report: Report, record: FederatedRehearsalManifest) -> None:
     """Add findings on a rehearsal of all parties, with checked digests, to a report.
 
     The messages of each party must have the required columns and keys, and the sums must be theirs.
@@ -103,31 +102,30 @@ def check_rehearsed_parties(report: Report, record: dict[str, Any]) -> None:
     plan = federated_plan(report, record, declaration, queries)
     if plan is None:
         return
-    if not _check_messages(report, record, described, queries, plan):
+    if not _check_messages(report, record.rehearsal, described, queries, plan):
         return
-    digests = {file["query"]: FileDigest(file["sha256"], file["rows"]) for file in record["files"]}
-    files = [
-        named_record(query.name, described.sums(query), digests.get(query.name, FileDigest("", 0)))
-        for query in queries
-    ]
+    recorded = {file.query: FileDigest(file.sha256, file.rows) for file in record.files}
+    sums = {query.name: recorded.get(query.name, FileDigest("", 0)) for query in queries}
     blank = dict.fromkeys((query.name for query in queries), "")
     own = party_manifest.build(declaration, queries, plan, blank, 1)
-    again = rehearsed_sums(own, files, [], {}, {})
-    check_rebuilt(report, record, {**again, "rehearsal": record["rehearsal"]})
+    files = sum_records(queries, described, sums)
+    check_rebuilt(report, record, FederatedRehearsalManifest.of(own, files, record.rehearsal))
     check_trust(report, record, plan)
     wanted = truth_of_sums(queries, declaration)
-    check_truth(report, record, declaration, wanted, lambda: _of_sums(report, queries, plan))
+    check_truth(
+        report, record.rehearsal, declaration, wanted, lambda: _of_sums(report, queries, plan)
+    )
 
 
 def _check_messages(
     report: Report,
-    record: dict[str, Any],
+    rehearsal: PartiesRecord,
     described: ReleaseMetadata,
     queries: Sequence[Query],
     plan: FederatedPlan,
 ) -> bool:
     """Return whether the messages of every party and all sums are valid."""
-    told = [file["name"] for file in record["rehearsal"]["messages"]]
+    told = [file.name for file in rehearsal.messages]
     if told != [*messages_of(queries, plan.parties)]:
         report.add_finding("DP-VERIFY-021", "rehearsal", problem="it lacks messages of a party")
         return False

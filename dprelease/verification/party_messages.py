@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dprelease.documents import party_manifest as manifest
-from dprelease.documents.manifest import sha256_of
+from dprelease.documents.encoding import sha256_of
 from dprelease.documents.metadata import TableMetadata
 from dprelease.documents.release_metadata import ReleaseMetadata
 from dprelease.errors import DpReleaseError
@@ -47,7 +47,7 @@ SUMS = (
 """Claims of a federated release that a certificate does not cover."""
 
 
-def check_federated(report: Report, record: dict[str, Any]) -> None:
+def check_federated(report: Report, record: manifest.FederatedManifest) -> None:
     """Add findings on the messages of a party, whose digests have been checked, to a report.
 
     The manifest is rebuilt from the declaration and the recorded shares, which the declaration must
@@ -62,22 +62,25 @@ def check_federated(report: Report, record: dict[str, Any]) -> None:
     plan = federated_plan(report, record, declaration, queries)
     if plan is None:
         return
-    files = {file["query"]: file["sha256"] for file in record["files"]}
+    files = {file.query: file.sha256 for file in record.files}
     digests = {query.name: files.get(query.name, "") for query in queries}
-    party = min(max(record["party"], 1), plan.parties)  # any number: only the party knows it
+    party = min(max(record.party, 1), plan.parties)  # any number: only the party knows it
     check_rebuilt(report, record, manifest.build(declaration, queries, plan, digests, party))
     check_trust(report, record, plan)
 
 
 def federated_plan(
-    report: Report, record: dict[str, Any], declaration: Declaration, queries: Sequence[Query]
+    report: Report,
+    record: manifest.PartiesManifest,
+    declaration: Declaration,
+    queries: Sequence[Query],
 ) -> FederatedPlan | None:
     """Return the plan with the recorded shares; None, and a finding, unless it is admitted."""
-    shares = _shares(report, record, queries)
+    shares = _shares(report, record.measurements, queries)
     return None if shares is None else _plan(report, record, declaration, shares)
 
 
-def check_trust(report: Report, record: dict[str, Any], plan: FederatedPlan) -> None:
+def check_trust(report: Report, record: manifest.PartiesManifest, plan: FederatedPlan) -> None:
     """Compute the cost of messages by another method, and certify it if requested."""
     if report.ok:  # a rejected release needs no second price
         _ask_again(report, plan)
@@ -91,12 +94,12 @@ def _ask_again(report: Report, plan: FederatedPlan) -> None:
     ask_again(report, alone, next(t.guarantee for t in plan.trusts if t.honest == 1))
 
 
-def _certify(report: Report, record: dict[str, Any], plan: FederatedPlan) -> None:
+def _certify(report: Report, record: manifest.PartiesManifest, plan: FederatedPlan) -> None:
     """Certify the cost of a party's messages alone; the cost of sums of shares is not certified."""
     alone = [share.fine_event for share in plan.shares]
-    for trust in record["trust"]:
-        if trust["honest"] == 1:
-            certify_claims(report, trust["guarantee"], alone, beside=(SUMS,))
+    for trust in record.trust:
+        if trust.honest == 1:
+            certify_claims(report, trust.guarantee, alone, beside=(SUMS,))
 
 
 def check_messages(report: Report, described: ReleaseMetadata, queries: Sequence[Query]) -> None:
@@ -115,7 +118,7 @@ def is_message(folder: Path, query: Query, told: TableMetadata, *, rehearsal: bo
 
 
 def declared_queries(
-    folder: Path, record: dict[str, Any]
+    folder: Path, record: manifest.FederatedManifest
 ) -> tuple[tuple[Query, TableMetadata], ...]:
     """Return the queries of a verified manifest, and the metadata of their messages."""
     declaration = declared_again(record, folder)
@@ -124,25 +127,25 @@ def declared_queries(
 
 
 def checked_messages(
-    folder: Path, record: dict[str, Any], query: Query, told: TableMetadata
+    folder: Path, record: manifest.FederatedManifest, query: Query, told: TableMetadata
 ) -> pa.Table | None:
     """Return a party's messages to one query; None unless they match the manifest."""
-    (file,) = (file for file in record["files"] if file["query"] == query.name)
+    (file,) = (file for file in record.files if file.query == query.name)
     path = folder / told.file
-    if not is_message(folder, query, told) or sha256_of(path) != file["sha256"]:
+    if not is_message(folder, query, told) or sha256_of(path) != file.sha256:
         return None
     return formats.PUBLISHED.read(path)
 
 
 def _shares(
-    report: Report, record: dict[str, Any], queries: Sequence[Query]
+    report: Report, measurements: Sequence[manifest.ShareRecord], queries: Sequence[Query]
 ) -> tuple[ShareColumn, ...] | None:
     """Return the recorded shares; None if one does not follow from the declaration."""
     wanted = [(query, measurement) for query in queries for measurement in query.measurements]
     shares = []
     for (query, measurement), held in zip(
         wanted,
-        match_measurements(report, record, [(q.name, m.name) for q, m in wanted]),
+        match_measurements(report, measurements, [(q.name, m.name) for q, m in wanted]),
         strict=True,
     ):
         share = None if held is None else _share(query, measurement, held)
@@ -154,28 +157,30 @@ def _shares(
     return tuple(shares) if len(shares) == len(wanted) else None
 
 
-def _share(query: Query, measurement: Measurement, held: dict[str, Any]) -> ShareColumn | None:
-    law, refined = recorded_law(held, registry.law_of), held["refined"]
+def _share(
+    query: Query, measurement: Measurement, held: manifest.ShareRecord
+) -> ShareColumn | None:
+    law, refined = recorded_law(held, registry.law_of), held.refined
     power = 0 < refined <= MOST_REFINED and refined & (refined - 1) == 0
     if not isinstance(law, SymmetricAlphaStable) or not power:
         return None
     if not is_declared_noise(law, measurement) or not is_recorded_choice(
-        held["chosen_by"], law, measurement
+        held.chosen_by, law, measurement
     ):
         return None
-    return ShareColumn(query, measurement, law, refined, held["chosen_by"])
+    return ShareColumn(query, measurement, law, refined, held.chosen_by)
 
 
 def _plan(
     report: Report,
-    record: dict[str, Any],
+    record: manifest.PartiesManifest,
     declaration: Declaration,
     shares: tuple[ShareColumn, ...],
 ) -> FederatedPlan | None:
     """Return the plan with its guarantees; None, and a finding, if over the budget."""
     spec, budget = declaration.spec.federated, declaration.spec.budget
     assert spec is not None  # checked before
-    recorded = record["trust"][0]["guarantee"]["epsilon"] if record["trust"] else "nothing"
+    recorded = record.trust[0].guarantee.epsilon if record.trust else "nothing"
     try:
         trusts = trusts_of(shares, spec, budget)
     except (DpReleaseError, OverflowError):

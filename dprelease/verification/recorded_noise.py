@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
+from dprelease.documents.release_manifest import NoiseRecord
 from dprelease.errors import DpReleaseError, Place
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.randomizer import Randomizer
@@ -27,10 +28,10 @@ WORDS = frozenset(
 NUMBER = re.compile(r"[+-]?([0-9.]{1,320}|inf)(e[+-]?[0-9]{1,3})?%?|%")
 
 
-def recorded_law(held: Mapping[str, Any], law_of: Callable[[Event], Law]) -> Law | None:
+def recorded_law(held: NoiseRecord, law_of: Callable[[Event], Law]) -> Law | None:
     """Return the noise of a recorded measurement; None for an invalid record."""
     try:
-        return law_of(Event.from_json(held))
+        return law_of(held.event)
     except DpReleaseError:
         return None
 

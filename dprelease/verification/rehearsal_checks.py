@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
 
-from dprelease.documents.rehearsal_manifest import ERRORS, WORDS, manifest_of_release
-from dprelease.rehearsal.error_summary import encode_errors, summary
+from dprelease.documents.manifest import RehearsalManifest
+from dprelease.documents.rehearsal_errors import ColumnErrors, decode_errors, encode_errors
+from dprelease.documents.rehearsal_manifest import ERRORS, WORDS, RehearsalRecord
+from dprelease.rehearsal.error_summary import summary
 from dprelease.rehearsal.rehearsal_folder import people_of, truth_of
 from dprelease.rehearsal.run import truth_names
 from dprelease.rehearsal.truth_comparison import (
@@ -25,23 +26,25 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def check_rehearsal(report: Report, record: dict[str, Any]) -> None:
+def check_rehearsal(report: Report, record: RehearsalManifest) -> None:
     """Add findings on a rehearsal, whose digests have been checked, to a report.
 
     Its tables must be those of the release; the files with true values must contain the published
     values, and the errors must follow from both. True values of synthetic rows are not computed
     again.
     """
-    rebuilt = check_central(report, manifest_of_release(record))
+    rebuilt = check_central(report, record.release)
     if rebuilt is None:
         return
     wanted = truth_names(rebuilt.families, rebuilt.declaration)
-    check_truth(report, record, rebuilt.declaration, wanted, lambda: _errors(report, rebuilt))
+    check_truth(
+        report, record.rehearsal, rebuilt.declaration, wanted, lambda: _errors(report, rebuilt)
+    )
 
 
 def check_truth(
     report: Report,
-    record: dict[str, Any],
+    rehearsal: RehearsalRecord,
     declaration: Declaration,
     wanted: Iterable[str],
     errors: Callable[[], Iterable[str]],
@@ -51,8 +54,7 @@ def check_truth(
     `wanted`: the names of all possible files with true values. `errors`: returns the problems of
     these files; it is called only if all of them exist.
     """
-    told = record["rehearsal"]
-    problems = [*_stand_ins(told, declaration), *_files(told, wanted)]
+    problems = [*_stand_ins(rehearsal, declaration), *_files(rehearsal, wanted)]
     if not problems and not any(f.code == "DP-VERIFY-004" for f in report.findings):
         problems += errors()
     for problem in problems:
@@ -62,25 +64,25 @@ def check_truth(
     )
 
 
-def _stand_ins(told: Mapping[str, Any], declaration: Declaration) -> Iterator[str]:
+def _stand_ins(rehearsal: RehearsalRecord, declaration: Declaration) -> Iterator[str]:
     """Yield problems of the stand-ins for the sources."""
-    if told["words"] != WORDS:
+    if rehearsal.words != WORDS:
         yield "its description of a rehearsal was changed"
-    if [one["table"] for one in told["stand_ins"]] != [*declaration.tables]:
+    if [one.table for one in rehearsal.stand_ins] != [*declaration.tables]:
         yield "its replacement tables are not those of the declared tables"
-    for one in told["stand_ins"]:
-        given = {name for name in ("rows", "file", "sha256") if one.get(name) is not None}
-        if given != ({"rows"} if one["by"] == "invention" else {"file", "sha256"}):
-            yield f"it does not state what replaced '{one['table']}'"
+    for one in rehearsal.stand_ins:
+        given = {name for name in ("rows", "file", "sha256") if getattr(one, name) is not None}
+        if given != ({"rows"} if one.by == "invention" else {"file", "sha256"}):
+            yield f"it does not state what replaced '{one.table}'"
 
 
-def _files(told: Mapping[str, Any], names: Iterable[str]) -> Iterator[str]:
+def _files(rehearsal: RehearsalRecord, names: Iterable[str]) -> Iterator[str]:
     """Yield problems of the list of true answers."""
-    invented = {one["table"]: one.get("rows") for one in told["stand_ins"] if one["by"] != "public"}
-    public = {people_of(one["table"]) for one in told["stand_ins"] if one["by"] == "public"}
+    invented = {one.table: one.rows for one in rehearsal.stand_ins if one.by != "public"}
+    public = {people_of(one.table) for one in rehearsal.stand_ins if one.by == "public"}
     wanted = {*names} - public
-    rows = {file["name"]: file["rows"] for file in told["truth"]}
-    if [file["name"] for file in told["truth"]] != sorted(wanted):
+    rows = {file.name: file.rows for file in rehearsal.truth}
+    if [file.name for file in rehearsal.truth] != sorted(wanted):
         yield "a file of true values is missing, or invalid"
     elif any(rows[people_of(name)] != number for name, number in invented.items()):
         yield "the number of invented rows differs from the stated one"
@@ -91,7 +93,7 @@ def _errors(report: Report, rebuilt: RebuiltRelease) -> Iterator[str]:
     import pyarrow as pa
 
     columns = columns_to_compare(rebuilt.families, rebuilt.plan)
-    errors: list[dict[str, Any]] = []
+    errors: list[ColumnErrors] = []
     for name, _, _ in published_tables(rebuilt.families):
         asked = [column for column in columns if column.table == name]
         try:
@@ -108,15 +110,17 @@ def _errors(report: Report, rebuilt: RebuiltRelease) -> Iterator[str]:
         yield f"'{ERRORS}' has other errors than the tables"
 
 
-def says_errors(raw: bytes, errors: list[dict[str, Any]]) -> bool:
+def says_errors(raw: bytes, errors: list[ColumnErrors]) -> bool:
     """Return whether a file has these errors, up to the rounding of other processors."""
     if raw == encode_errors(errors):
         return True
     try:
-        held = json.loads(raw)
-        return encode_errors(held) == raw and not any(differences(held, errors, "errors"))
+        held = decode_errors(raw)
+        same = encode_errors(held) == raw
     except (ValueError, TypeError, RecursionError):
         return False
+    found, wanted = ([one.to_json() for one in several] for several in (held, errors))
+    return same and not any(differences(found, wanted, "errors"))
 
 
 def has_truth_for(beside: pa.Table, published: pa.Table, asked: list[ColumnComparison]) -> bool:

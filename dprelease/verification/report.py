@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dprelease.documents import manifest
-from dprelease.documents.metadata import TableMetadata
-from dprelease.documents.metadata_json import field_notes
+from dprelease.documents.encoding import NAME, sha256
+from dprelease.documents.metadata import TableMetadata, field_notes
 from dprelease.documents.rehearsal_manifest import NOTE, NOTED
+from dprelease.documents.release_manifest import ReleaseManifest
 from dprelease.errors import DpReleaseError, Findings, Place, State, VerificationError
 from dprelease.planning.kinds import Part, ReleaseKind, kind_of
 from dprelease.privacy.guarantee import Guarantee
@@ -21,6 +21,7 @@ from dprelease.verification.signed.named_audits import audit_of
 
 if TYPE_CHECKING:
     from dprelease.verification.certificate.verdicts import Certificate
+    from dprelease.verification.manifest_reader import AnyManifest
     from dprelease.verification.second_opinion import Opinion
 
 Rows = int | Mapping[str, int]
@@ -45,9 +46,9 @@ class Report:
     """Notes on items that were not checked."""
     rehearsal: bool = False
     """Whether the folder is a rehearsal, not a release."""
-    sealed: dict[str, Any] = field(default_factory=dict, repr=False)
-    """The checked manifest as read; empty if it could not be read."""
-    name: str = manifest.NAME
+    sealed: AnyManifest | None = field(default=None, repr=False)
+    """The checked manifest as read; None if it could not be read."""
+    name: str = NAME
     """The file that findings refer to."""
     what: str = "release"
     state: State = State.RELEASED
@@ -79,16 +80,16 @@ class Report:
 
 def resolved_again(
     report: Report,
-    record: Mapping[str, Any],
+    record: ReleaseManifest,
     kind: ReleaseKind[Part],
 ) -> tuple[Declaration, tuple[Part, ...]] | None:
     """Return the declaration of a manifest and what it publishes; None, and a finding, if invalid.
 
     `kind`: the kind of release that has such a manifest.
     """
-    held = record["declaration"]
-    for name, text in held["texts"].items():
-        if held["sha256"].get(name) != manifest.sha256(text.encode()):
+    held = record.declaration
+    for name, text in held.texts.items():
+        if held.sha256.get(name) != sha256(text.encode()):
             report.add_finding("DP-VERIFY-002", problem="a declared text has another digest")
             return None
     try:
@@ -104,7 +105,7 @@ def resolved_again(
     return None
 
 
-def declared_again(record: Mapping[str, Any], folder: Path) -> Declaration:
+def declared_again(record: ReleaseManifest, folder: Path) -> Declaration:
     """Return the declaration of a manifest, from its texts and the copies of files in its folder.
 
     Raises
@@ -114,11 +115,8 @@ def declared_again(record: Mapping[str, Any], folder: Path) -> Declaration:
     DpReleaseError
         If the declaration is invalid.
     """
-    held = record["declaration"]
-    kept = manifest.declaration_files(record)
-    declared = declaration_from_texts(
-        held["texts"], held["release"], held.get("variables"), kept, folder
-    )
+    held = record.declaration
+    declared = declaration_from_texts(held.texts, held.release, held.variables, held.kept, folder)
     return replace(declared, audit=audit_of(record, folder))
 
 

@@ -6,16 +6,15 @@ Also verifies that the outcome of an audit is unchanged, and signed by a trusted
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from dprelease.documents import manifest
 from dprelease.documents.audits.audit_name import ENDING
 from dprelease.documents.audits.audit_record import parsed_audit
+from dprelease.documents.encoding import NAME, SIGNATURE, sha256_of
 from dprelease.documents.listed_files import listed_files
-from dprelease.documents.local_manifest import FORMAT as LOCAL
-from dprelease.documents.party_manifest import FORMAT as FEDERATED
-from dprelease.documents.rehearsal_manifest import FORMATS as REHEARSALS
-from dprelease.documents.rehearsal_manifest import OF_PARTIES, OF_RECORDS
+from dprelease.documents.local_manifest import LocalManifest, LocalRehearsalManifest
+from dprelease.documents.manifest import Manifest, RehearsalManifest
+from dprelease.documents.party_manifest import FederatedManifest
+from dprelease.documents.release_manifest import ReleaseManifest
 from dprelease.errors import LedgerError, State, VerificationError
 from dprelease.errors.local_paths import check_paths
 from dprelease.errors.printable import amount
@@ -24,7 +23,7 @@ from dprelease.signatures.sshsig import AUDITS
 from dprelease.system.entries import entries
 from dprelease.system.files import read_file, reason_of
 from dprelease.system.json_text import MOST_BYTES
-from dprelease.verification.manifest_reader import read_sealed
+from dprelease.verification.manifest_reader import AnyManifest, Rehearsal, read_any
 from dprelease.verification.report import Report
 from dprelease.verification.signed.named_audits import audit_problem, audit_words
 from dprelease.verification.signed.signature_checks import (
@@ -130,7 +129,7 @@ def verify(
         DP-LEDGER-013 for a missing ledger.
     """
     check_paths(path, ledger, signers)
-    if Path(path).is_file() and Path(path).name == manifest.NAME:
+    if Path(path).is_file() and Path(path).name == NAME:
         path = Path(path).parent
     if Path(path).is_file():
         return verify_audit(Path(path), signers)
@@ -139,13 +138,13 @@ def verify(
     trusted = None if signers is None else TrustedSigners(read_signers(Path(signers)))
     report = Report(Path(path), certify=certify)
     try:
-        record = read_sealed(report.path)
+        record = read_any(report.path)
     except VerificationError as error:
         report.findings.append(error)
         return report
     report.sealed = record
     report.checked.append("the manifest is the canonical encoding with its own digest")
-    report.rehearsal = record["format"] in REHEARSALS
+    report.rehearsal = isinstance(record, Rehearsal)
     if report.rehearsal != rehearsal:
         report.add_finding("DP-VERIFY-019" if report.rehearsal else "DP-VERIFY-020", "format")
     check_files(report, record)
@@ -153,26 +152,26 @@ def verify(
     own = None if ledger is None else signers_of_ledger(Path(ledger), record)
     check_signature(report, record, trusted or own)
     _check_rest(report, record)
-    if ledger is None and record.get("ledger") is not None:
+    if ledger is None and record.paid_by is not None:
         report.notes.append(UNPAID)
     if ledger is not None:
         _check_ledger(report, record, Path(ledger), trusted)
     return report
 
 
-def check_files(report: Report, record: dict[str, Any]) -> None:
+def check_files(report: Report, record: ReleaseManifest) -> None:
     """Compare digests; files are found by listing the folder, not by manifest names."""
-    expected = listed_files(record)
+    expected = listed_files(record.to_json())
     there = dict(entries(report.path, expected))
     for name, digest in expected.items():
         entry = there.get(name)
         is_file = entry is not None and entry.is_file(follow_symlinks=False)
         if entry is None or not is_file or _digest_of(Path(entry.path)) != digest:
             report.add_finding("DP-VERIFY-004", name=name)
-    ours = {*expected, manifest.NAME}
-    signature = there.get(manifest.SIGNATURE)
+    ours = {*expected, NAME}
+    signature = there.get(SIGNATURE)
     if signature is not None and signature.is_file(follow_symlinks=False):
-        ours.add(manifest.SIGNATURE)
+        ours.add(SIGNATURE)
     for name in sorted(there.keys() - ours):
         report.add_finding("DP-VERIFY-005", name=name)
     report.checked.append(
@@ -181,9 +180,9 @@ def check_files(report: Report, record: dict[str, Any]) -> None:
     )
 
 
-def _check_audit(report: Report, record: dict[str, Any]) -> None:
+def _check_audit(report: Report, record: ReleaseManifest) -> None:
     """Check the audit that the manifest names, if any."""
-    if record["declaration"].get("audit") is None:
+    if record.declaration.audit is None:
         return
     problem = audit_problem(record, report.path)
     if problem:
@@ -194,41 +193,41 @@ def _check_audit(report: Report, record: dict[str, Any]) -> None:
 
 def _digest_of(path: Path) -> str | None:
     try:
-        return manifest.sha256_of(path)
+        return sha256_of(path)
     except OSError:
         return None
 
 
-def _check_rest(report: Report, record: dict[str, Any]) -> None:
+def _check_rest(report: Report, record: AnyManifest) -> None:
     """Rebuild the manifest of aggregates, of single records, or of the messages of one party."""
-    if record["format"] == LOCAL:
+    if isinstance(record, LocalManifest):
         from dprelease.verification.local_release import check_local
 
         check_local(report, record)
-    elif record["format"] == FEDERATED:
+    elif isinstance(record, FederatedManifest):
         from dprelease.verification.party_messages import check_federated
 
         check_federated(report, record)
-    elif record["format"] == OF_RECORDS:
+    elif isinstance(record, LocalRehearsalManifest):
         from dprelease.verification.other_mode_rehearsals import check_rehearsed_records
 
         check_rehearsed_records(report, record)
-    elif record["format"] == OF_PARTIES:
-        from dprelease.verification.other_mode_rehearsals import check_rehearsed_parties
+    elif isinstance(record, Manifest):
+        from dprelease.verification.central import check_central
 
-        check_rehearsed_parties(report, record)
-    elif report.rehearsal:
+        check_central(report, record)
+    elif isinstance(record, RehearsalManifest):
         from dprelease.verification.rehearsal_checks import check_rehearsal
 
         check_rehearsal(report, record)
     else:
-        from dprelease.verification.central import check_central
+        from dprelease.verification.other_mode_rehearsals import check_rehearsed_parties
 
-        check_central(report, record)
+        check_rehearsed_parties(report, record)
 
 
 def _check_ledger(
-    report: Report, record: dict[str, Any], path: Path, trusted: TrustedSigners | None
+    report: Report, record: AnyManifest, path: Path, trusted: TrustedSigners | None
 ) -> None:
     from dprelease.verification.ledger_check import (
         UNSIGNED,

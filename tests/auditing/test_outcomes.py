@@ -17,7 +17,6 @@ import dprelease
 from dprelease.auditing import breach_files, sensitivities, whole_audit
 from dprelease.cli import app
 from dprelease.cli.audits.audit_command import audit_words
-from dprelease.documents import manifest
 from dprelease.documents.audits.audit_name import NAME
 from dprelease.documents.audits.audit_record import (
     Audit,
@@ -28,6 +27,7 @@ from dprelease.documents.audits.audit_record import (
     parsed_audit,
     plain,
 )
+from dprelease.documents.encoding import canonical, sha256
 from dprelease.documents.json_schemas import render_schema as schema_of
 from dprelease.errors import DpReleaseError
 from dprelease.query.aggregates.sum import Sum
@@ -36,6 +36,7 @@ from dprelease.schema.load import read_declaration
 from dprelease.signatures.sshsig import AUDITS, Signature
 from tests.auditing.build import IDS, declared
 from tests.auditing.test_sensitivities import claimed_less
+from tests.manifest_files import with_digest
 from tests.signatures.keys import copied
 
 UNTRIED = "not tried"
@@ -77,7 +78,7 @@ def changed(audit: Audit, **fields: Any) -> bytes:
     """Return an outcome with other fields and a digest that matches."""
     record = {**plain(audit), **fields}
     record["digest"] = digest_of(record)
-    return manifest.canonical(record)
+    return canonical(record)
 
 
 def test_the_outcome_is_what_its_schema_says(made: Path) -> None:
@@ -147,8 +148,8 @@ def forged(folder: Path, raw: bytes) -> None:
     """Put another audit in a release's folder, with the digests that it takes."""
     (folder / NAME).write_bytes(raw)
     record = json.loads((folder / "manifest.json").read_bytes())
-    record["declaration"]["audit"]["sha256"] = manifest.sha256(raw)
-    (folder / "manifest.json").write_bytes(manifest.canonical(manifest.with_digest(record)))
+    record["declaration"]["audit"]["sha256"] = sha256(raw)
+    (folder / "manifest.json").write_bytes(canonical(with_digest(record)))
 
 
 FOUND = {

@@ -15,7 +15,7 @@ from docs import from_code
 from docs.from_code import commands, error_codes, interface, markdown, mechanism_pages, models
 from dprelease.accessor.frame import DpAccessor
 from dprelease.cli import app
-from dprelease.documents.json_schemas import forms, render_schema
+from dprelease.documents.json_schemas import FORMS, render_schema
 from dprelease.errors import BudgetError
 from dprelease.errors.template import Template
 from dprelease.mechanisms import registry
@@ -40,7 +40,7 @@ def test_a_part_that_there_is_not_is_refused() -> None:
 
 
 @pytest.mark.share(0.5)
-@pytest.mark.parametrize("name", sorted(set(forms()) - NOT_A_PAGE))
+@pytest.mark.parametrize("name", sorted(set(FORMS) - NOT_A_PAGE))
 def test_every_key_of_every_form_is_told(name: str) -> None:
     """With the words of its model; the number of rows is that of the schema's keys."""
     text, whole = models.document(name), json.loads(render_schema(name))

@@ -9,6 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from dprelease.documents.file_records import TableRecord
+from dprelease.documents.manifest import Manifest
 from dprelease.documents.metadata import (
     About,
     Code,
@@ -17,6 +19,12 @@ from dprelease.documents.metadata import (
     Metadata,
     Role,
     TableMetadata,
+)
+from dprelease.documents.release_manifest import (
+    GuaranteeRecord,
+    PosteriorRecord,
+    ReadingRecord,
+    UnitRecord,
 )
 from dprelease.exports.export import PublishedRelease
 from dprelease.release.runs.pipeline import run
@@ -130,14 +138,15 @@ def by_hand(
         path.parent.mkdir(parents=True, exist_ok=True)
         write_table(table, path)
         files.append(
-            {
-                "name": file_of(name),
-                "query": name,
-                "rows": len(table),
-                "post_processing": {},
-                "computed": {},
-                "sha256": "0" * 64,
-            }
+            TableRecord(
+                name=file_of(name),
+                query=name,
+                rows=len(table),
+                columns=[],
+                post_processing={},
+                computed={},
+                sha256="0" * 64,
+            )
         )
         query = name.partition("_")[0]
         told.append(TableMetadata(name, file_of(name), query, tuple(columns), len(table)))
@@ -145,7 +154,7 @@ def by_hand(
     metadata = Metadata(
         About(about.pop("title", "Tables"), **about), languages, tuple(told), tuple(wide)
     )
-    return PublishedRelease(folder, {"files": files}, metadata)
+    return PublishedRelease(folder, Manifest.model_construct(files=files), metadata)
 
 
 HOSTILE = '<script>alert(1)</script>"; =HYPERLINK("http://x") -- \u202eevil & $$1$$ [a](b)'
@@ -193,17 +202,20 @@ def said_of_all(folder: Path, wide: Sequence[str] = ()) -> PublishedRelease:
     )
     told = made.metadata.tables[0]
     told = replace(told, label=both, description=both, footnotes=(both,))
-    record = {
-        **made.record,
-        "privacy_unit": [{"words": "The unit is each row. All rows count."}] * 2,
-        "privacy_parameters": {"epsilon": "1.0", "delta": "0"},
-        "reading": {
-            "least_total_error": 0.5,
-            "least_total_error_words": "Whoever guesses errs.",
-            "largest_posterior": [{"prior": 0.01, "posterior": 0.03}],
-            "largest_posterior_words": "Beliefs rise.",
-        },
-        "unprotected_quantities": ["Time."],
-        "post_processing": ["Rounding."],
-    }
+    unit = UnitRecord.model_construct(words="The unit is each row. All rows count.")
+    guarantee = GuaranteeRecord.model_construct(epsilon="1.0", delta="0", invariants=[])
+    record = Manifest.model_construct(
+        files=made.record.files,
+        privacy_unit=[unit] * 2,
+        privacy_parameters=guarantee.parameters,
+        guarantee=guarantee,
+        reading=ReadingRecord(
+            least_total_error=0.5,
+            least_total_error_words="Whoever guesses errs.",
+            largest_posterior=[PosteriorRecord(prior=0.01, posterior=0.03)],
+            largest_posterior_words="Beliefs rise.",
+        ),
+        unprotected_quantities=["Time."],
+        post_processing=["Rounding."],
+    )
     return replace(made, record=record, metadata=replace(made.metadata, tables=(told,)))

@@ -29,7 +29,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> PublishedRelease:
 
 
 def test_each_tells_what_is_published_exactly(release: PublishedRelease, tmp_path: Path) -> None:
-    names = release.record["guarantee"]["invariants"]
+    names = release.record.to_json()["guarantee"]["invariants"]
     assert names
     for export in (dcat, deployment_registry):
         (file,) = export.EXPORT.write(release, tmp_path)
@@ -41,7 +41,7 @@ def test_each_tells_what_is_published_exactly(release: PublishedRelease, tmp_pat
 def test_no_event_stands_for_them(release: PublishedRelease, tmp_path: Path) -> None:
     (file,) = dp_event.EXPORT.write(release, tmp_path)
     record = json.loads((tmp_path / file).read_text())
-    exact = [(one["query"], one["column"]) for one in release.record["invariants"]]
+    exact = [(one["query"], one["column"]) for one in release.record.to_json()["invariants"]]
     assert exact
     assert len(record["outside_the_guarantee"]) == len(exact)
     assert not {(one["query"], one["column"]) for one in record["measurements"]} & set(exact)
@@ -51,7 +51,7 @@ def test_they_are_no_measurements(release: PublishedRelease, tmp_path: Path) -> 
     mbi.EXPORT.write(release, tmp_path)
     record = json.loads((tmp_path / "mbi/index.json").read_text(encoding="utf-8"))
     left_out = {(one["table"], one["column"]): one["reason"] for one in record["left_out"]}
-    for one in release.record["invariants"]:
+    for one in release.record.to_json()["invariants"]:
         place = (f"measurements/{one['query']}", one["column"])
         assert left_out[place] == "it is no noised measurement, but computed or exact"
     told = [one for group in record["groups"] for one in group["measurements"]]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from frictionless import Package
 
-from dprelease.documents.manifest import sha256_of
+from dprelease.documents.encoding import sha256_of
 from tests.exports.build import publish
 
 

@@ -72,7 +72,9 @@ KNOWN_ELSEWHERE = {RDF.type, DPV.hasTechnicalMeasure}
 @pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory) -> PublishedRelease:
     found = made.published(tmp_path_factory.mktemp("dcat"))
-    return replace(found, written={"parquet": [file["name"] for file in found.record["files"]]})
+    return replace(
+        found, written={"parquet": [file["name"] for file in found.record.to_json()["files"]]}
+    )
 
 
 def graph_of(release: PublishedRelease, folder: Path) -> Graph:
@@ -121,7 +123,7 @@ def test_the_profile_is_kept(release: PublishedRelease, tmp_path: Path) -> None:
     ends = [str(next(graph.objects(None, p))) for p in (DCAT.startDate, DCAT.endDate)]
     assert ends == ["2024-01-01", "2024-12-31"]
     told = str(next(graph.objects(None, RDFS.label)))
-    assert f"epsilon {release.record['guarantee']['epsilon']} at delta 0.00000001" in told
+    assert f"epsilon {release.record.to_json()['guarantee']['epsilon']} at delta 0.00000001" in told
     assert str(next(graph.objects(None, VCARD.hasEmail))) == "mailto:data@office.example"
 
 
@@ -139,13 +141,15 @@ def test_every_file_is_a_distribution_with_its_size_and_digest(
         (size,) = graph.objects(subject, DCAT.byteSize)
         (digest,) = graph.objects(next(graph.objects(subject, SPDX.checksum)), SPDX.checksumValue)
         found[str(address).removeprefix(BASE)] = (int(size), str(digest).lower())
-    paths = {file["name"]: release.folder / file["name"] for file in release.record["files"]}
+    paths = {
+        file["name"]: release.folder / file["name"] for file in release.record.to_json()["files"]
+    }
     paths["csv/by_area.csv"] = tmp_path / "csv/by_area.csv"
     assert found == {
         name: (path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest())
         for name, path in paths.items()
     }
-    recorded = {file["name"]: file["sha256"] for file in release.record["files"]}
+    recorded = {file["name"]: file["sha256"] for file in release.record.to_json()["files"]}
     assert all(found[name][1] == digest for name, digest in recorded.items())
 
 

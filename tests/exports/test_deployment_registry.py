@@ -120,7 +120,7 @@ def test_each_variant_of_privacy(tmp_path: Path, budget: str) -> None:
     of = "deployment.privacy_loss.privacy_parameters."
     assert found["deployment.dp_variant.variant_name"] == name
     assert {path.removeprefix(of) for path in found if path.startswith(of)} == parameters
-    guarantee = release.record["guarantee"]
+    guarantee = release.record.to_json()["guarantee"]
     for parameter in parameters:
         assert found[of + parameter] == float(guarantee[parameter])
     assert "multiples of 5" in found["deployment.implementation.post_processing"]
@@ -144,10 +144,10 @@ def test_all_that_is_declared_is_there(release: PublishedRelease, tmp_path: Path
     assert found["deployment.basic.description"] == "People by area. <en> & 'it'"
     assert not any(f"#   {path}:" in text for path in ONCE_TOLD)
     assert all(f"#   {path}:" in text for path in STEWARDS)
-    for words in release.record["unprotected_quantities"]:
+    for words in release.record.to_json()["unprotected_quantities"]:
         assert f"- {words}\n" in found["deployment.dp_variant.unprotected_quantities"]
     told = found["deployment.implementation.mechanisms"]
-    for measurement in release.record["measurements"]:
+    for measurement in release.record.to_json()["measurements"]:
         assert f"{measurement['query']}, {measurement['column']} (" in told
         assert all(value in told for value in measurement["parameters"].values())
     additional = found["deployment.implementation.additional_information"]

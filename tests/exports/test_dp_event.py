@@ -12,6 +12,8 @@ from dp_accounting import NeighboringRelation, dp_event
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 
+from dprelease.documents.manifest import ExactRecord, Manifest
+from dprelease.documents.release_manifest import NoiseRecord
 from dprelease.exports import dp_event as exported
 from dprelease.exports.dp_event import accountant_events, tree_of
 from dprelease.exports.dp_event import dp_event as event_of
@@ -188,12 +190,12 @@ def test_a_release_is_priced_by_their_accountant(tmp_path: Path) -> None:
     record = json.loads((tmp_path / name).read_text())
     assert record["accountant"] == "RdpAccountant"
     assert [(m["query"], m["column"], m["mechanism"]) for m in record["measurements"]] == [
-        (m["query"], m["column"], m["mechanism"]) for m in release.record["measurements"]
+        (m["query"], m["column"], m["mechanism"]) for m in release.record.to_json()["measurements"]
     ]
     kinds = [m["class_name"] for m in record["measurements"]]
     assert [one["class_name"] for one in record["event"]["events"]] == kinds
-    delta = Fraction(release.record["guarantee"]["delta"])
-    every = [Event.from_json(m) for m in release.record["measurements"]]
+    delta = Fraction(release.record.to_json()["guarantee"]["delta"])
+    every = [Event.from_json(m) for m in release.record.to_json()["measurements"]]
     apart = [event for event in every if event.sensitivity.meeting == 1]
     assert 4 < len(apart) < len(every)
     found, of_these = (
@@ -204,20 +206,25 @@ def test_a_release_is_priced_by_their_accountant(tmp_path: Path) -> None:
     assert of_these is not None
     # Of parts that meet a rho is all that is known, and then our price of the whole may be higher.
     assert found >= of_these >= epsilon_at(vectors_of(apart), delta) * (1 - 2e-3)
-    assert found <= float(release.record["guarantee"]["epsilon"]) * 1.2
+    assert found <= float(release.record.to_json()["guarantee"]["epsilon"]) * 1.2
+
+
+def manifest_of(event: Event, *invariants: ExactRecord) -> Manifest:
+    measured = NoiseRecord(**event.to_json(), step="1", unit="rows", chosen_by="declared")
+    return Manifest.model_construct(measurements=[measured], invariants=list(invariants))
 
 
 def test_what_has_no_event_is_told(tmp_path: Path) -> None:
     event = EVENTS["truncated_laplace", "one cell by one step"]
-    record = exported.event_record({"measurements": [event.to_json()]})
+    record = exported.event_record(manifest_of(event))
     assert record["accountant"] is None
     assert record["measurements"][0]["words"].startswith("dp-accounting has no class")
     assert theirs(record["event"]) is None
 
 
 def test_what_is_published_without_noise_is_listed() -> None:
-    event = EVENTS["gaussian", "one cell by one step"].to_json()
-    invariants = [{"query": "q", "column": "n", "exact": "declared", "name": "q.n"}]
-    record = exported.event_record({"measurements": [event], "invariants": invariants})
+    event = EVENTS["gaussian", "one cell by one step"]
+    invariant = ExactRecord(query="q", column="n", exact="declared", name="q.n", cells=1, step="1")
+    record = exported.event_record(manifest_of(event, invariant))
     assert record["outside_the_guarantee"] == ["q.n"]
-    assert exported.event_record({"measurements": [event]})["outside_the_guarantee"] == []
+    assert exported.event_record(manifest_of(event))["outside_the_guarantee"] == []

@@ -47,7 +47,7 @@ def release_of(release_folder: Path, table: pa.Table, columns: list[Any]) -> Any
     columns = [key(ROW, pa.int64(), range(len(table))), *columns]
     release = by_hand(release_folder, [("t", table, columns)])
     said = said_of_all(release_folder / "other").record
-    record = {**said, "files": release.record["files"]}
+    record = said.model_copy(update={"files": release.record.files})
     return type(release)(release.folder, record, release.metadata)
 
 
@@ -155,7 +155,7 @@ def test_missing_values_are_shorthand(tmp_path: Path) -> None:
     """By their reason: what was left empty, and what there is no value of."""
     release = said_of_all(tmp_path)
     for words, mark in (([], NO_VALUE), (["Noised values below 3 are left empty; x."], LEFT_EMPTY)):
-        release.record["files"][0]["post_processing"] = {"pay": words}
+        release.central.files[0].post_processing = {"pay": words}
         EXPORT.write(release, tmp_path)
         cells = [
             c.value for row in load_workbook(tmp_path / FILE)["Table 1"].iter_rows() for c in row
@@ -255,7 +255,7 @@ def test_what_has_one_label_is_told_apart(tmp_path: Path, wide: bool) -> None:
     labelled = tuple(replace(table, label={"en": "Titled"}) for table in made.metadata.tables)
     release = replace(
         made,
-        record={**said, "files": made.record["files"]},
+        record=said.model_copy(update={"files": made.record.files}),
         metadata=replace(made.metadata, tables=labelled),
     )
     EXPORT.write(release, tmp_path)

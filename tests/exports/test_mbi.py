@@ -69,11 +69,13 @@ def test_each_query_is_a_group_with_its_domain(folder: Path) -> None:
 def test_vectors_are_the_noised_counts_in_row_major_order(
     release: PublishedRelease, folder: Path
 ) -> None:
-    measured = {(m["query"], m["column"]): m for m in release.record["measurements"]}
-    files = {file["query"]: file for file in release.record["files"] if "/" not in file["name"]}
+    measured = {(m["query"], m["column"]): m for m in release.record.to_json()["measurements"]}
+    files = {
+        file["query"]: file for file in release.record.to_json()["files"] if "/" not in file["name"]
+    }
     files |= {
         file["query"]: file
-        for file in release.record["files"]
+        for file in release.record.to_json()["files"]
         if file["name"].startswith("measurements/")
     }
     compared = 0

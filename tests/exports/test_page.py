@@ -46,5 +46,5 @@ output: out
     names: dict[str, object] = {}
     exec("\n".join(lines), names)
     assert eval(last, names) == pytest.approx(
-        float(release.record["guarantee"]["epsilon"]), rel=0.01
+        float(release.record.to_json()["guarantee"]["epsilon"]), rel=0.01
     )

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 import dprelease
 from dprelease.cli import app
-from dprelease.documents import manifest
+from dprelease.documents.encoding import sha256, sha256_of
 from dprelease.errors import DpReleaseError, Findings, OutputError
 from dprelease.exports.csv_tables import csv_files
 from dprelease.ledger.ledger import Ledger
@@ -113,7 +113,7 @@ def test_every_exported_file_counts(folder: Path) -> None:
         forged = json.loads(json.dumps(record))
         for file in forged["exports"][i]["files"]:
             if file["name"] == name:
-                file["sha256"] = manifest.sha256(path.read_bytes())
+                file["sha256"] = sha256(path.read_bytes())
         seal(folder, forged)
         found = codes(folder)
         assert set(found) == {"DP-VERIFY-023"}, (name, found)
@@ -193,7 +193,7 @@ def test_other_versions_are_read_back(folder: Path) -> None:
             for one in held.infolist():
                 raw = held.read(one)
                 write.writestr(one.filename, raw.replace(change, b"<v>2</v>") if change else raw)
-        part["files"][0]["sha256"] = manifest.sha256_of(book)
+        part["files"][0]["sha256"] = sha256_of(book)
         for other in record["exports"][2:]:
             assert part["files"][0]["name"] not in str(other)
         seal(folder, record)

@@ -16,11 +16,11 @@ import pytest
 from typer.testing import CliRunner
 
 from dprelease.cli import app
+from dprelease.documents.release_manifest import GuaranteedManifest
 from dprelease.errors import DpReleaseError, OutputError, State
 from dprelease.exports.trials.sizes import most_bytes
 from dprelease.exports.trials.trial import ROWS, blank_release
 from dprelease.ledger.ledger import Ledger
-from dprelease.release import exporting
 from dprelease.release.accounts import account_of
 from dprelease.release.exporting import Exports
 from dprelease.release.kinds import planned
@@ -42,7 +42,7 @@ class Own:
         return iter(())
 
     def write(self, release, folder):
-        at_trial = all(set(file["sha256"]) == {"0"} for file in release.record["files"])
+        at_trial = all(set(file["sha256"]) == {"0"} for file in release.record.to_json()["files"])
         (folder / "own").mkdir()
         (folder / "own/all.txt").write_text("begun")
         self.fail(at_trial)
@@ -213,12 +213,12 @@ RELEASES: dict[str, Callable[[Path], Path]] = {
 }
 
 
-def asked(folder: Path, release: str) -> tuple[Declaration, Exports, dict[str, Any]]:
+def asked(folder: Path, release: str) -> tuple[Declaration, Exports, GuaranteedManifest]:
     declaration = read_declaration(RELEASES[release](folder))
     release = planned(declaration)
     exports = release.exports()
     assert exports is not None
-    return declaration, exports, exporting._plain_manifest(release.draft())
+    return declaration, exports, release.draft().as_read()
 
 
 @pytest.mark.share(0.5)

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from dprelease.documents.ledger_record import LedgerRecord
 from dprelease.exact import engines
 from dprelease.ledger.ledger import Ledger
 from dprelease.ledger.steps import READ
@@ -102,7 +103,7 @@ def check(folder: Path) -> None:
     for place in readable:
         if (place / "manifest.json").exists():
             record = json.loads((place / "manifest.json").read_text(encoding="utf-8"))
-            assert ledger_of(path, record["ledger"]) is None
+            assert ledger_of(path, LedgerRecord.model_validate(record["ledger"])) is None
             assert (place / "manifest.json.sig").exists() == (key() is not None)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import dprelease
+from dprelease.documents.ledger_record import LedgerRecord
 from dprelease.errors import LedgerError
 from dprelease.ledger.chain import digest_of, text_of
 from dprelease.ledger.history import lock_of
@@ -145,10 +146,11 @@ def test_an_entry_with_a_digest_of_its_own(ledger: Ledger, number: int) -> None:
 def test_a_release_is_bound_to_its_very_entry(wrong: str, tmp_path: Path) -> None:
     target = dprelease.read_release(release_with_ledger(tmp_path)).run()
     path = tmp_path / "ledger.sqlite"
-    record = json.loads((target / "manifest.json").read_bytes())["ledger"]
+    held = json.loads((target / "manifest.json").read_bytes())["ledger"]
+    record = LedgerRecord.model_validate(held)
     assert ledger_of(path, record) is None
-    other = {"digest": "0" * 64, "entry": record["entry"] + 1, "reservation": NAME}[wrong]
-    assert ledger_of(path, {**record, wrong: other}) is not None
+    other = {"digest": "0" * 64, "entry": record.entry + 1, "reservation": NAME}[wrong]
+    assert ledger_of(path, record.model_copy(update={wrong: other})) is not None
 
 
 OLD = [

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import dprelease
 from dprelease import cli
-from dprelease.documents.manifest import canonical, with_digest
+from dprelease.documents.encoding import canonical
 from dprelease.errors import BudgetError, LedgerError
 from dprelease.ledger import periods
 from dprelease.ledger.ledger import Ledger
@@ -23,6 +23,7 @@ from dprelease.ledger.periods import Renewal
 from dprelease.release.accounts import balances, check_prices, renewal_of
 from tests.ledger.test_history import rewritten
 from tests.ledger.test_ledger import TABLE, account, charge, event, release_with_ledger
+from tests.manifest_files import with_digest
 
 DAY = timedelta(days=1)
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import dprelease
 from dprelease.cli import app
-from dprelease.documents import manifest
+from dprelease.documents.encoding import canonical, sha256
 from dprelease.documents.json_schemas import render_schema
 from dprelease.documents.outcomes.attack_outcome import FORMS, AttackOutcome, FormOutcome
 from dprelease.errors import DeclarationError, DpReleaseError, VerificationError
@@ -27,6 +27,7 @@ from dprelease.reconstruction.true_counts import true_counts
 from dprelease.rehearsal.draws import Draws
 from dprelease.rehearsal.run import rehearse
 from dprelease.schema.load import read_declaration
+from tests.manifest_files import with_digest
 from tests.reconstruction import worlds
 from tests.rehearsal.build import EXACT, write
 from tests.replay import Keyed
@@ -232,9 +233,9 @@ def test_a_truth_of_other_people_is_refused(tmp_path: Path) -> None:
     public.write_text(same.replace("v,m,true,70", "v,f,true,70"))
     record = json.loads((made / "manifest.json").read_text())
     (told,) = record["rehearsal"]["stand_ins"]
-    told["sha256"] = manifest.sha256(public.read_bytes())
+    told["sha256"] = sha256(public.read_bytes())
     del record["digest"]
-    (made / "manifest.json").write_bytes(manifest.canonical(manifest.with_digest(record)))
+    (made / "manifest.json").write_bytes(canonical(with_digest(record)))
     with pytest.raises(VerificationError) as caught:
         attack(made, on=public)
     assert caught.value.code == "DP-ATTACK-004"

@@ -19,8 +19,10 @@ from typer.testing import CliRunner
 import dprelease
 from dprelease.cli import app
 from dprelease.cli.rehearsal_command import error_words
-from dprelease.documents import manifest
-from dprelease.documents.rehearsal_manifest import ERRORS, FORMATS, NOTE, NOTED, manifest_of_release
+from dprelease.documents.encoding import canonical, sha256
+from dprelease.documents.party_manifest import FederatedRehearsalManifest
+from dprelease.documents.rehearsal_errors import ColumnErrors
+from dprelease.documents.rehearsal_manifest import ERRORS, FORMATS, NOTE, NOTED
 from dprelease.errors import DeclarationError, DpReleaseError
 from dprelease.query.local_records import resolve_records
 from dprelease.rehearsal.rehearse import Rehearsal
@@ -29,7 +31,8 @@ from dprelease.rehearsal.run import rehearse
 from dprelease.rehearsal.stand_ins import Cast
 from dprelease.schema.load import read_declaration
 from dprelease.tables import formats
-from dprelease.verification.manifest_reader import FORMS, read_sealed
+from dprelease.verification.manifest_reader import FORMS, read_any, read_sealed
+from tests.manifest_files import as_release, with_digest
 from tests.replay import Keyed
 
 PEOPLE = """\
@@ -111,10 +114,10 @@ def test_each_is_a_rehearsal_and_no_release(made: Made, kind: str) -> None:
     assert report.ok, report.findings
     assert report.to_json()["rehearsal"] is True
     assert "DP-VERIFY-019" in {finding.code for finding in dprelease.verify(folder).findings}
-    own = read_sealed(folder)["format"]
-    for form in {*FORMS} - {own}:
+    own = type(read_any(folder))
+    for model in {*FORMS.values()} - {own}:
         with pytest.raises(DpReleaseError) as caught:
-            read_sealed(folder, form)
+            read_sealed(folder, model)
         assert caught.value.code == "DP-VERIFY-025"
     for path in folder.rglob("*.parquet"):
         assert formats.PUBLISHED.notes(path) == {NOTED.encode(): NOTE.encode()}
@@ -132,14 +135,14 @@ def test_the_mark_can_not_be_dropped_unnoticed(made: Made, kind: str, tmp_path: 
     """A manifest written anew as a release's is found by the files, which say what they are."""
     folder = copied(made, kind, tmp_path)
     record = json.loads((folder / "manifest.json").read_text())
-    plain = manifest_of_release(record)
+    plain = as_release(record)
     if kind == "parties":  # as party 1 would write it
         plain |= {"party": 1}
         for file in plain["files"]:
-            file["sha256"] = manifest.sha256((folder / "parties/1" / file["name"]).read_bytes())
+            file["sha256"] = sha256((folder / "parties/1" / file["name"]).read_bytes())
             (folder / file["name"]).write_bytes((folder / "parties/1" / file["name"]).read_bytes())
-    sealed = manifest.with_digest({n: v for n, v in plain.items() if n != "digest"})
-    (folder / "manifest.json").write_bytes(manifest.canonical(sealed))
+    sealed = with_digest({n: v for n, v in plain.items() if n != "digest"})
+    (folder / "manifest.json").write_bytes(canonical(sealed))
     codes = {finding.code for finding in dprelease.verify(folder).findings}
     assert {"DP-VERIFY-005", "DP-VERIFY-006"} <= codes
 
@@ -205,19 +208,18 @@ def test_sums_stand_beside_the_true_ones(made: Made) -> None:
     """The sum is that of the messages; what is true of it, of all invented rows together."""
     folder = made("parties")
     people = pq.read_table(folder / "truth/people/people.parquet").to_pandas()
-    table, record = beside(folder, "by_city"), read_sealed(folder)
+    table, record = beside(folder, "by_city"), read_sealed(folder, FederatedRehearsalManifest)
     assert list(table.columns[:5]) == ["city", "n", "n_moe_", "n_moe", "n_moe_moe"]
     rows = people["city"].where(people["city"].isin(["Bern", "Thun", "Wald"]), "Bern")
     counted = rows.value_counts().reindex(table["city"], fill_value=0)
     assert table["true_rows"].tolist() == table["unbounded_n"].tolist() == counted.tolist()
     assert (table["true_n"] <= table["unbounded_n"]).all()
-    held = {(m["query"], m["column"]): m for m in record["measurements"]}["by_city", "n"]
+    held = {(m.query, m.column): m for m in record.measurements}["by_city", "n"]
     sent = [
         pq.read_table(folder / f"parties/{i}/by_city.parquet")["n"].to_numpy() for i in (1, 2, 3)
     ]
     total = sum(one.view(np.uint64) for one in sent).view(np.int64)
-    assert (table["n"] == total / held["refined"]).all()
-    assert "party" not in record
+    assert (table["n"] == total / held.refined).all()
     assert errors_of(folder)["by_city", "n"]["covered"] is not None
     off = (table["n"] - table["true_n"]).abs().mean()
     assert errors_of(folder)["by_city", "n"]["mean_absolute_error"] == pytest.approx(off)
@@ -349,9 +351,9 @@ def test_what_is_said_of_the_truth_is_checked(
 
     tampered(folder, what, told)
     for file in (*told["truth"], *told.get("messages", ()), *record["files"]):
-        file["sha256"] = manifest.sha256((folder / file["name"]).read_bytes())
+        file["sha256"] = sha256((folder / file["name"]).read_bytes())
     plain = {n: v for n, v in record.items() if n != "digest"}
-    (folder / "manifest.json").write_bytes(manifest.canonical(manifest.with_digest(plain)))
+    (folder / "manifest.json").write_bytes(canonical(with_digest(plain)))
     findings = dprelease.verify(folder, rehearsal=True).findings
     assert {finding.code for finding in findings} == {"DP-VERIFY-021"}
     assert any(problem in finding.cause for finding in findings)
@@ -364,7 +366,8 @@ def test_what_commands_show(made: Made, kind: str, tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     answer = json.loads(done.output)
     assert answer["rehearsal"] is True
-    shown = error_words(answer["errors"], wide=True)
+    errors = [ColumnErrors.model_validate(one) for one in answer["errors"]]
+    shown = error_words(errors, wide=True)
     assert ("everybody.age" if kind == "records" else "by_city.n") in shown
     assert all(one["unit"] in shown for one in answer["errors"])
     page = dprelease.write_report(made(kind), tmp_path / "page.html").read_text()
@@ -390,4 +393,4 @@ def test_more_parties_than_are_rehearsed(tmp_path: Path) -> None:
 
 
 def test_every_kind_of_release_has_its_rehearsal() -> None:
-    assert {*FORMATS} | {*FORMATS.values()} == {*FORMS}
+    assert {*FORMS} == {*FORMATS} | {form.replace("rehearsal", "manifest") for form in FORMATS}

@@ -18,8 +18,9 @@ from typer.testing import CliRunner
 
 import dprelease
 from dprelease.cli import app
-from dprelease.documents import manifest
-from dprelease.documents.rehearsal_manifest import ERRORS, NOTE, NOTED, manifest_of_release
+from dprelease.documents.encoding import canonical, sha256
+from dprelease.documents.manifest import RehearsalManifest
+from dprelease.documents.rehearsal_manifest import ERRORS, NOTE, NOTED
 from dprelease.errors import DeclarationError, DpReleaseError, OutputError, VerificationError
 from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger
@@ -31,7 +32,8 @@ from dprelease.rehearsal.truth import truths
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.tables import formats
-from dprelease.verification.manifest_reader import FORMS, read_sealed
+from dprelease.verification.manifest_reader import FORMS, read_any, read_sealed
+from tests.manifest_files import as_release, with_digest
 from tests.rehearsal.build import AGREEING, EXACT, FOUND, write
 from tests.replay import Keyed
 
@@ -237,7 +239,7 @@ def test_no_ledger_is_charged_or_made(tmp_path: Path) -> None:
     before = (tmp_path / "ledger.sqlite").read_bytes()
     folder = rehearse(read_declaration(path), rows={"visits": 300}, overwrite=True)
     assert (tmp_path / "ledger.sqlite").read_bytes() == before
-    assert read_sealed(folder)["ledger"] is None
+    assert read_any(folder).paid_by is None
 
 
 # What it is told from
@@ -269,10 +271,10 @@ def test_verify_ends_well_for_a_rehearsal_only_where_it_is_asked_for(tmp_path: P
 
 
 def test_every_reader_of_releases_asks_for_its_format(everything: Path) -> None:
-    for form in FORMS:
-        if form != "dprelease-rehearsal/1":
+    for model in FORMS.values():
+        if model is not RehearsalManifest:
             with pytest.raises(DpReleaseError) as caught:
-                read_sealed(everything, form)
+                read_sealed(everything, model)
             assert caught.value.code == "DP-VERIFY-025"
 
 
@@ -285,13 +287,13 @@ def test_a_release_is_no_rehearsal(tmp_path: Path) -> None:
 
 
 def rewritten(folder: Path, record: dict[str, Any]) -> None:
-    (folder / "manifest.json").write_bytes(manifest.canonical(manifest.with_digest(record)))
+    (folder / "manifest.json").write_bytes(canonical(with_digest(record)))
 
 
 def test_the_mark_can_not_be_dropped_unnoticed(tmp_path: Path) -> None:
     """A manifest written anew as a release's, with or without the truth beside it, is found."""
     folder = rehearse(read_declaration(write(tmp_path, SMALL)), rows={"homes": 100})
-    record = manifest_of_release(json.loads((folder / "manifest.json").read_text()))
+    record = as_release(json.loads((folder / "manifest.json").read_text()))
     rewritten(folder, {n: v for n, v in record.items() if n != "digest"})
     codes = {f.code for f in dprelease.verify(folder).findings}
     assert codes == {"DP-VERIFY-005", "DP-VERIFY-006"}
@@ -339,7 +341,7 @@ def test_what_is_said_of_the_truth_is_checked(tmp_path: Path, what: str, problem
     else:
         told["stand_ins"][0]["rows"] = 99
     for file in told["truth"]:
-        file["sha256"] = manifest.sha256((folder / file["name"]).read_bytes())
+        file["sha256"] = sha256((folder / file["name"]).read_bytes())
     rewritten(folder, {n: v for n, v in record.items() if n != "digest"})
     findings = dprelease.verify(folder, rehearsal=True).findings
     assert {finding.code for finding in findings} == {"DP-VERIFY-021"}
@@ -388,10 +390,10 @@ def test_a_public_file_stands_in(tmp_path: Path) -> None:
     public.write_text("city,rooms\nBern,1\nBern,2\nWald,9\n")
     done = dprelease.rehearse(path, on=public)
     assert done.tables["rooms"]["true_n"].tolist() == [2, 0, 1]
-    (told,) = read_sealed(done.folder)["rehearsal"]["stand_ins"]
-    assert told == {
+    (told,) = read_sealed(done.folder, RehearsalManifest).rehearsal.stand_ins
+    assert told.to_json() == {
         "table": "homes", "by": "public", "file": "census.csv",
-        "sha256": manifest.sha256(public.read_bytes()),
+        "sha256": sha256(public.read_bytes()),
     }  # fmt: skip
     assert not (done.folder / "truth/people").exists()  # it is there to be had
     assert dprelease.verify(done.folder, rehearsal=True).ok

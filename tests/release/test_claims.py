@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
+from dprelease.documents.encoding import NAME as MANIFEST
 from dprelease.errors import LedgerError, OutputError, RunState, State
 from dprelease.ledger.ledger import Ledger
 from dprelease.release import folder
 from dprelease.release.folder import claim_target
-from dprelease.release.replaceable import MANIFEST
 from dprelease.release.runs import family_run
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dprelease
-from dprelease.documents import manifest
+from dprelease.documents.encoding import canonical, sha256_of
 from dprelease.errors import DpReleaseError, OutputError, State
 from dprelease.exact import duckdb
 from dprelease.exact.duckdb import Engine
@@ -33,6 +33,7 @@ from dprelease.release import execute
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.system.prefetch import Spread, in_threads
+from tests.manifest_files import with_digest
 from tests.processes import ended
 from tests.release import adding_up
 from tests.release.adding_up import AddingUp
@@ -224,10 +225,10 @@ def resealed(folder: Path) -> None:
     """Give the manifest the digests and rows of the files as they are now, and its own."""
     record = json.loads((folder / "manifest.json").read_text())
     for file in record["files"]:
-        file["sha256"] = manifest.sha256_of(folder / file["name"])
+        file["sha256"] = sha256_of(folder / file["name"])
         file["rows"] = pq.read_metadata(folder / file["name"]).num_rows
     del record["digest"]
-    (folder / "manifest.json").write_bytes(manifest.canonical(manifest.with_digest(record)))
+    (folder / "manifest.json").write_bytes(canonical(with_digest(record)))
 
 
 FORGED: dict[str, tuple[str, Callable[[pa.Table], pa.Table], str]] = {
@@ -270,7 +271,7 @@ def test_what_the_manifest_says_of_a_family_is_made_again(tmp_path: Path) -> Non
     record = json.loads((folder / "manifest.json").read_text())
     record["families"][0]["record"]["levels"] = 4
     del record["digest"]
-    (folder / "manifest.json").write_bytes(manifest.canonical(manifest.with_digest(record)))
+    (folder / "manifest.json").write_bytes(canonical(with_digest(record)))
     assert [e.code for e in dprelease.verify(folder).findings] == ["DP-VERIFY-002"]
 
 

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import dprelease
 from dprelease import cli
-from dprelease.documents import manifest
+from dprelease.documents.encoding import NAME, canonical
 from dprelease.errors import BudgetError
 from dprelease.exact.results.true_table import ExactTable
 from dprelease.mechanisms import registry
@@ -33,6 +33,7 @@ from dprelease.release.run_options import as_party
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, read_declaration
 from dprelease.verification.verify import Report, verify
+from tests.manifest_files import with_digest
 from tests.mechanisms.laws import law_of
 from tests.replay import Keyed, Replay
 
@@ -232,7 +233,7 @@ def test_the_sum_of_all_parties(folders: list[Path]) -> None:
     for folder in folders:
         report = verify(folder)
         assert report.ok, [str(finding) for finding in report.findings]
-        held = json.loads((folder / manifest.NAME).read_text())
+        held = json.loads((folder / NAME).read_text())
         assert "NOT FOR PUBLICATION" in held["trust_words"][0]
     found = dprelease.federated_sum(folders)
     assert found.columns.tolist() == ["city", "persons", "persons_moe", "pay", "pay_moe"]
@@ -241,7 +242,7 @@ def test_the_sum_of_all_parties(folders: list[Path]) -> None:
         sum(i % 900 for n in (500, 1000, 1500, 2000) for i in range(n) if i % 2 == j)
         for j in (0, 1)
     ]
-    held = json.loads((folders[0] / manifest.NAME).read_text())["measurements"]
+    held = json.loads((folders[0] / NAME).read_text())["measurements"]
     for name, true, measurement in zip(("persons", "pay"), ([2500, 2500], pays), held, strict=True):
         unit = Fraction(measurement["step"]) / measurement["refined"]
         noise = [Fraction(x) - t for x, t in zip(found[name], true, strict=True)]
@@ -321,10 +322,10 @@ def test_forged_manifests(
     folders: list[Path], tmp_path: Path, change: Callable[[dict[str, Any]], None], code: str
 ) -> None:
     copy = Path(shutil.copytree(folders[0], tmp_path / "copy"))
-    path = copy / manifest.NAME
+    path = copy / NAME
     record = json.loads(path.read_text())
     change(record)
-    path.write_bytes(manifest.canonical(manifest.with_digest(record)))
+    path.write_bytes(canonical(with_digest(record)))
     assert code in codes(verify(copy))
 
 
@@ -332,7 +333,7 @@ def test_less_noise_with_numbers_that_fit_is_found_by_its_price(
     folders: list[Path], tmp_path: Path
 ) -> None:
     copy = Path(shutil.copytree(folders[0], tmp_path / "copy"))
-    path = copy / manifest.NAME
+    path = copy / NAME
     record = json.loads(path.read_text())
     held = record["measurements"][0]
     share = SymmetricAlphaStable(
@@ -346,8 +347,8 @@ def test_less_noise_with_numbers_that_fit_is_found_by_its_price(
     declared = record["declaration"]
     (query,) = resolve_federated(declaration_from_texts(declared["texts"], declared["release"]))
     column = ShareColumn(query, query.measurements[0], share, held["refined"], held["chosen_by"])
-    record["measurements"][0] = measurement(column, 4)
-    path.write_bytes(manifest.canonical(manifest.with_digest(record)))
+    record["measurements"][0] = measurement(column, 4).to_json()
+    path.write_bytes(canonical(with_digest(record)))
     assert codes(verify(copy)) == {"DP-VERIFY-008"}
 
 
@@ -371,7 +372,7 @@ def test_the_command_line(tmp_path: Path) -> None:
 
 def test_margins_hold_for_the_sum(folders: list[Path]) -> None:
     """The margin of a sum is that of the stable law, and half a fine step of every party."""
-    held = json.loads((folders[0] / manifest.NAME).read_text())["measurements"][1]
+    held = json.loads((folders[0] / NAME).read_text())["measurements"][1]
     alpha = float(held["parameters"]["alpha"])
     width = float(stable.quantile(alpha, np.array([0.025]))[0]) * float(held["sum_scale"])
     margin = Fraction(held["sum_margin_95"]) * held["refined"]

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dprelease
-from dprelease.documents.json_schemas import Manifest
+from dprelease.documents.manifest import Manifest
 from dprelease.errors import DpReleaseError, LedgerError
 from dprelease.exact import duckdb
 from dprelease.exact.results.true_table import ExactTable

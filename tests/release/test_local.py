@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import dprelease
 from dprelease import cli
-from dprelease.documents import manifest
+from dprelease.documents.encoding import NAME, canonical, sha256
 from dprelease.errors import DpReleaseError
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.results.true_records import ExactRecords
@@ -36,6 +36,7 @@ from dprelease.release.accounts import account_of, balances
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.verification.verify import Report, verify
+from tests.manifest_files import with_digest
 from tests.replay import Keyed
 from tests.rewriting import rewrite
 
@@ -114,7 +115,7 @@ def test_a_local_release_verifies_and_says_what_it_is(published: Path) -> None:
     assert 5.994 <= report.guarantee.epsilon <= 6.0
     assert report.opinion is not None
     assert 5.9 < report.opinion.at_least <= report.opinion.claimed
-    held = json.loads((published / manifest.NAME).read_text())
+    held = json.loads((published / NAME).read_text())
     assert held["guarantee"]["neighbours"] == "replace"
     assert "number of records of the source is published" in held["model"]["number_of_records"]
     assert "random order" in held["model"]["order"]
@@ -199,7 +200,7 @@ def test_numbers_find_their_own_noise(tmp_path: Path) -> None:
         )
         report = verify(out)
         assert report.ok, [str(finding) for finding in report.findings]
-        held = json.loads((out / manifest.NAME).read_text())
+        held = json.loads((out / NAME).read_text())
         assert "auto" in column(held, "pay")["chosen_by"]
 
 
@@ -237,10 +238,10 @@ def test_no_record_at_all(tmp_path: Path) -> None:
 
 
 def forge(folder: Path, change: Callable[[dict[str, Any]], None]) -> set[str]:
-    path = folder / manifest.NAME
+    path = folder / NAME
     record = json.loads(path.read_text())
     change(record)
-    path.write_bytes(manifest.canonical(manifest.with_digest(record)))
+    path.write_bytes(canonical(with_digest(record)))
     return codes(verify(folder))
 
 
@@ -307,9 +308,9 @@ def test_changed_files(copy: Path) -> None:
         other = table.set_column(table.column_names.index(name), name, values)
         path.write_bytes(raw)
         rewrite(path, lambda _table, other=other: other)
-        digest = manifest.sha256(path.read_bytes())
+        digest = sha256(path.read_bytes())
         assert forge(copy, lambda r, d=digest: r["files"][0].update(sha256=d)) == {"DP-VERIFY-006"}
-    (copy / manifest.NAME).unlink()
+    (copy / NAME).unlink()
     with pytest.raises(DpReleaseError, match="DP-VERIFY-001"):
         dprelease.local_estimate(copy, "city")
 

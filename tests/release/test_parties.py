@@ -16,7 +16,7 @@ import pytest
 from scipy import stats
 
 import dprelease
-from dprelease.documents import manifest
+from dprelease.documents.encoding import sha256, sha256_of
 from dprelease.errors import BudgetError
 from dprelease.exact.results.true_table import ExactTable
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
@@ -65,7 +65,7 @@ def rewritten(folder: Path, change: Callable[[pa.Table], pa.Table]) -> None:
     """Change a party's table, and its digest in a manifest that is sealed again."""
     path = folder / "by_city.parquet"
     rewrite(path, change)
-    forged(folder, lambda r: r["files"][0].update(sha256=manifest.sha256_of(path)))
+    forged(folder, lambda r: r["files"][0].update(sha256=sha256_of(path)))
 
 
 def forged(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -119,7 +119,7 @@ def declare(old: str, new: str) -> Callable[[dict[str, Any]], None]:
     def change(record: dict[str, Any]) -> None:
         held = record["declaration"]
         held["texts"]["release.yaml"] = text = held["texts"]["release.yaml"].replace(old, new)
-        held["sha256"]["release.yaml"] = manifest.sha256(text.encode())
+        held["sha256"]["release.yaml"] = sha256(text.encode())
 
     return change
 

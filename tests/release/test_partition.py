@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dprelease
-from dprelease.documents import manifest
+from dprelease.documents.encoding import canonical, sha256_of
 from dprelease.errors import DpReleaseError, Findings
 from dprelease.planning.prepare import prepare
 from dprelease.postprocess.consistent import published as published_module
@@ -28,6 +28,7 @@ from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.tables import formats
 from dprelease.tables.partitioned_writer import in_parts
 from tests.covering import spread
+from tests.manifest_files import with_digest
 from tests.release.families_of_areas import TOWNS, declared, published
 from tests.release.test_levels import AT_TOWNS
 
@@ -108,7 +109,7 @@ def test_the_manifest_lists_every_part(tmp_path: Path) -> None:
     assert told["sha256"] == hashlib.sha256(listed.encode()).hexdigest()
     for part in told["parts"]:
         path = folder / told["name"] / part["name"]
-        assert manifest.sha256_of(path) == part["sha256"]
+        assert sha256_of(path) == part["sha256"]
     assert "parts" not in by_name["tables/pop_state_sex.parquet"]
 
 
@@ -161,12 +162,12 @@ def resealed(folder: Path) -> None:
         for part in file.get("parts", ()):
             at = folder / file["name"] / part["name"]
             if at.is_file():
-                part["sha256"] = manifest.sha256_of(at)
+                part["sha256"] = sha256_of(at)
                 part["rows"] = pq.read_metadata(at).num_rows
         if file.get("parts"):
             listed = "".join(f"{part['sha256']}  {part['name']}\n" for part in file["parts"])
             file["sha256"] = hashlib.sha256(listed.encode()).hexdigest()
-    path.write_bytes(manifest.canonical(manifest.with_digest(record)))
+    path.write_bytes(canonical(with_digest(record)))
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from dprelease.exports.export import PublishedRelease
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.verification.after_publication.report_writing import _metadata
+from dprelease.verification.manifest_reader import read_any
 from tests.replay import Keyed
 
 PEOPLE = """\
@@ -138,6 +137,6 @@ def publish(folder: Path, name: str) -> Path:
 
 def published(folder: Path, **said: Any) -> PublishedRelease:
     """Return a release with what is said of it; `said` changes parts of that."""
-    record: Mapping[str, Any] = json.loads((folder / "manifest.json").read_text())
+    record = read_any(folder)
     metadata: Metadata = replace(_metadata(record, folder), **said)
     return PublishedRelease(folder, record, metadata)

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dprelease
-from dprelease.documents import manifest
+from dprelease.documents.encoding import canonical
 from dprelease.errors import DeclarationError, DpReleaseError, Findings, OutputError
 from dprelease.release import execute
 from dprelease.release.runs.pipeline import run
@@ -20,6 +20,7 @@ from dprelease.schema.columns import CategoryColumn
 from dprelease.schema.load import Declaration, read_declaration, table_from_mapping
 from dprelease.schema.public_values import key_files, large_files
 from dprelease.system.files import read_file
+from tests.manifest_files import with_digest
 from tests.release.families_of_areas import TOWNS, written
 from tests.replay import Keyed
 
@@ -250,7 +251,7 @@ def test_a_manifest_names_copies_by_digests_alone(digest: str, tmp_path: Path) -
     record = json.loads(path.read_text())
     record["declaration"]["files"]["towns.csv"]["sha256"] = digest
     del record["digest"]
-    path.write_bytes(manifest.canonical(manifest.with_digest(record)))
+    path.write_bytes(canonical(with_digest(record)))
     report = dprelease.verify(folder)
     assert [finding.code for finding in report.findings] == ["DP-VERIFY-002"]
 
@@ -291,4 +292,4 @@ def test_a_release_with_copies_can_be_replaced(tmp_path: Path) -> None:
     (folder / "declaration" / "notes.txt").write_text("kept here")
     with pytest.raises(OutputError, match="DP-OUTPUT-009"):
         run(declaration, bits=Keyed("again"), overwrite=True)
-    assert execute.MANIFEST == "manifest.json"
+    assert execute.NAME == "manifest.json"

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import dprelease
 from dprelease import cli
-from dprelease.documents.manifest import canonical, with_digest
+from dprelease.documents.encoding import canonical
 from dprelease.errors import DpReleaseError, Findings
 from dprelease.planning.declaration_findings import load_declaration, queries_and_findings, several
 from dprelease.query.resolve import resolve
@@ -22,6 +22,7 @@ from dprelease.schema.load import read_declaration, read_table
 from dprelease.schema.localized_text import Documented
 from dprelease.schema.release_parts.about import AboutSpec
 from dprelease.schema.release_parts.variables import assignments
+from tests.manifest_files import with_digest
 
 SCHEMA = """\
 table: visits

@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from dprelease.documents import manifest
+from dprelease.documents.encoding import NAME, canonical
 from dprelease.ledger.ledger import Ledger
 from dprelease.ledger.periods import Renewal
 from dprelease.planning.guarantees import Guarantee
@@ -19,6 +19,7 @@ from dprelease.release.run_options import as_party
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.verification.second_opinion import Opinion, second_opinion
+from tests.manifest_files import with_digest
 from tests.replay import Keyed
 
 Spot = tuple[str | int, ...]
@@ -146,14 +147,14 @@ def publish(folder: Path, kind: str, party: int = 1, key: str = "forged") -> Pat
 
 def read(folder: Path) -> dict[str, Any]:
     """Return the manifest of a folder."""
-    record = json.loads((folder / manifest.NAME).read_text())
+    record = json.loads((folder / NAME).read_text())
     assert isinstance(record, dict)
     return record
 
 
 def seal(folder: Path, record: dict[str, Any]) -> None:
     """Write a manifest with its own digest, as somebody would who knows how."""
-    (folder / manifest.NAME).write_bytes(manifest.canonical(manifest.with_digest(record)))
+    (folder / NAME).write_bytes(canonical(with_digest(record)))
 
 
 def places(value: object, spot: Spot = ()) -> Iterator[Spot]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dprelease.documents import manifest
+from dprelease.documents.encoding import sha256_of
 from dprelease.planning import guarantees as guarantee
 from dprelease.planning.guarantees import Guarantee
 from dprelease.privacy.priced_vector import PricedVector
@@ -209,6 +209,6 @@ def test_keys_that_are_not_public(published: dict[str, Path], tmp_path: Path) ->
     ):
         ages = pa.array(keys, pa.int64())
         rewrite(path, lambda table, ages=ages: table.set_column(0, "age", ages))
-        record["files"][1]["sha256"] = manifest.sha256_of(path)
+        record["files"][1]["sha256"] = sha256_of(path)
         seal(folder, record)
         assert verify(folder).ok is is_ok, keys

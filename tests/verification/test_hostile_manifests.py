@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import dprelease
-from dprelease.documents import manifest
+from dprelease.documents.encoding import NAME, sha256
 from dprelease.errors import DpReleaseError
 from dprelease.verification.verify import Report, verify
 from tests.replay import Keyed
@@ -73,13 +73,13 @@ DOCUMENTS = {
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_documents_that_are_none(name: str, tmp_path: Path) -> None:
-    (tmp_path / manifest.NAME).write_bytes(DOCUMENTS[name])
+    (tmp_path / NAME).write_bytes(DOCUMENTS[name])
     assert codes(read_by_all(tmp_path)) == {"DP-VERIFY-002"}
 
 
 def test_what_is_no_file(tmp_path: Path) -> None:
     """A pipe or a device would never end."""
-    path = tmp_path / manifest.NAME
+    path = tmp_path / NAME
     for make in (path.mkdir, lambda: os.mkfifo(path), lambda: path.symlink_to("/dev/zero")):
         make()
         assert codes(read_by_all(tmp_path)) == {"DP-VERIFY-001"}
@@ -92,9 +92,9 @@ def test_a_key_that_stands_there_twice(
 ) -> None:
     """Readers that take the first and readers that take the last would see two manifests."""
     folder = Path(shutil.copytree(published[kind], tmp_path / "copy"))
-    raw = (folder / manifest.NAME).read_bytes()
+    raw = (folder / NAME).read_bytes()
     for at_ in (b'{\n  "title": "Another one",\n', b'{\n  "format": "none",\n'):
-        (folder / manifest.NAME).write_bytes(at_ + raw.removeprefix(b"{\n"))
+        (folder / NAME).write_bytes(at_ + raw.removeprefix(b"{\n"))
         assert codes(read_by_all(folder)) == {"DP-VERIFY-002"}
 
 
@@ -152,12 +152,12 @@ def test_bytes_that_were_changed(
         raw = path.read_bytes()
         for changed in _changed(raw, bits, times):
             path.write_bytes(changed)
-            if path.name == manifest.NAME:
+            if path.name == NAME:
                 assert not read_by_all(folder).ok
                 continue
             for file in record["files"]:
                 if file["name"] == path.name:
-                    file["sha256"] = manifest.sha256(changed)
+                    file["sha256"] = sha256(changed)
             seal(folder, record)
             read_by_all(folder)
         path.write_bytes(raw)
@@ -209,7 +209,7 @@ def test_declarations_that_are_none(kind: str, published: dict[str, Path], tmp_p
                 continue
             forged = copy.deepcopy(record)
             forged["declaration"]["texts"][name] = text
-            digest = manifest.sha256(text.encode("utf-8", "surrogatepass"))
+            digest = sha256(text.encode("utf-8", "surrogatepass"))
             forged["declaration"]["sha256"][name] = digest
             try:
                 seal(folder, forged)
@@ -231,7 +231,7 @@ def test_names_of_files_lead_nowhere(published: dict[str, Path], tmp_path: Path)
         "..",
         "",
         "/dev/zero",
-        manifest.NAME,
+        NAME,
     ):
         forged = copy.deepcopy(record)
         forged["files"][0]["name"] = name

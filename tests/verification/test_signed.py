@@ -13,12 +13,13 @@ from typer.testing import CliRunner
 
 import dprelease
 from dprelease import cli
-from dprelease.documents.manifest import SIGNATURE, canonical, with_digest
+from dprelease.documents.encoding import SIGNATURE, canonical
 from dprelease.errors import DpReleaseError, OutputError, SignatureError
 from dprelease.release.api import read_release
 from dprelease.signatures.sshsig import ENTRIES, MANIFESTS, Signature
 from dprelease.verification.after_publication import signing
 from dprelease.verification.report import Report
+from tests.manifest_files import with_digest
 from tests.release.build import publish, write
 from tests.signatures.keys import (
     PASSPHRASE,

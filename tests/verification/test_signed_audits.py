@@ -14,7 +14,7 @@ import dprelease
 from dprelease.cli import app
 from dprelease.documents.audits.audit_name import NAME
 from dprelease.documents.audits.audit_record import FORMAT, Audit, digest_of, encode_audit, plain
-from dprelease.documents.manifest import canonical
+from dprelease.documents.encoding import canonical
 from dprelease.errors import SignatureError
 from dprelease.signatures.sshsig import AUDITS, ENTRIES, MANIFESTS, Signature
 from dprelease.verification.after_publication.signing import sign_audit

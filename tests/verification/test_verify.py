@@ -14,7 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from dprelease.documents import manifest
+from dprelease.documents.encoding import NAME, canonical, sha256, sha256_of
 from dprelease.documents.file_records import FileDigest
+from dprelease.documents.release_manifest import GuaranteeRecord
 from dprelease.documents.release_metadata import metadata_of
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.randomized_response import RandomizedResponse
@@ -29,6 +31,7 @@ from dprelease.schema.load import declaration_from_texts, read_declaration
 from dprelease.tables import formats
 from dprelease.verification.recorded_noise import NUMBER
 from dprelease.verification.verify import Report, verify
+from tests.manifest_files import with_digest
 from tests.release.build import RELEASE, publish, write
 from tests.replay import Keyed
 from tests.rewriting import rewrite
@@ -61,7 +64,7 @@ def test_an_untouched_release_verifies(published: Path) -> None:
 
 @pytest.mark.parametrize("every", [11, pytest.param(1, marks=pytest.mark.audit)])
 def test_every_single_byte_of_the_manifest_counts(every: int, copy: Path) -> None:
-    path = copy / manifest.NAME
+    path = copy / NAME
     raw = path.read_bytes()
     for at in range(0, len(raw), every):
         for change in (raw[at] ^ 1, raw[at] ^ 0x20):
@@ -111,10 +114,10 @@ def test_another_format(copy: Path) -> None:
 
 def forge(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
     """Change a manifest and seal it again, as somebody would who knows how."""
-    path = folder / manifest.NAME
+    path = folder / NAME
     record = json.loads(path.read_text())
     change(record)
-    path.write_bytes(manifest.canonical(manifest.with_digest(record)))
+    path.write_bytes(canonical(with_digest(record)))
 
 
 def first(record: dict[str, Any]) -> dict[str, Any]:
@@ -183,7 +186,7 @@ def test_only_records_are_answered_at_random(tmp_path: Path) -> None:
     def change(record: dict[str, Any]) -> None:
         law = RandomizedResponse(40.0, 3.0)
         column = PlannedColumn(declared, measurement, law, first(record)["chosen_by"])
-        record["measurements"][0] = manifest.measurement(column)
+        record["measurements"][0] = manifest.measurement(column).to_json()
         events = [Event.from_json(held) for held in record["measurements"]]
         vectors = [make_accounting_input(registry.law_of(one), one.sensitivity) for one in events]
         budget = read_declaration(path).spec.budget
@@ -198,7 +201,7 @@ def rebuilt(folder: Path, change: Callable[[Measurement], Measurement], factor: 
 
     All that it says fits together, and the noise of what was changed is so much smaller.
     """
-    record = json.loads((folder / manifest.NAME).read_text())
+    record = json.loads((folder / NAME).read_text())
     held = record["declaration"]
     declaration = declaration_from_texts(held["texts"], held["release"])
     queries = tuple(
@@ -223,7 +226,7 @@ def rebuilt(folder: Path, change: Callable[[Measurement], Measurement], factor: 
     plan = Plan(tuple(columns), guarantee, budget_of(budget))
     metadata = metadata_of(declaration, plan.queries, plan.families)
     made = manifest.build(declaration, plan, metadata, written)
-    (folder / manifest.NAME).write_bytes(manifest.canonical(made))
+    (folder / NAME).write_bytes(canonical(made.to_json()))
 
 
 @pytest.mark.parametrize("column", ["people", "pay", "rows"])
@@ -249,7 +252,7 @@ def test_wrong_sensitivities_that_fit_the_price(copy: Path, column: str, part: s
 
 def test_a_foreign_measurement_whose_price_is_in_the_guarantee(copy: Path) -> None:
     """Noise that nothing declared, at the end or among the others; the guarantee counts it."""
-    record = json.loads((copy / manifest.NAME).read_text())
+    record = json.loads((copy / NAME).read_text())
     budget = declaration_from_texts(
         record["declaration"]["texts"], record["declaration"]["release"]
     ).spec.budget
@@ -263,8 +266,10 @@ def test_a_foreign_measurement_whose_price_is_in_the_guarantee(copy: Path) -> No
             vectors = [make_accounting_input(registry.law_of(e), e.sensitivity) for e in events]
             guarantee = guarantee_of(vectors, budget)
             assert meets_budget(guarantee, budget)
-            forged |= manifest.guarantee_record(guarantee)
-            (copy / manifest.NAME).write_bytes(manifest.canonical(manifest.with_digest(forged)))
+            held = GuaranteeRecord.of(guarantee)
+            forged["guarantee"] = held.to_json()
+            forged["privacy_parameters"] = held.parameters.to_json()
+            (copy / NAME).write_bytes(canonical(with_digest(forged)))
             report = verify(copy)
             assert "DP-VERIFY-007" in codes(report)
             assert any(f"{query}.{column}" in finding.cause for finding in report.findings)
@@ -278,7 +283,7 @@ def test_noise_that_the_declaration_does_not_admit(tmp_path: Path) -> None:
     path.write_text(text.replace("mechanism: laplace", auto))
     folder = run(read_declaration(path), bits=Keyed("declared"))
     assert verify(folder).ok
-    record = json.loads((folder / manifest.NAME).read_text())
+    record = json.loads((folder / NAME).read_text())
     people, pay, rows = record["measurements"]
     assert people["mechanism"] == "discrete_gaussian"
     assert pay["mechanism"] in ("discrete_laplace", "staircase")
@@ -294,7 +299,7 @@ def test_noise_that_the_declaration_does_not_admit(tmp_path: Path) -> None:
     ):
         kept = dict(held)
         held.update(change)
-        (folder / manifest.NAME).write_bytes(manifest.canonical(manifest.with_digest(record)))
+        (folder / NAME).write_bytes(canonical(with_digest(record)))
         found = [f.cause for f in verify(folder).findings if f.code == "DP-VERIFY-007"]
         assert found == [
             f"The recorded mechanism of {held['query']}.{held['column']} does not follow from the "
@@ -309,7 +314,7 @@ def test_keys_of_tables_are_the_declared_ones(copy: Path) -> None:
     path = copy / "by_city.parquet"
     for keys in (["Oslo", "Bern", "Rome"], ["Bern", "Oslo", "Paris"], ["Bern", "Oslo", None]):
         rewrite(path, lambda table, keys=keys: table.set_column(0, "city", pa.array(keys)))
-        forge(copy, lambda r: r["files"][0].update(sha256=manifest.sha256_of(path)))
+        forge(copy, lambda r: r["files"][0].update(sha256=sha256_of(path)))
         assert "DP-VERIFY-006" in codes(verify(copy)), keys
 
 
@@ -317,9 +322,7 @@ def test_a_smaller_budget_in_a_forged_declaration_is_exceeded(copy: Path) -> Non
     def change(record: dict[str, Any]) -> None:
         texts = record["declaration"]["texts"]
         texts["release.yaml"] = texts["release.yaml"].replace("epsilon: 1", "epsilon: 0.5")
-        record["declaration"]["sha256"]["release.yaml"] = manifest.sha256(
-            texts["release.yaml"].encode()
-        )
+        record["declaration"]["sha256"]["release.yaml"] = sha256(texts["release.yaml"].encode())
 
     forge(copy, change)
     assert "DP-VERIFY-008" in codes(verify(copy))
@@ -342,7 +345,7 @@ def test_parquet_holds_nothing_beside_the_noised_table(published: Path) -> None:
 
 
 def test_the_manifest_says_what_was_promised(published: Path) -> None:
-    record = json.loads((published / manifest.NAME).read_text())
+    record = json.loads((published / NAME).read_text())
     assert record["privacy_parameters"] == {
         "epsilon": record["guarantee"]["epsilon"],
         "delta": "0.00000001",

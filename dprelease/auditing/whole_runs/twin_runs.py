@@ -18,8 +18,8 @@ from dprelease.auditing.neighbours.stored_values import AS_DECLARED, TEXTS, TURN
 from dprelease.auditing.pairs import Pair, Tables
 from dprelease.auditing.stage import EngineFailure, Stage
 from dprelease.auditing.whole_runs.replayed_run import Ran, failed_run, ran, refuse_unrun
-from dprelease.documents import manifest
 from dprelease.documents.audits.audit_record import AuditFinding, Twins
+from dprelease.documents.encoding import NAME
 from dprelease.schema.table import Source
 from dprelease.tables import formats
 from dprelease.verification.manifest_comparison import differences
@@ -104,8 +104,7 @@ def _names(place: Path) -> list[str]:
 
 def _of_manifests(stage: Stage, one: Path, other: Path) -> Iterator[str]:
     records = [
-        _without_values(stage, json.loads((folder / manifest.NAME).read_bytes()))
-        for folder in (one, other)
+        _without_values(stage, json.loads((folder / NAME).read_bytes())) for folder in (one, other)
     ]
     for path in differences(records[0], records[1], "manifest"):
         yield f"`{path}`"

@@ -5,14 +5,14 @@ It holds no value of any table, not even of those that were made for it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
 from dprelease.documents.encoding import digest_of, is_canonical, pieces
-from dprelease.documents.schema_part import Part
+from dprelease.documents.release_manifest import DeclarationRecord
+from dprelease.schema.document_part import Part
 from dprelease.schema.load import Declaration
 from dprelease.system.json_text import parse_json
 from dprelease.version import __version__
@@ -136,10 +136,10 @@ def digest_of_declaration(declaration: Declaration) -> str:
     return _digest(name, declaration.texts, declaration.variables, kept)
 
 
-def digest_of_declared(held: Mapping[str, Any]) -> str:
+def digest_of_declared(held: DeclarationRecord) -> str:
     """Return the same of what a manifest holds of its declaration."""
-    kept = {name: file["sha256"] for name, file in held.get("files", {}).items()}
-    return _digest(held["release"], held["texts"], held.get("variables", {}), kept)
+    kept = {name: file.sha256 for name, file in held.files.items()}
+    return _digest(held.release, held.texts, held.variables, kept)
 
 
 def _digest(
@@ -203,9 +203,8 @@ def seal_audit(declaration: Declaration, told: Mapping[str, Any]) -> Audit:
 
 
 def plain(audit: Audit) -> dict[str, Any]:
-    """Return an outcome as JSON values."""
-    told: dict[str, Any] = json.loads(audit.model_dump_json())
-    return told
+    """Return an outcome as JSON values, with all its keys."""
+    return audit.model_dump()
 
 
 def encode_audit(audit: Audit) -> bytes:

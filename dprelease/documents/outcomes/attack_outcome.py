@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from dprelease.documents.schema_part import Part
+from dprelease.schema.document_part import Part
 
 FORMAT = "dprelease-attack/1"
 

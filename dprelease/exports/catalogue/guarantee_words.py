@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from dprelease.documents.manifest import CentralManifest
 
 VARIANTS = {
     "pure": "Pure DP",
@@ -13,30 +12,30 @@ VARIANTS = {
 """Names in the registry of deployments, by those of the manifest."""
 
 
-def guarantee_words(record: Mapping[str, Any]) -> str:
+def guarantee_words(record: CentralManifest) -> str:
     """Return in English what is protected, by which parameters, and by which tool."""
-    units = list(dict.fromkeys(unit["words"] for unit in record["privacy_unit"]))
-    tool = record["tool"]
-    exact = record["guarantee"].get("invariants", [])
+    units = list(dict.fromkeys(unit.words for unit in record.privacy_unit))
+    tool = record.tool
+    exact = record.guarantee.invariants
     outside = (
         [f"Published exactly, outside of this guarantee: {', '.join(exact)}."] if exact else []
     )
     return " ".join(
         [
-            f"Differentially private ({VARIANTS[record['dp_variant']]}): {parameters(record)}.",
+            f"Differentially private ({VARIANTS[record.dp_variant]}): {parameters(record)}.",
             *outside,
             *units,
-            f"Made with {tool['name']} {tool['version']}; the manifest lists all noise.",
+            f"Made with {tool.name} {tool.version}; the manifest lists all noise.",
         ]
     )
 
 
-def parameters(record: Mapping[str, Any]) -> str:
+def parameters(record: CentralManifest) -> str:
     """Return the parameters of the guarantee in words."""
-    held = record["guarantee"]
-    words = f"epsilon {held['epsilon']}"
-    if held["delta"] != "0":
-        words += f" at delta {held['delta']}"
-    if held["rho"] is not None:
-        words += f", rho {held['rho']}"
+    held = record.guarantee
+    words = f"epsilon {held.epsilon}"
+    if held.delta != "0":
+        words += f" at delta {held.delta}"
+    if held.rho is not None:
+        words += f", rho {held.rho}"
     return words

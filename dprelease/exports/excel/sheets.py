@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from dprelease.documents.manifest import CentralManifest
 from dprelease.documents.metadata import Code, ColumnMetadata, Role, TableMetadata, code_text
 from dprelease.exports.csv_tables.csv_text import plain_texts
 from dprelease.exports.cubes import NOT_FINITE, suppressed_columns
@@ -61,7 +62,7 @@ def write_sheets(book: Book, tables: Sequence[Laid], release: PublishedRelease) 
 
 def _write_cover(book: Book, release: PublishedRelease) -> None:
     """Write what the workbook is, whom to contact, who is protected and how strongly."""
-    record, metadata = release.record, release.metadata
+    record, metadata = release.central, release.metadata
     about = metadata.about
     properties = {
         "Published by": about.publisher,
@@ -73,15 +74,15 @@ def _write_cover(book: Book, release: PublishedRelease) -> None:
         "Replaces": about.replaces,
         "Methodology": about.methodology,
     }
-    units = [unit["words"].removesuffix(".") for unit in record["privacy_unit"]]
+    units = [unit.words.removesuffix(".") for unit in record.privacy_unit]
     sentences = dict.fromkeys(sentence for text in units for sentence in text.split(". "))
     sections = {
         "": [in_first(about.description, metadata)],
         "About": [f"{name}: {text}" for name, text in nonempty(properties).items()],
         "Who is protected": [f"{sentence}." for sentence in sentences],
         "How well": _guarantee(record),
-        "What is not protected": record["unprotected_quantities"],
-        "Processing of the numbers": record["post_processing"],
+        "What is not protected": record.unprotected_quantities,
+        "Processing of the numbers": record.post_processing,
     }
     sheet = book.sheet("Cover", [46])
     sheet.add_text(about.heading(metadata.language), "title")
@@ -93,20 +94,19 @@ def _write_cover(book: Book, release: PublishedRelease) -> None:
             sheet.add_text(line, "text")
 
 
-def _guarantee(record: Mapping[str, Any]) -> list[str]:
+def _guarantee(record: CentralManifest) -> list[str]:
     """Return epsilon and delta, and what they mean for an attacker's guess about a person."""
-    parameters, reading = record["privacy_parameters"], record["reading"]
-    exact = record.get("guarantee", {}).get("invariants", [])
+    parameters, reading = record.privacy_parameters, record.reading
+    exact = record.guarantee.invariants
     but = f", except the values that are published exactly: {', '.join(exact)}" if exact else ""
     beliefs = ", ".join(
-        f"{100 * one['prior']:g} % to {100 * one['posterior']:.3g} %"
-        for one in reading["largest_posterior"]
+        f"{100 * one.prior:g} % to {100 * one.posterior:.3g} %" for one in reading.largest_posterior
     )
     return [
-        f"Differential privacy with epsilon {float(parameters['epsilon']):.4g} and delta "
-        f"{float(parameters['delta']):.4g}: noise was added to every number in every table{but}.",
-        f"{reading['least_total_error_words']} It is {reading['least_total_error']:.3g}.",
-        f"{reading['largest_posterior_words']} From {beliefs}.",
+        f"Differential privacy with epsilon {float(parameters.epsilon):.4g} and delta "
+        f"{float(parameters.delta):.4g}: noise was added to every number in every table{but}.",
+        f"{reading.least_total_error_words} It is {reading.least_total_error:.3g}.",
+        f"{reading.largest_posterior_words} From {beliefs}.",
     ]
 
 
@@ -243,7 +243,7 @@ def note_rows(tables: Sequence[TitledTable], release: PublishedRelease) -> Itera
 def _table_notes(table: TableMetadata, release: PublishedRelease) -> Iterator[tuple[str, str]]:
     """Yield the notes of a table and of its columns, by their titles."""
     metadata = release.metadata
-    record = next(file for file in release.record["files"] if file["name"] == table.file)
+    record = next(file for file in release.central.files if file.name == table.file)
     for note in table.footnotes:
         yield "", in_first(note, metadata)
     titles = [column.title(metadata.language) for column in table.columns]
@@ -252,8 +252,8 @@ def _table_notes(table: TableMetadata, release: PublishedRelease) -> Iterator[tu
         texts = all_in_first((column.description, *column.footnotes), metadata)
         if column.unit and column.role == Role.VALUE:
             texts.append(f"Unit: {column.unit}.")
-        formula = record["computed"].get(column.name, "")
+        formula = record.computed.get(column.name, "")
         if formula not in ("", f"[{column.name}]"):
             texts.append(f"Computed from {formula}.")
-        texts += record["post_processing"].get(column.name, [])
+        texts += record.post_processing.get(column.name, [])
         yield from ((head, text) for text in texts if text)

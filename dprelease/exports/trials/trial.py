@@ -11,7 +11,7 @@ it has rows for only some of its keys, as sparse tables do.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.documents.metadata import Code, ColumnMetadata, Metadata, Role, TableMetadata
+from dprelease.documents.release_manifest import GuaranteedManifest
 from dprelease.errors import Place
 from dprelease.exports.cubes import suppressed_columns
 from dprelease.exports.export import PublishedRelease
@@ -50,7 +51,7 @@ PLAIN = ("", "a", 'a "b", c', " é\n", "=1+1", "-1", "\U0001f600")
 """Texts for columns without declared values; texts that a file format can't hold are not tried."""
 
 
-def blank_release(record: Mapping[str, Any], metadata: Metadata, folder: Path) -> PublishedRelease:
+def blank_release(record: GuaranteedManifest, metadata: Metadata, folder: Path) -> PublishedRelease:
     """Write a release of blank tables into a folder, and return it.
 
     Parameters
@@ -77,12 +78,12 @@ def blank_release(record: Mapping[str, Any], metadata: Metadata, folder: Path) -
         known = None if table.rows is None else rows[table.file]
         tables.append(replace(table, rows=known))
     files = [
-        {**file, "rows": rows.get(file["name"], 0), "sha256": BLANK, "parts": []}
-        for file in record["files"]
+        file.model_copy(update={"rows": rows.get(file.name, 0), "sha256": BLANK, "parts": []})
+        for file in record.files
     ]
-    written = {PARQUET: [file["name"] for file in files]}
-    described = replace(metadata, tables=tuple(tables))
-    return PublishedRelease(folder, {**record, "files": files}, described, written)
+    told = record.model_copy(update={"files": files})
+    beside = {PARQUET: [file.name for file in files]}
+    return PublishedRelease(folder, told, replace(metadata, tables=tuple(tables)), beside)
 
 
 def _blank_table(table: TableMetadata, emptied: set[str], most: int) -> pa.Table:
@@ -165,7 +166,7 @@ def _array(values: Sequence[Any], kind: str) -> pa.Array:
 
 def try_formats(
     names: Sequence[str],
-    record: Mapping[str, Any],
+    record: GuaranteedManifest,
     metadata: Metadata,
     place: Place,
     folder: Path | None = None,

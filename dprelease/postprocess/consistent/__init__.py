@@ -10,7 +10,8 @@
     reading           measured numbers, on a lattice that fits 64 bits
     piece_rows        rows of some areas
     values            both layers, written area after area
-    record            the manifest record
+    consistency_record  the model of the manifest record
+    record            its values
     step              all of it as a `FamilyStep`, and findings on the declaration
 
 The second check uses other methods: `second_check`, `additivity` and `normal_equations`, on the

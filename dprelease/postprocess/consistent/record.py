@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +10,19 @@ from dprelease.consistency.algebra import Table
 from dprelease.consistency.standard_errors import standard_errors
 from dprelease.numerics.lattice import Floats
 from dprelease.numerics.rounding import finite, plain_text
-from dprelease.postprocess.consistent.derived import derived_columns
+from dprelease.postprocess.consistent.consistency_record import (
+    AgreedColumnRecord,
+    AttributeRecord,
+    ComputedRecord,
+    ConsistencyRecord,
+    ErrorsRecord,
+    InventedRecord,
+    LawRecord,
+    LevelRecord,
+    RefinementRecord,
+    WholeTableRecord,
+)
+from dprelease.postprocess.consistent.derived import DerivedColumn, derived_columns
 from dprelease.postprocess.consistent.family_columns import FamilyColumn
 from dprelease.postprocess.consistent.family_shape import PlacedTable, Shape
 from dprelease.postprocess.consistent.outputs import records_of, tables_with_estimates
@@ -19,44 +30,28 @@ from dprelease.postprocess.consistent.reading import FINEST
 from dprelease.postprocess.consistent.values import MOST_RECORDS, is_dense, refinement_of
 from dprelease.schema.release_parts.consistent import ConsistentSpec
 
-ALGORITHM = "dprelease-consistency/1"
-"""Version of the algorithms for least squares and integer tables: other versions, other bits."""
-
 _AT_ONCE = 1 << 18
 
 
 def family_record(
     family: str, shape: Shape, columns: Sequence[FamilyColumn], spec: ConsistentSpec
-) -> dict[str, Any]:
-    """Return the record of a family, JSON values that follow from the declaration."""
-    record: dict[str, Any] = {
-        "algorithm": ALGORITHM,
-        "words": _words(family, columns, spec),
-        "levels": [
-            {"name": name, "areas": count}
-            for name, count in zip(shape.levels, shape.tree.counts, strict=True)
-        ],
-        "attributes": [{"name": key.column, "values": key.size} for key in shape.attributes],
-        "columns": [_column(agreed, spec) for agreed in columns],
-        "estimates": [one.name for one in tables_with_estimates(shape, spec)],
-        "whole_tables": [],
-        "zeros": [{name: list(values) for name, values in entry.items()} for entry in spec.zeros],
-        "records": None,
-    }
-    computed = derived_columns(shape)
-    if computed:
-        record["computed"] = [
-            {"name": one.name, "formula": one.column.formula, "parts": list(one.column.part_names)}
-            for one in computed
-        ]
-    if spec.non_negative:
-        record["whole_tables"] = [
-            {"name": one.name, "cells": "all" if is_dense(one) else "those that are not 0"}
-            for one in shape.placed
-        ]
-    if spec.publish.records:
-        record["records"] = {"name": records_of(family), "most": MOST_RECORDS}
-    return record
+) -> ConsistencyRecord:
+    """Return the record of a family, which follows from the declaration."""
+    levels = zip(shape.levels, shape.tree.counts, strict=True)
+    wholes = [_whole(one) for one in shape.placed] if spec.non_negative else []
+    records = InventedRecord(name=records_of(family), most=MOST_RECORDS)
+    return ConsistencyRecord(
+        algorithm="dprelease-consistency/1",
+        words=_words(family, columns, spec),
+        levels=[LevelRecord(name=name, areas=count) for name, count in levels],
+        attributes=[AttributeRecord(name=k.column, values=k.size) for k in shape.attributes],
+        columns=[_column(agreed, spec) for agreed in columns],
+        estimates=[one.name for one in tables_with_estimates(shape, spec)],
+        whole_tables=wholes,
+        zeros=[{name: list(values) for name, values in entry.items()} for entry in spec.zeros],
+        records=records if spec.publish.records else None,
+        computed=[_computed(one) for one in derived_columns(shape)],
+    )
 
 
 def _words(family: str, columns: Sequence[FamilyColumn], spec: ConsistentSpec) -> list[str]:
@@ -101,51 +96,67 @@ def _words(family: str, columns: Sequence[FamilyColumn], spec: ConsistentSpec) -
     return words
 
 
-def _column(agreed: FamilyColumn, spec: ConsistentSpec) -> dict[str, Any]:
+def _whole(table: PlacedTable) -> WholeTableRecord:
+    return WholeTableRecord(
+        name=table.name, cells="all" if is_dense(table) else "those that are not 0"
+    )
+
+
+def _computed(derived: DerivedColumn) -> ComputedRecord:
+    column = derived.column
+    return ComputedRecord(name=derived.name, formula=column.formula, parts=list(column.part_names))
+
+
+def _column(agreed: FamilyColumn, spec: ConsistentSpec) -> AgreedColumnRecord:
     shape = agreed.shape
-    record: dict[str, Any] = {
-        "name": agreed.name,
-        "step": plain_text(agreed.step),
-        "confidence": plain_text(agreed.confidence),
-        "standard_errors_in_a_margin": agreed.quantile,
-        "measured": [_measurement_record(agreed, one) for one in shape.placed],
-        "standard_errors": [_errors(agreed, one) for one in tables_with_estimates(shape, spec)],
-        "refinement": [],
-    }
-    if spec.non_negative and agreed.is_shown:
-        how = refinement_of(agreed, spec)
-        record["refinement"] = [
-            {
-                "level": name,
-                "steps": [_keys(shape, table) for table in chain],
-                "composed": how.composed[level],
-            }
-            for level, (name, chain) in enumerate(zip(shape.levels, how.chains, strict=True))
-        ]
-    return record
+    return AgreedColumnRecord(
+        name=agreed.name,
+        step=plain_text(agreed.step),
+        confidence=plain_text(agreed.confidence),
+        standard_errors_in_a_margin=agreed.quantile,
+        measured=[_law(agreed, one) for one in shape.placed],
+        standard_errors=[_errors(agreed, one) for one in tables_with_estimates(shape, spec)],
+        refinement=_refinement(agreed, spec) if spec.non_negative and agreed.is_shown else [],
+    )
+
+
+def _refinement(agreed: FamilyColumn, spec: ConsistentSpec) -> list[RefinementRecord]:
+    shape, how = agreed.shape, refinement_of(agreed, spec)
+    return [
+        RefinementRecord(
+            level=name,
+            steps=[_keys(shape, table) for table in chain],
+            composed=how.composed[level],
+        )
+        for level, (name, chain) in enumerate(zip(shape.levels, how.chains, strict=True))
+    ]
 
 
 def _keys(shape: Shape, table: Table) -> list[str]:
     return [shape.attributes[i].column for i in table]
 
 
-def _measurement_record(agreed: FamilyColumn, placed: PlacedTable) -> dict[str, Any]:
+def _law(agreed: FamilyColumn, placed: PlacedTable) -> LawRecord:
     law = dict(agreed.laws[placed.level])[placed.attributes]
-    return {
-        "table": placed.name,
-        "level": agreed.shape.levels[placed.level],
-        "keys": _keys(agreed.shape, placed.attributes),
-        "mechanism": agreed.law_of(placed.table).name,
-        "variance": float(law.variance),
-        "mean": float(law.mean),
-    }
+    return LawRecord(
+        table=placed.name,
+        level=agreed.shape.levels[placed.level],
+        keys=_keys(agreed.shape, placed.attributes),
+        mechanism=agreed.law_of(placed.table).name,
+        variance=float(law.variance),
+        mean=float(law.mean),
+    )
 
 
-def _errors(agreed: FamilyColumn, placed: PlacedTable) -> dict[str, Any]:
+def _errors(agreed: FamilyColumn, placed: PlacedTable) -> ErrorsRecord:
     """Return the least, the middle and the largest standard error of a table's areas."""
     every = np.sort(_all_errors(agreed, placed))
-    of = {"least": every[0], "median": every[(len(every) - 1) // 2], "largest": every[-1]}
-    return {"table": placed.name, **{name: finite(float(error)) for name, error in of.items()}}
+    return ErrorsRecord(
+        table=placed.name,
+        least=finite(float(every[0])),
+        median=finite(float(every[(len(every) - 1) // 2])),
+        largest=finite(float(every[-1])),
+    )
 
 
 def _all_errors(agreed: FamilyColumn, placed: PlacedTable) -> Floats:

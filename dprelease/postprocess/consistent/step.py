@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dprelease.consistency.fixed_point import value_bits
 from dprelease.errors import DpReleaseError, QueryError
@@ -18,7 +18,6 @@ from dprelease.postprocess.consistent.family_columns import DERIVED, FamilyColum
 from dprelease.postprocess.consistent.family_shape import Shape
 from dprelease.postprocess.consistent.invariants import crossing_invariants, wrong_invariants
 from dprelease.postprocess.consistent.outputs import all_outputs, estimate_columns, whole_columns
-from dprelease.postprocess.consistent.record import family_record
 from dprelease.postprocess.consistent.second_check import second_check
 from dprelease.postprocess.consistent.values import family_values, is_dense, wanted_tables
 from dprelease.postprocess.consistent.zeros import wrong_zeros, zeros_of
@@ -37,6 +36,9 @@ from dprelease.query.post import NOTHING
 from dprelease.schema.release import QuerySpec
 from dprelease.schema.release_parts.consistent import ConsistentSpec
 from dprelease.system.prefetch import Spread, in_threads
+
+if TYPE_CHECKING:
+    from dprelease.postprocess.consistent.consistency_record import ConsistencyRecord
 
 LEAST_LARGEST = 1 << 29
 """Least value that totals may have, with FINE bits after the point."""
@@ -259,8 +261,10 @@ class Consistent:
         shape = Shape.of(tables)
         return tuple(all_outputs(self.query, shape, agreed_columns(shape), self.spec, is_dense))
 
-    def record(self, tables: Sequence[FamilyTable]) -> dict[str, Any]:
+    def record(self, tables: Sequence[FamilyTable]) -> ConsistencyRecord:
         """See `FamilyStep.record`."""
+        from dprelease.postprocess.consistent.record import family_record
+
         shape = Shape.of(tables)
         return family_record(self.query, shape, agreed_columns(shape), self.spec)
 

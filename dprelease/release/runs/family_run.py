@@ -21,10 +21,9 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from dprelease.documents.file_records import FileDigest, WrittenPart, files_of_parts
-from dprelease.documents.manifest import sha256_of
-from dprelease.documents.metadata import Metadata
-from dprelease.documents.metadata_json import field_notes
+from dprelease.documents.encoding import sha256_of
+from dprelease.documents.file_records import FileDigest, PartRecord, files_of_parts
+from dprelease.documents.metadata import Metadata, field_notes
 from dprelease.exact.engine_api import Answering
 from dprelease.noise.noised_answers import answer_query, noisy_batches
 from dprelease.noise.noised_vectors import NoisyTable
@@ -290,7 +289,9 @@ class _Table:
         if self.parts is None:
             return FileDigest(digests[0], self._rows[0])
         named = zip(files_of_parts(self.parts), digests, self._rows, strict=True)
-        return FileDigest.of([WrittenPart(*one) for one in named])
+        return FileDigest.of(
+            [PartRecord(name=name, sha256=digest, rows=rows) for name, digest, rows in named]
+        )
 
     @cached_property
     def _files(self) -> list[Path]:

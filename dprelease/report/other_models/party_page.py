@@ -9,6 +9,8 @@ from typing import Any
 
 from markupsafe import Markup
 
+from dprelease.documents.party_manifest import FederatedManifest, PartiesManifest
+from dprelease.documents.release_manifest import GuaranteeRecord, ReadingRecord
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
 from dprelease.planning.federated_plan import (
@@ -19,11 +21,10 @@ from dprelease.planning.federated_plan import (
 )
 from dprelease.planning.guarantees import reading
 from dprelease.planning.plan import PlannedColumn
-from dprelease.privacy.event import Event
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.resolve import Query
 from dprelease.report.accuracy.quality_part import Context
-from dprelease.report.facts import Facts, exact_of
+from dprelease.report.facts import Facts, LabelSource, ProtectedUnit, exact_of
 from dprelease.report.localization import Words, three, three_up
 from dprelease.report.other_models.simulated_part import Errors, with_errors
 from dprelease.report.pictures import Gallery, PageTable
@@ -38,6 +39,8 @@ from dprelease.report.source import Checks, ReleaseFiles
 class PartyFacts(Facts):
     """A verified manifest of messages: guarantees of the sum, if enough parties are honest."""
 
+    record: PartiesManifest
+
     @cached_property
     def queries(self) -> Mapping[str, Query]:
         """Return the query of every table, by name."""
@@ -47,13 +50,12 @@ class PartyFacts(Facts):
     def shares(self) -> tuple[ShareColumn, ...]:
         """Return each column of messages with the noise that one party adds."""
         found = []
-        for (query_name, name), held in self.measurement_records.items():
-            law = registry.law_of(Event.from_json(held))
-            query = self.queries[query_name]
-            measurement = next(one for one in query.measurements if one.name == name)
+        for held in self.record.measurements:
+            law, asked = registry.law_of(held.event), self.queries[held.query]
+            measurement = next(one for one in asked.measurements if one.name == held.column)
             if not isinstance(law, SymmetricAlphaStable):
                 raise TypeError("shares of noise are stable")
-            found.append(ShareColumn(query, measurement, law, held["refined"], held["chosen_by"]))
+            found.append(ShareColumn(asked, measurement, law, held.refined, held.chosen_by))
         return tuple(found)
 
     @cached_property
@@ -65,12 +67,16 @@ class PartyFacts(Facts):
         trusts = trusts_of(self.shares, spec, self.declaration.spec.budget)
         return next(trust for trust in trusts if trust.honest == spec.least)
 
-    @cached_property
-    def as_label(self) -> dict[str, Any]:
-        """Return the record for the label; a manifest of messages has it by trust only."""
-        guarantee = self.assumed_trust.guarantee
-        fields = {**guarantee.to_json(), "neighbours": guarantee.neighbours.value}
-        return {**self.record, "guarantee": fields, "reading": reading(guarantee), "ledger": None}
+    @property
+    def label(self) -> LabelSource:
+        """Return what the label states: the guarantee under the assumed trust."""
+        guarantee, units = self.assumed_trust.guarantee, self.record.privacy_unit
+        return LabelSource(
+            [ProtectedUnit(unit.table, unit.id, unit.words) for unit in units],
+            GuaranteeRecord.of(guarantee),
+            ReadingRecord.model_validate(reading(guarantee)),
+            None,
+        )
 
     @property
     def protects_values_alone(self) -> bool:
@@ -107,17 +113,17 @@ def page_of_messages(
     It shows no content of the messages: they are protected only by the noise of one share.
     `errors`: those of a rehearsal of all parties.
     """
+    assert isinstance(release.record, PartiesManifest)
     facts = PartyFacts(release.record)
 
     def fill_page(words: Words, names: Names, most: int) -> Mapping[str, Any]:
         context = Context(facts, words, names, Gallery(words), most)
-        record, gallery = facts.as_label, context.gallery
-        label = label_of(facts, words, names, gallery, record=record, is_curved=False)
+        label = label_of(facts, words, names, context.gallery, is_curved=False)
         return {
             **with_errors(PARTS, context, errors, "simulated.lead.sums"),
             "label": label,
             "sums": SumsPart(
-                _margins(context, facts), _trusts(context, facts), list(_words(context))
+                _margins(context, facts), _trusts(context, facts), list(_words(context, facts))
             ),
             "made": _provenance(context, facts, checks),
             "warning": "" if errors is not None else _warning(words, facts),
@@ -129,24 +135,26 @@ def page_of_messages(
 
 
 def _warning(words: Words, facts: PartyFacts) -> Markup:
+    record = facts.record
+    party = record.party if isinstance(record, FederatedManifest) else 0
     return words.say(
         "sums.warning",
-        party=words.number(facts.record["party"]),
-        parties=words.number(facts.record["parties"]),
-        honest=words.number(facts.record["honest"]),
+        party=words.number(party),
+        parties=words.number(facts.record.parties),
+        honest=words.number(facts.record.honest),
     )
 
 
 def _margins(context: Context, facts: PartyFacts) -> PageTable:
     """Return the margins of the sums: per column, the same in every cell."""
     words, names, rows = context.words, context.names, []
-    for (query, column), held in list(facts.measurement_records.items())[: context.most]:
-        margin = three_up(float(exact_of(held["sum_margin_95"])))
+    for held in facts.record.measurements[: context.most]:
+        margin = three_up(float(exact_of(held.sum_margin_95)))
         rows.append(
             context.cells(
-                names.name(f"{query}.{column}"),
-                words.number(facts.queries[query].keys.size),
-                f"± {words.number(margin)} {held['unit']}".strip(),
+                names.name(f"{held.query}.{held.column}"),
+                words.number(facts.queries[held.query].keys.size),
+                f"± {words.number(margin)} {held.unit}".strip(),
             )
         )
     heads = [words.say(f"sums.head.{name}") for name in ("column", "cells", "margin")]
@@ -155,26 +163,26 @@ def _margins(context: Context, facts: PartyFacts) -> PageTable:
 
 def _trusts(context: Context, facts: PartyFacts) -> PageTable:
     words, rows = context.words, []
-    for held in facts.record["trust"]:
-        guarantee = held["guarantee"]
+    for held in facts.record.trust:
+        guarantee = held.guarantee
         rows.append(
             context.cells(
                 words.say(
                     "sums.honest",
-                    honest=words.number(held["honest"]),
-                    parties=words.number(facts.record["parties"]),
+                    honest=words.number(held.honest),
+                    parties=words.number(facts.record.parties),
                 ),
-                words.number(three_up(float(guarantee["epsilon"]))),
-                words.exactly(exact_of(guarantee["delta"])),
+                words.number(three_up(float(guarantee.epsilon))),
+                words.exactly(exact_of(guarantee.delta)),
             )
         )
     heads = [words.say(f"sums.head.{name}") for name in ("honest", "epsilon", "delta")]
     return PageTable(words.say("sums.trusts"), heads, rows)
 
 
-def _words(context: Context) -> Iterator[Markup]:
+def _words(context: Context, facts: PartyFacts) -> Iterator[Markup]:
     yield context.words.say("sums.trust.seen")
-    for text in context.facts.record["trust_words"][2:]:  # the page has counted the lines already
+    for text in facts.record.trust_words[2:]:  # the page has counted the lines already
         yield context.names.sentence(text, LONGEST)
 
 
@@ -191,7 +199,7 @@ def _provenance(context: Context, facts: PartyFacts, checks: Checks | None) -> P
                     alpha=words.number(three(share.law.alpha)),
                     share=words.number(three(_scale(share.law, share.refined))),
                     sum=words.number(
-                        three(_scale(share.sum_law(facts.record["parties"]), share.refined))
+                        three(_scale(share.sum_law(facts.record.parties), share.refined))
                     ),
                 ),
                 names.name(str(share.measurement.sensitivity), LONGEST),

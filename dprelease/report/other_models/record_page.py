@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from dprelease.documents.local_manifest import NumberRecord, RecordsManifest, ResponseRecord
 from dprelease.documents.metadata import ColumnMetadata, TableMetadata
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.planning.local_plan import LocalColumn
 from dprelease.planning.plan import PlannedColumn
-from dprelease.privacy.event import Event
 from dprelease.query.local_records import RecordColumn, Records, resolve_records
 from dprelease.query.resolve import Query
 from dprelease.report.accuracy.quality_part import Context
-from dprelease.report.facts import Facts, exact_of
+from dprelease.report.facts import Facts, LabelSource, ProtectedUnit, exact_of
 from dprelease.report.localization import Words, three_up
 from dprelease.report.other_models.simulated_part import Errors, with_errors
 from dprelease.report.pictures import Gallery, PageTable, Picture, interval
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 class RecordFacts(Facts):
     """A verified manifest of single records: each record is protected by its own noise."""
 
+    record: RecordsManifest
+
     @cached_property
     def parts(self) -> tuple[Records, ...]:
         """Return the declared columns of records, table by table."""
@@ -56,22 +58,23 @@ class RecordFacts(Facts):
     def laws(self) -> Mapping[tuple[str, str], Mechanism]:
         """Return the noise mechanism of each column."""
         return {
-            name: registry.record_law_of(Event.from_json(held))
+            name: registry.record_law_of(held.event)
             for name, held in self.measurement_records.items()
         }
 
     @property
-    def units(self) -> list[dict[str, Any]]:
-        """Return the privacy units: each record is one."""
+    def label(self) -> LabelSource:
+        """Return what the label states: each record is a privacy unit."""
         tables = dict.fromkeys(part.declared.table.name for part in self.parts)
-        return [{"table": table, "id": None, "words": ""} for table in tables]
+        units, record = [ProtectedUnit(table, None) for table in tables], self.record
+        return LabelSource(units, record.guarantee, record.reading, record.ledger)
 
     def planned_columns(self) -> Iterator[PlannedColumn]:
         """Yield every column with its noise."""
         for part in self.parts:
             for column in part.columns:
                 name = part.name, column.name
-                chosen = self.measurement_records[name]["chosen_by"]
+                chosen = self.measurement_records[name].chosen_by
                 yield LocalColumn(part.query, column.measurement, self.laws[name], chosen, column)
 
 
@@ -114,12 +117,13 @@ def page_of_records(
 
     `errors`: those of a rehearsal.
     """
+    assert isinstance(release.record, RecordsManifest)
     facts = RecordFacts(release.record)
     columns = list(_columns(release, facts))
 
     def fill_page(words: Words, names: Names, most: int) -> Mapping[str, Any]:
         context = Context(facts, words, names, Gallery(words), most)
-        label = label_of(facts, words, names, context.gallery, units=facts.units)
+        label = label_of(facts, words, names, context.gallery)
         return {
             **with_errors(PARTS, context, errors, "simulated.lead.records"),
             "label": label,
@@ -176,19 +180,16 @@ def _part(context: Context, facts: RecordFacts, columns: list[_Column]) -> Recor
 def _singles(context: Context, facts: RecordFacts) -> PageTable:
     """Return the effect of the noise on one record, column by column."""
     words, names, rows = context.words, context.names, []
-    for (query, name), held in list(facts.measurement_records.items())[: context.most]:
-        one = held["one_record"]
-        if "keep" in one:
+    for held in facts.record.measurements[: context.most]:
+        one = held.one_record
+        if isinstance(one, ResponseRecord):
             says = words.say(
-                "records.kept",
-                keep=words.percent(one["keep"]),
-                values=words.number(one["values"]),
+                "records.kept", keep=words.percent(one.keep), values=words.number(one.values)
             )
         else:
-            margin = words.number(three_up(float(exact_of(one["margin_95"]))))
-            unit = names.name(held["unit"])
-            says = words.say("records.moved", margin=margin, unit=unit)
-        rows.append(context.cells(names.name(f"{query}.{name}"), says))
+            margin = words.number(three_up(float(exact_of(one.margin_95))))
+            says = words.say("records.moved", margin=margin, unit=names.name(held.unit))
+        rows.append(context.cells(names.name(f"{held.query}.{held.column}"), says))
     heads = [words.say("records.head.column"), words.say("records.head.single")]
     return PageTable(words.say("records.single"), heads, rows)
 
@@ -202,19 +203,15 @@ def _provenance(context: Context, facts: RecordFacts, checks: Checks | None) -> 
     """Return how the records were made: bounds of numeric columns, and noise per record."""
     words, names = context.words, context.names
     bounds, noise = [], []
-    for (query, name), held in list(facts.measurement_records.items())[: context.most]:
-        shown = names.name(f"{query}.{name}")
-        shape = ", ".join(
-            f"{key} {short(text, context)}" for key, text in held["parameters"].items()
-        )
-        noise.append(
-            context.cells(shown, names.name(held["mechanism"]), names.name(shape, LONGEST))
-        )
-        one = held["one_record"]
-        if "lower" in one:
-            low, high = (words.exactly(exact_of(one[end])) for end in ("lower", "upper"))
-            says = words.say("made.range", low=low, high=high, unit=names.name(held["unit"]))
-            bounds.append(context.cells(shown, says, words.exactly(exact_of(held["step"]))))
+    for held in facts.record.measurements[: context.most]:
+        shown = names.name(f"{held.query}.{held.column}")
+        shape = ", ".join(f"{key} {short(text, context)}" for key, text in held.parameters.items())
+        noise.append(context.cells(shown, names.name(held.mechanism), names.name(shape, LONGEST)))
+        one = held.one_record
+        if isinstance(one, NumberRecord):
+            low, high = (words.exactly(exact_of(end)) for end in (one.lower, one.upper))
+            says = words.say("made.range", low=low, high=high, unit=names.name(held.unit))
+            bounds.append(context.cells(shown, says, words.exactly(exact_of(held.step))))
     heads = [words.say(f"made.head.{name}") for name in ("column", "bounds", "step")]
     laws = [words.say(f"made.head.{name}") for name in ("column", "noise", "parameters")]
     return replace(

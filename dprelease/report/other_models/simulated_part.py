@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
-from dprelease.documents.rehearsal_manifest import ERRORS
+from dprelease.documents.rehearsal_errors import ColumnErrors
 from dprelease.report.accuracy.quality_part import Context
 from dprelease.report.localization import three
 from dprelease.report.pictures import PageTable
 
-Errors = Sequence[Mapping[str, Any]]
+Errors = Sequence[ColumnErrors]
 
 NAME = "simulated"
 """The name of the section."""
@@ -27,12 +25,6 @@ class SimulatedPart:
 
     lead: Markup
     errors: PageTable
-
-
-def errors_in(folder: Path) -> Errors:
-    """Return the errors of a verified rehearsal."""
-    found: list[dict[str, Any]] = json.loads((folder / ERRORS).read_bytes())
-    return found
 
 
 def with_errors(
@@ -54,13 +46,13 @@ def _rows(context: Context, errors: Errors) -> PageTable:
     for one in errors[: context.most]:
         rows.append(
             context.cells(
-                names.name(f"{one['table']}.{one['column']}"),
-                words.number(one["cells"]),
-                _number(context, one["expected"]),
-                _number(context, one["mean_absolute_error"]),
-                words.percent(one["covered"]),
-                _number(context, one["bias"]),
-                names.name(one["unit"]),
+                names.name(f"{one.table}.{one.column}"),
+                words.number(one.cells),
+                _number(context, one.expected),
+                _number(context, one.mean_absolute_error),
+                words.percent(one.covered),
+                _number(context, one.bias),
+                names.name(one.unit),
             )
         )
     heads = ["column", "cells", "expected", "found", "covered", "bias", "unit"]

@@ -26,8 +26,8 @@ from dprelease.consistency.standard_errors import (
     variance_above,
 )
 from dprelease.consistency.variances import Variances
-from dprelease.documents import manifest
-from dprelease.documents.listed_files import digests_of
+from dprelease.documents.encoding import NAME, sha256_of
+from dprelease.documents.manifest import Manifest
 from dprelease.errors import Place, QueryError
 from dprelease.errors.local_paths import check_paths
 from dprelease.numerics.lattice import Floats, Integers
@@ -290,15 +290,17 @@ def _area_column_name(shape: Shape) -> str:
 
 
 def _refuse(reason: str) -> NoReturn:
-    raise QueryError("DP-AREA-004", place=Place(manifest.NAME), reason=reason)
+    raise QueryError("DP-AREA-004", place=Place(NAME), reason=reason)
 
 
 def _family(folder: Path, query: str | None) -> tuple[Family, Consistent]:
     """Return the family of a release whose tables agree, with the distributions of its manifest."""
     report = Report(folder)
-    record = read_sealed(folder, manifest.FORMAT)
+    record = read_sealed(folder, Manifest)
     resolved = resolved_again(report, record, CENTRAL)
-    columns = None if resolved is None else recorded_columns(report, record, resolved[1])
+    columns = (
+        None if resolved is None else recorded_columns(report, record.measurements, resolved[1])
+    )
     families = None
     if resolved is not None and columns is not None:
         families = recorded_families(report, resolved[0], columns)
@@ -317,16 +319,16 @@ def _family(folder: Path, query: str | None) -> tuple[Family, Consistent]:
     return family, step
 
 
-def _check_files(report: Report, record: dict[str, Any], family: Family) -> None:
+def _check_files(report: Report, record: Manifest, family: Family) -> None:
     """Raise DP-VERIFY-004 for a file of the family that is another one than was published."""
     of_family = {formats.file_of(name) for name in family.published_names}
-    for file in record["files"]:
-        if file["name"] not in of_family:
+    for file in record.files:
+        if file.name not in of_family:
             continue
-        for name, digest in digests_of(file).items():
+        for name, digest in file.digests.items():
             path = report.path / name
             try:
-                same = path.is_file() and manifest.sha256_of(path) == digest
+                same = path.is_file() and sha256_of(path) == digest
             except OSError:
                 same = False
             if not same:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from dprelease.documents import manifest
-from dprelease.documents.local_manifest import FORMAT as LOCAL
+from dprelease.documents.encoding import NAME
+from dprelease.documents.local_manifest import LocalManifest
+from dprelease.documents.manifest import Manifest
 from dprelease.documents.metadata import Metadata
-from dprelease.documents.rehearsal_manifest import FORMATS as REHEARSED
 from dprelease.documents.release_metadata import metadata_of
 from dprelease.errors import (
     DeclarationError,
@@ -27,14 +26,12 @@ from dprelease.exports.export import PublishedRelease
 from dprelease.exports.export_metadata import aggregate_metadata, record_metadata
 from dprelease.exports.registry import findings
 from dprelease.exports.writer import write_formats
-from dprelease.planning.kinds import CENTRAL
-from dprelease.planning.kinds import LOCAL as LOCAL_KIND
+from dprelease.planning.kinds import CENTRAL, LOCAL
 from dprelease.release.folder import claim_target
 from dprelease.schema.release_parts.format_names import OF_RECORDS, in_order
 from dprelease.verification.after_publication.sidecar_paths import sidecar_path
 from dprelease.verification.central import recorded_columns, recorded_families
-from dprelease.verification.export_checks import KEY
-from dprelease.verification.manifest_reader import read_sealed
+from dprelease.verification.manifest_reader import Rehearsal, read_any, read_sealed
 from dprelease.verification.report import Report, resolved_again
 from dprelease.verification.verify import check_files
 
@@ -72,17 +69,16 @@ def export(
     if wide is not None:
         metadata = replace(metadata, wide=tuple(wide))
     ordered = in_order(names)
-    if record["format"] == LOCAL:
+    if isinstance(record, LocalManifest):
         _refuse_others(ordered, metadata)
     raise_all(findings(ordered, metadata, Place(), Place()))
-    told = {name: part for name, part in record.items() if name not in (KEY, "digest")}
     with claim_target(target, False, state) as claim:
-        release = PublishedRelease(folder, told, metadata)
+        release = PublishedRelease(folder, record.without_exports(), metadata)
         written = write_formats(ordered, release, claim.folder)
         _refuse_change(folder, record)
         claim.store()
         claim.publish(state)
-    return target, [file["name"] for part in written for file in part["files"]]
+    return target, [file.name for part in written for file in part.files]
 
 
 def _refuse_others(names: Sequence[str], metadata: Metadata) -> None:
@@ -102,41 +98,52 @@ def _refuse_target(folder: Path, target: Path) -> None:
         raise OutputError("DP-EXPORT-006", name=target.name or target)
 
 
-def _manifest_and_metadata(folder: Path) -> tuple[dict[str, Any], Metadata]:
+def _manifest_and_metadata(folder: Path) -> tuple[Manifest | LocalManifest, Metadata]:
     """Return the manifest of a release with valid digests, and the metadata of its tables."""
     record = _record(folder)
     report = Report(folder)
     check_files(report, record)
     _refuse(report)
-    if record["format"] == LOCAL:
-        found = resolved_again(report, record, LOCAL_KIND)
-        if found is not None and report.ok:
-            return record, _with_rows(record_metadata(found[0]), record)
-        _refuse(report)
-    resolved = resolved_again(report, record, CENTRAL)
-    columns = None if resolved is None else recorded_columns(report, record, resolved[1])
-    if resolved is not None and columns is not None:
-        families = recorded_families(report, resolved[0], columns)
-        if families is not None and report.ok:
-            metadata = metadata_of(*resolved, families)
-            wide = resolved[0].spec.wide
-            return record, _with_rows(aggregate_metadata(metadata, families, wide), record)
+    if isinstance(record, LocalManifest):
+        metadata = _metadata_of_records(report, record)
+    else:
+        metadata = _metadata_of_tables(report, record)
     _refuse(report)
-    raise AssertionError("what has no metadata has findings")
+    if metadata is None:
+        raise AssertionError("what has no metadata has findings")
+    return record, _with_rows(metadata, record)
 
 
-def _record(folder: Path) -> dict[str, Any]:
+def _metadata_of_records(report: Report, record: LocalManifest) -> Metadata | None:
+    found = resolved_again(report, record, LOCAL)
+    return None if found is None else record_metadata(found[0])
+
+
+def _metadata_of_tables(report: Report, record: Manifest) -> Metadata | None:
+    resolved = resolved_again(report, record, CENTRAL)
+    if resolved is None:
+        return None
+    columns = recorded_columns(report, record.measurements, resolved[1])
+    families = None if columns is None else recorded_families(report, resolved[0], columns)
+    if families is None:
+        return None
+    return aggregate_metadata(metadata_of(*resolved, families), families, resolved[0].spec.wide)
+
+
+def _record(folder: Path) -> Manifest | LocalManifest:
     """Return the manifest of a release; raise DP-EXPORT-010 for that of a rehearsal."""
     try:
-        return read_sealed(folder, manifest.FORMAT, LOCAL)
+        found = read_sealed(folder, Manifest, LocalManifest)
+        assert isinstance(found, Manifest | LocalManifest)
+        return found
     except VerificationError as refused:
-        if refused.code != "DP-VERIFY-025" or read_sealed(folder)["format"] not in REHEARSED:
+        if refused.code != "DP-VERIFY-025" or not isinstance(read_any(folder), Rehearsal):
             raise
-    place = Place(manifest.NAME)
+    place = Place(NAME)
     raise VerificationError("DP-EXPORT-010", place=place, state=State.RELEASED)
 
 
-def _refuse_change(folder: Path, record: dict[str, Any]) -> None:
+def _refuse_change(folder: Path, record: Manifest | LocalManifest) -> None:
     """Raise what `check_files` finds by now: a run may have put another release in its place."""
     report = Report(folder)
     check_files(report, record)
@@ -148,8 +155,8 @@ def _refuse(report: Report) -> None:
         raise Findings(report.findings)
 
 
-def _with_rows(metadata: Metadata, record: Mapping[str, Any]) -> Metadata:
+def _with_rows(metadata: Metadata, record: Manifest | LocalManifest) -> Metadata:
     """Return metadata in which the numbers of rows are known that were noised."""
-    rows = {file["name"]: file["rows"] for file in record["files"]}
+    rows = {file.name: file.rows for file in record.files}
     tables = [replace(table, rows=rows.get(table.file, table.rows)) for table in metadata.tables]
     return replace(metadata, tables=tuple(tables))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from dprelease.documents import manifest
-from dprelease.documents.local_manifest import FORMAT
+from dprelease.documents.encoding import NAME, sha256_of
+from dprelease.documents.local_manifest import LocalManifest
 from dprelease.documents.metadata import TableMetadata
 from dprelease.documents.release_metadata import ReleaseMetadata
 from dprelease.errors import DpReleaseError, Place, VerificationError
@@ -59,7 +59,7 @@ def local_estimate(
     if not 0.0 < confidence < 1.0:
         raise ValueError("a confidence lies between 0 and 1")
     folder = Path(path)
-    held = read_sealed(folder, FORMAT)
+    held = read_sealed(folder, LocalManifest)
     event = _event(held, column, records)
     part, declared, told = _column(folder, held, event)
     law = _law(event)
@@ -71,11 +71,11 @@ def local_estimate(
 
 def _refuse(code: str, **fields: str) -> NoReturn:
     named: dict[str, Any] = dict(fields)
-    raise VerificationError(code, place=Place(manifest.NAME), **named)
+    raise VerificationError(code, place=Place(NAME), **named)
 
 
-def _event(held: dict[str, Any], column: str, records: str | None) -> Event:
-    events = [Event.from_json(recorded) for recorded in held["measurements"]]
+def _event(held: LocalManifest, column: str, records: str | None) -> Event:
+    events = [recorded.event for recorded in held.measurements]
     fitting = [e for e in events if e.column == column and records in (None, e.query)]
     if len(fitting) != 1:
         known = ", ".join(f"{e.query}.{e.column}" for e in events)
@@ -84,7 +84,7 @@ def _event(held: dict[str, Any], column: str, records: str | None) -> Event:
 
 
 def _column(
-    folder: Path, held: dict[str, Any], event: Event
+    folder: Path, held: LocalManifest, event: Event
 ) -> tuple[Records, RecordColumn, TableMetadata]:
     try:
         declaration = declared_again(held, folder)
@@ -106,12 +106,12 @@ def _law(event: Event) -> Mechanism:
 
 
 def _read(
-    folder: Path, held: dict[str, Any], part: Records, told: TableMetadata, name: str
+    folder: Path, held: LocalManifest, part: Records, told: TableMetadata, name: str
 ) -> pa.ChunkedArray:
     path = folder / formats.file_of(part.name)
-    for file in held["files"]:
-        if file["query"] != part.name or not holds_records(folder, part, told, file["rows"]):
+    for file in held.files:
+        if file.query != part.name or not holds_records(folder, part, told, file.rows):
             continue
-        if manifest.sha256_of(path) == file["sha256"]:
+        if sha256_of(path) == file.sha256:
             return formats.PUBLISHED.read(path, [name]).column(0)
     _refuse("DP-VERIFY-004", name=path.name)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
-from dprelease.documents.local_manifest import FORMAT as LOCAL
+from dprelease.documents.local_manifest import RecordsManifest
+from dprelease.documents.manifest import CentralManifest
 from dprelease.documents.metadata import Metadata
-from dprelease.documents.party_manifest import FORMAT as FEDERATED
-from dprelease.documents.rehearsal_manifest import FORMATS as REHEARSALS
-from dprelease.documents.rehearsal_manifest import OF_PARTIES, OF_RECORDS
+from dprelease.documents.party_manifest import FederatedManifest
+from dprelease.documents.release_manifest import ReleaseManifest
 from dprelease.documents.release_metadata import (
     metadata_of,
     metadata_of_messages,
@@ -28,7 +27,7 @@ from dprelease.report.accuracy.truth_files import TruthFiles
 from dprelease.report.facts import Facts
 from dprelease.report.source import Checks
 from dprelease.verification.after_publication.sidecar_paths import sidecar_path, write_whole
-from dprelease.verification.manifest_reader import read_sealed
+from dprelease.verification.manifest_reader import Rehearsal, read_any
 from dprelease.verification.report import declared_again
 from dprelease.verification.signed.named_audits import named_audit
 from dprelease.verification.verify import verify
@@ -107,20 +106,20 @@ def page_of_folder(
     signers: str | Path | None = None,
 ) -> bytes:
     """Return the report on a release; parameters and errors as those of `write_report`."""
-    record = read_sealed(folder)
-    rehearsed = record["format"] in REHEARSALS
+    rehearsed = isinstance(read_any(folder), Rehearsal)
     checked = verify(folder, ledger=ledger, signers=signers, rehearsal=rehearsed)
     raise_all(checked.findings)
     told = checked.sealed  # the file in the folder may have changed since
+    assert told is not None  # or it would not verify
     release = PublishedRelease(folder, told, _metadata(told, folder))
     known = release.metadata.languages
     if language is not None and language not in known:
         listed = ", ".join(known)
         raise OutputError("DP-REPORT-003", language=language, known=listed)
     checks = Checks(tuple(checked.checked), tuple(checked.notes), named_audit(told, folder))
-    other = _other_page(told["format"])
+    other = _other_page(told)
     if other is not None:
-        from dprelease.report.other_models.simulated_part import errors_in
+        from dprelease.documents.rehearsal_errors import errors_in
 
         errors = errors_in(folder) if rehearsed else None
         return other(release, language=language, checks=checks, errors=errors)
@@ -130,37 +129,35 @@ def page_of_folder(
     return page_of(release, language=language, checks=checks, truth=truth)
 
 
-def _other_page(format_: str) -> Callable[..., bytes] | None:
+def _other_page(record: ReleaseManifest) -> Callable[..., bytes] | None:
     """Return what writes the page about records, or about messages; None for that about tables."""
-    if format_ in (LOCAL, OF_RECORDS):
+    if isinstance(record, RecordsManifest):
         from dprelease.report.other_models.record_page import page_of_records
 
         return page_of_records
-    if format_ in (FEDERATED, OF_PARTIES):
-        from dprelease.report.other_models.party_page import page_of_messages
+    if isinstance(record, CentralManifest):
+        return None
+    from dprelease.report.other_models.party_page import page_of_messages
 
-        return page_of_messages
-    return None
+    return page_of_messages
 
 
-def _release_metadata(record: Mapping[str, Any], folder: Path) -> Metadata:
+def _release_metadata(record: ReleaseManifest, folder: Path) -> Metadata:
     """Return what is said of a verified release, of whichever kind."""
-    if record["format"] in (LOCAL, OF_RECORDS):
-        declaration = declared_again(record, folder)
+    if isinstance(record, CentralManifest):
+        facts = Facts(record)
+        return metadata_of(facts.declaration, tuple(facts.queries.values()), facts.families)
+    declaration = declared_again(record, folder)
+    if isinstance(record, RecordsManifest):
         return metadata_of_records(declaration, resolve_records(declaration))
-    if record["format"] == FEDERATED:
-        declaration = declared_again(record, folder)
+    if isinstance(record, FederatedManifest):
         return metadata_of_messages(declaration, resolve_federated(declaration))
-    if record["format"] == OF_PARTIES:
-        declaration = declared_again(record, folder)
-        return metadata_of_sums(declaration, resolve_federated(declaration))
-    facts = Facts(record)
-    return metadata_of(facts.declaration, tuple(facts.queries.values()), facts.families)
+    return metadata_of_sums(declaration, resolve_federated(declaration))
 
 
-def _metadata(record: Mapping[str, Any], folder: Path) -> Metadata:
+def _metadata(record: ReleaseManifest, folder: Path) -> Metadata:
     """Return what is said of a verified release's tables, with their numbers of rows."""
     said = _release_metadata(record, folder)
-    rows = {file["name"]: file["rows"] for file in record["files"]}
+    rows = {file.name: file.rows for file in record.files}
     tables = [replace(table, rows=rows.get(table.file, table.rows)) for table in said.tables]
     return replace(said, tables=tuple(tables))

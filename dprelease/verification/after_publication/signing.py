@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import mkstemp
 
 from dprelease.documents.audits.audit_name import ENDING
-from dprelease.documents.manifest import SIGNATURE, canonical
+from dprelease.documents.encoding import SIGNATURE, canonical
 from dprelease.errors import OutputError, SignatureError, VerificationError, raise_all
 from dprelease.errors.local_paths import check_paths
 from dprelease.release.audit_check import read_audit
@@ -43,7 +43,8 @@ def sign(folder: str | Path, key: SigningKey, *, overwrite: bool = False) -> Sig
     report = verify(place)
     raise_all(report.findings)
     # Sign the verified bytes, not the current file, which may have been exchanged since.
-    manifest = canonical(report.sealed)
+    assert report.sealed is not None  # or it would not verify
+    manifest = canonical(report.sealed.to_json())
     signature = key.sign(manifest, MANIFESTS)
     if not signature.holds(manifest):
         raise VerificationError("DP-VERIFY-016", by="this key", what="release", signed="manifest")

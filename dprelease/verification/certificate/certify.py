@@ -9,13 +9,14 @@ whole numbers, closed forms are evaluated in exact rationals or balls.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from flint import ctx
 
+from dprelease.documents.release_manifest import GuaranteeRecord
 from dprelease.numerics.rounding import exact
 from dprelease.privacy.event import Event
 from dprelease.verification.certificate.epsilon_bounds import (
@@ -52,7 +53,7 @@ NOT_TIGHT = (
 )
 
 
-def claims_of(guarantee: Mapping[str, Any]) -> list[Claim]:
+def claims_of(guarantee: GuaranteeRecord) -> list[Claim]:
     """Return the claims of a recorded guarantee, as exact numbers.
 
     A cost is the float that its text reads to, or the exact number of the text if that is larger.
@@ -60,18 +61,18 @@ def claims_of(guarantee: Mapping[str, Any]) -> list[Claim]:
 
     Raises
     ------
-    KeyError, TypeError, ValueError
+    ValueError
         If it is no record of a guarantee: an invalid cost, or a delta that is no probability.
     """
-    delta = exact(guarantee["delta"])
+    delta = exact(guarantee.delta)
     if not 0 <= delta < 1:
         raise ValueError("a delta is a probability below 1")
     claims = []
-    if guarantee["rho"] is not None:
-        claims.append(Claim("rho", _price(guarantee["rho"]), Fraction(0)))
-    claims.append(Claim("epsilon", _price(guarantee["epsilon"]), delta))
-    if delta and guarantee["pure_epsilon"] is not None:
-        claims.append(Claim("epsilon", _price(guarantee["pure_epsilon"]), Fraction(0)))
+    if guarantee.rho is not None:
+        claims.append(Claim("rho", _price(guarantee.rho), Fraction(0)))
+    claims.append(Claim("epsilon", _price(guarantee.epsilon), delta))
+    if delta and guarantee.pure_epsilon is not None:
+        claims.append(Claim("epsilon", _price(guarantee.pure_epsilon), Fraction(0)))
     return claims
 
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from dprelease.documents.audits.audit_name import NAME
 from dprelease.documents.audits.audit_record import Audit, digest_of_declared, parsed_audit
+from dprelease.documents.release_manifest import ReleaseManifest
 from dprelease.errors.printable import amount
 from dprelease.system.files import read_file
 from dprelease.system.json_text import MOST_BYTES
 
 
-def audit_of(record: Mapping[str, Any], folder: Path) -> bytes | None:
+def audit_of(record: ReleaseManifest, folder: Path) -> bytes | None:
     """Return the bytes of the audit that a manifest names; None if it names none, or none is."""
-    if record["declaration"].get("audit") is None:
+    if record.declaration.audit is None:
         return None
     try:
         return read_file(folder / NAME, MOST_BYTES)
@@ -23,13 +22,13 @@ def audit_of(record: Mapping[str, Any], folder: Path) -> bytes | None:
         return None
 
 
-def named_audit(record: Mapping[str, Any], folder: Path) -> Audit | None:
+def named_audit(record: ReleaseManifest, folder: Path) -> Audit | None:
     """Return the audit that a verified release names; None without one."""
     raw = audit_of(record, folder)
     return None if raw is None else parsed_audit(raw)
 
 
-def audit_problem(record: Mapping[str, Any], folder: Path) -> str:
+def audit_problem(record: ReleaseManifest, folder: Path) -> str:
     """Return why the audit that a manifest names says nothing for it; nothing if all is well.
 
     The digest of its file is checked with those of all files.
@@ -41,14 +40,14 @@ def audit_problem(record: Mapping[str, Any], folder: Path) -> str:
         audit = parsed_audit(raw)
     except ValueError as problem:
         return str(problem)
-    if audit.declaration != digest_of_declared(record["declaration"]):
+    if audit.declaration != digest_of_declared(record.declaration):
         return "it is about another declaration"
     if not (audit.holds and audit.whole and audit.complete):
         return "it was incomplete, or found a claim that does not hold"
     return ""
 
 
-def audit_words(record: Mapping[str, Any], folder: Path) -> str:
+def audit_words(record: ReleaseManifest, folder: Path) -> str:
     """Return a text on the comparisons of the named audit."""
     audit = parsed_audit(audit_of(record, folder) or b"")
     pairs = sum(one.pairs for one in audit.sensitivities)

@@ -6,9 +6,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-from dprelease.documents.manifest import SIGNATURE, canonical
+from dprelease.documents.encoding import SIGNATURE, canonical
+from dprelease.documents.release_manifest import ReleaseManifest
 from dprelease.errors import LedgerError, SignatureError
 from dprelease.signatures.signers import Signers
 from dprelease.signatures.sshsig import MANIFESTS, MOST_BYTES, Signature, fingerprint
@@ -36,9 +36,12 @@ class SignedFile:
     message: bytes
 
 
-def check_signature(report: Report, record: dict[str, Any], trusted: TrustedSigners | None) -> None:
+def check_signature(
+    report: Report, record: ReleaseManifest, trusted: TrustedSigners | None
+) -> None:
     """Add to a report whether the manifest is signed by an allowed signer."""
-    check_signed(report, SignedFile(SIGNATURE, MANIFESTS, "manifest", canonical(record)), trusted)
+    signed = SignedFile(SIGNATURE, MANIFESTS, "manifest", canonical(record.to_json()))
+    check_signed(report, signed, trusted)
 
 
 def check_signed(report: Report, signed: SignedFile, trusted: TrustedSigners | None) -> None:
@@ -59,7 +62,7 @@ def check_signed(report: Report, signed: SignedFile, trusted: TrustedSigners | N
         _judge(report, signature, signed, trusted)
 
 
-def signers_of_ledger(path: Path, record: dict[str, Any]) -> TrustedSigners | None:
+def signers_of_ledger(path: Path, record: ReleaseManifest) -> TrustedSigners | None:
     """Return the signers in a ledger's list at the time of the charge; None if it has no signers.
 
     Problems of the ledger are reported elsewhere.
@@ -69,7 +72,7 @@ def signers_of_ledger(path: Path, record: dict[str, Any]) -> TrustedSigners | No
     from dprelease.ledger.signed_entries import signers_of_entry
     from dprelease.ledger.steps import RESERVE, SIGNERS
 
-    name = (record.get("ledger") or {}).get("reservation")
+    name = None if record.paid_by is None else record.paid_by.reservation
     signers = None
     with suppress(LedgerError, SignatureError, ValueError):
         for entry in Ledger(path).history():

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from dprelease.cli import app
 from dprelease.cli.shown.certificate_shown import certificate_words
+from dprelease.documents.release_manifest import GuaranteeRecord
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.planning.calibration import make_accounting_input
@@ -50,6 +51,10 @@ LOOSE = ("symmetric_alpha_stable",)
 Claimed = tuple[list[Event], dict[str, Any]]
 
 
+def recorded(guarantee: dict[str, Any]) -> GuaranteeRecord:
+    return GuaranteeRecord.model_construct(**guarantee)
+
+
 def claimed(laws: Sequence[Mechanism], unit: Sensitivity, budget: str) -> Claimed | None:
     """Return events with what the planner says of them; None where it says nothing."""
     vectors = [make_accounting_input(law, unit) for law in laws]
@@ -63,7 +68,7 @@ def claimed(laws: Sequence[Mechanism], unit: Sensitivity, budget: str) -> Claime
 
 def proof(found: Claimed) -> Certificate:
     events, guarantee = found
-    return certify(events, claims_of(guarantee))
+    return certify(events, claims_of(recorded(guarantee)))
 
 
 def of_kind(name: str, shape: int, unit: str, budget: str, scale: float) -> Claimed | None:
@@ -127,7 +132,7 @@ def test_smaller_noise_than_was_priced_is_refused(name: str) -> None:
     less = replace(event, parameters=tuple(sorted(parameters.items())))
     if name == "optimal":  # whose masses are the noise, and no scale
         less = replace(event, sensitivity=Sensitivity(3, (Move(5, 1),)))
-    verdicts = {claim.verdict for claim in certify([less], claims_of(guarantee)).claims}
+    verdicts = {claim.verdict for claim in certify([less], claims_of(recorded(guarantee))).claims}
     assert verdicts & {Verdict.REFUSED, Verdict.OPEN}, verdicts
 
 
@@ -165,7 +170,9 @@ def test_divergences_beside_losses() -> None:
     certificate = proof((events, guarantee))
     assert certificate.is_proved, certificate
     assert "at a part of delta" in certificate.claims[0].by
-    low = replace(claims_of(guarantee)[0], claimed=Fraction(guarantee["epsilon"]) * Fraction(9, 10))
+    low = replace(
+        claims_of(recorded(guarantee))[0], claimed=Fraction(guarantee["epsilon"]) * Fraction(9, 10)
+    )
     assert certify(events, [low]).claims[0].verdict is Verdict.REFUSED
 
 
@@ -226,11 +233,11 @@ GUARANTEE = {"epsilon": "1", "pure_epsilon": "2", "rho": "0.1", "delta": "1e-9"}
 @pytest.mark.parametrize("leaf", GUARANTEE)
 def test_texts_that_are_no_claim(leaf: str) -> None:
     """Each is refused before any number is computed of it."""
-    assert len(claims_of(GUARANTEE)) == 3
+    assert len(claims_of(recorded(GUARANTEE))) == 3
     start = time.process_time()
     for text in (*NO_PRICES, *(["1", "2", "1e300"] if leaf == "delta" else [])):
         with pytest.raises(ValueError, match=r"."):
-            claims_of({**GUARANTEE, leaf: text})
+            claims_of(recorded({**GUARANTEE, leaf: text}))
     assert time.process_time() - start < 5
 
 
@@ -299,7 +306,7 @@ def test_as_many_scales_as_vectors() -> None:
     assert claim.verdict is Verdict.PROVED
     assert "normal ones as one" in claim.by
     assert time.process_time() - start < 20
-    low = replace(claims_of(found[1])[0], claimed=claim.claim.claimed * Fraction(99, 100))
+    low = replace(claims_of(recorded(found[1]))[0], claimed=claim.claim.claimed * Fraction(99, 100))
     assert certify(found[0], [low]).claims[0].verdict is Verdict.REFUSED
 
 

@@ -1,0 +1,41 @@
+"""What a manifest says of the ledger that paid for its release."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from dprelease.schema.document_part import Part
+
+
+class BudgetRecord(Part):
+    """A budget of a ledger: an epsilon, maybe at a delta, or a rho."""
+
+    epsilon: str | None
+    delta: str
+    rho: str | None
+
+
+class RenewalRecord(Part):
+    """The period that a charge is in, of a budget that renews, and what that means for a person."""
+
+    table: str
+    budget: BudgetRecord
+    every: Literal["month", "year"]
+    begins: str
+    periods: int | None
+    period: int
+    from_: str = Field(alias="from")
+    until: str
+    words: str
+
+
+class LedgerRecord(Part):
+    """The entry of the ledger that paid for the release."""
+
+    file: str
+    reservation: str
+    entry: int
+    digest: str
+    renewals: list[RenewalRecord] = Field(default_factory=list)
