@@ -230,6 +230,7 @@ def test_sums_stand_beside_the_true_ones(made: Made) -> None:
     "kind",
     ["records", "csv", "jsonl.gz", "parquet", pytest.param("no id", marks=pytest.mark.audit)],
 )
+@pytest.mark.share(0.4)
 def test_a_public_file_stands_in(kind: str, tmp_path: Path) -> None:
     """What is true is that of the whole file, to whichever party its rows were dealt."""
     path = write(tmp_path, "records" if kind == "records" else "parties")
