@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -395,9 +395,5 @@ def _is_free(name: str, taken: Collection[str]) -> bool:
 def _free(new_name: str, taken: Collection[str]) -> str:
     """Return a name that a file can hold, derived from that of a column, which may be any text."""
     name = re.sub("[^A-Za-z0-9_]+", "_", new_name)[:MOST_LETTERS]
-    return next(free for free in _candidate_names(name) if _is_free(free, taken))
-
-
-def _candidate_names(name: str) -> Iterator[str]:
-    yield name
-    yield from (f"{name}_{number}" for number in itertools.count(2))
+    numbered = (f"{name}_{number}" for number in itertools.count(2))
+    return next(free for free in itertools.chain([name], numbered) if _is_free(free, taken))

@@ -25,7 +25,6 @@ from pydantic import (
 
 from dprelease.numerics.rounding import plain_text
 from dprelease.schema.amounts import refuse_edges
-from dprelease.schema.declared_stand_ins import null_inside, refuse_stand_in, stand_ins
 from dprelease.schema.field_types import (
     DROP,
     TEXT_SCHEMA,
@@ -35,7 +34,10 @@ from dprelease.schema.field_types import (
     Text,
     TimeFormat,
     Whole,
+    null_inside,
     refuse,
+    refuse_stand_in,
+    stand_ins,
     to_fraction,
     to_text,
 )

@@ -6,7 +6,10 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import dis
 from collections import Counter
+from types import CodeType
 
 import pytest
 
@@ -28,7 +31,34 @@ def test_every_fault_can_be_planted() -> None:
     for fault in ALL:
         source = (ROOT / fault.change.path).read_text(encoding="utf-8")
         module = ast.Module([fault.change.changed_function(source)], [])
-        compile(module, fault.name, "exec")
+        code = compile(module, fault.name, "exec")
+        assert global_names(code) <= {*dir(builtins), *names_of_module(source)}, fault.name
+
+
+def global_names(code: CodeType) -> set[str]:
+    """Return the names that a function reads from outside of it: a renamed variable is one."""
+    own = {one.argval for one in dis.get_instructions(code) if one.opname == "LOAD_GLOBAL"}
+    inner = [one for one in code.co_consts if isinstance(one, CodeType)]
+    return own.union(*map(global_names, inner))
+
+
+def names_of_module(source: str) -> set[str]:
+    """Return all names that a module binds anywhere."""
+    nodes = list(ast.walk(ast.parse(source)))
+    return {
+        *(
+            alias.asname or alias.name
+            for node in nodes
+            for alias in getattr(node, "names", ())
+            if isinstance(alias, ast.alias)
+        ),
+        *(node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)),
+        *(
+            node.id
+            for node in nodes
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        ),
+    }
 
 
 def test_tests_and_releases_of_every_fault_exist() -> None:
