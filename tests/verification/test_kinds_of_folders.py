@@ -94,5 +94,5 @@ def test_a_folder_of_another_kind_is_told_as_what_it_is(
 
 
 def test_every_kind_has_words() -> None:
-    assert HELD.keys() == FORMS.keys()
-    assert {*HELD.values()} == {*WORDS.values()}
+    assert [*FORMS.values()] == [*HELD]
+    assert {words for _, words in HELD.values()} == {*WORDS.values()}
