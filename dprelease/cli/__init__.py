@@ -1,8 +1,9 @@
 """The command line.
 
-Exit codes: 0 done, 1 an unexpected failure or a system that gives no more, 2 the input is wrong,
-3 the budget does not allow it, 4 verification failed, 128 and its number a signal. Results go to
-standard output, everything else to standard error.
+Exit codes: 0 if the command is done; 1 for an unexpected failure, or a system that has run out of a
+resource; 2 for wrong input; 3 if the budget does not allow the release; 4 if the verification
+failed; 128 plus the number of a signal that ended the command. Results go to standard output,
+everything else to standard error.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from dprelease.cli import sign_command as signing
 from dprelease.cli import sql_command as question
 from dprelease.cli.audits import audit_command as auditing
 from dprelease.cli.process import prepare_process
-from dprelease.cli.reporting import Commands, ShownGroup, reporting, say
+from dprelease.cli.reporting import Commands, PrintableUsageGroup, reporting, say
 from dprelease.version import __version__
 
 COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
@@ -53,14 +54,14 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
 def application() -> typer.Typer:
     """Return the command line with all its commands."""
     made = Commands(
-        cls=ShownGroup,
+        cls=PrintableUsageGroup,
         help="Differentially private data releases.",
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )
-    made.callback()(_before)  # makes a group of a single command, too
+    made.callback()(_before)  # makes a group even of a single command
     for name, command in COMMANDS.items():
         if isinstance(command, typer.Typer):
             made.add_typer(command, name=name)
@@ -69,7 +70,7 @@ def application() -> typer.Typer:
     return made
 
 
-def _tell_version(asked: bool) -> None:
+def _print_version(asked: bool) -> None:
     if asked:
         with reporting(False, prints_only=True):
             say(f"dprelease {__version__}")
@@ -79,7 +80,9 @@ def _tell_version(asked: bool) -> None:
 def _before(
     version: Annotated[
         bool,
-        typer.Option("--version", help="Print the version.", callback=_tell_version, is_eager=True),
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
     ] = False,
 ) -> None:
     pass

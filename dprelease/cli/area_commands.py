@@ -1,4 +1,4 @@
-"""Areas that anybody draws, from the estimates of a release."""
+"""Compute custom areas from the estimates of a release, on the command line."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def areas(
 
 
 def _write(found: pd.DataFrame, output: Path) -> None:
-    """Write a frame into a file that is not there yet."""
+    """Write a frame to a new file, which must not exist yet."""
     from dprelease.errors import OutputError
 
     try:

@@ -1,4 +1,4 @@
-"""`dprelease attack`: what an attacker finds of the people of a rehearsal."""
+"""`dprelease attack`: how many people of a rehearsal an attacker identifies."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dprelease.errors.printable import one_line
 if TYPE_CHECKING:
     from dprelease.documents.outcomes.attack_outcome import AttackOutcome
 
-MORE = ("guessed", "named alone", "solved")
-"""What is told only where there is room."""
+WIDE_HEADS = ("guessed", "named alone", "solved")
+"""Column heads of the table that are shown only with `--wide`."""
 
 
 def attack(
@@ -64,11 +64,11 @@ def attack(
             found = run(folder, asked, on=on, progress=progress)
         if output is not None:
             _write(found, output)
-        respond(as_json, found.model_dump(mode="json"), words_of(found, wide=wide))
+        respond(as_json, found.model_dump(mode="json"), attack_text(found, wide=wide))
 
 
 def _write(found: AttackOutcome, output: Path) -> None:
-    """Write an outcome into a file that is not there yet."""
+    """Write the outcome of an attack to a new file, which must not exist yet."""
     from dprelease.errors import OutputError
 
     try:
@@ -83,8 +83,8 @@ def _write(found: AttackOutcome, output: Path) -> None:
         ) from None
 
 
-def words_of(found: AttackOutcome, *, wide: bool = False) -> str:
-    """Return an outcome for people."""
+def attack_text(found: AttackOutcome, *, wide: bool = False) -> str:
+    """Return the outcome of an attack as a table and sentences for people."""
     beside = found.baseline
     heads = ("tables", "error", "withheld", "right", "guessed", "beyond", "named alone",
              "alone right", "certain", "of these right", "solved")  # fmt: skip
@@ -93,7 +93,7 @@ def words_of(found: AttackOutcome, *, wide: bool = False) -> str:
         rows.append(
             (
                 one.form,
-                _short(one.error),
+                _number_text(one.error),
                 f"{100 * one.withheld:.3g} %",
                 f"{one.right:,}",
                 f"{max(beside.drawn, beside.apportioned):,.0f}",
@@ -116,9 +116,14 @@ def words_of(found: AttackOutcome, *, wide: bool = False) -> str:
         f"drawn (deviation {beside.deviation:,.0f}), {beside.apportioned:,} if apportioned; "
         f"{beside.alone:,.0f} of the unique ones."
     )
-    parts = [about, *([one_line(line) for line in out]), table(rows, wide=wide, more=MORE), guess]
+    parts = [
+        about,
+        *([one_line(line) for line in out]),
+        table(rows, wide=wide, more=WIDE_HEADS),
+        guess,
+    ]
     return "\n\n".join(parts)
 
 
-def _short(number: float | None) -> Any:
+def _number_text(number: float | None) -> Any:
     return "" if number is None else f"{number:,.3g}"

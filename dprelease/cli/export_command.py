@@ -1,4 +1,4 @@
-"""Writing a published release in other formats, from the command line."""
+"""Write a published release in other formats, from the command line."""
 
 from __future__ import annotations
 

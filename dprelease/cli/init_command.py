@@ -1,4 +1,4 @@
-"""`dprelease init`: a first table schema."""
+"""`dprelease init`: write a first draft of a table schema."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def init(
         try:
             with output.open("x", encoding="utf-8") as file:
                 if peek:
-                    output.chmod(0o600)  # it is as confidential as the data
+                    output.chmod(0o600)  # the schema is as confidential as the data
                 file.write(text)
         except FileExistsError:
             raise OutputError("DP-OUTPUT-014", name=output.name) from None
@@ -86,7 +86,7 @@ def _sketch_schema(
     described: Path | None,
     peeked: RunState | None,
 ) -> str:
-    """Return the text of the schema; `peeked` is told that values are read, where they are."""
+    """Return the text of the schema; `peeked` records that values are read, if `--peek` is set."""
     from dprelease.schema.server_address import is_server
 
     if source is not None and not is_server(source):

@@ -1,4 +1,4 @@
-"""Budgets that last: open one, look at it, recover after a crash."""
+"""Commands for the budgets in a ledger: open one, show it, recover it after a crash."""
 
 from __future__ import annotations
 
@@ -93,14 +93,14 @@ def signers(
 
         listed = read_signers(names)
         held = Ledger(ledger, key_of(key, passphrase_file))
-        held.state()  # no new ledger is made of a mistyped path
+        held.state()  # raises for a mistyped path, which would otherwise create a new ledger
         entry = held.set_signers(listed.text)
-        words = f"From entry {entry.number} on, {_who(listed)} may sign."
+        words = f"From entry {entry.number} on, {_signer_names(listed)} may sign."
         answer = {"entry": entry.number, "signers": [line.principals for line in listed.lines]}
         respond(as_json, answer, one_line(words))
 
 
-def _who(listed: Signers) -> str:
+def _signer_names(listed: Signers) -> str:
     return ", ".join(dict.fromkeys(line.principals for line in listed.lines))
 
 
@@ -129,7 +129,7 @@ def show(ledger: File, wide: Wide = False, as_json: AsJson = False) -> None:
         ]
         listed = Ledger(ledger).state().signers
         if listed is not None:
-            told.append(one_line(f"Entries and releases are signed by {_who(listed)}."))
+            told.append(one_line(f"Entries and releases are signed by {_signer_names(listed)}."))
         respond(as_json, accounts, "\n\n".join([table(rows, wide=wide), *told]))
 
 
@@ -152,7 +152,7 @@ def history(ledger: File, wide: Wide = False, as_json: AsJson = False) -> None:
 
 
 def _time(text: str) -> str:
-    """Return the time of an entry, shorter where it is of UTC."""
+    """Return the time of a ledger entry as text; the offset of UTC is left out."""
     return text.removesuffix(UTC).replace("T", " ") if text.endswith(UTC) else text
 
 
@@ -245,7 +245,7 @@ def check(
         wrong: list[DpReleaseError] = []
         for folder in releases or ():
             findings = check_release(folder, ledger=ledger, signers=signers).findings
-            for finding in findings:  # of several folders, whose it is
+            for finding in findings:  # with several folders, each finding names its folder
                 finding.place = replace(
                     finding.place, file=str(folder / (finding.place.file or ""))
                 )

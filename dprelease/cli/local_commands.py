@@ -1,4 +1,4 @@
-"""Local releases on the command line: their plan, and estimates from their records."""
+"""Local releases on the command line: their plan, and estimates from their noised records."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def local_plan_words(plan: Plan, *, wide: bool) -> str:
-    """Return the plan of a local release in words."""
+    """Return the plan of a local release as text."""
     from dprelease.planning.local_plan import LocalPlan
 
-    assert isinstance(plan, LocalPlan)  # the caller looked at the mode
+    assert isinstance(plan, LocalPlan)  # the caller has checked the mode of the release
     guarantee = plan.guarantee
     at = f" at delta {float(guarantee.delta):g}" if guarantee.delta else ""
     lines = [f"epsilon {guarantee.epsilon:.6g}{at} for each single record, whatever it says"]
@@ -28,7 +28,7 @@ def local_plan_words(plan: Plan, *, wide: bool) -> str:
     for column, price in zip(plan.local_columns, plan.alone(), strict=True):
         shape = ", ".join(f"{name} {float(text):.6g}" for name, text in _parameters(column))
         name = f"{column.query.name}.{column.measurement.name}"
-        rows.append((name, column.mechanism.name, shape, _one_record(column), f"{price:.4g}"))
+        rows.append((name, column.mechanism.name, shape, _record_text(column), f"{price:.4g}"))
     public = "The exact number of records is published; their order is random."
     warnings = [f"Warning: {one_line(warning)}" for warning in plan.warnings]
     return "\n\n".join(["\n".join(lines), table(rows, wide=wide), public, *warnings])
@@ -38,7 +38,7 @@ def _parameters(column: LocalColumn) -> list[tuple[str, str]]:
     return [(name, text) for name, text in column.mechanism.parameters if text != "0.0"]
 
 
-def _one_record(column: LocalColumn) -> str:
+def _record_text(column: LocalColumn) -> str:
     from dprelease.planning.local_plan import one_record
 
     told = one_record(column)
@@ -64,7 +64,7 @@ def estimate(
 
         try:
             estimates = local_estimate(folder, column, records=records, confidence=confidence)
-        except ValueError as problem:  # its words name columns of the release alone
+        except ValueError as problem:  # its message names only columns of the release
             raise typer.BadParameter(str(problem)) from None
         rows = [("value", "estimate", "margin")]
         for row in estimates:

@@ -1,4 +1,4 @@
-"""The noise that there is, and how much of it a budget needs."""
+"""List the noise mechanisms, and compare their errors under one budget, on the command line."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def listing(context: typer.Context, as_json: AsJson = False) -> None:
             if row["kind"] == "selection":
                 guarantee = f"selects a candidate, {guarantee}"
             rows.append((row["name"], guarantee, row["summary"], shapes, row["use"]))
-        respond(as_json, listed, _cards(rows))
+        respond(as_json, listed, _mechanism_paragraphs(rows))
 
 
 def _mechanism_records() -> list[dict[str, Any]]:
@@ -73,8 +73,8 @@ def _mechanism_records() -> list[dict[str, Any]]:
     return listed
 
 
-def _cards(rows: Sequence[tuple[str, ...]]) -> str:
-    """Return one paragraph for each mechanism: lines fit a terminal."""
+def _mechanism_paragraphs(rows: Sequence[tuple[str, ...]]) -> str:
+    """Return one paragraph for each mechanism, with lines that fit a terminal."""
     heads, *bodies = rows
     cards = []
     for name, guarantee, *rest in bodies:
@@ -122,10 +122,10 @@ def compare(
             from dprelease.planning.charts import draw_comparison
 
             draw_comparison(rows, plot)
-        respond(as_json, [row.to_json() for row in rows], _words(rows, wide=wide))
+        respond(as_json, [row.to_json() for row in rows], _comparison_text(rows, wide=wide))
 
 
-def _words(rows: list[MechanismComparison], *, wide: bool) -> str:
+def _comparison_text(rows: list[MechanismComparison], *, wide: bool) -> str:
     heads = ("mechanism", "shape", "mean error", "RMSE", "95 %", "99.9 %", "efficiency")
     lines: list[tuple[str, ...]] = [heads]
     for row in rows:

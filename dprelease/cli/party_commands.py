@@ -1,4 +1,4 @@
-"""The plan of a federated release on the command line."""
+"""Show the plan of a federated release on the command line."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 def federated_words(plan: Plan, *, wide: bool) -> str:
-    """Return who is protected against whom, and every party's share, in words."""
+    """Return who is protected against whom, and the share of noise of every party, as text."""
     from dprelease.planning.federated_plan import FederatedPlan
 
-    assert isinstance(plan, FederatedPlan)  # the caller looked at the declaration
+    assert isinstance(plan, FederatedPlan)  # the caller has checked this
     rows = [("honest", "epsilon of the sum", "of it for rounding")]
     for trust in plan.trusts:
         name = f"{trust.honest} of {plan.parties}"

@@ -1,4 +1,4 @@
-"""`dprelease profile`: exact numbers about the data, for the terminal of who may see them."""
+"""`dprelease profile`: exact numbers about the data, only for people who may see the data."""
 
 from __future__ import annotations
 
@@ -66,16 +66,16 @@ def profile(
             drawn = None if plot is None else files.enter_context(private_file(plot, declaration))
             for path in (output, plot):
                 if path is not None:
-                    refuse_as_source(declaration, path)  # the next run would read what is told
+                    refuse_as_source(declaration, path)  # the next run would read this file
             found = look(declaration, {}, state)
             if drawn is not None and plot is not None:
                 from dprelease.profile.picture import draw
 
                 draw(found.bounds, drawn, plot.name)
             if written is None or output is None:
-                respond(as_json, found.to_json(), profile_words(found, wide=wide))
+                respond(as_json, found.to_json(), profile_text(found, wide=wide))
                 return
-            text = profile_words(found, wide=True)
+            text = profile_text(found, wide=True)
             if as_json or output.suffix.lower() == ".json":
                 text = json.dumps(found.to_json(), indent=1, ensure_ascii=False)
             written.write(f"{text}\n".encode())
@@ -86,40 +86,40 @@ def _is_terminal() -> bool:
     return sys.stdout is not None and sys.stdout.isatty()
 
 
-def profile_words(found: Profile, *, wide: bool) -> str:
-    """Return a profile for people: the warnings, rows, values, bounds, and the warnings again."""
+def profile_text(found: Profile, *, wide: bool) -> str:
+    """Return a profile as text: a warning, tables of rows, values and bounds, the warning again."""
     from dprelease.profile.look import CONFIDENTIAL, WARNING
 
-    parts = [CONFIDENTIAL, table(_rows(found.losses), wide=wide)]
-    values = _values(found.losses)
+    parts = [CONFIDENTIAL, table(_row_table(found.losses), wide=wide)]
+    values = _value_table(found.losses)
     parts += [table(values, wide=wide)] if len(values) > 1 else []
-    fractions = _fractions(found.losses)
+    fractions = _fraction_table(found.losses)
     parts += [table(fractions, wide=wide)] if len(fractions) > 1 else []
-    bounds = _bounds(found.bounds)
+    bounds = _bound_table(found.bounds)
     parts += [table(bounds, wide=wide), WARNING] if len(bounds) > 1 else []
     return "\n\n".join([*parts, CONFIDENTIAL])
 
 
-def _rows(losses: tuple[Losses, ...]) -> list[tuple[str, ...]]:
+def _row_table(losses: tuple[Losses, ...]) -> list[tuple[str, ...]]:
     lines: list[tuple[str, ...]] = [("table", "rows", "number", "part")]
     for one in losses:
-        told: list[tuple[str, int | None]] = [("read", one.rows)]
+        counts: list[tuple[str, int | None]] = [("read", one.rows)]
         if one.lines is not None:
-            told.insert(0, ("lines of the file", one.lines))
-        told += [("joined", one.asked if one.asked != one.rows else None)]
-        told += [("excluded by the condition", one.condition or None)]
-        told += [("without a declared key", one.no_cell or None)]
-        told += [(f"  by '{name}'", n) for name, n in one.keys.items() if n]
-        told += [("without an id", one.no_id or None)]
-        told += [("cut by contribution limits", one.bounded)]
-        told += [("counted", one.remaining_rows)]
-        for words, number in told:
+            counts.insert(0, ("lines of the file", one.lines))
+        counts += [("joined", one.asked if one.asked != one.rows else None)]
+        counts += [("excluded by the condition", one.condition or None)]
+        counts += [("without a declared key", one.no_cell or None)]
+        counts += [(f"  by '{name}'", n) for name, n in one.keys.items() if n]
+        counts += [("without an id", one.no_id or None)]
+        counts += [("cut by contribution limits", one.bounded)]
+        counts += [("counted", one.remaining_rows)]
+        for words, number in counts:
             if number is not None:
-                lines.append((one.query, words, f"{number:,}", _part(number, one.asked)))
+                lines.append((one.query, words, f"{number:,}", _percent_text(number, one.asked)))
     return lines
 
 
-def _values(losses: tuple[Losses, ...]) -> list[tuple[str, ...]]:
+def _value_table(losses: tuple[Losses, ...]) -> list[tuple[str, ...]]:
     lines: list[tuple[str, ...]] = [("table", "column", "values", "number", "part")]
     for one in losses:
         for words, numbers in (
@@ -130,20 +130,20 @@ def _values(losses: tuple[Losses, ...]) -> list[tuple[str, ...]]:
         ):
             for column, n in numbers.items():
                 if n:
-                    lines.append((one.query, column, words, f"{n:,}", _part(n, one.asked)))
+                    lines.append((one.query, column, words, f"{n:,}", _percent_text(n, one.asked)))
     return lines
 
 
-def _fractions(losses: tuple[Losses, ...]) -> list[tuple[str, ...]]:
+def _fraction_table(losses: tuple[Losses, ...]) -> list[tuple[str, ...]]:
     lines: list[tuple[str, ...]] = [("table", "column", "of all rows", "of counted rows")]
     for one in losses:
         for column, values in one.fractions.items():
-            numbers = ("" if value is None else _short(value) for value in values)
+            numbers = ("" if value is None else _number_text(value) for value in values)
             lines.append((one.query, column, *numbers))
     return lines
 
 
-def _bounds(bounds: tuple[TriedBound, ...]) -> list[tuple[str, ...]]:
+def _bound_table(bounds: tuple[TriedBound, ...]) -> list[tuple[str, ...]]:
     heads = ("column", "bound", "", "rows cut", "cut off a cell", "noise", "error at most", "unit")
     lines: list[tuple[str, ...]] = [heads]
     for one in bounds:
@@ -153,18 +153,18 @@ def _bounds(bounds: tuple[TriedBound, ...]) -> list[tuple[str, ...]]:
                 f"{one.bound} {one.value:,}",
                 "declared" if one.declared else "",
                 f"{100 * one.cut_rows:.3g} %",
-                _short(one.cut),
-                _short(one.noise),
-                _short(one.error),
+                _number_text(one.cut),
+                _number_text(one.noise),
+                _number_text(one.error),
                 one.unit,
             )
         )
     return lines
 
 
-def _part(number: int, rows: int) -> str:
+def _percent_text(number: int, rows: int) -> str:
     return f"{100 * number / rows:.3g} %" if rows else ""
 
 
-def _short(number: Any) -> str:
+def _number_text(number: Any) -> str:
     return "none fits" if number is None else f"{number:,.4g}"

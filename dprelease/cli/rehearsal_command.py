@@ -1,4 +1,4 @@
-"""`dprelease rehearse`: a whole release about invented people."""
+"""`dprelease rehearse`: run a complete release on invented people."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 REPORT = "report"
 
-MORE = ("bias", "largest")
-"""What is told of errors only where there is room."""
+WIDE_HEADS = ("bias", "largest")
+"""Column heads of the table of errors that are shown only with `--wide`."""
 
 
 def rehearse(
@@ -72,12 +72,12 @@ def rehearse(
             "rehearsal": True,
             "errors": [one.to_json() for one in errors],
         }
-        words = [WORDS, error_words(errors, wide=wide), _output_summary(folder, unwritten)]
+        words = [WORDS, error_table_text(errors, wide=wide), _output_summary(folder, unwritten)]
         respond(as_json, {**answer, "formats_not_written": unwritten}, "\n\n".join(words))
 
 
 def _output_summary(folder: Path, unwritten: list[str]) -> str:
-    """Return where a rehearsal is, how to look at it, and which declared formats it has not."""
+    """Return the folder of a rehearsal, the commands to view it, and the formats that it lacks."""
     shown = one_line(str(folder))
     words = f"Written to {shown}; `dprelease report {shown}` makes a page of it."
     others = [name for name in unwritten if name != REPORT]
@@ -89,7 +89,7 @@ def _output_summary(folder: Path, unwritten: list[str]) -> str:
     )
 
 
-def error_words(errors: list[ColumnErrors], *, wide: bool) -> str:
+def error_table_text(errors: list[ColumnErrors], *, wide: bool) -> str:
     """Return the errors of a rehearsal as a table for people."""
     heads = ("column", "rows", "cells", "mean error", "bias", "largest", "covered", "unit")
     lines: list[tuple[str, ...]] = [heads]
@@ -101,15 +101,15 @@ def error_words(errors: list[ColumnErrors], *, wide: bool) -> str:
                     f"{column.table}.{column.column}",
                     rows,
                     f"{one.cells:,}",
-                    _short(one.mean_absolute_error),
-                    _short(one.bias),
-                    _short(one.largest_error),
+                    _number_text(one.mean_absolute_error),
+                    _number_text(one.bias),
+                    _number_text(one.largest_error),
                     "" if one.covered is None else f"{100 * one.covered:.4g} %",
                     column.unit,
                 )
             )
-    return table(lines, wide=wide, more=MORE)
+    return table(lines, wide=wide, more=WIDE_HEADS)
 
 
-def _short(number: float | None) -> str:
+def _number_text(number: float | None) -> str:
     return "" if number is None else f"{number:,.4g}"

@@ -1,4 +1,4 @@
-"""What is done with a release file or a release: check, plan, run, verify."""
+"""Commands on a release file or a release: check, plan, run, verify."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dprelease.cli.reporting import AsJson, Wide, fail, progress_bar, reporting, respond, say
-from dprelease.cli.shown.agreement_shown import agreement_words, draw_agreement, family_errors
-from dprelease.cli.shown.disk_shown import disk_words, is_open
+from dprelease.cli.shown.agreement_shown import draw_agreement, family_errors, standard_error_texts
+from dprelease.cli.shown.disk_shown import disk_space_texts, has_unknown_rows
 from dprelease.cli.shown.files_shown import file_list
-from dprelease.cli.shown.outlook_shown import ledger_forecast_texts, refused_words
+from dprelease.cli.shown.outlook_shown import ledger_forecast_texts, refusal_text
 from dprelease.cli.shown.shown_tables import table
 from dprelease.cli.signing_keys import Key, PassphraseFile, key_of
 from dprelease.errors import Findings, QueryError
@@ -69,7 +69,7 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         told = invariant_warnings(made.plan.guarantee.invariants)
         lines = [words, *(f"Not checked until Spark runs: {one_line(what)}." for what in opened)]
         lines += [
-            f"Warning: {one_line(warning)}" for warning in [*map(refused_words, refused), *told]
+            f"Warning: {one_line(warning)}" for warning in [*map(refusal_text, refused), *told]
         ]
         lines += [one_line(str(note)) for note in noted if note.found]
         if bare:
@@ -120,37 +120,37 @@ def plan(
             draw_agreement(declaration, planned, plot)
         agreement = family_errors(declaration, planned)
         most = made.tables_at_most
-        from dprelease.cli.shown.reading_shown import reads, reads_words
+        from dprelease.cli.shown.reading_shown import scan_records, scans_text
 
-        if as_json:  # each form takes prices of its own
-            read = {"reads": reads(declaration.spec, queries)} if explain else {}
+        if as_json:  # the JSON form and the text form compute different costs
+            read = {"reads": scan_records(declaration.spec, queries)} if explain else {}
             agreed = [row for one in agreement for row in one.to_json()]
-            at_most = {"tables_at_most": None if is_open(planned) else most}  # bytes
+            at_most = {"tables_at_most": None if has_unknown_rows(planned) else most}  # bytes
             told = {"consistent": agreed, "ledger": charged.answer, **at_most}
             told["unread"] = [error.to_json() for error in refused]
             respond(True, {**planned.to_json(), **read, **told}, "")
             return
         words = [
-            _all_plan_words(declaration, planned, wide=wide),
-            *agreement_words(agreement, planned, wide=wide),
+            _any_plan_text(declaration, planned, wide=wide),
+            *standard_error_texts(agreement, planned, wide=wide),
         ]
         if explain:
-            words.append(reads_words(declaration.spec, queries))
-        words += disk_words(declaration, planned, most)
-        words += [f"Warning: {one_line(refused_words(error))}" for error in refused]
+            words.append(scans_text(declaration.spec, queries))
+        words += disk_space_texts(declaration, planned, most)
+        words += [f"Warning: {one_line(refusal_text(error))}" for error in refused]
         respond(False, None, "\n\n".join([*words, *charged.words]))
 
 
-def _all_plan_words(declaration: Declaration, planned: Plan, *, wide: bool) -> str:
-    """Return what a plan says: of single records, of one party, or of tables."""
+def _any_plan_text(declaration: Declaration, planned: Plan, *, wide: bool) -> str:
+    """Return the text of a plan: of single records, of one party's messages, or of tables."""
     from dprelease.planning.kinds import FEDERATED, LOCAL, kind_of
 
-    kind = kind_of(declaration.spec)  # has no words for a screen: these need tables of this layer
+    kind = kind_of(declaration.spec)  # has no texts for a terminal: they need this package
     if kind is LOCAL:
         from dprelease.cli.local_commands import local_plan_words
 
         return local_plan_words(planned, wide=wide)
-    words = _plan_words(planned, wide=wide)
+    words = _table_plan_text(planned, wide=wide)
     if kind is not FEDERATED:
         return words
     from dprelease.cli.party_commands import federated_words
@@ -202,7 +202,7 @@ def run(
             on_engine(load_declaration(release, assignments(variables)), engine), party
         )
         if dry_run:
-            texts = _statements(declaration)
+            texts = _sql_statements(declaration)
             words = "\n\n".join(
                 f"-- {name}\n{_flatten_literals(sql)};" for name, sql in texts.items()
             )
@@ -210,7 +210,7 @@ def run(
             return
         from dprelease.release.runs.pipeline import run as publish
 
-        if audit is not None:  # most name none, and reading one loads much
+        if audit is not None:  # most runs name no audit, and the module that reads one loads slowly
             from dprelease.release.audit_check import audited_by
 
             declaration = audited_by(declaration, audit)
@@ -236,12 +236,12 @@ def _known_engine(name: str | None) -> str | None:
 
 
 def _flatten_literals(sql: str) -> str:
-    """Return a statement in which what is quoted begins no line of its own."""
+    """Return an SQL statement whose quoted literals have no line breaks."""
     return re.sub(r"""'[^']*'|"[^"]*\"""", lambda quoted: one_line(quoted[0]), sql)
 
 
-def _statements(declaration: Declaration) -> dict[str, str]:
-    """Return the SQL of what is published, by name, for the types that columns are declared as."""
+def _sql_statements(declaration: Declaration) -> dict[str, str]:
+    """Return the SQL statement of every published table by name, for the declared column types."""
     from dprelease.planning.kinds import kind_of
     from dprelease.planning.prepare import prepare
 
@@ -270,7 +270,7 @@ def verify(
 ) -> None:
     """Recompute everything about a release that can be recomputed without the data."""
     with reporting(as_json, prints_only=True):
-        from dprelease.cli.shown.certificate_shown import certificate_words
+        from dprelease.cli.shown.certificate_shown import certificate_text
         from dprelease.cli.shown.verified_words import verified_words
         from dprelease.errors import OutputError
         from dprelease.verification.verify import verify as check_release
@@ -279,7 +279,7 @@ def verify(
             raise typer.BadParameter("only --signers can be used with an audit.")
         if not (
             folder.is_dir() or folder.is_file()
-        ):  # nothing was found wrong with any release: the input is
+        ):  # the input is wrong, but nothing was found wrong with a release
             raise OutputError("DP-OUTPUT-011", path=folder)
         report = check_release(
             folder, ledger=ledger, signers=signers, rehearsal=rehearsal, certify=certify
@@ -288,38 +288,40 @@ def verify(
             if as_json:
                 say(json.dumps(report.to_json(), indent=2))
                 raise typer.Exit(report.findings[0].exit_code)
-            if report.certificate is not None:  # what is proved, next to what is not
-                say(certificate_words(report.certificate))
+            if report.certificate is not None:  # print what is proved next to what is not proved
+                say(certificate_text(report.certificate))
             fail(Findings(report.findings), as_json)
         respond(as_json, report.to_json(), verified_words(report))
 
 
-MORE = ("cells", "parameters", "sensitivity")
-"""What of a plan is told only where there is room."""
+WIDE_HEADS = ("cells", "parameters", "sensitivity")
+"""Column heads of the table of a plan that are shown only with `--wide`."""
 
 
-def _plan_words(planned: Plan, *, wide: bool) -> str:
+def _table_plan_text(planned: Plan, *, wide: bool) -> str:
     warnings = [f"Warning: {one_line(warning)}" for warning in planned.warnings]
     parts = [
-        _guarantee_words(planned),
-        table(_column_rows(planned, 6 if wide else 4), wide=wide, more=MORE),
-        _counted_words(planned, wide=wide),
-        *_computed_words(planned, wide=wide),
+        _guarantee_text(planned),
+        table(_plan_table_rows(planned, 6 if wide else 4), wide=wide, more=WIDE_HEADS),
+        _counted_rows_text(planned, wide=wide),
+        *_computed_columns_text(planned, wide=wide),
         *planned.counted_rows(),
         *planned.bounded_rows(),
     ]
-    return "\n\n".join([*parts, *_reading_words(planned), *warnings])
+    return "\n\n".join([*parts, *_attacker_texts(planned), *warnings])
 
 
-def _column_rows(planned: Plan, digits: int) -> list[tuple[str, ...]]:
-    """Return noise, errors and price of every column, below their heads."""
+def _plan_table_rows(planned: Plan, digits: int) -> list[tuple[str, ...]]:
+    """Return the rows of a plan's table: the heads, then noise, errors and cost of every column."""
     confidences = {float(column.confidence) for column in planned.columns}
     margin = ["margin", "at"] if len(confidences) > 1 else [f"margin at {_percent(*confidences)}"]
     heads = ("column", "cells", "mechanism", "parameters", "sensitivity", "mean error")
     rows: list[tuple[str, ...]] = [(*heads, *margin, "unit", "cost alone")]
     for column, price in zip(planned.columns, planned.alone(), strict=True):
         shape = ", ".join(
-            f"{name} {_short(text)}" for name, text in column.mechanism.parameters if text != "0.0"
+            f"{name} {_parameter_text(text)}"
+            for name, text in column.mechanism.parameters
+            if text != "0.0"
         )
         confidence = float(column.confidence)
         rows.append(
@@ -343,8 +345,8 @@ def _percent(confidence: float) -> str:
     return f"{100 * confidence:g} %"
 
 
-def _counted_words(planned: Plan, *, wide: bool) -> str:
-    """Return what each column counts or adds up, and of which rows."""
+def _counted_rows_text(planned: Plan, *, wide: bool) -> str:
+    """Return a table that says which rows each column counts, or which values it adds up."""
     named = [
         (f"{c.query.name}.{c.measurement.name}", c.measurement.aggregate.words)
         for c in planned.columns
@@ -352,7 +354,7 @@ def _counted_words(planned: Plan, *, wide: bool) -> str:
     return table([("column", "what it counts"), *named], wide=wide)
 
 
-def _computed_words(planned: Plan, *, wide: bool) -> list[str]:
+def _computed_columns_text(planned: Plan, *, wide: bool) -> list[str]:
     rows = [("computed", "from", "margin at 1,000 rows", "unit")]
     for query, column, margin in planned.computed_columns():
         width = "" if margin is None else f"{margin:,.6g}"
@@ -360,7 +362,7 @@ def _computed_words(planned: Plan, *, wide: bool) -> list[str]:
     return [table(rows, wide=wide)] if len(rows) > 1 else []
 
 
-def _guarantee_words(planned: Plan) -> str:
+def _guarantee_text(planned: Plan) -> str:
     guarantee = planned.guarantee
     at = f" at delta {float(guarantee.delta):g}" if guarantee.delta else ""
     lines = [f"epsilon {guarantee.epsilon:.6g}{at}, neighbours {guarantee.neighbours.value}"]
@@ -377,7 +379,7 @@ def _guarantee_words(planned: Plan) -> str:
     return "\n".join(lines)
 
 
-def _reading_words(planned: Plan) -> list[str]:
+def _attacker_texts(planned: Plan) -> list[str]:
     from dprelease.planning.guarantees import reading
 
     read = reading(planned.guarantee)
@@ -393,7 +395,7 @@ def _reading_words(planned: Plan) -> list[str]:
     ]
 
 
-def _short(text: str) -> str:
+def _parameter_text(text: str) -> str:
     try:
         return f"{float(text):.6g}"
     except ValueError:

@@ -1,4 +1,4 @@
-"""The report on a release, from the command line."""
+"""Write the report on a release, from the command line."""
 
 from __future__ import annotations
 

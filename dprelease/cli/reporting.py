@@ -1,6 +1,6 @@
-"""How the commands answer: results, progress and failures.
+"""Print results, progress and failures of commands.
 
-Signals that end a command: it cleans up, and says what it had done, as after a failure.
+If a signal ends a command, the command cleans up and prints what it had done, as after a failure.
 """
 
 from __future__ import annotations
@@ -27,64 +27,65 @@ from dprelease.errors.printable import one_line, printable
 from dprelease.system.deferred_signals import ENDING
 from dprelease.system.resource_errors import gives_no_more
 
-OURS = (signal.SIG_DFL, signal.default_int_handler)
-"""What is replaced: who ignores a signal, or handles it, keeps to that."""
+REPLACED_HANDLERS = (signal.SIG_DFL, signal.default_int_handler)
+"""The signal handlers that are replaced; a signal that the caller ignores or handles is left alone.
+"""
 
 
 @contextmanager
 def ending_signals() -> Iterator[list[int]]:
-    """Turn signals into KeyboardInterrupt for a block, and yield the list of those that came.
+    """Turn signals into KeyboardInterrupt during a block, and yield the list of received signals.
 
-    Libraries may turn the exception into one of their own: the list tells why it came. Only a main
-    thread can have handlers.
+    Libraries may replace the exception by one of their own, so the list shows the real cause. Only
+    the main thread can have signal handlers.
     """
-    came: list[int] = []
+    received: list[int] = []
     before: dict[signal.Signals, object] = {}
 
     def interrupt(number: int, _frame: FrameType | None) -> None:
-        came.append(number)
+        received.append(number)
         raise KeyboardInterrupt
 
     if threading.current_thread() is threading.main_thread():
         for number in ENDING:
-            if signal.getsignal(number) in OURS:
+            if signal.getsignal(number) in REPLACED_HANDLERS:
                 before[number] = signal.signal(number, interrupt)
     try:
-        yield came
+        yield received
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
 
 
-NO_THREAD = "can't start new thread"
-"""What Python says then, as an error of no other type than many."""
+NO_THREAD_MESSAGE = "can't start new thread"
+"""Message of the RuntimeError that Python raises if it can't start a thread."""
 
 UNPRINTED = "DP-OUTPUT-007"
 
-NOBODY_READS = 128 + signal.SIGPIPE
-"""How shells show that a command ended because the next one of a pipe reads no more."""
+BROKEN_PIPE_EXIT_CODE = 128 + signal.SIGPIPE
+"""Exit code of a command whose output nobody reads, as shells report the end of a pipe."""
 
 USAGE_ERROR: Any = typer.BadParameter.__base__
-"""What is said of words on the command line; typer has its class under different names."""
+"""Base class of errors on the command line; typer defines it under different names."""
 
 Wide = Annotated[bool, typer.Option("--wide", help="Print all columns, without wrapping lines.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
-class ShownGroup(TyperGroup):
-    """A group of commands whose complaints are printed as a terminal may have them.
+class PrintableUsageGroup(TyperGroup):
+    """A group of commands whose usage errors are printed without control characters.
 
-    They quote words of the command line, which may be names of files: `dprelease check *`.
+    The errors quote arguments of the command line, which may be file names: `dprelease check *`.
     """
 
     def make_context(self, *args: Any, **named: Any) -> Any:
-        """Read the words."""
-        with _usage_text():
+        """Parse the arguments of the command line."""
+        with _printable_usage_errors():
             return super().make_context(*args, **named)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command that they name."""
-        with _usage_text():
+        """Run the command that the arguments name."""
+        with _printable_usage_errors():
             return super().invoke(ctx)
 
 
@@ -92,10 +93,10 @@ Command = Callable[..., Any]
 
 
 class Commands(typer.Typer):
-    """Commands that take paths of this machine, and no URI in the place of one."""
+    """Commands whose path arguments must be local paths, not URIs."""
 
     def command(self, *args: Any, **options: Any) -> Callable[[Any], Any]:
-        """Register a function as a command."""
+        """Return a decorator that registers a function as a command."""
         register = super().command(*args, **options)
 
         def decorator(function: Command) -> Command:
@@ -118,7 +119,7 @@ def _with_local_paths(function: Command) -> Command:
 
 
 @contextmanager
-def _usage_text() -> Iterator[None]:
+def _printable_usage_errors() -> Iterator[None]:
     try:
         yield
     except USAGE_ERROR as complaint:
@@ -127,43 +128,43 @@ def _usage_text() -> Iterator[None]:
 
 
 def respond(as_json: bool, answer: object, words: str) -> None:
-    """Print a result: JSON for programs, words for people.
+    """Print a result: as JSON for programs, as text for people.
 
     Raises
     ------
     OutputError
-        DP-OUTPUT-007 if the standard output does not take it.
+        DP-OUTPUT-007 if the result can't be written to standard output.
     """
     say(json.dumps(answer, indent=2, ensure_ascii=False) if as_json else words)
 
 
 def say(text: str, *, end: bool = True) -> None:
-    """Print a text to the standard output, as a terminal may have it.
+    """Print a text to standard output, without characters that a terminal would obey.
 
     Raises
     ------
     OutputError
-        DP-OUTPUT-007 if it does not take it.
+        DP-OUTPUT-007 if the text can't be written.
     """
     failure: OutputError | None = None
     try:
         encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
         shown = printable(f"{text}\n" if end else text)
-        _print(shown.encode(encoding, "backslashreplace"), encoding)
-    except (OSError, ValueError) as problem:  # it is full, or closed, at one end or the other
+        _write_all(shown.encode(encoding, "backslashreplace"), encoding)
+    except (OSError, ValueError) as problem:  # the disk is full, or an end is closed
         reason = getattr(problem, "strerror", None) or "it is closed"
         failure = OutputError(UNPRINTED, reason=str(reason).lower())
         if getattr(problem, "errno", None) == errno.EPIPE:
-            failure.exit_code = NOBODY_READS
+            failure.exit_code = BROKEN_PIPE_EXIT_CODE
     if failure is not None:
-        _give_up_output()
+        _discard_output()
         raise failure
 
 
-def _print(text: bytes, encoding: str) -> None:
-    """Print all of a text: an unbuffered stream writes what there is room for, and no more."""
+def _write_all(text: bytes, encoding: str) -> None:
+    """Print a whole text, because an unbuffered stream may write only a part of it at once."""
     stream = getattr(sys.stdout, "buffer", None)
-    if stream is None:  # there is none, or something in memory
+    if stream is None:  # there is no standard output, or it is in memory
         typer.echo(text.decode(encoding), nl=False)
         return
     sys.stdout.flush()
@@ -176,8 +177,8 @@ def _print(text: bytes, encoding: str) -> None:
     stream.flush()
 
 
-def _give_up_output() -> None:
-    """Let what could not be printed go nowhere: the end of the process would try it once more."""
+def _discard_output() -> None:
+    """Redirect standard output to the null device, so that nothing is printed at exit."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
@@ -186,7 +187,7 @@ def _give_up_output() -> None:
 
 @contextmanager
 def progress_bar(steps: int) -> Iterator[Callable[[str], None]]:
-    """Yield a callback that shows a bar to people at a terminal, and nothing to programs."""
+    """Yield a callback that advances a progress bar at a terminal, and does nothing elsewhere."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield lambda _step: None
         return
@@ -205,10 +206,10 @@ def progress_bar(steps: int) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def reporting(as_json: bool, *, prints_only: bool = False) -> Iterator[RunState]:
-    """Turn every failure into a message and an exit code; no traceback, no local variable.
+    """Turn every failure in a block into a message and an exit code, without a traceback.
 
-    Yields what the block's run has done, which it has to advance: every message reads it.
-    `prints_only`: nothing else comes of it, so that there is nothing to tell where nobody reads.
+    Yields the state of the run. The block must advance it, because every message contains it.
+    `prints_only`: the block only prints its result, so that nothing is reported if nobody reads it.
     """
     state = RunState()
     failure: DpReleaseError | None = None
@@ -221,26 +222,26 @@ def reporting(as_json: bool, *, prints_only: bool = False) -> Iterator[RunState]
         except DpReleaseError as error:
             failure = error
         except KeyboardInterrupt:
-            signals = signals or [signal.SIGINT]  # somebody else's handler answered it
-        except Exception as problem:  # noqa: BLE001 - its text may quote data, so only its type is told
+            signals = signals or [signal.SIGINT]  # another handler raised it
+        except Exception as problem:  # noqa: BLE001 - its text may quote data: print only its type
             failure = _resource_error(problem) or _internal_error(type(problem).__name__)
-    if signals or failure is None:  # whatever came of it, the cause was the signal
+    if signals or failure is None:  # the signal is the cause, whatever exception followed
         failure = EndedError(signals[0], state.message_state)
     if state.message_state is not State.NOTHING:
         failure.tell(state.message_state)
-    if failure.exit_code == NOBODY_READS and prints_only:
-        raise typer.Exit(NOBODY_READS)
+    if failure.exit_code == BROKEN_PIPE_EXIT_CODE and prints_only:
+        raise typer.Exit(BROKEN_PIPE_EXIT_CODE)
     fail(failure, as_json)
 
 
 def _resource_error(problem: Exception) -> DpReleaseError | None:
-    """Return the error for a system that gives no more; None where that is not what is wrong."""
+    """Return the error for an exhausted resource of the system; None for any other exception."""
     reason = ""
     if isinstance(problem, MemoryError) or _is_unmapped(problem):
         reason = "there is no more memory"
     elif isinstance(problem, OSError) and problem.errno and gives_no_more(problem):
         reason = os.strerror(problem.errno).lower()
-    elif isinstance(problem, RuntimeError) and str(problem) == NO_THREAD:
+    elif isinstance(problem, RuntimeError) and str(problem) == NO_THREAD_MESSAGE:
         reason = "it can't start more threads"
     elif isinstance(problem, FileNotFoundError) and not _has_folder():
         reason = "the folder that it was started in no longer exists"
@@ -252,7 +253,7 @@ def _resource_error(problem: Exception) -> DpReleaseError | None:
 
 
 def _is_unmapped(problem: Exception) -> bool:
-    """Return whether a library can't be loaded for want of memory: the loader says it in words."""
+    """Return whether the loader reports that a library can't be loaded for lack of memory."""
     said = str(problem).lower() if isinstance(problem, ImportError) else ""
     return "failed to map" in said or "cannot allocate" in said
 
@@ -272,7 +273,7 @@ def _internal_error(kind: str) -> DpReleaseError:
 
 
 def fail(error: DpReleaseError, as_json: bool) -> NoReturn:
-    """Print what is wrong, and end with its exit code, whether or not it can be printed."""
+    """Print an error, then end with its exit code even if the error can't be printed."""
     as_json = as_json and error.code != UNPRINTED
     if as_json:
         several = list(error.errors) if isinstance(error, Findings) else [error]

@@ -1,4 +1,4 @@
-"""The JSON Schemas of all documents, as this version knows them."""
+"""Print the JSON Schemas of all documents of this version."""
 
 from __future__ import annotations
 

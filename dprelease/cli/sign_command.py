@@ -1,4 +1,4 @@
-"""Signing a release from the command line."""
+"""Sign a release from the command line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def sign(
         from dprelease.verification.after_publication import signing as signing_of
 
         signing = key_of(key, passphrase_file)
-        assert signing is not None  # one was named
+        assert signing is not None  # the command requires a key
         if folder.is_file():
             made = signing_of.sign_audit(folder, signing, overwrite=overwrite)
             written = folder.with_name(folder.name + ENDING)

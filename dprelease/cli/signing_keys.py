@@ -1,4 +1,4 @@
-"""Keys as commands name them, and passphrases as a terminal is asked for them."""
+"""Read the signing key that a command names, and ask for its passphrase at the terminal."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ PassphraseFile = Annotated[
 
 
 def key_of(path: Path | None, passphrase_file: Path | None) -> SigningKey | None:
-    """Return the key that a command names; None without one.
+    """Return the signing key that a command names; None if it names none.
 
-    Raises SignatureError for what is no key, or has a passphrase that nobody tells.
+    Raises SignatureError for a file that is not a key, or a passphrase that is missing.
     """
     if path is None:
         return None
     from dprelease.signatures.keys import passphrase_of, read_key
 
-    ask = _ask if passphrase_file is None else passphrase_of(passphrase_file)
+    ask = _ask_passphrase if passphrase_file is None else passphrase_of(passphrase_file)
     return read_key(path, ask if passphrase_file is not None or _has_terminal() else None)
 
 
@@ -43,5 +43,5 @@ def _has_terminal() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()
 
 
-def _ask(name: str) -> bytes:
+def _ask_passphrase(name: str) -> bytes:
     return getpass.getpass(f"Passphrase of {one_line(name)}: ").encode()

@@ -1,4 +1,4 @@
-"""One SQL statement from the command line."""
+"""`dprelease ask`: answer one SQL statement from the command line."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def _in_json(value: object) -> object:
-    """Return a value as JSON has it: days as texts, decimals as numbers, nothing for infinity."""
+def _json_value(value: object) -> object:
+    """Return a value as JSON has it: days as texts, decimals as numbers, infinity as null."""
     if isinstance(value, date):
         return value.isoformat()
     number = float(value) if isinstance(value, Decimal) else value
@@ -28,9 +28,9 @@ def _in_json(value: object) -> object:
 
 
 def answer_text(answer: pd.DataFrame) -> str:
-    """Return an answer as a table; numbers with all digits that they have, at the right.
+    """Return an answer as a table, with right-aligned numbers that have all their digits.
 
-    One that HAVING or LIMIT has left without rows says so.
+    If HAVING or LIMIT removed all rows, the text says so.
     """
     heads = [str(name) for name in answer.columns]
     rows = list(answer.itertuples(index=False, name=None))
@@ -94,7 +94,7 @@ def ask(
         words = f"{price}; margins of error at 95 %: {one_line(margins)}"
         words = "\n\n".join([answer_text(answer), words, *told["bounded_rows"]])
         known = answer.astype(object).where(answer.notna(), None).to_dict("records")
-        rows = [{str(name): _in_json(value) for name, value in row.items()} for row in known]
+        rows = [{str(name): _json_value(value) for name, value in row.items()} for row in known]
         if output is None:
-            state.released = None  # a part may be seen before the rest can't be printed
+            state.released = None  # a reader may see a part of the output before the rest fails
         respond(as_json, {"rows": rows, **told}, words)

@@ -1,6 +1,7 @@
-"""What is said of published columns, from how they and the columns behind them are declared.
+"""The metadata of published columns, from the declarations of them and of their source columns.
 
-What stands beside a value, in words: the label of such a column is the value's, and these.
+It also has labels for companion columns, such as margins of error. Such a label is the label of the
+value column, followed by words for the companion.
 """
 
 from __future__ import annotations
@@ -69,13 +70,13 @@ WORDS: dict[str, dict[str, str]] = {
         "it": "in parole", "nl": "in woorden", "pt": "por extenso",
     },
 }  # fmt: skip
-"""By the ending of the column's name, then by language."""
+"""Words for companion columns, by the ending of the column's name, then by language."""
 
 
 def companion_label(label: Mapping[str, str], ending: str) -> dict[str, str]:
-    """Return the label of what stands beside a column, by that column's; empty if it has none.
+    """Return the label of a companion of a column, from that column's label; empty if it has none.
 
-    In a language without words for it, it is told by the ending of its name.
+    In a language without words for the companion, the ending of its name is used.
     """
     words = WORDS.get(ending, {})
     return {
@@ -86,10 +87,10 @@ def companion_label(label: Mapping[str, str], ending: str) -> dict[str, str]:
 Columns = Mapping[str, Column]
 
 OWN_UNIT = frozenset(("sum", "mean", "stddev", "quantile", "median", "min", "max"))
-"""Words whose answers are in the unit of their column, and are shown as that is."""
+"""Keywords of aggregates that have the unit and the decimals of their source column."""
 
 BESIDE = {"moe": Role.MARGIN, "label": Role.LABEL, "unreliable": Role.FLAG}
-"""What may stand beside a column that is published as it was noised, by the ending of its name."""
+"""Roles of companions of a directly published column, by the ending of the companion's name."""
 
 AT_CONFIDENCE = frozenset((Role.MARGIN, Role.LOWER, Role.UPPER))
 IN_ITS_UNIT = frozenset((Role.MARGIN, Role.LOWER, Role.UPPER, Role.STANDARD_ERROR))
@@ -97,7 +98,7 @@ IN_ITS_UNIT = frozenset((Role.MARGIN, Role.LOWER, Role.UPPER, Role.STANDARD_ERRO
 
 @dataclass(frozen=True, slots=True)
 class ColumnRequest:
-    """A published column, and how it was asked for; one of several most frequent has a rank."""
+    """A published column and its declaration; `rank` numbers the most frequent values."""
 
     query: Query
     published: OutputColumn
@@ -106,7 +107,7 @@ class ColumnRequest:
 
     @property
     def decimals(self) -> int | None:
-        """Return how many decimals are shown: declared, or those of the column that is asked."""
+        """Return the number of displayed decimals: as declared, or that of the source column."""
         word, column = self.spec.aggregate_and_column
         if self.spec.decimals is not None or word not in OWN_UNIT:
             return self.spec.decimals
@@ -114,12 +115,12 @@ class ColumnRequest:
 
     @property
     def confidence(self) -> str:
-        """Return that of its margin and interval: declared, or the usual one."""
+        """Return the confidence of the margin and the interval: as declared, or the default."""
         return plain_text(self.published.margin or DEFAULT_CONFIDENCE)
 
 
 def column_requests(query: Query, spec: QuerySpec) -> dict[str, ColumnRequest]:
-    """Return the published columns of a query by name, with what was asked."""
+    """Return the published columns of a query by name, each with its declaration."""
     published = {column.name: column for column in query.columns}
     found: dict[str, ColumnRequest] = {}
     for name, column in spec.columns.items():
@@ -132,21 +133,21 @@ def column_requests(query: Query, spec: QuerySpec) -> dict[str, ColumnRequest]:
 
 
 @dataclass(frozen=True, slots=True)
-class Teller:
-    """Tells of columns in the languages of a release."""
+class ColumnMetadataBuilder:
+    """Builds the metadata of columns, with texts in the languages of a release."""
 
     languages: tuple[str, ...]
 
-    def texts(self, said: LocalizedText | None) -> dict[str, str]:
-        """Return a text in each language; nothing if none was declared."""
-        return {} if said is None else said.texts(self.languages)
+    def texts(self, declared: LocalizedText | None) -> dict[str, str]:
+        """Return a declared text in each language; empty if none was declared."""
+        return {} if declared is None else declared.texts(self.languages)
 
-    def several(self, said: Sequence[LocalizedText]) -> tuple[dict[str, str], ...]:
-        """Return texts in each language."""
-        return tuple(map(self.texts, said))
+    def several(self, declared: Sequence[LocalizedText]) -> tuple[dict[str, str], ...]:
+        """Return several declared texts, each in every language."""
+        return tuple(map(self.texts, declared))
 
     def keys(self, keys: Sequence[Key], query: Query, role: Role) -> Iterator[ColumnMetadata]:
-        """Yield the keys of a query's table; the values of those that aren't public are unknown."""
+        """Yield the metadata of a query's keys; the values of private keys are left out."""
         columns = query.table.columns
         for key, (name, kind) in zip(keys, key_types(keys), strict=True):
             declared = columns[name]
@@ -163,42 +164,48 @@ class Teller:
             )
 
     def columns_of_table(self, query: Query, spec: QuerySpec) -> Iterator[ColumnMetadata]:
-        """Yield the columns of a table that is published as it was noised, without its keys."""
-        asked = column_requests(query, spec)
+        """Yield the metadata of the columns of a table without post-processing, except its keys."""
+        request = column_requests(query, spec)
         for published in query.columns:
             for name, kind in published_types(query, published):
                 if name == published.name:
-                    yield self._value(asked[name], name, kind)
+                    yield self._value(request[name], name, kind)
                 else:
                     role = BESIDE[name.removeprefix(f"{published.name}_")]
-                    yield self._companion(asked[published.name], name, kind, role)
+                    yield self._companion(request[published.name], name, kind, role)
 
     def sums(
         self, query: Query, spec: QuerySpec, margins: Mapping[str, str]
     ) -> Iterator[ColumnMetadata]:
-        """Yield the sums of all parties' messages, each before its margin of that name."""
-        for name, asked in column_requests(query, spec).items():
-            yield self._value(asked, name, "double")
-            margin = self._companion(asked, f"{name}_moe", "double", Role.MARGIN)
+        """Yield the metadata of the sums of all parties' messages, each followed by its margin.
+
+        `margins`: the name of the margin column of each sum.
+        """
+        for name, request in column_requests(query, spec).items():
+            yield self._value(request, name, "double")
+            margin = self._companion(request, f"{name}_moe", "double", Role.MARGIN)
             yield replace(margin, name=margins[name])
 
     def of_step(self, output: Output, query: Query, spec: QuerySpec) -> Iterator[ColumnMetadata]:
-        """Yield the columns that a step publishes, without the keys: values, and as it says."""
-        asked = column_requests(query, spec)
+        """Yield the metadata of the columns that a step publishes, except the keys.
+
+        The step's output declares which columns are companions of other columns.
+        """
+        request = column_requests(query, spec)
         for name, kind in schema_of_output(output)[len(output.keys.keys) :]:
             is_flag = isinstance(output.columns[name], Flag)
             role, of = output.roles.get(name, (Role.FLAG if is_flag else Role.VALUE, name))
-            if of not in asked:
+            if of not in request:
                 yield ColumnMetadata(name, kind, role, of)
             elif role is Role.VALUE:
-                yield self._value(asked[of], name, kind)
+                yield self._value(request[of], name, kind)
             else:
-                yield self._companion(asked[of], name, kind, role)
+                yield self._companion(request[of], name, kind, role)
 
     def record(
         self, column: RecordColumn, kind: str, spec: RecordColumnSpec, columns: Columns
     ) -> ColumnMetadata:
-        """Return what is said of a column of single records."""
+        """Return the metadata of a column of single records."""
         declared = columns[column.name]
         own = getattr(declared, "decimals", None)
         return ColumnMetadata(
@@ -214,68 +221,70 @@ class Teller:
             codes=None if column.key is None else self._codes(column.key, declared),
         )
 
-    def _value(self, asked: ColumnRequest, name: str, kind: str) -> ColumnMetadata:
-        label = self.texts(asked.spec.label)
-        if asked.rank is not None:
-            label = {tag: f"{text} {asked.rank}" for tag, text in label.items()}
+    def _value(self, request: ColumnRequest, name: str, kind: str) -> ColumnMetadata:
+        label = self.texts(request.spec.label)
+        if request.rank is not None:
+            label = {tag: f"{text} {request.rank}" for tag, text in label.items()}
         return ColumnMetadata(
             name,
             kind,
             Role.VALUE,
             of=name,
-            unit=asked.published.unit,
-            decimals=asked.decimals,
+            unit=request.published.unit,
+            decimals=request.decimals,
             label=label,
-            description=self.texts(asked.spec.description),
-            footnotes=self.several(asked.spec.footnotes),
-            codes=self._candidate_codes(asked),
+            description=self.texts(request.spec.description),
+            footnotes=self.several(request.spec.footnotes),
+            codes=self._candidate_codes(request),
         )
 
-    def _companion(self, asked: ColumnRequest, name: str, kind: str, role: Role) -> ColumnMetadata:
-        of = asked.published.name
+    def _companion(
+        self, request: ColumnRequest, name: str, kind: str, role: Role
+    ) -> ColumnMetadata:
+        of = request.published.name
         is_number = role in IN_ITS_UNIT
         return ColumnMetadata(
             name,
             kind,
             role,
             of=of,
-            unit=asked.published.unit if is_number else "",
-            decimals=asked.decimals if is_number else None,
-            label=companion_label(self.texts(asked.spec.label), name.removeprefix(f"{of}_")),
-            confidence=asked.confidence if role in AT_CONFIDENCE else "",
+            unit=request.published.unit if is_number else "",
+            decimals=request.decimals if is_number else None,
+            label=companion_label(self.texts(request.spec.label), name.removeprefix(f"{of}_")),
+            confidence=request.confidence if role in AT_CONFIDENCE else "",
         )
 
-    def _candidate_codes(self, asked: ColumnRequest) -> CodeList | None:
-        """Return the candidates of a chosen label; None for numbers."""
-        column = asked.published.parts[0].aggregate.column
-        if asked.published.form != LABEL or column is None:
+    def _candidate_codes(self, request: ColumnRequest) -> CodeList | None:
+        """Return the candidates of a column whose answer is a label; None for numbers."""
+        column = request.published.parts[0].aggregate.column
+        if request.published.form != LABEL or column is None:
             return None
-        declared = asked.query.table.columns[column]
+        declared = request.query.table.columns[column]
         key = key_of(column, declared)
         return self._codes(key, declared) if isinstance(key, Key) else None
 
     def _codes(self, key: Key, declared: Column) -> CodeList:
-        """Return the values of a key in order, with the labels of those that have one."""
+        """Return the values of a key in order, with the labels of the values that have one."""
         labels = {
-            _code(key, text): said.texts(self.languages)
-            for text, said in value_labels(declared).items()
+            _code(key, text): label.texts(self.languages)
+            for text, label in value_labels(declared).items()
         }
         return CodeList(cast("Sequence[Code]", key.values), labels)
 
     def _label(self, declared: Column, columns: Columns) -> dict[str, str]:
-        """Return the label of a column; that of the number which it cuts, if it has none itself."""
+        """Return the label of a column; for a cut without a label, that of the column it cuts."""
         if declared.label is None and isinstance(declared, CutColumn):
             declared = columns[declared.cut]
         return self.texts(declared.label)
 
 
 def value_labels(column: Column) -> Mapping[str, LocalizedText]:
-    """Return the labels of a column's values, by their texts."""
+    """Return the labels of a column's values, by the values as text."""
     match column:
         case CategoryColumn():
             return column.value_labels
         case CutColumn():
-            return {value: said for value, said in (column.labels or {}).items() if said}
+            return {value: label for value, label in (column.labels or {}).items() if label}
         case BooleanColumn() | IntegerColumn():
             return column.labels
     return {}

@@ -1,6 +1,6 @@
-"""The one encoding of manifests, their digests, and the names of their files.
+"""The only encoding of manifests, their digests, and the names of their files.
 
-They are encoded a piece at a time: a text of the whole takes several times its bytes.
+Manifests are encoded piece by piece, because the whole text would take several times its bytes.
 """
 
 from __future__ import annotations
@@ -13,15 +13,18 @@ from typing import Any
 
 NAME = "manifest.json"
 SIGNATURE = "manifest.json.sig"
-"""Next to a manifest that somebody signed; not a file of the release itself."""
+"""Name of the signature next to a signed manifest, which does not list it as a file.
+"""
 
 LETTERS = 1 << 16
-"""Of texts that make a piece: the encoder's are of some letters each. A longer one is a piece by
-itself, for what is joined is there twice."""
+"""Minimum characters of a piece, which joins many short texts of the encoder.
+
+A longer text is a piece without being joined, since joining it would copy it.
+"""
 
 
 def pieces(record: dict[str, Any]) -> Iterator[bytes]:
-    """Yield the one encoding of a record: sorted keys, two spaces, UTF-8, one final newline."""
+    """Yield the only encoding of a manifest in pieces: sorted keys, two spaces, UTF-8, newline."""
     encoder = json.JSONEncoder(sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False)
     held: list[str] = []
     letters = 0
@@ -36,7 +39,7 @@ def pieces(record: dict[str, Any]) -> Iterator[bytes]:
 
 
 def digest_of(record: dict[str, Any]) -> str:
-    """Return the SHA-256 of a record's encoding, its own digest left out."""
+    """Return the SHA-256 of a manifest's encoding without its key `digest`."""
     digest = hashlib.sha256()
     for piece in pieces({key: value for key, value in record.items() if key != "digest"}):
         digest.update(piece)
@@ -44,7 +47,7 @@ def digest_of(record: dict[str, Any]) -> str:
 
 
 def is_canonical(record: dict[str, Any], raw: bytes) -> bool:
-    """Return whether bytes are the encoding of a record; the first that differ end it."""
+    """Return whether bytes are the encoding of a manifest; stops at the first difference."""
     at = 0
     for piece in pieces(record):
         if not raw.startswith(piece, at):
@@ -54,7 +57,7 @@ def is_canonical(record: dict[str, Any], raw: bytes) -> bool:
 
 
 def canonical(record: dict[str, Any]) -> bytes:
-    """Return the one encoding of a record: sorted keys, two spaces, UTF-8, one final newline."""
+    """Return the only encoding of a manifest: sorted keys, two spaces, UTF-8, one final newline."""
     return b"".join(pieces(record))
 
 
@@ -64,6 +67,6 @@ def sha256(data: bytes) -> str:
 
 
 def sha256_of(path: Path) -> str:
-    """Return the hexadecimal SHA-256 of a file's bytes, which are read a piece at a time."""
+    """Return the hexadecimal SHA-256 of a file's bytes, which are read piece by piece."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""What a manifest says of published files: of each table by itself, and of families with a step."""
+"""The entries of a manifest for published files: for each table, and for families with a step."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ RoleName = Literal[
 
 
 class ColumnRecord(Part):
-    """Name, Arrow type and role of a published column, and what readers are told of it.
+    """Name, Arrow type and role of a published column, and its texts for readers.
 
-    `of`: the column that it stands beside. Texts are by language.
+    `of`: the value column whose companion this column is. Texts are by language.
     """
 
     name: str
@@ -63,7 +63,7 @@ class ColumnRecord(Part):
 
 
 class PartRecord(Part):
-    """One file of a table in parts, by its name in the table's folder."""
+    """One file of a partitioned table, by its name in the table's folder."""
 
     name: str
     rows: int
@@ -73,8 +73,8 @@ class PartRecord(Part):
 class FileRecord(Part):
     """One published table: a file, or a folder of `parts`.
 
-    `sha256`: of the file's bytes; of parts that of their list, a line for each: its digest, two
-    spaces and its name.
+    `sha256`: the digest of the file's bytes. For a table in parts it is the digest of their list,
+    which has one line for each part: its digest, two spaces and its name.
     """
 
     name: str
@@ -89,21 +89,21 @@ class FileRecord(Part):
 
     @property
     def digests(self) -> dict[str, str]:
-        """Return the digest of each of its files, by name: its own, or its parts'."""
+        """Return the digests of the table's files by name: of its only file, or of its parts."""
         if not self.parts:
             return {self.name: self.sha256}
         return {f"{self.name}/{part.name}": part.sha256 for part in self.parts}
 
 
 class TableRecord(FileRecord):
-    """One published table of aggregates, and how its columns are computed; as `FileRecord`."""
+    """One published table of aggregates, and how its columns are computed; see `FileRecord`."""
 
     computed: dict[str, str]
     post_processing: dict[str, list[str]]
 
 
 class FamilyRecord(Part):
-    """Tables that are published together: their measurements, and what a step computed of them."""
+    """Tables that are published together: their measurements, and the results of a step."""
 
     name: str
     step: str
@@ -114,21 +114,21 @@ class FamilyRecord(Part):
 
     @property
     def words(self) -> list[str]:
-        """Return texts on the properties of the values that the step computes."""
+        """Return sentences on the properties of the values that the step computes."""
         if isinstance(self.record, ConsistencyRecord):
             return self.record.words
         return list(self.record.get("words", ()))
 
 
 class ExportedFile(Part):
-    """One file of a format beside Parquet."""
+    """One file of a format other than Parquet."""
 
     name: str
     sha256: str
 
 
 class ExportRecord(Part):
-    """A format that the tables were written in as well; versions of packages that shape it."""
+    """Another format of the tables, and the versions of packages that affect its bytes."""
 
     format: str
     files: list[ExportedFile]
@@ -139,7 +139,7 @@ class ExportRecord(Part):
 class FileDigest:
     """One published table: the SHA-256 of its file's bytes, and its number of rows.
 
-    `parts`: its files, if it has several. `digest` is then that of their list.
+    `parts`: the files of a table in several files; `digest` is then that of their list.
     """
 
     digest: str
@@ -148,14 +148,14 @@ class FileDigest:
 
     @classmethod
     def of(cls, parts: Sequence[PartRecord]) -> FileDigest:
-        """Return a table of these parts, whose list is as `sha256sum` writes it."""
+        """Return the digest of a table in parts, from their list in the format of `sha256sum`."""
         listed = "".join(f"{part.sha256}  {part.name}\n" for part in parts)
         digest = hashlib.sha256(listed.encode()).hexdigest()
         return cls(digest, sum(part.rows for part in parts), tuple(parts))
 
     @classmethod
     def blank(cls, parts: Parts | None) -> FileDigest:
-        """Return one that is as long as any, where all that is told of it stands for itself."""
+        """Return a placeholder that is as long as any real digest and number of rows."""
         if parts is None:
             return cls("", 0)
         names = files_of_parts(parts)
@@ -163,12 +163,12 @@ class FileDigest:
 
 
 def files_of_parts(parts: Parts) -> list[str]:
-    """Return the names of the files of parts, in the folder of their table."""
+    """Return the names of the files of partitions, in the folder of their table."""
     return [formats.file_of(name) for name in parts.names]
 
 
 def file_record(query: str, table: TableMetadata, written: FileDigest) -> FileRecord:
-    """Return the record of a file: its name, its rows, its columns, its digest."""
+    """Return the record of a file: its name, its number of rows, its columns and its digest."""
     return FileRecord(**_fields(query, table, written))
 
 
@@ -205,7 +205,7 @@ def table_records(
 
 
 def _table_record(query: Query, table: TableMetadata, written: FileDigest) -> TableRecord:
-    """Return the record of one published table; its number of rows is public, or noised."""
+    """Return the record of one published table; its number of rows is public or noised."""
     return TableRecord(
         **_fields(query.name, table, written),
         computed={column.name: column.formula for column in query.columns},
@@ -236,7 +236,7 @@ def _output_record(
 
 
 def family_records(families: Sequence[Family]) -> list[FamilyRecord]:
-    """Return what the manifest says of families that are published by a step."""
+    """Return the manifest's records of families that are published by a step."""
     return [
         FamilyRecord.model_validate(
             {

@@ -34,7 +34,7 @@ def render_schema(name: str) -> str:
 
 
 def write(folder: Path) -> None:
-    """Write the schemas of tables, releases, manifests, and the outcomes of attacks and audits."""
+    """Write the JSON Schemas of all documents into a folder."""
     for name in FORMS:
         (folder / f"{name}.schema.json").write_text(render_schema(name), encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""What a manifest says of the ledger that paid for its release."""
+"""The part of a manifest on the ledger that paid for its release."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dprelease.schema.document_part import Part
 
 
 class BudgetRecord(Part):
-    """A budget of a ledger: an epsilon, maybe at a delta, or a rho."""
+    """A budget in a ledger: an epsilon, possibly with a delta, or a rho."""
 
     epsilon: str | None
     delta: str
@@ -18,7 +18,7 @@ class BudgetRecord(Part):
 
 
 class RenewalRecord(Part):
-    """The period that a charge is in, of a budget that renews, and what that means for a person."""
+    """The current period of a renewing budget, and what the renewal means for a person's risk."""
 
     table: str
     budget: BudgetRecord

@@ -1,4 +1,4 @@
-"""The files that a manifest lists: of tables, formats, declared lists, truths, an audit."""
+"""The files that a manifest lists: tables, formats, declared lists, true values, an audit."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dprelease.schema.public_values.large_files import KeptFile
 
 
 def listed_files(record: Mapping[str, Any]) -> dict[str, str]:
-    """Return the digest of every file of a release, by name; that of a table comes before others.
+    """Return the digest of every file of a release by name; the files of tables come first.
 
-    `record`: the JSON values of a manifest, which may be one of an older version.
+    `record`: a manifest as JSON values, possibly of an older version.
 
     Raises
     ------
     KeyError, TypeError, AttributeError
-        For what is no manifest.
+        If `record` is not a manifest.
     """
     exported = [file for export in record.get("exports", ()) for file in export["files"]]
     tables = [one for file in record["files"] for one in _digests_of(file).items()]

@@ -1,4 +1,4 @@
-"""The manifest of a local release: of single records, each with its own noise."""
+"""The manifest of a local release, which publishes single records, each with its own noise."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ UNPROTECTED = [
 
 
 class NumberRecord(Part):
-    """What the noise does to one number, in the column's unit."""
+    """The effect of the noise on one number, in the column's unit."""
 
     lower: str
     upper: str
@@ -73,7 +73,7 @@ class NumberRecord(Part):
 
 
 class ResponseRecord(Part):
-    """The chances that a value is kept, and that it becomes a certain other one."""
+    """The probabilities that a value stays unchanged, and that it becomes a certain other one."""
 
     values: int
     keep: float
@@ -81,7 +81,7 @@ class ResponseRecord(Part):
 
 
 class MeanRecord(Part):
-    """The noise in mean and sum of all records; scales are those of stable noise."""
+    """The noise in mean and sum of all records; scales are those of stable distributions."""
 
     mean_standard_deviation: float | None
     mean_scale: float | None
@@ -100,7 +100,7 @@ class FrequencyRecord(Part):
 
 
 class LocalMeasurementRecord(NoiseRecord):
-    """One noised column: its event, one record's noise, and the law of estimates."""
+    """One noised column: its event, the noise of one record, and the distribution of estimates."""
 
     weight: str
     one_record: NumberRecord | ResponseRecord
@@ -108,7 +108,7 @@ class LocalMeasurementRecord(NoiseRecord):
 
 
 class RecordsManifest(GuaranteedManifest):
-    """The manifest of single records: of a release, or of a rehearsal of one."""
+    """The manifest of single records, of a release or of a rehearsal."""
 
     dp_variant: Variant
     model: dict[str, str]
@@ -123,14 +123,14 @@ class LocalManifest(RecordsManifest):
 
 
 class LocalRehearsalManifest(RecordsManifest):
-    """The manifest of a rehearsal of single records, not a release."""
+    """The manifest of a rehearsal of single records, which is not a release."""
 
     format: Literal["dprelease-local-rehearsal/1"]
     rehearsal: RehearsalRecord
 
     @classmethod
     def of(cls, release: LocalManifest, rehearsal: RehearsalRecord) -> LocalRehearsalManifest:
-        """Return the manifest of a rehearsal of a release."""
+        """Return the manifest of a rehearsal, from the manifest of the rehearsed release."""
         return release.as_form(cls, format=OF_RECORDS, rehearsal=rehearsal)
 
     @property
@@ -145,7 +145,7 @@ def build(
     written: Mapping[str, FileDigest],
     ledger: LedgerRecord | None = None,
 ) -> LocalManifest:
-    """Return the sealed manifest; digests of files and numbers of records by name."""
+    """Return the sealed manifest; `written` has digests and numbers of records by name."""
     sizes = {name: file.rows for name, file in written.items()}
     metadata = metadata_of_records(declaration, plan.records, sizes)
     guarantee = GuaranteeRecord.of(plan.guarantee)
@@ -171,7 +171,7 @@ def build(
 
 
 def measurement(planned: LocalColumn, records: int) -> LocalMeasurementRecord:
-    """Return the record of one column: its event, one record's noise, and the law of them all."""
+    """Return the record of one column: its event, one record's noise, the noise of estimates."""
     measurement, law = planned.measurement, planned.mechanism
     if not isinstance(law, Mechanism):
         raise TypeError("records are answered by mechanisms alone")
@@ -189,7 +189,7 @@ def measurement(planned: LocalColumn, records: int) -> LocalMeasurementRecord:
 
 
 def treatment(part: Records) -> TreatmentRecord:
-    """Return what happens to missing and undeclared values."""
+    """Return the treatment of missing and undeclared values."""
     columns = {}
     for column in part.columns:
         declared = part.declared.table.columns[column.name]

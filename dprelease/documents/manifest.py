@@ -1,4 +1,4 @@
-"""The manifest of tables: what was published, under which guarantee, and what checks it."""
+"""The manifest of tables: what was published, under which guarantee, and how to check it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class MeasurementRecord(NoiseRecord):
 
 
 class ExactRecord(Part):
-    """One vector without noise, outside the guarantee: an invariant, or a sum of one."""
+    """One vector without noise, outside the guarantee: an invariant, or a sum of invariants."""
 
     query: str
     column: str
@@ -87,7 +87,7 @@ class ExactRecord(Part):
 
 
 class CentralManifest(GuaranteedManifest):
-    """The manifest of tables: of a release, or of a rehearsal of one."""
+    """The manifest of tables, of a release or of a rehearsal."""
 
     dp_variant: Variant
     privacy_unit: list[UnitRecord]
@@ -104,14 +104,14 @@ class Manifest(CentralManifest):
 
 
 class RehearsalManifest(CentralManifest):
-    """The manifest of a rehearsal, not a release."""
+    """The manifest of a rehearsal of tables, which is not a release."""
 
     format: Literal["dprelease-rehearsal/1"]
     rehearsal: RehearsalRecord
 
     @classmethod
     def of(cls, release: Manifest, rehearsal: RehearsalRecord) -> RehearsalManifest:
-        """Return the manifest of a rehearsal of a release."""
+        """Return the manifest of a rehearsal, from the manifest of the rehearsed release."""
         return release.as_form(cls, format=REHEARSAL, rehearsal=rehearsal)
 
     @property
@@ -127,9 +127,10 @@ def build(
     written: Mapping[str, FileDigest],
     ledger: LedgerRecord | None = None,
 ) -> Manifest:
-    """Return the sealed manifest of a release whose files were written, by the name of each table.
+    """Return the sealed manifest of a release whose files are written.
 
-    `ledger`: what binds it to the entry of a ledger that paid for it.
+    `written`: the digests of the files by the name of each table. `ledger`: the reference to the
+    ledger entry that paid for the release.
     """
     guarantee = GuaranteeRecord.of(plan.guarantee)
     fields = {
@@ -158,7 +159,7 @@ def fill_draft(
     written: Mapping[str, FileDigest],
     ledger: LedgerRecord | None,
 ) -> Manifest:
-    """Return what `build` does, from its manifest of blank files: only these differ."""
+    """Return the manifest that `build` returns, from its draft for blank files."""
     files = list(table_records(families, written, metadata))
     return draft.changed(ledger=ledger, files=files)
 
@@ -178,7 +179,7 @@ def _invariant(column: PlannedColumn) -> ExactRecord:
 
 
 def _exactly(guarantee: Guarantee) -> list[str]:
-    """Return in words what invariants leave unprotected."""
+    """Return sentences on what invariants leave unprotected."""
     return [
         f"Published exactly, outside the guarantee, as the declaration acknowledges: {name}. "
         "Someone who knows all privacy units but one learns from it where that one counts."

@@ -1,7 +1,7 @@
-"""What is said of published tables in words: labels, roles of columns, lists of codes.
+"""The texts about published tables: labels, roles of columns, lists of codes.
 
-Plain public text that was declared; no number of a release depends on it. Every output takes it
-from here: the manifest, formats, reports.
+All are declared, plain, public texts; no number of a release depends on them. Every output takes
+its texts from this module: the manifest, the exports and the reports.
 """
 
 from __future__ import annotations
@@ -22,24 +22,25 @@ Code = str | int | bool | date
 
 @dataclass(frozen=True, slots=True)
 class CodeList:
-    """The values of a key in their declared order, and the labels of those that have some."""
+    """The values of a key in their declared order, and the labels of the values that have one."""
 
     values: Sequence[Code]
     labels: Mapping[Code, Texts] = field(default_factory=dict)
 
     def label(self, value: Code, language: str) -> str:
-        """Return the label of a value; the value as text, if none was declared."""
+        """Return the label of a value; the value as text if no label was declared."""
         return self.labels.get(value, {}).get(language, code_text(value))
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnMetadata:
-    """What is said of one published column.
+    """The metadata of one published column.
 
-    `kind`: its Arrow type as text, as the manifest has it. `of`: the column that a margin, a flag
-    or another companion stands beside; its own name for others. `decimals`: how many a reader is
-    shown; the files hold all. `codes`: the values of a key, or of a chosen label. `confidence`: of
-    a margin or an end of an interval, as a decimal text.
+    `kind`: its Arrow type as text, as in the manifest. `of`: for a margin, a flag or another
+    companion, the name of its value column; for other columns, their own name. `decimals`: the
+    number of displayed decimals; the files have all of them. `codes`: the values of a key, or of a
+    column of labels. `confidence`: the confidence of a margin, or of an end of an interval, as a
+    decimal text.
     """
 
     name: str
@@ -55,18 +56,18 @@ class ColumnMetadata:
     confidence: str = ""
 
     def title(self, language: str) -> str:
-        """Return its label; its name, if none was declared."""
+        """Return the label of the column; its name if no label was declared."""
         return self.label.get(language, self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class TableMetadata:
-    """What is said of one published table.
+    """The metadata of one published table.
 
-    `name`: as the manifest names its file, without the extension; it may have folders. `query`:
-    the declared query that asked for it. `rows`: how many it has; None before it was drawn where
-    that is noised. `measured`: whether it holds noised integers before any step was taken with
-    them, which are published for who checks a release and not to be read.
+    `name`: the name of its file in the manifest, without the extension; it may contain folders.
+    `query`: the declared query to which the table belongs. `rows`: its number of rows; None if that
+    number is noised and not drawn yet. `measured`: whether it holds noised integers before
+    post-processing, which are published for verification and not for readers.
     """
 
     name: str
@@ -80,35 +81,35 @@ class TableMetadata:
     footnotes: tuple[Texts, ...] = ()
 
     def title(self, language: str) -> str:
-        """Return its label; its name, if none was declared."""
+        """Return the label of the table; its name if no label was declared."""
         return self.label.get(language, self.name)
 
     def of_role(self, *roles: Role) -> tuple[ColumnMetadata, ...]:
-        """Return the columns that are one of some things, in order."""
+        """Return the columns that have one of these roles, in order."""
         return tuple(column for column in self.columns if column.role in roles)
 
     @property
     def keys(self) -> tuple[ColumnMetadata, ...]:
-        """Return the keys, in order; together they name a row."""
+        """Return the keys in order; together they identify a row."""
         return self.of_role(Role.KEY)
 
     @property
     def values(self) -> tuple[ColumnMetadata, ...]:
-        """Return the columns that are read, in order."""
+        """Return the value columns for readers, in order."""
         return self.of_role(Role.VALUE)
 
     def companion_of(self, value: str, role: Role) -> ColumnMetadata | None:
-        """Return what of some role stands beside a value, if anything does."""
+        """Return the companion of a value column that has this role; None if it has none."""
         return next((c for c in self.columns if c.of == value and c.role == role), None)
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What was declared of a release as a whole.
+    """The declared facts about a release as a whole.
 
-    `period`: reference period, an ISO 8601 date, or two with a slash. `replaces`: the identifier
-    of the release that this one stands in for. `titles`: the title in each language, where it was
-    declared so.
+    `period`: the reference period, which is an ISO 8601 date, or two dates with a slash.
+    `replaces`: the identifier of the release that this release replaces. `titles`: the title in
+    each language for which one was declared.
     """
 
     title: str
@@ -125,15 +126,15 @@ class About:
     titles: Texts = field(default_factory=dict)
 
     def heading(self, language: str) -> str:
-        """Return the title in a language; the release's own, if none was declared for it."""
+        """Return the title in a language; the release's only title if that language has none."""
         return self.titles.get(language, self.title)
 
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """All that is said of a release in words; the first language is the one to fall back on.
+    """All texts about a release; the first language is the fallback.
 
-    `wide`: keys whose values are columns where tables are laid out for reading.
+    `wide`: the keys whose values become columns in exports for reading.
     """
 
     about: About
@@ -148,21 +149,22 @@ class Metadata:
 
     @property
     def read(self) -> Iterator[TableMetadata]:
-        """Yield the tables that are published to be read."""
+        """Yield the tables for readers."""
         return (table for table in self.tables if not table.measured)
 
 
 def code_text(value: Code) -> str:
-    """Return a value of a key as text files hold it."""
+    """Return a value of a key as text, as in text files."""
     if isinstance(value, bool):
         return str(value).lower()
     return str(value)
 
 
 def field_notes(table: TableMetadata) -> Notes:
-    """Return what the file of a table says of each column: its role, its unit, its label.
+    """Return the metadata of a table's Parquet fields: role, unit and label of each column.
 
-    `label` is that of the first language; others have the language behind a colon.
+    The key `label` has the label in the first language; other languages have the key `label:`
+    followed by the language.
     """
     return {column.name: _notes(column) for column in table.columns}
 

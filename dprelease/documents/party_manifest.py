@@ -1,4 +1,4 @@
-"""The manifest of one party's messages: its noise, and what holds under which trust."""
+"""The manifest of one party's messages: its noise, and the guarantee by trust assumption."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ POST_PROCESSING = [
 
 
 class TrustRecord(Part):
-    """What holds for a number of honest parties."""
+    """The guarantee for a number of honest parties."""
 
     honest: int
     guarantee: GuaranteeRecord
@@ -60,7 +60,7 @@ class TrustRecord(Part):
 
 
 class ShareRecord(NoiseRecord):
-    """One column of messages: a share of the noise, and the noise of the sum."""
+    """One column of messages: one party's share of the noise, and the noise of the sum."""
 
     mechanism: Literal["symmetric_alpha_stable"]
     aggregate: str
@@ -71,7 +71,7 @@ class ShareRecord(NoiseRecord):
 
 
 class PartiesManifest(ReleaseManifest):
-    """What the parties of a release have in common."""
+    """What the manifests of a federated release and of its rehearsal have in common."""
 
     dp_variant: Literal["pure", "approximate"]
     parties: int
@@ -100,9 +100,9 @@ class FederatedRehearsalManifest(PartiesManifest):
     def of(
         cls, release: FederatedManifest, files: Sequence[FileRecord], rehearsal: PartiesRecord
     ) -> FederatedRehearsalManifest:
-        """Return the manifest of a rehearsal of all parties, given that of one of them.
+        """Return the manifest of a rehearsal of all parties, from the manifest of one of them.
 
-        `files`: the records of the sums, which replace those of one party's messages.
+        `files`: the records of the sums, which replace the records of one party's messages.
         """
         return release.as_form(cls, format=OF_PARTIES, files=list(files), rehearsal=rehearsal)
 
@@ -114,7 +114,7 @@ def build(
     digests: Mapping[str, str],
     party: int,
 ) -> FederatedManifest:
-    """Return the sealed manifest of the messages of a party, whose files have these digests."""
+    """Return the sealed manifest of one party's messages; `digests`: the digests of its files."""
     spec = declaration.spec.federated
     metadata = metadata_of_messages(declaration, queries)
     fields = {

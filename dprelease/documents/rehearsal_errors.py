@@ -1,4 +1,4 @@
-"""The errors of a rehearsal: how far its published values are from the true ones, by column."""
+"""The errors of a rehearsal: differences between published and true values, column by column."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from dprelease.schema.document_part import Part
 
 
 class Figures(Part):
-    """How far some cells are from the truth; null where there is no cell to compute it from.
+    """Differences between published and true values of some cells; null without such values.
 
-    `error` is published minus exact, both within the contribution bounds. `covered`: the share of
-    cells whose margin contains the truth. `cut`: by how much the bounds lower the exact value.
+    `error` is the published value minus the exact value under the contribution limits. `covered`:
+    the share of cells whose margin contains the true value. `cut`: the amount by which contribution
+    limits lower the exact value.
     """
 
     cells: int
@@ -28,17 +29,17 @@ class Figures(Part):
 
 
 class CellClass(Part):
-    """The true numbers of rows of some cells, in words."""
+    """A range of true numbers of rows in words; it defines a class of cells."""
 
     rows: str
 
 
 class ClassErrors(Figures, CellClass):
-    """The errors of the cells of one size."""
+    """The errors of the cells in one size class."""
 
 
 class ErrorColumn(Part):
-    """A published column, the error expected of it, and its errors by size of the cell."""
+    """A published column, its expected error, and its errors by size class."""
 
     table: str
     column: str
@@ -49,22 +50,22 @@ class ErrorColumn(Part):
 
 
 class ColumnErrors(Figures, ErrorColumn):
-    """The errors of a column, over all its cells."""
+    """The errors of a column over all its cells, and by size class."""
 
 
 def encode_errors(errors: Sequence[ColumnErrors]) -> bytes:
-    """Return the file of all errors."""
+    """Return the bytes of the file of all errors."""
     values = [one.to_json() for one in errors]
     return (json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
 def decode_errors(raw: bytes) -> list[ColumnErrors]:
-    """Return all errors of a file.
+    """Return all errors from the bytes of a file.
 
     Raises
     ------
     ValueError, TypeError, RecursionError
-        For a file with other content.
+        If the file has other content.
     """
     return [ColumnErrors.model_validate(one) for one in json.loads(raw)]
 

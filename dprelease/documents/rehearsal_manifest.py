@@ -1,8 +1,8 @@
-"""The manifest of a rehearsal: that of the release which it rehearses, under a format of its own.
+"""The manifest of a rehearsal: the manifest of the rehearsed release, in a format of its own name.
 
-Nothing that reads releases takes the format for one, and the format is in the digest. Each Parquet
-file says as well what it is, so that none can be taken out and passed on as a release's: who makes
-a release of a rehearsal has to write every file anew.
+No program that reads releases accepts this format, and the digest covers its name. Each Parquet
+file also states that it belongs to a rehearsal, so no single file can pass as one of a release:
+whoever wanted to make a rehearsal look like a release would have to rewrite every file.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ WORDS = (
 )
 NOTE = "rehearsal: not about the declared people, not a release"
 NOTED = "dprelease-rehearsal"
-"""What every Parquet file says of itself, and by which name."""
+"""The key in the metadata of every Parquet file that marks it as part of a rehearsal."""
 
 TRUTH, ERRORS, PEOPLE = "truth", "truth/errors.json", "truth/people"
 """The folder of true answers, the file of their errors, the folder of invented rows."""
 
 PARTIES = "parties"
-"""The folder of what each party sends, by its number."""
+"""The folder of the messages of each party, by the party's number."""
 
 
 class StandInRecord(Part):
-    """What stood in for the source of a table: invented rows, or a public file."""
+    """The rows that replaced the source of a table: invented rows, or a public file."""
 
     table: str
     by: Literal["invention", "public"]
@@ -45,7 +45,7 @@ class StandInRecord(Part):
 
 
 class TruthRecord(Part):
-    """One file of true answers, of their errors, or of invented rows."""
+    """One file of true answers, of errors, or of invented rows."""
 
     name: str
     rows: int
@@ -53,7 +53,7 @@ class TruthRecord(Part):
 
 
 class RehearsalRecord(Part):
-    """What makes a rehearsal of it: who stood in for the people, and what is true of them."""
+    """The additional part of a rehearsal's manifest: the replaced sources, and the true values."""
 
     words: str
     stand_ins: list[StandInRecord]
@@ -61,7 +61,7 @@ class RehearsalRecord(Part):
 
 
 class PartiesRecord(RehearsalRecord):
-    """What makes a rehearsal of all parties' releases, and what each of them sends."""
+    """The additional part of the manifest of a rehearsal of all parties, with their messages."""
 
     messages: list[TruthRecord]
 
@@ -69,12 +69,12 @@ class PartiesRecord(RehearsalRecord):
 def rehearsal_record(
     stand_ins: Sequence[StandInRecord], truth: Mapping[str, FileDigest]
 ) -> RehearsalRecord:
-    """Return what makes a rehearsal of a release; the files with true values by name."""
+    """Return the additional part of a rehearsal's manifest; `truth`: files of true values."""
     return RehearsalRecord(words=WORDS, stand_ins=list(stand_ins), truth=truth_records(truth))
 
 
 def truth_records(written: Mapping[str, FileDigest]) -> list[TruthRecord]:
-    """Return the records of files next to the published ones, by name."""
+    """Return the records of the files with true values, by name."""
     return [
         TruthRecord(name=name, rows=file.rows, sha256=file.digest) for name, file in written.items()
     ]

@@ -34,7 +34,7 @@ DEPENDENCIES = ("duckdb", "numpy", "scipy", "pyarrow", "python-flint", "dp-accou
 
 
 class Tool(Part):
-    """The tool and what it ran on."""
+    """The tool that made the release, and the software on which it ran."""
 
     name: str
     version: str
@@ -42,7 +42,7 @@ class Tool(Part):
 
 
 class KeptRecord(Part):
-    """A file that the release was declared with: its form, digest and number of bytes."""
+    """A file that the declaration refers to: its form, its digest and its number of bytes."""
 
     form: Literal["csv", "parquet"]
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
@@ -50,17 +50,17 @@ class KeptRecord(Part):
 
 
 class NamedAudit(Part):
-    """The outcome of an audit of the declaration, which stands beside the manifest."""
+    """The outcome of an audit of the declaration, which is published next to the manifest."""
 
     file: Literal["audit.json"]
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 class DeclarationRecord(Part):
-    """Every text that the release was declared with, and its digest; the values of variables.
+    """Every text of the declaration, its digest, and the values of variables.
 
-    `files`: those that are no texts; a copy of each is in the folder `declaration`. `audit`: one
-    that the release names.
+    `files`: files of the declaration other than texts; the folder `declaration` has a copy of each.
+    `audit`: the audit that the release names.
     """
 
     release: str
@@ -72,14 +72,14 @@ class DeclarationRecord(Part):
 
     @property
     def kept(self) -> dict[str, KeptFile]:
-        """Return the files that are no texts, by name."""
+        """Return the files of the declaration that are not texts, by name."""
         return {
             name: KeptFile(file.sha256, file.size, file.form) for name, file in self.files.items()
         }
 
 
 class AboutRecord(Part):
-    """What readers are told of a release as a whole; texts are by language."""
+    """The declared facts for readers about a release as a whole; texts are by language."""
 
     languages: list[str]
     titles: Texts = Field(default_factory=dict)
@@ -103,7 +103,7 @@ class PrivacyParameters(Part):
 
 
 class GuaranteeRecord(PrivacyParameters):
-    """The guarantee and how it was composed."""
+    """The guarantee, and the composition theorem that it follows from."""
 
     neighbours: Literal["add_remove", "replace"]
     accountant: Literal["pure", "pld", "zcdp"]
@@ -131,10 +131,10 @@ class MoveRecord(Part):
 
 
 class SensitivityRecord(Part):
-    """At most `slots` parts, each one of `moves`.
+    """A bound on a change: at most `slots` parts change, each by one of `moves`.
 
-    `meeting`: in truth as many times fewer, of which up to `meeting` may touch the same cells; that
-    costs no more.
+    `meeting`: in truth, the number of changed parts is smaller by this factor, and up to `meeting`
+    of them may change the same cells. This costs no more than the recorded bound.
     """
 
     slots: int
@@ -173,7 +173,7 @@ class UnitRecord(Part):
 
 
 class PosteriorRecord(Part):
-    """A prior belief in a statement about a privacy unit, and the most that it can become."""
+    """A prior belief in a statement about a privacy unit, and the largest posterior belief."""
 
     prior: float
     posterior: float
@@ -210,16 +210,16 @@ class ReleaseManifest(Part):
         return self.model_copy(update={"digest": digest_of(self.to_json())})
 
     def changed(self, **changes: object) -> Self:
-        """Return the manifest with other values of some keys, sealed."""
+        """Return the sealed manifest with other values of some keys."""
         return self.model_copy(update=changes).sealed()
 
     @property
     def paid_by(self) -> LedgerRecord | None:
-        """Return the entry of the ledger that paid for the release; None without a ledger."""
+        """Return the ledger entry that paid for the release; None without a ledger."""
         return None
 
     def as_read(self) -> Self:
-        """Return the manifest as a reader gets it, with the keys of all mappings in order."""
+        """Return the manifest as a reader parses it, with the keys of all mappings sorted."""
         return self.model_validate(json.loads(canonical(self.to_json())))
 
     @property
@@ -228,7 +228,7 @@ class ReleaseManifest(Part):
         return [name for file in self.files for name in file.digests]
 
     def as_form(self, form: type[Manifest], **changes: object) -> Manifest:
-        """Return the sealed manifest of another form, with the keys that it has too."""
+        """Return the sealed manifest in another form, with the keys that both forms have."""
         own = {name: value for name, value in self if name in form.model_fields}
         return form.model_validate({**own, **changes}).sealed()
 
@@ -245,11 +245,11 @@ class GuaranteedManifest(ReleaseManifest):
 
     @property
     def paid_by(self) -> LedgerRecord | None:
-        """Return the entry of the ledger that paid for the release; None without a ledger."""
+        """Return the ledger entry that paid for the release; None without a ledger."""
         return self.ledger
 
     def without_exports(self) -> Self:
-        """Return the manifest that the exports of a release are made from."""
+        """Return the manifest from which exports are made, which lacks their entries."""
         return self.model_copy(update={"exports": [], "digest": ""})
 
 
@@ -258,7 +258,7 @@ AnyGuaranteed = TypeVar("AnyGuaranteed", bound=GuaranteedManifest)
 
 
 def opening(form: str, declaration: Declaration, metadata: Metadata) -> dict[str, object]:
-    """Return what every manifest has first; its digest is empty until it is sealed."""
+    """Return the first keys of every manifest; the digest is empty until the manifest is sealed."""
     return {
         "format": form,
         "title": declaration.spec.title,
@@ -271,7 +271,7 @@ def opening(form: str, declaration: Declaration, metadata: Metadata) -> dict[str
 
 
 def _about(declaration: Declaration, metadata: Metadata) -> AboutRecord | None:
-    """Return what the manifest says of the release as a whole; None if nothing was declared."""
+    """Return the manifest's facts about the release as a whole; None if nothing was declared."""
     if declaration.spec.about is None:
         return None
     texts = {
@@ -301,7 +301,7 @@ def _declaration(declaration: Declaration) -> DeclarationRecord:
 
 
 def tool() -> Tool:
-    """Return the tool and what it runs on."""
+    """Return the tool, and the software on which it runs."""
     versions = {name: _version(name) for name in DEPENDENCIES}
     return Tool(name="dprelease", version=__version__, dependencies=versions)
 
@@ -310,7 +310,7 @@ def tool() -> Tool:
 def _version(name: str) -> str:
     """Return the installed version of a package.
 
-    Not `metadata.version`: it parses all that a package says of itself, as if it were a mail.
+    This does not use `metadata.version`, which parses all metadata of the package as an email.
     """
     text = packages.distribution(name).read_text("METADATA") or ""
     match = re.search(r"^Version: *(\S+)", text, re.MULTILINE)
@@ -318,7 +318,7 @@ def _version(name: str) -> str:
 
 
 def composition(guarantee: Guarantee) -> str:
-    """Return in words how losses were composed."""
+    """Return in words how the privacy losses were composed."""
     if guarantee.accountant == "pure":
         return (
             "The exact sum of the largest privacy losses of all noisy vectors (basic composition)."

@@ -1,6 +1,6 @@
-"""From a declaration to what is said of its published tables: labels, roles, lists of codes.
+"""Build the metadata of published tables from a declaration: labels, roles, lists of codes.
 
-All of it follows from the declaration, so that who verifies a release makes it again.
+All of it follows from the declaration, so that a verifier can compute it again.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dprelease.documents.column_metadata import Teller
+from dprelease.documents.column_metadata import ColumnMetadataBuilder
 from dprelease.documents.metadata import About, ColumnMetadata, Metadata, Role, TableMetadata
 from dprelease.errors.printable import one_line
 from dprelease.postprocess.families import Family, FamilyTable, Output
@@ -36,12 +36,12 @@ def metadata_of(
     families: Sequence[Family] = (),
     rows: Rows | None = None,
 ) -> Metadata:
-    """Return what is said of a release of aggregates, its tables as the manifest orders them.
+    """Return the metadata of a release of aggregates, its tables in the order of the manifest.
 
-    `families`: those of the queries; tables of queries that are in none with a step are published
-    for themselves. `rows`: numbers of rows that are known once they are written.
+    `families`: the families of the queries. A query that is in no family with a step is published
+    directly. `rows`: the numbers of rows that are known only after the tables are written.
     """
-    told = ReleaseMetadata(declaration.spec)
+    metadata = ReleaseMetadata(declaration.spec)
     known = rows or {}
     in_family = {t.query.name: family for family in families if family.step for t in family.tables}
     tables: list[TableMetadata] = []
@@ -49,107 +49,109 @@ def metadata_of(
     for query in queries:
         family = in_family.get(query.name)
         if family is None:
-            tables.append(told.published_table(query, known.get(query.name)))
+            tables.append(metadata.published_table(query, known.get(query.name)))
         elif family.name not in done:
             done.add(family.name)
-            tables += [told.measured_table(table) for table in family.tables]
-            tables += [told.output(family, one, known.get(one.name)) for one in family.outputs]
-    return told.together(tables)
+            tables += [metadata.measured_table(table) for table in family.tables]
+            tables += [metadata.output(family, one, known.get(one.name)) for one in family.outputs]
+    return metadata.with_tables(tables)
 
 
 def metadata_of_records(
     declaration: Declaration, parts: Sequence[Records], rows: Rows | None = None
 ) -> Metadata:
-    """Return what is said of a release of single records: columns of values, and no keys."""
-    told = ReleaseMetadata(declaration.spec)
+    """Return the metadata of a release of single records, whose columns are values, not keys."""
+    metadata = ReleaseMetadata(declaration.spec)
     known = rows or {}
-    return told.together([told.records(part, known.get(part.name)) for part in parts])
+    return metadata.with_tables([metadata.records(part, known.get(part.name)) for part in parts])
 
 
 def metadata_of_messages(declaration: Declaration, queries: Sequence[Query]) -> Metadata:
-    """Return what is said of one party's messages, none of which is published to be read."""
-    told = ReleaseMetadata(declaration.spec)
-    return told.together([told.messages(query) for query in queries])
+    """Return the metadata of one party's messages, none of which are for readers."""
+    metadata = ReleaseMetadata(declaration.spec)
+    return metadata.with_tables([metadata.messages(query) for query in queries])
 
 
 def metadata_of_sums(declaration: Declaration, queries: Sequence[Query]) -> Metadata:
-    """Return what is said of the sums of all parties' messages."""
-    told = ReleaseMetadata(declaration.spec)
-    return told.together([told.sums(query) for query in queries])
+    """Return the metadata of the sums of all parties' messages."""
+    release = ReleaseMetadata(declaration.spec)
+    return release.with_tables([release.sums(query) for query in queries])
 
 
 @dataclass(frozen=True)
 class ReleaseMetadata:
-    """What is said of the tables of one release, each as it is known before it is drawn."""
+    """Builds the metadata of the tables of one release, before the tables are drawn."""
 
     spec: ReleaseSpec
-    teller: Teller = field(init=False)
+    builder: ColumnMetadataBuilder = field(init=False)
     asked_by: Mapping[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "teller", Teller(languages_of(self.spec)))
+        object.__setattr__(self, "builder", ColumnMetadataBuilder(languages_of(self.spec)))
         object.__setattr__(self, "asked_by", self.spec.query_of_table)
 
-    def together(self, tables: Sequence[TableMetadata]) -> Metadata:
-        """Return what is said of the release, with these tables."""
-        return Metadata(self.about, self.teller.languages, tuple(tables))
+    def with_tables(self, tables: Sequence[TableMetadata]) -> Metadata:
+        """Return the metadata of the release with these tables."""
+        return Metadata(self.about, self.builder.languages, tuple(tables))
 
     def published_table(self, query: Query, rows: int | None = None) -> TableMetadata:
-        """Return what is said of a table that is published as it was noised."""
+        """Return the metadata of a table that is published without post-processing."""
         declared = self.asked_by[query.name]
-        asked = self.teller.columns_of_table(query, self.spec.queries[declared])
+        asked = self.builder.columns_of_table(query, self.spec.queries[declared])
         columns = [*self._keys(query), *asked]
         size = rows if query.private is not None else query.keys.size
         return self._table(query.name, declared, columns, size)
 
     def measured_table(self, table: FamilyTable) -> TableMetadata:
-        """Return what is said of the noised integers of a family's table."""
+        """Return the metadata of the noised integers of a family's table."""
         names = [name for name, _ in schema_of_measured(table)[len(table.query.key_columns) :]]
         return self._integers(table.measurements_name, table.query, names)
 
     def messages(self, query: Query) -> TableMetadata:
-        """Return what is said of a party's messages, which are sums' parts and nothing to read."""
+        """Return the metadata of a party's messages, which are summands and not for readers."""
         names = [measurement.name for measurement in query.measurements]
         return self._integers(query.name, query, names)
 
     def sums(self, query: Query) -> TableMetadata:
-        """Return what is said of the sums of all parties' messages, and of their margins."""
+        """Return the metadata of the sums of all parties' messages, and of their margins."""
         declared = self.asked_by[query.name]
-        asked = self.teller.sums(query, self.spec.queries[declared], margin_names(query))
+        asked = self.builder.sums(query, self.spec.queries[declared], margin_names(query))
         return self._table(query.name, declared, [*self._keys(query), *asked], query.keys.size)
 
     def output(self, family: Family, output: Output, rows: int | None = None) -> TableMetadata:
-        """Return what is said of a table that a step publishes.
+        """Return the metadata of a table that a step publishes.
 
-        Rows without any value beside their keys, such as invented persons, are no cells: their
-        columns are values.
+        Tables without value columns, such as synthetic persons, have no cells: their columns have
+        the role of values instead of keys.
         """
         tables = {table.query.name: table.query for table in family.tables}
         query = tables.get(output.name.rpartition("/")[2], family.tables[0].query)
         declared = self.asked_by[query.name]
         asked = self.spec.queries[declared]
         role = Role.KEY if output.columns else Role.VALUE
-        keys = self.teller.keys(output.keys.keys, query, role)
-        columns = [*keys, *self.teller.of_step(output, query, asked)]
+        keys = self.builder.keys(output.keys.keys, query, role)
+        columns = [*keys, *self.builder.of_step(output, query, asked)]
         return self._table(output.name, declared, columns, rows)
 
     def records(self, part: Records, rows: int | None = None) -> TableMetadata:
-        """Return what is said of records that are published one by one."""
-        from dprelease.tables.record_table import schema_of_records  # of single records alone
+        """Return the metadata of single records."""
+        from dprelease.tables.record_table import (
+            schema_of_records,
+        )  # only releases of single records need it
 
         asked = self.spec.records[part.name]
         declared = part.declared.table.columns
         columns = [
-            self.teller.record(column, kind, asked.columns[name], declared)
+            self.builder.record(column, kind, asked.columns[name], declared)
             for column, (name, kind) in zip(part.columns, schema_of_records(part), strict=True)
         ]
         return self._table(part.name, part.name, columns, rows)
 
     def _keys(self, query: Query) -> list[ColumnMetadata]:
-        return list(self.teller.keys(query.key_columns, query, Role.KEY))
+        return list(self.builder.keys(query.key_columns, query, Role.KEY))
 
     def _integers(self, name: str, query: Query, measured: Sequence[str]) -> TableMetadata:
-        """Return what is said of integers that are published for who checks: lattice steps."""
+        """Return the metadata of integers that are published for verification, in steps."""
         columns = self._keys(query)
         columns += [ColumnMetadata(one, "int64", Role.MEASUREMENT, one) for one in measured]
         declared, rows = self.asked_by[query.name], query.keys.size
@@ -164,11 +166,11 @@ class ReleaseMetadata:
         *,
         measured: bool = False,
     ) -> TableMetadata:
-        """Return a table with what its query, or itself if that stands for several, is called."""
+        """Return the metadata of a table, with the texts of its query or with its own texts."""
         asked: Documented = self.spec.records.get(declared) or self.spec.queries[declared]
-        several = asked.told if isinstance(asked, QuerySpec) else {}
+        several = asked.metadata if isinstance(asked, QuerySpec) else {}
         own = several.get(name.rpartition("/")[2], Documented())
-        teller = self.teller
+        builder = self.builder
         return TableMetadata(
             name,
             formats.file_of(name),
@@ -176,14 +178,14 @@ class ReleaseMetadata:
             tuple(columns),
             rows,
             measured,
-            _by_step(teller.texts(own.label) or self._with_keys(asked, columns), name),
-            teller.texts(own.description) or teller.texts(asked.description),
-            teller.several(asked.footnotes + own.footnotes),
+            _by_step(builder.texts(own.label) or self._with_keys(asked, columns), name),
+            builder.texts(own.description) or builder.texts(asked.description),
+            builder.several(asked.footnotes + own.footnotes),
         )
 
     def _with_keys(self, asked: Documented, columns: Sequence[ColumnMetadata]) -> dict[str, str]:
-        """Return the label of a query; of one that stands for several tables, with the keys."""
-        label = self.teller.texts(asked.label)
+        """Return the label of a query, followed by the table's keys if it has several tables."""
+        label = self.builder.texts(asked.label)
         if not isinstance(asked, QuerySpec) or not asked.is_several:
             return label
         keys = [column for column in columns if column.role is Role.KEY]
@@ -194,28 +196,28 @@ class ReleaseMetadata:
 
     @property
     def about(self) -> About:
-        """Return what is said of the release as a whole."""
-        told, texts = self.spec.about or AboutSpec(), self.teller.texts
+        """Return the declared facts about the release as a whole."""
+        metadata, texts = self.spec.about or AboutSpec(), self.builder.texts
         return About(
             title=one_line(self.spec.title),
-            publisher=told.publisher or "",
-            contact=told.contact or "",
-            licence=told.licence or "",
-            period=told.period or "",
-            area=told.area or "",
-            version=told.version or "",
-            replaces=told.replaces or "",
-            methodology=told.methodology or "",
-            description=texts(told.description),
-            notes=self.teller.several(told.notes),
-            titles=texts(told.title),
+            publisher=metadata.publisher or "",
+            contact=metadata.contact or "",
+            licence=metadata.licence or "",
+            period=metadata.period or "",
+            area=metadata.area or "",
+            version=metadata.version or "",
+            replaces=metadata.replaces or "",
+            methodology=metadata.methodology or "",
+            description=texts(metadata.description),
+            notes=self.builder.several(metadata.notes),
+            titles=texts(metadata.title),
         )
 
 
 def _by_step(label: Mapping[str, str], name: str) -> dict[str, str]:
-    """Return a label with what its table is of those that a step makes of the same keys.
+    """Return a label, followed by the kind of the table among those of one family.
 
-    These are whole tables, which go without, estimates, measurements and records.
+    The kinds are estimates, measurements and records; integer tables have no addition.
     """
     folder = name.rpartition("/")[0]
     more = f" ({folder})" if folder not in ("", "tables") else ""

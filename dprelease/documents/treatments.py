@@ -1,6 +1,6 @@
-"""Which rows of a table count, and what becomes of values that are missing or not declared.
+"""Which rows of a table count, and the treatment of missing or undeclared values.
 
-Of a family of tables that agree the same rows count in every table: those with a finest cell.
+In a family of consistent tables, the same rows count in every table: those with a finest cell.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from dprelease.schema.field_types import DROP
 
 
 class TreatmentRecord(Part):
-    """Which rows of one query count, what becomes of values, and what is joined.
+    """Which rows of one query count, the treatment of its values, and its joined columns.
 
-    Of a family whose tables agree the same rows count in every table, whatever keys it has.
+    In a family of consistent tables, the same rows count in every table, whatever its keys.
     """
 
     query: str
@@ -29,24 +29,26 @@ class TreatmentRecord(Part):
 
 
 def treatment(query: Query) -> TreatmentRecord:
-    """Return the record of one table: which rows count in it, and how its columns are read."""
-    roles = [*_of_keys(query), *_of_values(query)]
+    """Return the record of one table: which rows count in it, and the treatment of its columns."""
+    roles = [*_key_treatments(query), *_value_treatments(query)]
     if query.unit.id is not None:
         roles.append((query.unit.id, "id", "missing: drop"))
-    said: dict[str, list[str]] = {}
+    texts_by_column: dict[str, list[str]] = {}
     for column, role, words in roles:
-        held = said.setdefault(column, [])
-        # What a value becomes stands by itself where the column has no other part.
+        held = texts_by_column.setdefault(column, [])
+        # If a column has no other role, the treatment of its values stands without a role.
         text = words if role == VALUE and not held else f"{role}; {words}"
         held += [] if text in held or words in held else [text]
-    return computed_and_joined(query, {column: "; ".join(held) for column, held in said.items()})
+    return computed_and_joined(
+        query, {column: "; ".join(held) for column, held in texts_by_column.items()}
+    )
 
 
 VALUE = "value"
 
 
-def _of_keys(query: Query) -> Iterator[tuple[str, str, str]]:
-    """Yield column, role and treatment of every key, of the table's own and of its family's."""
+def _key_treatments(query: Query) -> Iterator[tuple[str, str, str]]:
+    """Yield column, role and treatment of the table's keys, and of its family's other keys."""
     columns, read = query.table.columns, read_keys(query)
     own = [key.column for key in query.key_columns]
     for key in query.key_columns:
@@ -55,37 +57,39 @@ def _of_keys(query: Query) -> Iterator[tuple[str, str, str]]:
     for key in read:
         column = columns[key.column]
         role = "key" if key.column in own else "key of other tables of the family"
-        words = _of_key(key, column) if query.private is None else _of_private_key(column)
+        words = (
+            _key_treatment(key, column) if query.private is None else _private_key_treatment(column)
+        )
         yield key.column, role, words
 
 
-def _of_key(key: Key, column: Column) -> str:
-    missing = _cell(key, key.nulls)
+def _key_treatment(key: Key, column: Column) -> str:
+    missing = _cell_text(key, key.nulls)
     if isinstance(column, CutColumn):
-        return f"missing: {missing}; outside the edges: {_cell(key, key.others)}"
+        return f"missing: {missing}; outside the edges: {_cell_text(key, key.others)}"
     if key.kind == "text":
-        return f"missing: {missing}; not declared: {_cell(key, key.others)}"
-    # What a truth value can't be is missing.
+        return f"missing: {missing}; not declared: {_cell_text(key, key.others)}"
+    # # A value that is not a boolean counts as missing.
     return f"missing: {missing}" + ("" if key.kind == "boolean" else "; outside the bounds: drop")
 
 
-def _cell(key: Key, place: int | None) -> str:
+def _cell_text(key: Key, place: int | None) -> str:
     if place is None:
         return DROP
     value = key.values[place]
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _of_private_key(column: Column) -> str:
-    """Return what is treated of a key that is selected: any value may be one, but for lists."""
+def _private_key_treatment(column: Column) -> str:
+    """Return the treatment of a private key, which may have any value if it declares no list."""
     if isinstance(column, CategoryColumn | CutColumn):
         outside = "not declared" if isinstance(column, CategoryColumn) else "outside the edges"
         return f"missing: {column.nulls}; {outside}: {column.others}"
     return "missing: drop"
 
 
-def _of_values(query: Query) -> Iterator[tuple[str, str, str]]:
-    """Yield what becomes of the values that measurements read."""
+def _value_treatments(query: Query) -> Iterator[tuple[str, str, str]]:
+    """Yield the treatment of the values that measurements read."""
     columns: Mapping[str, Column] = query.table.columns
     for aggregate in (measurement.aggregate for measurement in query.measurements):
         for name in aggregate.reads:
@@ -95,13 +99,17 @@ def _of_values(query: Query) -> Iterator[tuple[str, str, str]]:
                 yield name, VALUE, f"missing: {nulls}; outside the bounds: clamped"
             elif aggregate.by_places:
                 key = key_of(name, column)
-                yield name, VALUE, _of_key(key, column) if isinstance(key, Key) else "missing: drop"
+                yield (
+                    name,
+                    VALUE,
+                    _key_treatment(key, column) if isinstance(key, Key) else "missing: drop",
+                )
             elif name != query.unit.id:
                 yield name, VALUE, "missing: not counted"
 
 
 def computed_and_joined(query: Query, columns: dict[str, str]) -> TreatmentRecord:
-    """Return the record of a query's columns with what is computed or joined written in."""
+    """Return the record of a query's columns, which states what is computed and what is joined."""
     table, join = query.table, query.join
     wanted = [name for name in columns if name in table.columns]
     wanted += query.predicate.columns if query.predicate else ()

@@ -1,6 +1,7 @@
-"""What columns of a truth are called: no name of ours is that of a published column or a key.
+"""Names of the columns with true values, which differ from all published columns and keys.
 
-A rehearsal writes them and a report reads them, each from the published columns alone.
+A rehearsal writes these columns and a report reads them. Both derive the names from the published
+columns alone.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 TRUE, UNBOUNDED, OFF, ROWS, TOLD = "true_", "unbounded_", "off_", "true_rows", "is_published"
-"""What a truth has beside the published columns: the exact value within the contribution bounds and
-without them, by how many rows a choice is off, the rows of the cell, and whether it is told."""
+"""Names or prefixes of columns with true values: the exact value within the contribution limits
+and without them, the number of rows by which a selected value is off, the number of rows of the
+cell, and whether the cell is published."""
 
 
 @dataclass(frozen=True, slots=True)
 class TruthColumns:
-    """Names of a truth's columns, no two the same; by published column where each has its own."""
+    """Unique names of the columns with true values, by published column if each has its own."""
 
     true: Mapping[str, str]
     unbounded: Mapping[str, str]
@@ -25,9 +27,10 @@ class TruthColumns:
 
 
 def truth_columns(keys: Iterable[str], published: Iterable[str]) -> TruthColumns:
-    """Return the names beside a table's keys and other published columns, in whatever order.
+    """Return the names of the columns with true values for a table's keys and published columns.
 
-    A name that is taken, in upper or lower case, gets an underscore.
+    The order of the columns does not matter. A name that is already used, in upper or lower case,
+    gets an underscore.
     """
     columns = sorted(published)
     taken = {name.casefold() for name in (*keys, *columns)}

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import dprelease
 from dprelease.auditing import breach_files, sensitivities, whole_audit
 from dprelease.cli import app
-from dprelease.cli.audits.audit_command import audit_words
+from dprelease.cli.audits.audit_command import audit_texts
 from dprelease.documents.audits.audit_name import NAME
 from dprelease.documents.audits.audit_record import (
     Audit,
@@ -131,7 +131,7 @@ def test_what_draws_did_not_reach_is_told(made: Path, tmp_path: Path) -> None:
     for bounds, least in (([], UNTRIED), ([bound], f"0.125, {UNTRIED}")):
         path = tmp_path / NAME
         path.write_bytes(changed(outcome(made), not_tried=[one], black_box=bounds))
-        words = " ".join("\n".join(audit_words(parsed_audit(path.read_bytes()), wide=True)).split())
+        words = " ".join("\n".join(audit_texts(parsed_audit(path.read_bytes()), wide=True)).split())
         assert "q.pay not tried 0 discrete_laplace" in words
         assert "says nothing about anything that was not tried" in words
         names = read_declaration(made / "release.yaml").tables["people"].table.columns

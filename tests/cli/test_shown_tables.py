@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from dprelease import cli
-from dprelease.cli.shown.shown_tables import GAP, room, table
+from dprelease.cli.shown.shown_tables import GAP, table, terminal_width
 from dprelease.cli.sql_command import answer_text
 from tests import processes
 from tests.release.build import RELEASE, SCHEMA, write
@@ -215,7 +215,7 @@ def test_tables_fit(
 
 def test_what_is_no_terminal_is_eighty_columns_wide(tmp_path: Path) -> None:
     """Nobody knows how wide the place is into which it is piped, unless $COLUMNS says so."""
-    code = "from dprelease.cli.shown.shown_tables import room; print(room())"
+    code = "from dprelease.cli.shown.shown_tables import terminal_width; print(terminal_width())"
     for told, found in (({}, "80"), ({"COLUMNS": "132"}, "132")):
         environment = {k: v for k, v in os.environ.items() if k != "COLUMNS"} | told
         done = processes.run(
@@ -227,4 +227,4 @@ def test_what_is_no_terminal_is_eighty_columns_wide(tmp_path: Path) -> None:
             check=True,
         )
         assert done.stdout.strip() == found
-    assert room() == 80
+    assert terminal_width() == 80

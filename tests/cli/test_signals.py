@@ -20,7 +20,7 @@ import pytest
 import typer
 
 import dprelease
-from dprelease.cli.reporting import NO_THREAD, reporting
+from dprelease.cli.reporting import NO_THREAD_MESSAGE, reporting
 from dprelease.errors import DataError, LedgerError, OutputError, RunState, State
 from dprelease.ledger.ledger import Ledger
 from dprelease.release import folder
@@ -160,7 +160,7 @@ def test_an_interrupt_that_another_handler_answers(capsys: pytest.CaptureFixture
         (ImportError("No module named 'canary'"), "DP-INTERNAL-001", "ImportError"),
         (OSError(errno.EMFILE, "canary"), "DP-SYSTEM-001", "too many open files"),
         (OSError(errno.ENOSPC, "canary", "canary"), "DP-SYSTEM-001", "no space left"),
-        (RuntimeError(NO_THREAD), "DP-SYSTEM-001", "it can't start more threads"),
+        (RuntimeError(NO_THREAD_MESSAGE), "DP-SYSTEM-001", "it can't start more threads"),
         (RuntimeError("canary"), "DP-INTERNAL-001", "RuntimeError"),
         (FileNotFoundError(errno.ENOENT, "canary"), "DP-INTERNAL-001", "FileNotFoundError"),
         (ValueError("canary"), "DP-INTERNAL-001", "ValueError"),
@@ -216,7 +216,7 @@ def test_what_python_says_where_no_thread_can_be_started() -> None:
             threading.Thread(target=print).start()
     finally:
         threading.stack_size(before)
-    assert str(caught.value) == NO_THREAD
+    assert str(caught.value) == NO_THREAD_MESSAGE
 
 
 def test_a_folder_that_is_gone(tmp_path: Path) -> None:

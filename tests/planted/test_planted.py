@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from dprelease.cli.audits.audit_command import FAILED
+from dprelease.cli.audits.audit_command import FINDING_EXIT_CODE
 from tests.planted.faults import RELEASES, Fault, faults
 from tests.planted.planting import audited, copied, missed, outcome_of
 
@@ -42,7 +42,7 @@ AUDITED = [(fault, release) for fault in faults() for release in fault.audit]
 def test_an_audit_finds_a_planted_fault(fault: Fault, release: str) -> None:
     with copied(fault) as folder:
         code, outcome = audited(folder, release, drawn=fault.draws)
-    assert (code, outcome["holds"]) == (FAILED, False)
+    assert (code, outcome["holds"]) == (FINDING_EXIT_CODE, False)
     assert outcome["findings"]
 
 

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import dprelease
 from dprelease.cli import app
-from dprelease.cli.rehearsal_command import error_words
+from dprelease.cli.rehearsal_command import error_table_text
 from dprelease.documents.encoding import canonical, sha256
 from dprelease.documents.party_manifest import FederatedRehearsalManifest
 from dprelease.documents.rehearsal_errors import ColumnErrors
@@ -368,7 +368,7 @@ def test_what_commands_show(made: Made, kind: str, tmp_path: Path) -> None:
     answer = json.loads(done.output)
     assert answer["rehearsal"] is True
     errors = [ColumnErrors.model_validate(one) for one in answer["errors"]]
-    shown = error_words(errors, wide=True)
+    shown = error_table_text(errors, wide=True)
     assert ("everybody.age" if kind == "records" else "by_city.n") in shown
     assert all(one["unit"] in shown for one in answer["errors"])
     page = dprelease.write_report(made(kind), tmp_path / "page.html").read_text()

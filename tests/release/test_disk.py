@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dprelease import cli
-from dprelease.cli.shown.disk_shown import disk_words
+from dprelease.cli.shown.disk_shown import disk_space_texts
 from dprelease.errors import OutputError, Place, State
 from dprelease.exact import duckdb
 from dprelease.exact.results import stored
@@ -382,5 +382,5 @@ def test_plans_tell_of_temporary_files(
     """Where somebody declares how many people there are; else nobody knows."""
     monkeypatch.setattr("dprelease.exact.sorted_families.MANY", 1)
     declaration = declared(tmp_path, unit=unit)
-    words = disk_words(declaration, prepare(declaration)[1], 1)
+    words = disk_space_texts(declaration, prepare(declaration)[1], 1)
     assert ("In the temporary folder it uses at most" in words[0]) == bool(unit)

@@ -1,4 +1,4 @@
-"""`dprelease audit`: a release put to the test, on neighbouring tables of invented rows."""
+"""`dprelease audit`: test a release on neighbouring tables of invented rows."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from dprelease.schema.release_parts.engine_names import ENGINES
 if TYPE_CHECKING:
     from dprelease.documents.audits.audit_record import Audit
 
-FAILED = 4
-"""The exit code where something did not hold."""
+FINDING_EXIT_CODE = 4
+"""Exit code of an audit with a finding."""
 
 
 def audit(
@@ -70,46 +70,46 @@ def audit(
                 declaration, engine=engine, names=query or (), time_limit=time_limit,
                 draws=draws, progress=progress,
             )  # fmt: skip
-        if not as_json:  # minutes of work are told before a disk may refuse them
-            respond(False, None, "\n\n".join(audit_words(outcome.audit, wide=wide)))
+        if not as_json:  # print the result of minutes of work before writing files, which may fail
+            respond(False, None, "\n\n".join(audit_texts(outcome.audit, wide=wide)))
         written = None if output is None else write_outcome(outcome, output)
         if as_json:
             say(json.dumps(json.loads(outcome.audit.model_dump_json()), indent=2))
-            raise typer.Exit(0 if outcome.audit.holds else FAILED)
+            raise typer.Exit(0 if outcome.audit.holds else FINDING_EXIT_CODE)
         if written is not None:
             say(f"\nWritten to {one_line(str(written))}.")
         if not outcome.audit.holds:
             fail(Findings(outcome.errors), as_json)
 
 
-def audit_words(told: Audit, *, wide: bool) -> list[str]:
-    """Return what an audit found, for people."""
+def audit_texts(result: Audit, *, wide: bool) -> list[str]:
+    """Return the outcome of an audit as paragraphs for people."""
     heads = ("column", "claimed", "pairs", "used", "by")
     rows: list[tuple[str, ...]] = [heads]
-    for one in told.sensitivities:
+    for one in result.sensitivities:
         used = f"{100 * one.ratio:.4g} %"
         rows.append((f"{one.query}.{one.column}", one.claimed, f"{one.pairs:,}", used, one.worst))
     words = ["The largest change of each measurement between neighbours, relative to the claim:"]
     words.append(table(rows, wide=wide, more=("by",)))
-    if told.twins is not None:
+    if result.twins is not None:
         words.append(
-            f"Twin runs: {told.twins.runs} whole runs, {told.twins.silent} of them byte for byte "
-            f"the same; {_verdict(told.twins.holds)}."
+            f"Twin runs: {result.twins.runs} whole runs, {result.twins.silent} of them byte for "
+            f"byte the same; {_verdict(result.twins.holds)}."
         )
-        words += [f"Excepted: {one_line(what)}." for what in told.twins.excepted]
-    if told.canaries is not None:
+        words += [f"Excepted: {one_line(what)}." for what in result.twins.excepted]
+    if result.canaries is not None:
         words.append(
-            f"Canaries: of {told.canaries.columns} columns, in {told.canaries.searched} files and "
-            f"{told.canaries.failures} failures; {_verdict(told.canaries.holds)}."
+            f"Canaries: of {result.canaries.columns} columns, in {result.canaries.searched} files "
+            f"and {result.canaries.failures} failures; {_verdict(result.canaries.holds)}."
         )
-    if told.black_box or told.not_tried:
-        words.append(_bounded_words(told, wide=wide))
-    if told.not_tried:
+    if result.black_box or result.not_tried:
+        words.append(_epsilon_bounds_text(result, wide=wide))
+    if result.not_tried:
         words.append("The audit says nothing about anything that was not tried.")
-    if told.left_out:
+    if result.left_out:
         words.append("Skipped, because the time was up or the engine fails on it:")
-        words.append("\n".join(f"  {one_line(what)}" for what in told.left_out))
-    if told.holds:
+        words.append("\n".join(f"  {one_line(what)}" for what in result.left_out))
+    if result.holds:
         words.append("All held.")
     return words
 
@@ -118,13 +118,13 @@ def _verdict(holds: bool) -> str:
     return "all held" if holds else "something did not hold"
 
 
-def _bounded_words(told: Audit, *, wide: bool) -> str:
+def _epsilon_bounds_text(result: Audit, *, wide: bool) -> str:
     rows: list[tuple[str, ...]] = [("column", "claimed", "at least", "delta", "draws", "statistic")]
-    for one in told.black_box or ():
+    for one in result.black_box or ():
         name = f"{one.query}.{one.column}" if one.query else "the release"
         figures = f"{one.claimed:.4g}", f"{one.bound:.4g}", f"{one.delta:.3g}", f"{one.draws:,}"
         rows.append((name, *figures, one.statistic))
-    for left in told.not_tried:
+    for left in result.not_tried:
         name = f"{left.query}.{left.column}" if left.query else "the release"
         rows.append((name, "", "not tried", "", "0", left.mechanism))
     heading = "The claimed epsilon, and a lower bound of it from many draws:"

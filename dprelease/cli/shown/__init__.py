@@ -1,1 +1,1 @@
-"""What plans, checks and releases look like on a terminal."""
+"""Texts and tables of plans, checks and releases for a terminal."""

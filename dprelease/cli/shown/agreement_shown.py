@@ -1,4 +1,4 @@
-"""What a plan says of tables that agree, on the command line."""
+"""The part of a plan on consistent tables, for a terminal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NUMBERS = ("areas", "cells", "measured", "one table", "estimate", "largest", "ma
 
 
 def family_errors(declaration: Declaration, plan: Plan) -> list[AgreedErrors]:
-    """Return the expected errors of tables that agree; nothing where there are none."""
+    """Return the expected errors of consistent tables; an empty list if the release has none."""
     if not any(query.consistent for query in declaration.spec.queries.values()):
         return []
     from dprelease.planning.families.family_errors import agreed_errors
@@ -27,23 +27,26 @@ def family_errors(declaration: Declaration, plan: Plan) -> list[AgreedErrors]:
 
 
 def draw_agreement(declaration: Declaration, plan: Plan, path: Path) -> None:
-    """Write charts of tables that agree beside a plan's other charts; raises as these."""
+    """Write charts of consistent tables next to the other charts of a plan.
+
+    Raises the same exceptions as the function that draws those charts.
+    """
     if any(query.consistent for query in declaration.spec.queries.values()):
         from dprelease.planning.families.family_errors import draw_agreed_errors
 
         draw_agreed_errors(plan, path)
 
 
-def agreement_words(errors: Sequence[AgreedErrors], plan: Plan, *, wide: bool) -> list[str]:
-    """Return a table of standard errors for each column whose tables agree, and how good it is."""
+def standard_error_texts(errors: Sequence[AgreedErrors], plan: Plan, *, wide: bool) -> list[str]:
+    """Return a table of standard errors for each column of consistent tables, and its accuracy."""
     shared = [one_line(f"Certified: {certified}.") for certified in plan.shared]
     return [
-        *(_agreement_text(one, wide=wide) for one in errors),
+        *(_standard_errors_text(one, wide=wide) for one in errors),
         *(["\n".join(shared)] if shared else []),
     ]
 
 
-def _agreement_text(one: AgreedErrors, *, wide: bool) -> str:
+def _standard_errors_text(one: AgreedErrors, *, wide: bool) -> str:
     confidence = f"{100 * float(one.agreed.confidence):g} %"
     rows: list[tuple[str, ...]] = [("consistent tables", "level", *NUMBERS)]
     rows += [
@@ -52,8 +55,8 @@ def _agreement_text(one: AgreedErrors, *, wide: bool) -> str:
             row["level"],
             f"{row['areas']:,}",
             f"{row['cells']:,}",
-            *(_short(row[name]) for name in ("measured", "one_table", "estimate", "largest")),
-            _short(row["margin"]),
+            *(_number_text(row[name]) for name in ("measured", "one_table", "estimate", "largest")),
+            _number_text(row["margin"]),
         )
         for row in one.to_json()
     ]
@@ -65,5 +68,5 @@ def _agreement_text(one: AgreedErrors, *, wide: bool) -> str:
     )
 
 
-def _short(value: float | None) -> str:
+def _number_text(value: float | None) -> str:
     return "" if value is None else f"{value:,.4g}"

@@ -1,4 +1,4 @@
-"""What a certificate proves of a release, in words."""
+"""Describe in sentences what a certificate proves about a release."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dprelease.cli.shown.shown_tables import table
 if TYPE_CHECKING:
     from dprelease.verification.certificate.verdicts import Certificate, CertifiedClaim
 
-FEW = 3
-"""Columns that are named one by one."""
+MOST_NAMED_COLUMNS = 3
+"""Maximum number of columns that a line lists by name."""
 
 
-def certificate_words(certificate: Certificate) -> str:
-    """Return what is claimed and proved, of which noise, by which theorems, resting on what."""
+def certificate_text(certificate: Certificate) -> str:
+    """Return claims, proved costs, noise, theorems and assumptions of a certificate as text."""
     claims: list[tuple[str, ...]] = [("claim", "at least", "at most", "claimed", "verdict")]
     claims += [_claim_row(certified) for certified in certificate.claims]
     parts = [("noise", "columns", "cells of a unit")]
@@ -42,4 +42,4 @@ def _cost_text(cost: float | None) -> str:
 
 
 def _column_names(columns: tuple[str, ...]) -> str:
-    return ", ".join(columns) if len(columns) <= FEW else f"{len(columns):,} columns"
+    return ", ".join(columns) if len(columns) <= MOST_NAMED_COLUMNS else f"{len(columns):,} columns"

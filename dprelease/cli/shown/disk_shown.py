@@ -1,4 +1,4 @@
-"""What a plan says of the disk, on the command line."""
+"""The part of a plan on disk space, for a terminal."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from dprelease.schema.load import Declaration
 
 
-def is_open(planned: Plan) -> bool:
-    """Return whether a table has a row for each key that is found, which nobody knows before."""
+def has_unknown_rows(planned: Plan) -> bool:
+    """Return whether a table has private keys, so that its number of rows is unknown beforehand."""
     return any(column.query.cells is None for column in planned.columns)
 
 
-def disk_words(declaration: Declaration, planned: Plan, most: int | None) -> list[str]:
-    """Return in words how much a release writes at most, and whether its disk has less."""
+def disk_space_texts(declaration: Declaration, planned: Plan, most: int | None) -> list[str]:
+    """Return the maximum bytes that a release writes, and a warning if its disk has less space."""
     if most is None:
         return []
     from dprelease.errors import OutputError
@@ -27,7 +27,7 @@ def disk_words(declaration: Declaration, planned: Plan, most: int | None) -> lis
     name = one_line(declaration.spec.output)
     tables = [f"tables of at most {in_words(most)}"] if most else []
     found = ["a row for each key that is found in the data, an unknown number"]
-    text = f"On the disk of '{name}': {', and '.join(tables + found * is_open(planned))}."
+    text = f"On the disk of '{name}': {', and '.join(tables + found * has_unknown_rows(planned))}."
     text += f" A run also needs room for its manifest and {in_words(ROOM)} more."
     scratch = temporary(declaration, planned.queries)
     if scratch is not None:

@@ -1,4 +1,4 @@
-"""The files of a release, told in a line."""
+"""List the files of a release in one line."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 MOST_NAMED = 12
-"""Files of a release that are told by name."""
+"""Maximum number of files that are listed by name."""
 
 
 def file_list(files: Sequence[str]) -> str:
-    """Return files by name, or how many each folder has where they are too many to read."""
+    """Return the names of files; if they are too many, the number of files in each folder."""
     if len(files) <= MOST_NAMED:
         return ", ".join(files)
     by_folder = Counter(name.rpartition("/")[0] for name in files)

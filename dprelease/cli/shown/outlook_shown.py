@@ -1,4 +1,4 @@
-"""What a plan says of the release's ledger on the command line."""
+"""The part of a plan on the release's ledger, for a terminal."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ForecastTexts:
-    """What the ledger has left, as JSON values and in words; nothing where there is no ledger."""
+    """The remaining budget in a ledger as JSON values and as text; empty without a ledger."""
 
     answer: Mapping[str, object] | None = None
     words: tuple[str, ...] = ()
 
 
-def refused_words(refusal: DataError) -> str:
-    """Return in words that a run would be refused for a table that its engine can't read."""
+def refusal_text(refusal: DataError) -> str:
+    """Return a text that a run would be refused for a table that its engine can't read."""
     run = "a run would fail, unless a frame is passed instead of the table"
     return f"{run}. {refusal.code}  {refusal.cause} {refusal.fix[:1].upper()}{refusal.fix[1:]}"
 
@@ -33,9 +33,10 @@ def refused_words(refusal: DataError) -> str:
 def ledger_forecast_texts(
     declaration: Declaration, queries: Sequence[Query], plan: Plan
 ) -> ForecastTexts:
-    """Return what a release's ledger has left for a plan.
+    """Return the forecast of a release's ledger for a plan.
 
-    A plan needs no ledger: one that is elsewhere, or that would refuse a run, is told as a problem.
+    A plan needs no ledger. If the ledger is on another machine, or would refuse a run, the text
+    reports this as a problem.
     """
     if declaration.spec.ledger is None:
         return ForecastTexts()

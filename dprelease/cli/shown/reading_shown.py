@@ -1,4 +1,4 @@
-"""What is shown of how tables are read: which of them by one scan, and why not the others."""
+"""The part of a plan on scans: which tables are read together, and why others are not."""
 
 from __future__ import annotations
 
@@ -13,43 +13,47 @@ if TYPE_CHECKING:
     from dprelease.query.scans.scan_planning import Joint
     from dprelease.schema.release import ReleaseSpec
 
-BY_ITSELF = "this engine reads each table separately"
-BOUNDED = "the rows are read, and ids numbered, only once if they fit in memory"
+ENGINE_READS_TABLES_SEPARATELY = "this engine reads each table separately"
+BOUNDED_SCAN_TEXT = "the rows are read, and ids numbered, only once if they fit in memory"
 MOST_NAMED = 4
-"""Tables that a line names; of more it tells the number."""
+"""Maximum number of tables that a line lists by name; a longer list is replaced by its length."""
 
 
-def reads(spec: ReleaseSpec, queries: Sequence[Query]) -> list[dict[str, Any]]:
-    """Return an object for each scan: its tables, its joint tables, and why there is only one."""
+def scan_records(spec: ReleaseSpec, queries: Sequence[Query]) -> list[dict[str, Any]]:
+    """Return an object for each scan: its tables, joint tables, or why it reads one table alone."""
     from dprelease.planning.kinds import kind_of
 
-    read_alone = kind_of(spec).read_alone or (BY_ITSELF if spec.engine != "duckdb" else "")
+    read_alone = kind_of(spec).read_alone or (
+        ENGINE_READS_TABLES_SEPARATELY if spec.engine != "duckdb" else ""
+    )
     if read_alone:
-        return [_alone(query.name, [read_alone]) for query in queries]
+        return [_single_table_record(query.name, [read_alone]) for query in queries]
     from dprelease.query.scans.scan_planning import MOST_TABLES, bounded_together, scans
 
-    objects = [_family(space, of_it) for space, of_it in _families(queries)]
+    records = [
+        _family_scan_record(space, of_it) for space, of_it in _queries_by_finest_cells(queries)
+    ]
     together, reasons = scans([query for query in queries if query.finest is None])
     for scan in together:
-        joints = [_joint(spec, joint) for joint in scan.joints]
+        joints = [_joint_table_record(spec, joint) for joint in scan.joints]
         tables = list(dict.fromkeys(part.query.name for part in scan.parts))
-        objects.append({"tables": tables, "joint_tables": joints})
+        records.append({"tables": tables, "joint_tables": joints})
     groups = bounded_together(queries)
     full = [group for group in groups if len(group.queries) == MOST_TABLES]
     for bounded in groups:
         names = [query.name for query in bounded.queries]
         limit = f", for at most {MOST_TABLES} tables" if len(names) == MOST_TABLES else ""
-        objects.append({"tables": names, "bounded": BOUNDED + limit})
+        records.append({"tables": names, "bounded": BOUNDED_SCAN_TEXT + limit})
         reasons = {name: why for name, why in reasons.items() if name not in names}
     for query in queries:
         is_like = query.unit.id is not None and query.private is None
         if query.name in reasons and is_like and any(group.admits(query) for group in full):
             reasons[query.name] = [f"{MOST_TABLES} other tables already share a scan of its rows"]
-    return objects + [_alone(name, why) for name, why in reasons.items()]
+    return records + [_single_table_record(name, why) for name, why in reasons.items()]
 
 
-def _joint(spec: ReleaseSpec, joint: Joint) -> dict[str, Any]:
-    """Return a joint table, and what tells it from others of the same keys."""
+def _joint_table_record(spec: ReleaseSpec, joint: Joint) -> dict[str, Any]:
+    """Return a joint table, with the properties that distinguish it from others of these keys."""
     tables = list(dict.fromkeys(part.query.name for part in joint.parts))
     keys = [key.column for key in joint.space.keys]
     shown: dict[str, Any] = {"keys": keys, "cells": joint.space.size, "tables": tables}
@@ -61,8 +65,8 @@ def _joint(spec: ReleaseSpec, joint: Joint) -> dict[str, Any]:
     return shown
 
 
-def _families(queries: Sequence[Query]) -> list[tuple[KeySpace, list[Query]]]:
-    """Return the tables that are sums of the same finest cells, and these."""
+def _queries_by_finest_cells(queries: Sequence[Query]) -> list[tuple[KeySpace, list[Query]]]:
+    """Return the finest cells of each family of tables, and the queries that are sums of them."""
     by_cells: dict[int, tuple[KeySpace, list[Query]]] = {}
     for query in queries:
         if query.finest is not None:
@@ -70,20 +74,20 @@ def _families(queries: Sequence[Query]) -> list[tuple[KeySpace, list[Query]]]:
     return list(by_cells.values())
 
 
-def _family(finest: KeySpace, queries: Sequence[Query]) -> dict[str, Any]:
+def _family_scan_record(finest: KeySpace, queries: Sequence[Query]) -> dict[str, Any]:
     bounded = queries[0].unit.id is not None
     cells = {"keys": [key.column for key in finest.keys], "cells": finest.size, "bounded": bounded}
     return {"tables": [query.name for query in queries], "finest_cells": cells}
 
 
-def _alone(name: str, why: Sequence[str]) -> dict[str, Any]:
+def _single_table_record(name: str, why: Sequence[str]) -> dict[str, Any]:
     return {"tables": [name], "alone": list(dict.fromkeys(why))}
 
 
-def reads_words(spec: ReleaseSpec, queries: Sequence[Query]) -> str:
-    """Return the same in lines."""
+def scans_text(spec: ReleaseSpec, queries: Sequence[Query]) -> str:
+    """Return the result of `scan_records` as lines of text."""
     lines = ["How the rows are read; the numbers are the same either way:"]
-    shown = reads(spec, queries)
+    shown = scan_records(spec, queries)
     shared = {name for one in shown if "alone" not in one for name in one["tables"]}
     for one in shown:
         names = one_line(", ".join(one["tables"]))
@@ -95,22 +99,24 @@ def reads_words(spec: ReleaseSpec, queries: Sequence[Query]) -> str:
         if "finest_cells" in one:
             finest = one["finest_cells"]
             lines[-1] += (
-                f": sums of {finest['cells']:,} finest cells, by {_keys(finest['keys'])}"
+                f": sums of {finest['cells']:,} finest cells, by {_key_names_text(finest['keys'])}"
                 f"{', with contribution limits applied once' if finest['bounded'] else ''}"
             )
         if "bounded" in one:
             lines[-1] += f": {one['bounded']}, then limited for each table"
-        lines += [f"              {_joint_words(joint)}" for joint in one.get("joint_tables", ())]
+        lines += [
+            f"              {_joint_table_text(joint)}" for joint in one.get("joint_tables", ())
+        ]
     return "\n".join(lines)
 
 
-def _joint_words(joint: Mapping[str, Any]) -> str:
-    keys, tables = _keys(joint["keys"]), joint["tables"]
+def _joint_table_text(joint: Mapping[str, Any]) -> str:
+    keys, tables = _key_names_text(joint["keys"]), joint["tables"]
     where = f", where {one_line(joint['where'])}" if "where" in joint else ""
     values = f", by values of {one_line(joint['candidates'])}" if "candidates" in joint else ""
     of = one_line(", ".join(tables)) if len(tables) <= MOST_NAMED else f"{len(tables)} of them"
     return f"joint table of {keys}{values}{where}: {joint['cells']:,} cells, for {of}"
 
 
-def _keys(names: Sequence[str]) -> str:
+def _key_names_text(names: Sequence[str]) -> str:
     return one_line(", ".join(names)) if names else "all rows"

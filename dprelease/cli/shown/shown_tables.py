@@ -1,4 +1,4 @@
-"""Tables for people: as wide as their terminal, wrapped by words."""
+"""Tables for people, as wide as their terminal, with texts wrapped between words."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from dprelease.errors.printable import one_line
 GAP = "  "
 WORD = re.compile(r"\s+(?!%)")
 PIECE = re.compile(r"\s+(?!%)|(?<=[._/,-])(?=[^\W\d_])")
-ANYWHERE = re.compile(r"\s+(?!%)|(?=.)")
-"""Where a text may be broken; numbers are whole for as long as anything else can be cut."""
+BREAK_POINTS = re.compile(r"\s+(?!%)|(?=.)")
+"""Positions at which a text may be broken if necessary; numbers are broken last."""
 
-KEPT = 34
-"""Words of so many letters are not broken for others' sake: a mechanism's name may be as long."""
+UNBROKEN_LENGTH = 34
+"""Length of words that are not broken to give other columns room, such as names of mechanisms."""
 
 
-def room() -> int:
-    """Return how many columns there are: $COLUMNS, those of the terminal, or 80."""
+def terminal_width() -> int:
+    """Return the width of the terminal in columns: $COLUMNS, the real width, or 80."""
     return shutil.get_terminal_size().columns
 
 
@@ -31,15 +31,15 @@ def table(
     more: Sequence[str] = (),
     right: Sequence[str] = (),
 ) -> str:
-    """Return rows of texts as aligned columns, the first row being the heads.
+    """Return rows of texts as aligned columns; the first row has the heads.
 
-    `wide`: every row on a line of its own, however long; else what does not fit is wrapped.
-    `more`: heads of columns that are there only if it is wide. `right`: those of columns that are
-    aligned at their right ends.
+    `wide`: every row is one line, however long it is; otherwise texts that do not fit are wrapped.
+    `more`: heads of the columns that are shown only if the table is wide. `right`: heads of the
+    columns that are aligned to the right.
     """
     shown = [i for i, head in enumerate(rows[0]) if wide or head not in more]
     cells = [[one_line(row[i]) for i in shown] for row in rows]
-    widths = _widths(cells, None if wide else room() - len(GAP) * (len(shown) - 1))
+    widths = _widths(cells, None if wide else terminal_width() - len(GAP) * (len(shown) - 1))
     at_right = [head in right for head in cells[0]]
     return "\n".join(line for row in cells for line in _lines(row, widths, at_right))
 
@@ -47,23 +47,24 @@ def table(
 def _widths(cells: Sequence[Sequence[str]], limit: int | None) -> list[int]:
     """Return the widths of the columns.
 
-    The widest are cut first: between words, else at marks in words, else anywhere.
+    The widest columns are narrowed first: at spaces between words, then at punctuation in words,
+    then anywhere.
     """
     columns = [list(column) for column in zip(*cells, strict=True)]
     widths = [max(map(_width, column)) for column in columns]
     if limit is None or sum(widths) <= limit:
         return widths
-    for end in (WORD, PIECE, ANYWHERE):
+    for end in (WORD, PIECE, BREAK_POINTS):
         parts = [[part for text in column for part in end.split(text)] for column in columns]
-        least = [min(max(map(_width, part)), KEPT) for part in parts]
+        least = [min(max(map(_width, part)), UNBROKEN_LENGTH) for part in parts]
         if sum(least) <= limit:
-            return _cut(widths, least, limit)
+            return _narrowed_widths(widths, least, limit)
         widths = least
-    return widths  # there are more columns than room
+    return widths  # there are more columns than the terminal is wide
 
 
-def _cut(widths: Sequence[int], least: Sequence[int], limit: int) -> list[int]:
-    """Return widths that fit a limit, from widths that do not and some that do."""
+def _narrowed_widths(widths: Sequence[int], least: Sequence[int], limit: int) -> list[int]:
+    """Return widths within a limit, by narrowing columns, none below its width in `least`."""
     for cap in range(limit, 0, -1):
         widths_cut = [max(min(width, cap), low) for width, low in zip(widths, least, strict=True)]
         if sum(widths_cut) <= limit:
@@ -72,7 +73,7 @@ def _cut(widths: Sequence[int], least: Sequence[int], limit: int) -> list[int]:
 
 
 def _lines(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> list[str]:
-    """Return a row as lines; what follows the first line of a cell is below it."""
+    """Return one row as lines; each cell continues below its first line."""
     parts = [_wrap_text(text, width) for text, width in zip(row, widths, strict=True)]
     lines = []
     for i in range(max(map(len, parts))):
@@ -86,7 +87,7 @@ def _lines(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> 
 
 
 def _wrap_text(text: str, width: int) -> list[str]:
-    """Return a text as lines of at most a width."""
+    """Return a text as lines of at most `width` columns."""
     if _width(text) <= width:
         return [text]
     lines = [""]
@@ -95,15 +96,15 @@ def _wrap_text(text: str, width: int) -> list[str]:
         if _width(joined) <= width:
             lines[-1] = joined
             continue
-        lines = [line for line in lines if line] + _broken(part, width)
+        lines = [line for line in lines if line] + _word_parts(part, width)
     return lines
 
 
-def _broken(long_word: str, width: int) -> list[str]:
-    """Return a word in pieces of at most a width."""
+def _word_parts(long_word: str, width: int) -> list[str]:
+    """Return the parts of a long word, each at most `width` columns wide."""
     lines = [""]
     for piece in PIECE.split(long_word):
-        parts = [piece] if _width(piece) <= width else ANYWHERE.split(piece)
+        parts = [piece] if _width(piece) <= width else BREAK_POINTS.split(piece)
         for part in parts:
             if _width(lines[-1] + part) > width:
                 lines.append("")
@@ -112,7 +113,7 @@ def _broken(long_word: str, width: int) -> list[str]:
 
 
 def _width(text: str) -> int:
-    """Return how many columns of a terminal a text takes."""
+    """Return the number of terminal columns that a text takes."""
     if text.isascii():
         return len(text)
     wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)

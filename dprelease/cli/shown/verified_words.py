@@ -1,10 +1,10 @@
-"""What a check of a release found in order, in words."""
+"""Describe in sentences what a verification checked."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dprelease.cli.shown.certificate_shown import certificate_words
+from dprelease.cli.shown.certificate_shown import certificate_text
 from dprelease.errors.printable import one_line
 from dprelease.privacy.guarantee import HOLDS
 
@@ -13,13 +13,15 @@ if TYPE_CHECKING:
 
 
 def verified_words(report: Report) -> str:
-    """Return what was checked, what the release promises, and what was seen beside it."""
+    """Return what was checked, what the release guarantees, and what was found but not checked."""
     lines = [f"ok  {one_line(line)}" for line in report.checked]
     guarantee = report.guarantee
     if guarantee is not None:
         delta = float(guarantee.delta)
         what = "A release like this one would be" if report.rehearsal else "The release is"
-        lines.append(f"{what} ({guarantee.epsilon:.6g}, {delta:g})-private{_ground(report)}.")
+        lines.append(
+            f"{what} ({guarantee.epsilon:.6g}, {delta:g})-private{_guarantee_basis_text(report)}."
+        )
         if guarantee.rho is not None and not report.rehearsal:
             lines.append(f"It is {guarantee.rho:.6g}-zero-concentrated private.")
         if guarantee.invariants:
@@ -28,12 +30,15 @@ def verified_words(report: Report) -> str:
         lines.append("This is a rehearsal, not a release.")
     lines += [f"Note: {one_line(note)}." for note in report.notes]
     if report.certificate is not None:
-        lines += ["", certificate_words(report.certificate)]
+        lines += ["", certificate_text(report.certificate)]
     return "\n".join(lines)
 
 
-def _ground(report: Report) -> str:
-    """Return how sure the guarantee is; a claim that can't be proved is a finding."""
+def _guarantee_basis_text(report: Report) -> str:
+    """Return how the guarantee is known to hold.
+
+    An unproven claim is reported as a finding.
+    """
     if report.certificate is None:
         return ", recomputed from its recorded noise; --certify also proves it, or fails"
     return (

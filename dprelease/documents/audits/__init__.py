@@ -1,1 +1,1 @@
-"""Outcomes of audits."""
+"""Documents on the outcomes of audits."""

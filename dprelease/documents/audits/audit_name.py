@@ -1,9 +1,9 @@
-"""What the outcome of an audit is called; a release that names none loads no more of it."""
+"""The name of an audit's file; a release without an audit loads no other module on audits."""
 
 from __future__ import annotations
 
 NAME = "audit.json"
-"""Of the outcome, in the folder of an audit and in that of a release that names one."""
+"""Name of the outcome's file, in the folder of an audit and in that of a release that names one."""
 
 ENDING = ".sig"
-"""What follows the name of an outcome's file in that of its signature."""
+"""Suffix that the name of an outcome's signature adds to the name of the outcome's file."""

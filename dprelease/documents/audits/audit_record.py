@@ -1,6 +1,6 @@
-"""The outcome of an audit: what was compared with what was claimed, and how near it came.
+"""The outcome of an audit: how close observed changes came to each claim.
 
-It holds no value of any table, not even of those that were made for it.
+It contains no value of any table, not even of the tables that were made for the audit.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 class SensitivityCheck(Part):
-    """One measurement: the most that neighbours moved it by, in parts of what is claimed.
+    """One measurement: its largest change between neighbouring tables, relative to the claim.
 
-    `ratio`: of the largest shift, the L1 or L2 norm or the number of parts of a change, whichever
-    came nearest to its claim. `worst`: what the unit of that pair was like, in words.
+    `ratio`: the largest ratio to its claim of the largest shift, the L1 or L2 norm, or the number
+    of changed parts. `worst`: the privacy unit of the pair with that ratio, in words.
     """
 
     query: str
@@ -38,7 +38,10 @@ class SensitivityCheck(Part):
 
 
 class Twins(Part):
-    """Whole runs on neighbours with the same bits; `silent` ones have to be equal to the byte."""
+    """Complete runs on neighbouring tables with the same random bits.
+
+    The results of `silent` runs must be equal byte by byte.
+    """
 
     runs: int
     silent: int
@@ -49,7 +52,7 @@ class Twins(Part):
 
 
 class Canaries(Part):
-    """Values that stand nowhere else, planted in columns, and where they were looked for."""
+    """Unique values that were planted in columns, and the places where they were searched for."""
 
     columns: int
     searched: int
@@ -58,12 +61,13 @@ class Canaries(Part):
 
 
 class EpsilonBound(Part):
-    """A lower bound of epsilon of one measurement from many draws, at a delta.
+    """A lower bound of one measurement's epsilon from many draws, at a delta.
 
-    `claimed`: the epsilon that the plan claims of it at `delta`. `statistic`: what told the two
-    tables apart best. Both names are empty for the release as a whole. `draws`: answers of each
-    table. `tested`: those of them that hits were counted among, and `hits`: of the event that was
-    chosen on the others, first in the table where it is the more frequent one.
+    `claimed`: the epsilon of the measurement at `delta` in the plan. `statistic`: the test
+    statistic that distinguished the two tables best. The names of query and column are empty for
+    the release as a whole. `draws`: the number of answers from each table. `tested`: the number of
+    these answers among which hits were counted. `hits`: the hits of the event that was selected on
+    the other answers, first in the table where it is more frequent.
     """
 
     query: str
@@ -80,9 +84,9 @@ class EpsilonBound(Part):
 
 
 class UntestedPart(Part):
-    """A question that nothing is said of; named as `Bounded`.
+    """A part of the release about which the audit says nothing; named as an `EpsilonBound`.
 
-    The time did not reach it, no pair moves its measurement, or there is no proof of a claim.
+    Either the time limit was reached, or no pair changes the measurement, or a claim has no proof.
     """
 
     query: str
@@ -91,7 +95,7 @@ class UntestedPart(Part):
 
 
 class AuditFinding(Part):
-    """What did not hold: which measurement or file, what was claimed, what was seen."""
+    """A claim that did not hold: the measurement or file, what was claimed, what was observed."""
 
     check: Literal["sensitivity", "engine errors", "twins", "canaries", "composition", "black box"]
     query: str
@@ -110,34 +114,35 @@ class Audit(Part):
     declaration: Digest
     engine: str
     queries: list[str]
-    """Those that were audited; all of the release where `whole`."""
+    """The audited queries; all queries of the release if `whole`."""
     whole: bool
     complete: bool
-    """Whether exact integers and whole runs left nothing out."""
+    """Whether exact integers and complete runs left nothing out."""
     tried: list[str]
-    """How many pairs, and how they were stored, in words."""
+    """The number of pairs, and how they were stored, in words."""
     left_out: list[str]
-    """What was not tried, for want of time or because the engine fails on it, in words."""
+    """What was not tried, because time ran out or the engine fails on it, in words."""
     holds: bool
     sensitivities: list[SensitivityCheck]
     twins: Twins | None
     canaries: Canaries | None
     black_box: list[EpsilonBound] | None
     not_tried: list[UntestedPart] = Field(default_factory=list)
-    """What draws were to be about and were not, and claims of the whole that have no proof."""
+    """Parts that draws should have tested and did not, and unproven claims about the release.
+    """
     findings: list[AuditFinding]
     digest: Digest
 
 
 def digest_of_declaration(declaration: Declaration) -> str:
-    """Return the SHA-256 of all that was declared: every text, every kept file, every variable."""
+    """Return the SHA-256 of the whole declaration: every text, every file, every variable."""
     kept = {name: file.sha256 for name, (file, _) in declaration.kept.items()}
     name = declaration.document.path.name
     return _digest(name, declaration.texts, declaration.variables, kept)
 
 
 def digest_of_declared(held: DeclarationRecord) -> str:
-    """Return the same of what a manifest holds of its declaration."""
+    """Return the SHA-256 of the declaration in a manifest, as `digest_of_declaration`."""
     kept = {name: file.sha256 for name, file in held.files.items()}
     return _digest(held.release, held.texts, held.variables, kept)
 
@@ -150,7 +155,7 @@ def _digest(
 
 
 def agrees(audit: Audit) -> bool:
-    """Return whether what held in all is what held in each, and each what its numbers say."""
+    """Return whether the overall result follows from the checks, and each from its numbers."""
     bounds = audit.black_box or []
     by_numbers = [(one.holds, one.ratio <= 1.0) for one in audit.sensitivities]
     by_numbers += [(one.holds, one.bound <= one.claimed) for one in bounds]
@@ -161,12 +166,12 @@ def agrees(audit: Audit) -> bool:
 
 
 def parsed_audit(raw: bytes) -> Audit:
-    """Return the outcome that a file holds.
+    """Return the outcome of an audit from the bytes of its file.
 
     Raises
     ------
     ValueError
-        With words, if it is none, or was changed.
+        With a message, if the file is not an outcome, or was changed.
     """
     problem = ""
     try:
@@ -190,7 +195,7 @@ def parsed_audit(raw: bytes) -> Audit:
 
 
 def seal_audit(declaration: Declaration, told: Mapping[str, Any]) -> Audit:
-    """Return the outcome with what it is of, and with its digest."""
+    """Return the outcome of an audit with the digests of its declaration and of itself."""
     record = {
         "format": FORMAT,
         "version": __version__,
@@ -208,5 +213,5 @@ def plain(audit: Audit) -> dict[str, Any]:
 
 
 def encode_audit(audit: Audit) -> bytes:
-    """Return the one encoding of an outcome."""
+    """Return the only encoding of an outcome."""
     return b"".join(pieces(plain(audit)))

@@ -1,1 +1,1 @@
-"""What commands that test a release write of what they found: models of their files."""
+"""Models of the files that commands write when they test a release."""

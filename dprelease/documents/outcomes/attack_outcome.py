@@ -1,4 +1,4 @@
-"""The outcome of an attack on a rehearsal: how many of its people are found, beside guessing."""
+"""The outcome of an attack on a rehearsal: how many people it finds, compared with guessing."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ WORDS: dict[Form, str] = {
     "swapped": "counted after records that stand out have changed areas with others",
     "noised": "the rehearsed release's own tables, with its noise",
 }
-"""The forms in which the same tables are attacked."""
+"""The forms of the same tables that are attacked."""
 
 
 class SizeClass(Part):
-    """Records whose combination of attributes so many people have; how many are right.
+    """Records whose combination of attributes has a certain number of people; how many are right.
 
-    `guessed`: expected of somebody who draws from the true one-way marginals.
+    `guessed`: the expected number for an attacker who draws from the true one-way marginals.
     """
 
     people: str
@@ -54,11 +54,12 @@ class SizeClass(Part):
 
 
 class Baseline(Part):
-    """What is right without any table of several attributes: guessed from true one-way marginals.
+    """The number of records that are right by guessing from the exact one-way marginals alone.
 
-    `drawn`: expected, if every record is drawn from the product of its area's exact one-way
-    marginals, as many as there are; `deviation`: the standard deviation, from above. `apportioned`:
-    if nothing is drawn, and each combination is taken as often as that product expects.
+    `drawn`: the expected number if every record is drawn from the product of its area's exact
+    one-way marginals, as many records as there are; `deviation`: an upper bound of the standard
+    deviation. `apportioned`: the number if nothing is drawn, and each combination is taken as often
+    as that product expects.
     """
 
     drawn: float
@@ -70,18 +71,19 @@ class Baseline(Part):
 class FormOutcome(Part):
     """What an attacker finds in one form of the tables.
 
-    `error`: mean absolute error of the counts that are shown; `withheld`: the part that is not.
-    `records`: how many the attacker names, `right`: of which so many are, a record being right with
-    all of its attributes, each as often as it is there. `beyond`: right ones less those of the
-    better guess; `interval`: less those that are drawn, within 2.576 deviations (99 %).
-    `alone_named`, `alone_right`: combinations that the attacker says one person has, and that one
-    person has; `alone_found`: people alone with theirs whose combination is named. `certain`:
-    records that every table of people has that the published ones admit, `certain_right`: of which
-    so many are there; `certain_alone`: people alone with theirs among these. `decided`: whether
-    all of that could be decided in time. `blocks`: areas that were solved, `likeliest`: of which so
-    many were shown to have no likelier solution (within 1 %), `admitted`: whose solution is within
-    all that is sure (else time ran out before there was one), `only`: which have one solution and
-    no other.
+    `error`: the mean absolute error of the published counts; `withheld`: the share of counts that
+    are not published. `records`: the number of records that the attacker names; `right`: how many
+    of them are right. A record is right if all its attributes are, each combination as often as it
+    is in the data. `beyond`: right records minus those of the better guess; `interval`: right
+    records minus the drawn ones, within 2.576 deviations (99 %). `alone_named`, `alone_right`: the
+    combinations that the attacker says one person has, and those of them that one person has;
+    `alone_found`: the unique people whose combination is named. `certain`: the records in every
+    table of people that the published tables admit; `certain_right`: how many of them are in the
+    data; `certain_alone`: how many of the unique people are among them. `decided`: whether all of
+    that was decided in time. `blocks`: the number of solved areas. `likeliest`: the number of areas
+    whose solution was proved to be the likeliest (within 1 %). `admitted`: the number of areas
+    whose solution satisfies all that is certain (otherwise time ran out before there was one).
+    `only`: the number of areas that have exactly one solution.
     """
 
     form: Form
@@ -107,19 +109,21 @@ class FormOutcome(Part):
 
 
 class AttributeRecord(Part):
-    """An attribute of the records: how many values its tables tell apart."""
+    """An attribute of the records, and the number of values that its tables distinguish."""
 
     column: str
     values: int
 
 
 class AttackOutcome(Part):
-    """What an attacker finds of the people of a rehearsal, in several forms of the same tables.
+    """What an attacker finds about the people of a rehearsal, in several forms of the same tables.
 
-    `rehearsal`: the digest of its manifest. `table`: that the people are of. `tables`: solved
-    together; `left_out`: why others are not. `records`: with a value of every attribute; `partial`:
-    those without, who are in tables and can't be right. `alone`: people whose combination of
-    attributes nobody else in the table has. `swapped`: the part of records that changed areas.
+    `rehearsal`: the digest of its manifest. `table`: the table of the people. `tables`: the tables
+    that are solved together; `left_out`: the reasons why other tables are not. `records`: the
+    number of records with a value of every attribute; `partial`: the number without, which are
+    counted in tables and can't be right. `alone`: the number of people whose combination of
+    attributes nobody else in the table has. `swapped`: the share of records that moved to other
+    areas.
     """
 
     format: Literal["dprelease-attack/1"]

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dprelease.cli import app
-from dprelease.cli.shown.certificate_shown import certificate_words
+from dprelease.cli.shown.certificate_shown import certificate_text
 from dprelease.documents.release_manifest import GuaranteeRecord
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
@@ -154,7 +154,7 @@ def test_mixed_kinds_and_choices_together() -> None:
     certificate = proof((events, guarantee))
     assert certificate.is_proved, certificate
     assert json.loads(json.dumps(certificate.to_json()))["proved"]
-    assert "discrete_gaussian" in certificate_words(certificate)
+    assert "discrete_gaussian" in certificate_text(certificate)
 
 
 def test_divergences_beside_losses() -> None:
