@@ -1,1 +1,1 @@
-"""pandas entry: `df.dp`, and the session whose budget its answers share."""
+"""The pandas interface: `df.dp`, and sessions, whose queries share one budget."""

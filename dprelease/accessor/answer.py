@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from dprelease.accessor.frame_shapes import names_of_answers
 from dprelease.accessor.pricing import (
     budget_of,
-    charged_for,
+    charge_before_answer,
     check_options,
-    column_of,
+    column_declaration,
     plan_and_cost,
 )
 from dprelease.accessor.query_options import Options
@@ -41,10 +41,10 @@ COLUMN = "answer"
 
 
 Specs = Mapping[str, Mapping[str, Plain]]
-"""Aggregates by the name of their column, as in a release file."""
+"""Aggregates as in a release file, by the name of their column."""
 
 
-def ask(
+def answer_query(
     rows: RowSelection,
     what: str,
     specs: Specs,
@@ -52,52 +52,53 @@ def ask(
     options: Options,
     shape: Callable[[pd.DataFrame, list[str]], pd.DataFrame],
 ) -> pd.DataFrame:
-    """Charge the session, then return the noisy answer of one query in its shape.
+    """Charge the session, then return the noisy answer of one query in the requested shape.
 
-    If the rows are `dry`, nothing is charged, and the plan is returned.
+    If `rows.dry` is set, nothing is charged, and the plan is returned.
 
     Parameters
     ----------
     rows
-        The rows to read. Their state advances with every step.
+        The rows to read. Every step of the query updates their state.
     what
         The name of the query in messages.
     specs
-        The aggregates. A column with the name of a key gets another name.
+        The aggregates by column name. A column with the name of a key is renamed.
     keys
-        The keys: an answer for each of their cells.
+        The keys; the answer has one row for each of their cells.
     options
         The budget, noise and margins.
     shape
-        Makes the result of a frame with the keys in declared order, then each column, followed by
-        its margin `<name>_moe` where it has one; it also gets the names of these columns.
+        A function that returns the answer in the final shape. Its arguments are a frame, which has
+        the keys in declared order and then each column, followed by its margin `<name>_moe` if it
+        has one; and the names of these columns.
 
     Raises
     ------
     QueryError, BudgetError, DataError, SessionError
-        Raised before the charge, unless the engine fails while it reads.
+        All are raised before the charge, except an error of the engine while it reads rows.
     """
     check_options(options, what)
-    _ = budget_of(rows.session, options)  # an impossible budget, before anything is planned
+    _ = budget_of(rows.session, options)  # raises for an impossible budget, before planning
     names = names_of_answers(list(specs), keys)
     columns = dict(zip(names, specs.values(), strict=True))
-    query = _query(rows, columns, keys, options)
+    query = _resolved_query(rows, columns, keys, options)
     plan, price = plan_and_cost(rows.session, [query], options)
     if rows.dry:
         return explain_plan(rows.session, plan, price)
-    charged = charged_for(rows.session, plan, price, f"this {what}", rows.state)
+    charged = charge_before_answer(rows.session, plan, price, f"this {what}", rows.state)
     answer = to_pandas(execute.answer(plan.columns, rows.session.engine(rows.token), charged))
     answer.attrs[ATTRIBUTE] = attributes(plan)
     return shape(answer, names)
 
 
-def ask_sql(rows: RowSelection, statement: str, options: Options) -> pd.DataFrame:
-    """Charge the session, then return the noisy answer of one SELECT over its table.
+def answer_sql(rows: RowSelection, statement: str, options: Options) -> pd.DataFrame:
+    """Charge the session, then return the noisy answer of one SELECT statement over its table.
 
     Raises
     ------
     QueryError, BudgetError, DataError, SessionError
-        As `ask`; DP-SQL-001 to 007 for the statement.
+        The same errors as `answer_query`; also DP-SQL-001 to 007 for an invalid statement.
     """
     check_options(options, "sql")
     given: object = statement
@@ -106,31 +107,34 @@ def ask_sql(rows: RowSelection, statement: str, options: Options) -> pd.DataFram
         raise UsageError("DP-SESSION-016", name="statement", wanted="one SELECT", kind=kind)
     session = rows.session
     selected = select(statement, {session.table.name: session.table})
-    query = _query(rows, selected.columns, selected.group_by, options, selected.where)
+    query = _resolved_query(rows, selected.columns, selected.group_by, options, selected.where)
     check_view(query, selected)
     plan, price = plan_and_cost(session, [query], options)
-    charged = charged_for(session, plan, price, "this statement", rows.state)
+    charged = charge_before_answer(session, plan, price, "this statement", rows.state)
     noised = execute.answer(plan.columns, session.engine(rows.token), charged)
     shown = to_pandas(run_statement(noised, selected.view, NOISED))
     shown.attrs[ATTRIBUTE] = attributes(plan)
     return shown
 
 
-def _query(
+def _resolved_query(
     rows: RowSelection,
     columns: Specs,
     keys: Sequence[str],
     options: Options,
     condition: str | None = None,
 ) -> Query:
-    """Return the resolved query over rows; `condition`: one more predicate, already parsed."""
+    """Return the resolved query over some rows.
+
+    `condition`: one more predicate, which is already parsed.
+    """
 
     def resolved(where: str | None) -> Query:
         values: dict[str, Plain] = {
             "from": rows.session.table.name,
             "where": where,
             "group_by": list(keys),
-            "columns": {name: column_of(spec, options) for name, spec in columns.items()},
+            "columns": {name: column_declaration(spec, options) for name, spec in columns.items()},
             "derive": dict(rows.derived),
             "private_keys": "true" if options.get("private_keys") else "false",
         }
@@ -146,10 +150,10 @@ def _query(
 
 
 def explain_plan(session: Session, plan: Plan, price: Spending) -> pd.DataFrame:
-    """Return the measurements of an answer, one row each, followed by its computed columns.
+    """Return the plan of an answer: a row for each measurement, then one for each computed column.
 
-    With several tables, the rows are indexed by table as well. The attributes also hold what
-    remains in the session's ledger, and how many such answers it would pay for.
+    With several tables, the rows are also indexed by table. The attributes also hold the remaining
+    budget in the session's ledger, and the number of such answers that it would pay for.
     """
     import pandas as pd
 
@@ -189,7 +193,7 @@ def explain_plan(session: Session, plan: Plan, price: Spending) -> pd.DataFrame:
 
 
 def _remaining_budget(session: Session, plan: Plan) -> dict[str, Any] | None:
-    """Return what remains in the session's ledger for an answer; None without a ledger."""
+    """Return the remaining budget in the session's ledger for an answer; None without a ledger."""
     ledger = session.ledger
     if ledger is None:
         return None

@@ -1,7 +1,7 @@
 """Check the arguments of queries: names and numbers are accepted, columns and frames are not.
 
-An error message quotes an unknown name. If a caller passed a column instead of its name, as pandas
-allows, the message would quote the values of its cells.
+An error message quotes an unknown name. If a caller passed a column instead of a column name, as
+pandas allows, the message would quote values of the data.
 """
 
 from __future__ import annotations
@@ -30,18 +30,20 @@ BUDGET = ("epsilon", "delta", "rho", "confidence")
 WANTED = "column names, such as 'state' or ['state', 'sex']"
 
 
-def simple(value: Any) -> Any:
-    """Convert NumPy scalars to Python scalars, also in lists and mappings.
+def without_numpy_scalars(value: Any) -> Any:
+    """Return a value with NumPy scalars converted to Python scalars, also in lists and mappings.
 
-    All else is returned unchanged. A float of lower precision becomes the decimal that it prints
-    as, like all floats.
+    All other values are returned unchanged. A float of lower precision becomes the decimal number
+    that it prints as, like all floats.
     """
     if isinstance(value, Mapping):
-        return {simple(key): simple(part) for key, part in value.items()}
+        return {
+            without_numpy_scalars(key): without_numpy_scalars(part) for key, part in value.items()
+        }
     if isinstance(value, list):
-        return [simple(part) for part in value]
+        return [without_numpy_scalars(part) for part in value]
     if isinstance(value, tuple):
-        parts = [simple(part) for part in value]
+        parts = [without_numpy_scalars(part) for part in value]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     kind = getattr(getattr(value, "dtype", None), "kind", "")
     if not _is_scalar(value) or kind not in ("b", "i", "u", "f"):
@@ -50,8 +52,8 @@ def simple(value: Any) -> Any:
 
 
 def plain(value: object) -> Plain:
-    """Return a declaration as YAML would hold it: strings, lists and mappings."""
-    value = simple(value)
+    """Return a declaration as parsed from YAML: strings, lists and mappings."""
+    value = without_numpy_scalars(value)
     if isinstance(value, Mapping):
         return {str(key): plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
@@ -68,13 +70,13 @@ class KnowsTable(Protocol):
 def refuse_cells(rows: KnowsTable, arguments: Mapping[str, object]) -> None:
     """Raise UsageError DP-SESSION-016 for a column or a frame in place of a name or a number.
 
-    `arguments`: the values by name.
+    `arguments`: the arguments of a query by name.
     """
     for name, value in arguments.items():
-        fits = (name in NUMBERS and _is_of_numbers(value)) or (
-            name in NAMES and _is_array(value) and _are_known(value, rows)
+        fits = (name in NUMBERS and _is_numeric_array(value)) or (
+            name in NAMES and _is_array(value) and _are_column_names(value, rows)
         )
-        cells = None if fits else _cells(value)
+        cells = None if fits else _contained_column(value)
         if cells is not None:
             kind = type(cells).__name__
             wanted = "a list of numbers" if name in NUMBERS else WANTED
@@ -82,17 +84,17 @@ def refuse_cells(rows: KnowsTable, arguments: Mapping[str, object]) -> None:
             raise UsageError("DP-SESSION-016", name=name, wanted=wanted, kind=kind)
 
 
-def _cells(value: object) -> object | None:
-    """Return the object in an argument that holds cells, or None."""
+def _contained_column(value: object) -> object | None:
+    """Return the column or frame that an argument is or contains; None if there is none."""
     if isinstance(value, Mapping):
-        return _first(value.values())
+        return _first_contained_column(value.values())
     if isinstance(value, list | tuple | set | frozenset):
-        return _first(value)
+        return _first_contained_column(value)
     return value if _is_column(value) else None
 
 
-def _first(parts: Any) -> object | None:
-    each = (_cells(part) for part in parts)
+def _first_contained_column(parts: Any) -> object | None:
+    each = (_contained_column(part) for part in parts)
     return next((cells for cells in each if cells is not None), None)
 
 
@@ -111,13 +113,13 @@ def _is_array(value: object) -> bool:
     return any(kind.__name__ in ("Index", "ndarray") for kind in type(value).__mro__)
 
 
-def _are_known(names: Any, rows: KnowsTable) -> bool:
-    """Return whether all names are columns of the table; any other value may be a cell."""
+def _are_column_names(names: Any, rows: KnowsTable) -> bool:
+    """Return whether all names are columns of the table; any other value may come from the data."""
     selection = rows._selection()
     known = {*selection.session.table.columns, *selection.derived}
     flat = getattr(names, "ndim", 0) == 1
     return flat and all(isinstance(name, str) and name in known for name in names.tolist())
 
 
-def _is_of_numbers(value: object) -> bool:
+def _is_numeric_array(value: object) -> bool:
     return getattr(getattr(value, "dtype", None), "kind", "") in ("i", "u", "f")

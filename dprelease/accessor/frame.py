@@ -1,6 +1,7 @@
-"""`df.dp`: queries over a registered frame; each is charged first and answered once.
+"""`df.dp`: queries over a registered frame; each query is charged before it is answered.
 
-The methods of registered rows: all queries, and the ways to filter and extend the rows.
+The module defines the methods of registered rows: all queries, and methods that filter or extend
+the rows.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from typing import Any, Literal, overload
 
 import pandas as pd
 
-from dprelease.accessor.argument_checks import plain, refuse_cells, simple
+from dprelease.accessor.argument_checks import plain, refuse_cells, without_numpy_scalars
 from dprelease.accessor.groups import Aggregated, GroupBy
-from dprelease.accessor.questions import NAMES, Name, question
+from dprelease.accessor.questions import NAMES, Name, query_method
 from dprelease.accessor.row_questions import RowQuestions
 from dprelease.accessor.row_selection import RowSelection
 from dprelease.accessor.session import Session, session_of
@@ -118,7 +119,7 @@ class Questions(RowQuestions):
         """
         given: object = by
         refuse_cells(self, {"by": by})
-        as_index = simple(as_index)
+        as_index = without_numpy_scalars(as_index)
         for name, value, wanted, fits in (
             ("by", given, "a column name or a list of column names", isinstance(given, Iterable)),
             ("as_index", as_index, "True or False", isinstance(as_index, bool)),
@@ -129,7 +130,7 @@ class Questions(RowQuestions):
         keys = (by,) if isinstance(by, str) else tuple(by)
         return GroupBy(SelectedRows(self._selection()), keys, as_index)
 
-    @question
+    @query_method
     def agg(
         self,
         aggregates: Aggregated | None = None,
@@ -158,7 +159,7 @@ class Questions(RowQuestions):
         -------
         pandas.DataFrame
             A row for each measurement, then one for each column that is computed from several. With
-            a ledger, `attrs["dprelease_answer"]["ledger"]` holds what remains in it.
+            a ledger, `attrs["dprelease_answer"]["ledger"]` holds its remaining budget.
         """
         with self._one_query() as rows:
             refuse_cells(self, {"question": question})
@@ -170,7 +171,7 @@ class Questions(RowQuestions):
 
 
 class SelectedRows(Questions):
-    """The registered rows that satisfy every predicate, with the derived columns."""
+    """The registered rows that satisfy all predicates, with the derived columns."""
 
     __slots__ = ("_rows",)
 
@@ -182,7 +183,8 @@ class SelectedRows(Questions):
 
 
 TOKEN = "dprelease"
-"""Key in `DataFrame.attrs`; the value is an opaque id, never a session: pandas copies attrs."""
+"""Key in `DataFrame.attrs`; its value is an opaque id and not a session, because pandas copies
+attrs."""
 
 
 AS_READ = Reading(decodes=True)
@@ -190,7 +192,7 @@ AS_READ = Reading(decodes=True)
 
 @pd.api.extensions.register_dataframe_accessor("dp")
 class DpAccessor(Questions):
-    """`df.dp`: register a frame once with `use`, then run queries."""
+    """`df.dp`: register a frame once with `use`, then run queries on it."""
 
     __slots__ = ("_frame",)
 
@@ -231,9 +233,9 @@ class DpAccessor(Questions):
             if made is not None:
                 self._frame.attrs[TOKEN] = made
                 return
-        # Changes after the registration are never read: queries use the registered snapshot.
+        # # Queries read the registered snapshot, so changes after the registration have no effect.
         known = token or session.first
-        self._same_rows(session, known)
+        self._refuse_changed_rows(session, known)
         self._frame.attrs[TOKEN] = known
 
     def _selection(self) -> RowSelection:
@@ -241,14 +243,14 @@ class DpAccessor(Questions):
         if token is None:
             raise SessionError("DP-SESSION-001")
         session = session_of(token)
-        self._same_rows(session, token)
+        self._refuse_changed_rows(session, token)
         return RowSelection(session, token)
 
-    def _same_rows(self, session: Session, token: str) -> None:
-        """Raise unless the frame holds the registered rows; it may lack columns.
+    def _refuse_changed_rows(self, session: Session, token: str) -> None:
+        """Raise unless the frame holds the registered rows; columns may be missing from it.
 
-        Only then is the answer about the registered people. After a filter, a join, a sort, or a
-        change of a declared column, a row may depend on several rows.
+        Otherwise the answer might not be about the registered people: after a filter, a join, a
+        sort, or a change of a declared column, a row may depend on several rows.
         """
         known, frame = session.snapshot(token), self._frame
         attempt(session.declared, lambda: _refuse_other_rows(frame, known, session))
@@ -271,7 +273,7 @@ def _refuse_other_rows(frame: pd.DataFrame, known: pd.DataFrame, session: Sessio
 
 
 def _same_index(one: pd.Index, other: pd.Index) -> bool:
-    """Return whether two indexes have equal values; NaN equals NaN."""
+    """Return whether two indexes have equal values, where NaN equals NaN."""
     if one is other:
         return True
     if isinstance(one, pd.MultiIndex) and isinstance(other, pd.MultiIndex):
@@ -292,30 +294,30 @@ def _same_index(one: pd.Index, other: pd.Index) -> bool:
 
 
 def _same_cells(one: Any, other: Any) -> bool:
-    """Return whether two pandas arrays have the same type and equal values; NaN equals NaN.
+    """Return whether two pandas arrays have the same type and equal values, where NaN equals NaN.
 
-    Columns of types that no query can read are not compared, unless pandas holds them as numbers.
+    Columns of a type that no query can read are compared only if pandas holds them as numbers.
     """
     if len(one) != len(other) or not _same_type(one, other):
         return False
-    if not _is_read(one):
+    if not _is_readable_type(one):
         arrays = pd.arrays
         held = (arrays.IntervalArray, arrays.PeriodArray, arrays.TimedeltaArray)
         return type(one) not in held or one.equals(other)
-    if _same_numbers(one, other) or (_is_plain(one) and one.equals(other)):
+    if _same_numbers(one, other) or (_is_fast_type(one) and one.equals(other)):
         return True
     mine, others = (arrow_cells(each, AS_READ) for each in (one, other))
     return _same_arrow(mine, others)
 
 
-def _is_read(array: Any) -> bool:
-    """Return whether queries read arrays of this type."""
+def _is_readable_type(array: Any) -> bool:
+    """Return whether queries can read arrays of this type."""
     cells = arrow_cells(array[:0], AS_READ)
     return cells is not None and readable(cells) is not None
 
 
-def _is_plain(array: Any) -> bool:
-    """Return whether pandas compares arrays of this type quickly, and calls no Python object."""
+def _is_fast_type(array: Any) -> bool:
+    """Return whether pandas compares arrays of this type fast, without calling Python objects."""
     arrays = pd.arrays
     return type(array) in (
         arrays.ArrowExtensionArray, arrays.ArrowStringArray, arrays.DatetimeArray,
@@ -329,11 +331,14 @@ def _same_type(one: Any, other: Any) -> bool:
         return _same_type(one.categories.array, other.categories.array)
     if is_sparse(one):
         return bool(one.dtype.subtype == other.dtype.subtype)
-    return not _is_read(one) or bool(one.dtype == other.dtype)
+    return not _is_readable_type(one) or bool(one.dtype == other.dtype)
 
 
 def _same_numbers(one: Any, other: Any) -> bool:
-    """Return whether NumPy arrays of numbers are equal, NaN included; False is inconclusive."""
+    """Return whether NumPy arrays of numbers are equal, where NaN equals NaN.
+
+    False is inconclusive: the slower comparison decides then.
+    """
     import numpy as np
 
     if not isinstance(one, pd.arrays.NumpyExtensionArray) or is_of_python(one):
@@ -343,7 +348,7 @@ def _same_numbers(one: Any, other: Any) -> bool:
 
 
 def _same_arrow(one: Any, other: Any) -> bool:
-    """Return whether Arrow arrays hold equal values, NaN included, which Arrow finds unequal."""
+    """Return whether Arrow arrays hold equal values, where NaN equals NaN, unlike in Arrow."""
     import numpy as np
     import pyarrow as pa
 
@@ -363,7 +368,7 @@ def _same_arrow(one: Any, other: Any) -> bool:
 
 
 def dp(frame: pd.DataFrame) -> DpAccessor:
-    """Return `frame.dp` with its type, because type checkers and editors can't see the accessor.
+    """Return `frame.dp` with its type, because type checkers and editors don't know the accessor.
 
     Parameters
     ----------

@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     import pandas as pd
 
 COUNTS = ("count", "moe")
-"""Names of the column of counts and of its margins of error."""
+"""Names of the column of counts, and of the column of their margins of error."""
 
 MARGIN = "_moe"
 Label = str | tuple[str, str]
-"""Label of a column, in one level or in two."""
+"""Label of a column, with one level or with two levels."""
 
 STATISTICS = ("count", "mean", "std", "min", "25%", "50%", "75%", "max")
 
 
 def list_or_none(value: object) -> list[Any] | None:
-    """Return the members of a list, array or the like; None for a number or a string."""
+    """Return the members of a list or an array as a list; None for a number or a string."""
     return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else None
 
 
 def names_of_answers(wanted: Sequence[str], keys: Iterable[str]) -> list[str]:
-    """Return names for the columns of an answer, and their margins, that no key has."""
+    """Return column names of an answer and its margins that differ from all keys."""
     taken = {same_name(key) for key in keys}
     return [free_name(name, taken, ("", MARGIN)) for name in wanted]
 
@@ -41,10 +41,10 @@ def names_of_answers(wanted: Sequence[str], keys: Iterable[str]) -> list[str]:
 def with_named_columns(
     answer: pd.DataFrame, keys: Collection[str], names: Sequence[str]
 ) -> pd.DataFrame:
-    """Rename the columns after the keys, in order, and return the answer.
+    """Rename the columns after the keys in order, and return the answer.
 
-    If a key already has a name, `_` is appended until the name is free. The frame is changed in
-    place: pandas' `rename` would copy the attributes of the answer several times.
+    If a key already has such a name, `_` is appended until the name is unique. The frame is changed
+    in place, because pandas' `rename` would copy the attributes of the answer several times.
     """
     import pandas as pd
 
@@ -54,9 +54,9 @@ def with_named_columns(
 
 
 def value_counts(answer: pd.DataFrame, keys: list[str], *, sort: bool) -> pd.DataFrame:
-    """Return counts indexed by keys; the last keys are the counted values.
+    """Return counts indexed by keys; the last key is the column whose values are counted.
 
-    Within each group, the counts descend.
+    Within each group, the counts are in descending order if `sort` is set.
     """
     shown = with_named_columns(answer, keys, COUNTS).set_index(keys if len(keys) > 1 else keys[0])
     counts = shown.iloc[:, 0].to_numpy()
@@ -68,10 +68,10 @@ def value_counts(answer: pd.DataFrame, keys: list[str], *, sort: bool) -> pd.Dat
 
 
 def crosstab(answer: pd.DataFrame, index: str, columns: str) -> pd.DataFrame:
-    """Return counts with one key as rows and one as columns, both in declared order."""
+    """Return counts with one key as rows and another key as columns, both in declared order."""
     rows, heads = answer[index].unique(), answer[columns].unique()
     counts = next(name for name in answer.columns if name not in (index, columns))
-    # `loc` would take boolean keys for a mask and drop the false ones.
+    # # `loc` would use boolean keys as a mask, and would drop the false ones.
     shown = answer.pivot(index=index, columns=columns, values=counts)
     shown = shown.reindex(index=rows, columns=heads).rename_axis(index=index, columns=columns)
     shown.attrs = answer.attrs
@@ -81,9 +81,9 @@ def crosstab(answer: pd.DataFrame, index: str, columns: str) -> pd.DataFrame:
 def histogram(
     answer: pd.DataFrame, keys: list[str], column: str, edges: Sequence[str], closed: str
 ) -> pd.DataFrame:
-    """Return counts indexed by keys and intervals; the intervals come after the keys.
+    """Return counts indexed by keys and intervals, with the intervals as the last level.
 
-    Intervals are looked up by label, because with private keys some bands may be missing.
+    Intervals are looked up by label, because some of them may be missing with private keys.
     """
     import pandas as pd
 
@@ -104,17 +104,17 @@ def histogram(
     return shown.set_axis(index, axis=0)
 
 
-def summary(column: str) -> list[dict[str, Plain]]:
+def summary_aggregates(column: str) -> list[dict[str, Plain]]:
     """Return the aggregates that `describe` needs."""
-    quartiles = [quantile(column, at) for at in ("0.25", "0.5", "0.75")]
+    quartiles = [quantile_aggregate(column, at) for at in ("0.25", "0.5", "0.75")]
     return [
         {"count": column}, {"mean": column}, {"stddev": column}, {"min": column},
         *quartiles, {"max": column},
     ]  # fmt: skip
 
 
-def quantile(column: str, at: str) -> dict[str, Plain]:
-    """Return a quantile as declared in a release file."""
+def quantile_aggregate(column: str, at: str) -> dict[str, Plain]:
+    """Return a quantile aggregate as declared in a release file."""
     part: dict[str, Plain] = {"of": column, "at": at}
     return {"quantile": part}
 
@@ -122,9 +122,9 @@ def quantile(column: str, at: str) -> dict[str, Plain]:
 def describe(
     answer: pd.DataFrame, keys: list[str], columns: list[str], names: Sequence[str]
 ) -> pd.DataFrame:
-    """Return statistics as rows and columns as columns; with keys, one row per group.
+    """Return one row per statistic and one column per column; with keys, one row per group.
 
-    `names`: the names in the answer of all statistics of each column.
+    `names`: for each column, the names of all its statistics in the answer.
     """
     import pandas as pd
 
@@ -140,8 +140,13 @@ def describe(
     return shown
 
 
-def aggregates(columns: object, named: Mapping[str, object]) -> dict[Label, tuple[str, str]]:
-    """Return (column, function) by result label; lists give labels of both."""
+def aggregates_by_label(
+    columns: object, named: Mapping[str, object]
+) -> dict[Label, tuple[str, str]]:
+    """Return the column and function of each aggregate by the label of its result.
+
+    A list of functions gives labels of both, the column and the function.
+    """
     columns = {} if columns is None else columns
     if not isinstance(columns, Mapping):
         known = '{"column": "function"}, or name=("column", "function")'
@@ -155,12 +160,12 @@ def aggregates(columns: object, named: Mapping[str, object]) -> dict[Label, tupl
             label = f"{column}_{function}" if is_list else column
             wanted.append((pair if levels else label, pair))
     wanted += [(name, _column_and_function(name, pair)) for name, pair in named.items()]
-    refuse_twins([label for label, _ in wanted])
+    refuse_duplicate_labels([label for label, _ in wanted])
     return dict(wanted)
 
 
 def _column_and_function(name: str, pair: object) -> tuple[str, str]:
-    """Return the pair in `name=("column", "function")`, or in pandas' NamedAgg."""
+    """Return the column and function from `name=("column", "function")` or pandas' NamedAgg."""
     if hasattr(pair, "column") and hasattr(pair, "aggfunc"):
         return str(pair.column), str(pair.aggfunc)
     if not (isinstance(pair, tuple) and len(pair) == 2):
@@ -168,7 +173,7 @@ def _column_and_function(name: str, pair: object) -> tuple[str, str]:
     return str(pair[0]), str(pair[1])
 
 
-def refuse_twins(labels: Sequence[Label]) -> None:
+def refuse_duplicate_labels(labels: Sequence[Label]) -> None:
     """Raise SessionError DP-SESSION-017 for a duplicate label."""
     for i, label in enumerate(labels):
         if label in labels[:i]:
@@ -182,8 +187,8 @@ def shape_groups(
 ) -> pd.DataFrame:  # fmt: skip
     """Return aggregates with the keys in the index or as columns; `names` maps columns to labels.
 
-    If the label equals that of a key or of another column of the result, `_` is appended until it
-    is free.
+    If a label equals that of a key or of another column of the result, `_` is appended until it is
+    unique.
     """
     import pandas as pd
 
@@ -194,10 +199,10 @@ def shape_groups(
     taken = set(names.values()) | (set() if as_index else set(keys))
     labels: dict[str, Label] = {} if as_index else dict(zip(by, keys, strict=True))
     for name, label in names.items():
-        labels[name] = _free_label(label, taken) if label in labels.values() else label
+        labels[name] = _unique_label(label, taken) if label in labels.values() else label
         taken.add(labels[name])
     for name in names:
-        margin = _free_label(_with(labels[name], MARGIN), taken)
+        margin = _unique_label(_label_with_suffix(labels[name], MARGIN), taken)
         labels[f"{name}{MARGIN}"] = margin
         taken.add(margin)
     heads: Any = [labels[name] for name in shown.columns]
@@ -206,18 +211,18 @@ def shape_groups(
     return shown
 
 
-def _with(label: Label, ending: str) -> Label:
+def _label_with_suffix(label: Label, ending: str) -> Label:
     return f"{label}{ending}" if isinstance(label, str) else (label[0], f"{label[1]}{ending}")
 
 
-def _free_label(label: Label, taken: Collection[Label]) -> Label:
+def _unique_label(label: Label, taken: Collection[Label]) -> Label:
     while label in taken:
-        label = _with(label, "_")
+        label = _label_with_suffix(label, "_")
     return label
 
 
-def below(shown: pd.DataFrame, column: str, keys: Collection[str]) -> pd.DataFrame:
-    """Return the sub-columns of one two-level column, renamed so that no key has their names."""
+def columns_below(shown: pd.DataFrame, column: str, keys: Collection[str]) -> pd.DataFrame:
+    """Return the columns below one two-level column, renamed where a key has the same name."""
     column_below: Any = shown[column]
     names = [free_name(name, keys) for name in column_below.columns]
     column_below = column_below.set_axis(names, axis=1)

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, cast, overload
 
 from dprelease.accessor import frame_shapes
-from dprelease.accessor.answer import ask
+from dprelease.accessor.answer import answer_query
 from dprelease.accessor.query_options import Options, RowOptions
-from dprelease.accessor.questions import FUNCTIONS, question
+from dprelease.accessor.questions import FUNCTIONS, query_method
 from dprelease.accessor.row_questions import RowQuestions
 from dprelease.accessor.row_selection import RowSelection
 from dprelease.errors import SessionError, UsageError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Aggregates = Mapping[frame_shapes.Label, tuple[str, str]]
-"""Columns and functions by the label of the result."""
+"""The column and the function of each aggregate, by the label of the result."""
 
 Shape = TypeVar("Shape")
 
@@ -36,22 +36,24 @@ class Groups:
         self, rows: RowSelection, aggregates: Aggregates, options: Options, *, margins: bool = False
     ) -> pd.DataFrame:
         """Return aggregates in the shape of these groups."""
-        specs = {f"a{i}": _spec(rows, *pair) for i, pair in enumerate(aggregates.values())}
+        specs = {
+            f"a{i}": _aggregate_spec(rows, *pair) for i, pair in enumerate(aggregates.values())
+        }
 
-        def shaped(answer: pd.DataFrame, names: list[str]) -> pd.DataFrame:
+        def shape_answer(answer: pd.DataFrame, names: list[str]) -> pd.DataFrame:
             labels = dict(zip(names, aggregates, strict=True))
             return frame_shapes.shape_groups(
                 answer, list(self.by), labels, margins=margins, as_index=self.as_index
             )
 
-        return ask(rows, "groupby", specs, self.by, options, shaped)
+        return answer_query(rows, "groupby", specs, self.by, options, shape_answer)
 
 
-def _spec(rows: RowSelection, column: str, function: str) -> dict[str, Plain]:
+def _aggregate_spec(rows: RowSelection, column: str, function: str) -> dict[str, Plain]:
     """Return an aggregate as declared in a release file.
 
     Raises SessionError DP-SESSION-009 for an unknown column, and DP-SESSION-008 for a function that
-    has no bounded sensitivity here.
+    is not available, because it has no bounded sensitivity.
     """
     table = rows.session.table
     if column != "*" and column not in {**table.columns, **rows.derived}:
@@ -63,7 +65,7 @@ def _spec(rows: RowSelection, column: str, function: str) -> dict[str, Plain]:
 
 
 class SelectedColumns(Groups, Generic[Shape]):
-    """One grouped column, whose answers are Series, or several, whose answers are frames.
+    """One grouped column, whose answers are Series, or several columns, whose answers are frames.
 
     With `as_index=False` all answers are frames, as in pandas.
     """
@@ -74,30 +76,30 @@ class SelectedColumns(Groups, Generic[Shape]):
         super().__init__(groups.rows, groups.by, groups.as_index)
         self.columns, self.single = columns, single
 
-    def _each(self, function: str, options: Options) -> Shape:
-        """Return one aggregate of every column."""
+    def _aggregate_columns(self, function: str, options: Options) -> Shape:
+        """Return one aggregate of every selected column."""
         with self.rows._one_query() as rows:
-            frame_shapes.refuse_twins(self.columns)
+            frame_shapes.refuse_duplicate_labels(self.columns)
             aggregates: Aggregates = {column: (column, function) for column in self.columns}
             return self._in_shape(self._aggregate(rows, aggregates, options))
 
     def _in_shape(self, answer: pd.DataFrame) -> Shape:
-        """Return a frame, or its only column as a Series."""
+        """Return an answer as a frame, or its only column as a Series."""
         if not (self.single and self.as_index):
             return cast("Shape", answer)
         column: Any = answer[self.columns[0]]
         column.attrs = answer.attrs
         return cast("Shape", column)
 
-    def _flat(self, answer: pd.DataFrame) -> pd.DataFrame:
-        """Return an answer indexed by keys; turn the keys into columns if `as_index` is False."""
+    def _place_keys(self, answer: pd.DataFrame) -> pd.DataFrame:
+        """Return an answer indexed by keys, or with the keys as columns if `as_index` is False."""
         if self.as_index:
             return answer
         flat = answer.reset_index()
         flat.attrs = answer.attrs
         return flat
 
-    def _one(self) -> str:
+    def _only_column(self) -> str:
         if not self.single or len(self.columns) > 1:
             kind, wanted = "several", 'one column, as in ["state"]'
             raise UsageError("DP-SESSION-016", name="columns", wanted=wanted, kind=kind)
@@ -110,7 +112,7 @@ class SelectedColumns(Groups, Generic[Shape]):
     def agg(self, functions: str, **options: Unpack[Options]) -> Shape: ...
     @overload
     def agg(self, functions: list[str], **options: Unpack[Options]) -> pd.DataFrame: ...
-    @question
+    @query_method
     def agg(self, functions: str | list[str], **options: Unpack[Options]) -> Shape | pd.DataFrame:
         """Return one or several aggregates of every column, charged together.
 
@@ -120,27 +122,29 @@ class SelectedColumns(Groups, Generic[Shape]):
             With a list, one column per function, below each source column if there are several.
         """
         if isinstance(functions, str):
-            return self._each(functions, options)
+            return self._aggregate_columns(functions, options)
         with self.rows._one_query() as rows:
             names = frame_shapes.list_or_none(functions)
             if not names or isinstance(functions, Mapping):
                 kind, wanted = type(functions).__name__, "the name of a function or a list of names"
                 raise UsageError("DP-SESSION-016", name="functions", wanted=wanted, kind=kind)
-            frame_shapes.refuse_twins(self.columns)
+            frame_shapes.refuse_duplicate_labels(self.columns)
             if not self.single:
-                aggregates = frame_shapes.aggregates(dict.fromkeys(self.columns, names), {})
+                aggregates = frame_shapes.aggregates_by_label(
+                    dict.fromkeys(self.columns, names), {}
+                )
                 return self._aggregate(rows, aggregates, options)
-            frame_shapes.refuse_twins([str(name) for name in names])
+            frame_shapes.refuse_duplicate_labels([str(name) for name in names])
             return self._aggregate(
                 rows, {str(name): (self.columns[0], str(name)) for name in names}, options
             )
 
-    @question
+    @query_method
     def count(self, **options: Unpack[Options]) -> Shape:
         """Return noisy counts of the rows in which a column is not missing."""
-        return self._each("count", options)
+        return self._aggregate_columns("count", options)
 
-    @question
+    @query_method
     def size(self, **options: Unpack[Options]) -> Shape:
         """Return noisy counts of rows.
 
@@ -153,56 +157,56 @@ class SelectedColumns(Groups, Generic[Shape]):
         with self.rows._one_query() as rows:
             return self._in_shape(self._aggregate(rows, {label: ("*", "size")}, options))
 
-    @question
+    @query_method
     def count_distinct(self, **options: Unpack[Options]) -> Shape:
         """Return noisy counts of distinct ids, or of distinct declared values."""
-        return self._each("count_distinct", options)
+        return self._aggregate_columns("count_distinct", options)
 
-    @question
+    @query_method
     def sum(self, **options: Unpack[Options]) -> Shape:
         """Return noisy sums."""
-        return self._each("sum", options)
+        return self._aggregate_columns("sum", options)
 
-    @question
+    @query_method
     def mean(self, **options: Unpack[Options]) -> Shape:
         """Return noisy means."""
-        return self._each("mean", options)
+        return self._aggregate_columns("mean", options)
 
-    @question
+    @query_method
     def variance(self, **options: Unpack[Options]) -> Shape:
         """Return noisy sample variances (ddof 1)."""
-        return self._each("variance", options)
+        return self._aggregate_columns("variance", options)
 
-    @question
+    @query_method
     def stddev(self, **options: Unpack[Options]) -> Shape:
         """Return noisy sample standard deviations (ddof 1)."""
-        return self._each("stddev", options)
+        return self._aggregate_columns("stddev", options)
 
-    @question
+    @query_method
     def median(self, **options: Unpack[Options]) -> Shape:
         """Return noisy medians."""
-        return self._each("median", options)
+        return self._aggregate_columns("median", options)
 
-    @question
+    @query_method
     def min(self, **options: Unpack[Options]) -> Shape:
         """Return values near the smallest ones."""
-        return self._each("min", options)
+        return self._aggregate_columns("min", options)
 
-    @question
+    @query_method
     def max(self, **options: Unpack[Options]) -> Shape:
         """Return values near the largest ones."""
-        return self._each("max", options)
+        return self._aggregate_columns("max", options)
 
-    @question
+    @query_method
     def mode(self, **options: Unpack[Options]) -> Shape:
         """Return the most frequent declared values, or nearly the most frequent."""
-        return self._each("mode", options)
+        return self._aggregate_columns("mode", options)
 
     nunique = count_distinct
     var = variance
     std = stddev
 
-    @question
+    @query_method
     def quantile(self, q: float | Sequence[float] = 0.5, **options: Unpack[Options]) -> Shape:
         """Return noisy quantiles.
 
@@ -214,38 +218,40 @@ class SelectedColumns(Groups, Generic[Shape]):
         """
         levels = frame_shapes.list_or_none(q)
         with self.rows._one_query() as rows:
-            frame_shapes.refuse_twins(self.columns)
+            frame_shapes.refuse_duplicate_labels(self.columns)
             specs = {
-                f"a{i}_{j}": frame_shapes.quantile(column, str(at))
+                f"a{i}_{j}": frame_shapes.quantile_aggregate(column, str(at))
                 for i, column in enumerate(self.columns)
                 for j, at in enumerate([q] if levels is None else levels)
             }
-            answer = ask(
+            answer = answer_query(
                 rows, "groupby", specs, self.by, options,
                 lambda answer, names: frame_shapes.quantiles(
                     answer, list(self.by), self.columns, names, levels
                 ),
             )  # fmt: skip
-            return self._in_shape(self._flat(answer))
+            return self._in_shape(self._place_keys(answer))
 
-    @question
+    @query_method
     def value_counts(self, *, sort: bool = True, **options: Unpack[Options]) -> pd.DataFrame:
         """Return noisy counts of every declared value, as `df.dp.value_counts` with `by`."""
         keys = self._with_keys(options)
-        return self._flat(self.rows.value_counts(self._one(), sort=sort, **keys))
+        return self._place_keys(self.rows.value_counts(self._only_column(), sort=sort, **keys))
 
-    @question
+    @query_method
     def histogram(
         self, bins: Sequence[float], *, closed: str = "left", **options: Unpack[Options]
     ) -> pd.DataFrame:
         """Return noisy counts of values between edges, as `df.dp.histogram` with `by`."""
         keys = self._with_keys(options)
-        return self._flat(self.rows.histogram(self._one(), bins, closed=closed, **keys))
+        return self._place_keys(
+            self.rows.histogram(self._only_column(), bins, closed=closed, **keys)
+        )
 
-    @question
+    @query_method
     def describe(self, **options: Unpack[Options]) -> pd.DataFrame:
         """Return count, mean, std, min, quartiles and max, as `df.dp.describe` with `by`."""
         answer = self.rows.describe(list(self.columns), **self._with_keys(options))
         one = self.columns[0]
-        shown = frame_shapes.below(answer, one, self.by) if self.single else answer
-        return self._flat(shown)
+        shown = frame_shapes.columns_below(answer, one, self.by) if self.single else answer
+        return self._place_keys(shown)

@@ -9,7 +9,7 @@ from dprelease.accessor import frame_shapes
 from dprelease.accessor.argument_checks import refuse_cells
 from dprelease.accessor.grouped_columns import Groups, SelectedColumns
 from dprelease.accessor.query_options import OPTIONS, Options
-from dprelease.accessor.questions import question
+from dprelease.accessor.questions import query_method
 from dprelease.errors import UsageError
 from dprelease.numerics.rounding import Number
 
@@ -38,9 +38,9 @@ class GroupBy(Groups, Generic[One]):
         self, columns: str | list[str]
     ) -> SelectedColumns[One] | SelectedColumns[pd.DataFrame]:
         """Return one column, or a list of columns, of the groups."""
-        return cast("SelectedColumns[One]", self._of(columns, single=isinstance(columns, str)))
+        return cast("SelectedColumns[One]", self._select(columns, single=isinstance(columns, str)))
 
-    def _of(self, columns: object, *, single: bool = False) -> SelectedColumns[pd.DataFrame]:
+    def _select(self, columns: object, *, single: bool = False) -> SelectedColumns[pd.DataFrame]:
         refuse_cells(self.rows, {"columns": columns})
         names = [columns] if isinstance(columns, str) else frame_shapes.list_or_none(columns)
         if names is None or not all(isinstance(name, str) for name in names) or not names:
@@ -49,7 +49,7 @@ class GroupBy(Groups, Generic[One]):
             raise UsageError("DP-SESSION-016", name="columns", wanted=wanted, kind=kind)
         return SelectedColumns(self, tuple(names), single)
 
-    @question
+    @query_method
     def size(self, **options: Unpack[Options]) -> pd.DataFrame:
         """Return noisy counts of rows.
 
@@ -61,7 +61,7 @@ class GroupBy(Groups, Generic[One]):
         with self.rows._one_query() as rows:
             return self._aggregate(rows, {"size": ("*", "size")}, options)
 
-    @question
+    @query_method
     def agg(
         self,
         aggregates: Aggregated | None = None,
@@ -76,68 +76,70 @@ class GroupBy(Groups, Generic[One]):
         with self.rows._one_query() as rows:
             if not isinstance(aggregates, Mapping | None):
                 raise UsageError("DP-SESSION-014", kind=type(aggregates).__name__)
-            wanted = frame_shapes.aggregates(aggregates, named)
+            wanted = frame_shapes.aggregates_by_label(aggregates, named)
             moes = [f"{name}{frame_shapes.MARGIN}" for name in named] if margins else []
-            frame_shapes.refuse_twins([*(() if self.as_index else self.by), *named, *moes])
+            frame_shapes.refuse_duplicate_labels(
+                [*(() if self.as_index else self.by), *named, *moes]
+            )
             return self._aggregate(rows, wanted, options, margins=margins)
 
-    @question
+    @query_method
     def count(self, columns: str | Sequence[str], **options: Unpack[Options]) -> pd.DataFrame:
         """Return noisy counts of the rows in which a column is not missing."""
-        return self._of(columns).count(**options)
+        return self._select(columns).count(**options)
 
-    @question
+    @query_method
     def count_distinct(
         self, columns: str | Sequence[str], **options: Unpack[Options]
     ) -> pd.DataFrame:
         """Return noisy counts of distinct ids, or of distinct declared values."""
-        return self._of(columns).count_distinct(**options)
+        return self._select(columns).count_distinct(**options)
 
-    @question
+    @query_method
     def sum(self, columns: str | Sequence[str], **options: Unpack[Options]) -> pd.DataFrame:
         """Return noisy sums."""
-        return self._of(columns).sum(**options)
+        return self._select(columns).sum(**options)
 
-    @question
+    @query_method
     def mean(self, columns: str | Sequence[str], **options: Unpack[Options]) -> pd.DataFrame:
         """Return noisy means."""
-        return self._of(columns).mean(**options)
+        return self._select(columns).mean(**options)
 
-    @question
+    @query_method
     def variance(self, columns: str | Sequence[str], **options: Unpack[Options]) -> pd.DataFrame:
         """Return noisy sample variances (ddof 1)."""
-        return self._of(columns).variance(**options)
+        return self._select(columns).variance(**options)
 
-    @question
+    @query_method
     def stddev(self, columns: str | Sequence[str], **options: Unpack[Options]) -> pd.DataFrame:
         """Return noisy sample standard deviations (ddof 1)."""
-        return self._of(columns).stddev(**options)
+        return self._select(columns).stddev(**options)
 
-    @question
+    @query_method
     def median(self, columns: str | Sequence[str], **options: Unpack[Options]) -> pd.DataFrame:
         """Return noisy medians."""
-        return self._of(columns).median(**options)
+        return self._select(columns).median(**options)
 
-    @question
+    @query_method
     def min(self, columns: str | Sequence[str], **options: Unpack[Options]) -> pd.DataFrame:
         """Return values near the smallest ones."""
-        return self._of(columns).min(**options)
+        return self._select(columns).min(**options)
 
-    @question
+    @query_method
     def max(self, columns: str | Sequence[str], **options: Unpack[Options]) -> pd.DataFrame:
         """Return values near the largest ones."""
-        return self._of(columns).max(**options)
+        return self._select(columns).max(**options)
 
-    @question
+    @query_method
     def mode(self, columns: str | Sequence[str], **options: Unpack[Options]) -> pd.DataFrame:
         """Return the most frequent declared values, or nearly the most frequent."""
-        return self._of(columns).mode(**options)
+        return self._select(columns).mode(**options)
 
     nunique = count_distinct
     var = variance
     std = stddev
 
-    @question
+    @query_method
     def quantile(
         self,
         columns: str | Sequence[str],
@@ -145,16 +147,16 @@ class GroupBy(Groups, Generic[One]):
         **options: Unpack[Options],
     ) -> pd.DataFrame:
         """Return noisy quantiles; several of them are listed below each other."""
-        return self._of(columns).quantile(q, **options)
+        return self._select(columns).quantile(q, **options)
 
-    @question
+    @query_method
     def value_counts(
         self, column: str, *, sort: bool = True, **options: Unpack[Options]
     ) -> pd.DataFrame:
         """Return noisy counts of every declared value, as `df.dp.value_counts` with `by`."""
-        return self._of(column, single=True).value_counts(sort=sort, **options)
+        return self._select(column, single=True).value_counts(sort=sort, **options)
 
-    @question
+    @query_method
     def histogram(
         self,
         column: str,
@@ -164,9 +166,9 @@ class GroupBy(Groups, Generic[One]):
         **options: Unpack[Options],
     ) -> pd.DataFrame:
         """Return noisy counts of values between edges, as `df.dp.histogram` with `by`."""
-        return self._of(column, single=True).histogram(bins, closed=closed, **options)
+        return self._select(column, single=True).histogram(bins, closed=closed, **options)
 
-    @question
+    @query_method
     def describe(self, columns: str | Sequence[str], **options: Unpack[Options]) -> pd.DataFrame:
         """Return count, mean, std, min, quartiles and max of columns, as `df.dp.describe`."""
-        return self._of(columns).describe(**options)
+        return self._select(columns).describe(**options)

@@ -18,8 +18,8 @@ else:
     Shown = TypeVar("Shown")
 
 Texts = Mapping[str, str]
-OWN = "dprelease"
-"""Key under which `dprelease.sql` stores its attributes in an answer."""
+SQL_ATTRIBUTES = "dprelease"
+"""Key in `DataFrame.attrs` under which `dprelease.sql` stores its attributes of an answer."""
 
 
 def labelled(answer: Shown, language: str | None = None) -> Shown:
@@ -45,19 +45,19 @@ def labelled(answer: Shown, language: str | None = None) -> Shown:
         DP-SESSION-018 for a language without labels.
     """
     attrs = getattr(answer, "attrs", None)
-    told = attrs.get(ATTRIBUTE, attrs.get(OWN)) if isinstance(attrs, dict) else None
+    told = attrs.get(ATTRIBUTE, attrs.get(SQL_ATTRIBUTES)) if isinstance(attrs, dict) else None
     if not isinstance(told, Mapping):
         kind, wanted = type(answer).__name__, "the result of a query"
         raise UsageError("DP-SESSION-016", name="answer", wanted=wanted, kind=kind)
     labels: Mapping[str, Mapping[str, Any]] = told.get("labels", {})
     _refuse_unknown(labels, language)
     shown: Any = answer.copy()
-    shown.index = _levels(shown.index, labels, language)
+    shown.index = _label_levels(shown.index, labels, language)
     if getattr(shown, "ndim", 1) == 1:
-        shown.name = _name(shown.name, labels, language)
+        shown.name = _column_label(shown.name, labels, language)
     else:
         for place, name in enumerate(shown.columns):
-            values = _values(labels, name, language)
+            values = _value_labels(labels, name, language)
             if values:
                 shown.isetitem(place, _label_values(shown.iloc[:, place], values))
         shown.columns = _label_columns(shown.columns, labels, language)
@@ -76,29 +76,32 @@ def _refuse_unknown(labels: Mapping[str, Mapping[str, Any]], language: str | Non
         raise SessionError("DP-SESSION-018", language=language, known=listed)
 
 
-def _text(texts: Texts, language: str | None) -> str | None:
+def _text_in(texts: Texts, language: str | None) -> str | None:
     for tag in (language, EVERY):
         if tag is not None and tag in texts:
             return texts[tag]
     return next(iter(texts.values()), None)
 
 
-def _name(name: Any, labels: Mapping[str, Mapping[str, Any]], language: str | None) -> Any:
+def _column_label(name: Any, labels: Mapping[str, Mapping[str, Any]], language: str | None) -> Any:
     texts = labels.get(name, {}).get("label", {}) if isinstance(name, str) else {}
-    return _text(texts, language) or name
+    return _text_in(texts, language) or name
 
 
-def _values(
+def _value_labels(
     labels: Mapping[str, Mapping[str, Any]], name: Any, language: str | None
 ) -> dict[str, str]:
-    """Return the labels of a key's values; empty if two values would get the same label."""
+    """Return the labels of a key's values; empty if two values would have the same label."""
     texts = labels.get(name, {}).get("values", {}) if isinstance(name, str) else {}
-    found = {value: _text(said, language) or value for value, said in texts.items()}
+    found = {
+        value: _text_in(texts_of_value, language) or value
+        for value, texts_of_value in texts.items()
+    }
     return found if len(set(found.values())) == len(found) else {}
 
 
 def _label_values(values: Any, labels: Mapping[str, str]) -> Any:
-    """Return the values of a key, replaced by their labels where they have one."""
+    """Return the values of a key, each replaced by its label if it has one."""
     return values.map(lambda value: labels.get(_code_text(value), value))
 
 
@@ -111,27 +114,27 @@ def _code_text(value: Any) -> str:
 def _label_columns(
     columns: Any, labels: Mapping[str, Mapping[str, Any]], language: str | None
 ) -> Any:
-    """Return column labels; parts of crossed keys, and of levels, are labelled one by one."""
+    """Return column labels; each part of a crossed key and of a level is replaced separately."""
 
-    def part(one: Any) -> Any:
-        return _name(one, labels, language)
+    def label_part(one: Any) -> Any:
+        return _column_label(one, labels, language)
 
     crossed = columns
     if columns.nlevels > 1 or columns.name is not None:
-        crossed = _levels(columns, labels, language)
+        crossed = _label_levels(columns, labels, language)
     several = crossed.nlevels > 1
-    names = crossed.map(lambda one: tuple(map(part, one)) if several else part(one))
-    return names.set_names([part(name) for name in columns.names])
+    names = crossed.map(lambda one: tuple(map(label_part, one)) if several else label_part(one))
+    return names.set_names([label_part(name) for name in columns.names])
 
 
-def _levels(index: Any, labels: Mapping[str, Mapping[str, Any]], language: str | None) -> Any:
-    """Return an index with labels for its level names and its values."""
-    names = [_name(name, labels, language) for name in index.names]
+def _label_levels(index: Any, labels: Mapping[str, Mapping[str, Any]], language: str | None) -> Any:
+    """Return an index whose level names and values are replaced by their labels."""
+    names = [_column_label(name, labels, language) for name in index.names]
     if index.nlevels == 1:
-        values = _values(labels, index.name, language)
+        values = _value_labels(labels, index.name, language)
         return (_label_values(index, values) if values else index).rename(names[0])
     levels = [
-        _label_values(level, values) if (values := _values(labels, name, language)) else level
+        _label_values(level, values) if (values := _value_labels(labels, name, language)) else level
         for name, level in zip(index.names, index.levels, strict=True)
     ]
     return index.set_levels(levels).rename(names)

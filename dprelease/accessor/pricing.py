@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
 
-from dprelease.accessor.query_options import Noise, Options, option
+from dprelease.accessor.query_options import Noise, Options, option_value
 from dprelease.accessor.session import Session, Spending, amount, spending
 from dprelease.errors import BudgetError, ChargeState, RunState, SessionError, UsageError
 from dprelease.planning.auto.ledger_cost import LedgerCost, counted_by
@@ -22,15 +22,15 @@ from dprelease.schema.column_spec import CHOSEN
 from dprelease.schema.release import BudgetSpec
 from dprelease.schema.yaml_text.reader import Plain
 
-TAKEN: tuple[tuple[str, str, tuple[type, ...]], ...] = (
+OPTION_TYPES: tuple[tuple[str, str, tuple[type, ...]], ...] = (
     ("mechanism", "a name, or a mapping of a name and its shape", (str, Mapping)),
     ("confidence", "a number from 0.5 to 0.999999", (int, float, Decimal, Fraction)),
 )
-"""Types that options accept, in words and as types; budgets are checked as numbers."""
+"""Types that options accept, as text and as Python types; budgets are checked as numbers."""
 
 
 def check_options(options: Options, call: str) -> None:
-    """Raise for options of other types, as Python does, and for a query without a budget.
+    """Raise for an option of another type, as Python does, and for a query without a budget.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def check_options(options: Options, call: str) -> None:
     SessionError
         DP-SESSION-006 for a confidence out of range.
     """
-    for name, wanted, kinds in TAKEN:
+    for name, wanted, kinds in OPTION_TYPES:
         given = options.get(name)
         if given is not None and not isinstance(given, kinds):
             kind = type(given).__name__
@@ -50,8 +50,8 @@ def check_options(options: Options, call: str) -> None:
 
 
 def confidence_of(options: Options) -> Fraction:
-    """Return the confidence of margins of error; raises SessionError DP-SESSION-006."""
-    number = confidence(option(options, "confidence"))
+    """Return the confidence of margins of error; raise SessionError DP-SESSION-006 if invalid."""
+    number = confidence(option_value(options, "confidence"))
     if number is None:
         wanted = "number from 0.5 to 0.999999"
         raise SessionError("DP-SESSION-006", what="confidence", wanted=wanted)
@@ -60,7 +60,7 @@ def confidence_of(options: Options) -> Fraction:
 
 def budget_of(session: Session, options: Options) -> BudgetSpec:
     """Return the budget of one query."""
-    delta = amount(option(options, "delta"), "delta")
+    delta = amount(option_value(options, "delta"), "delta")
     asked = spending("A question", options.get("epsilon"), delta, options.get("rho"))
     if asked.rho is None:
         return BudgetSpec(epsilon=asked.epsilon, delta=delta, neighbours=session.neighbours)
@@ -80,19 +80,17 @@ def plan_queries(
     ledger = session.ledger
     charged = None if ledger is None else counted_by(ledger.path, queries, pure=pure)
     if charged is None and session.budget.rho is not None:
-        # the session counts in rho, so `auto` takes only noise that has a rho
+        # # A session in rho charges rho, so `auto` selects only noise that has a rho.
         charged = LedgerCost.RHO
     return make_plan(queries, budget, share=share, charged=charged)
 
 
-def price_of(session: Session, plan: Plan, options: Options) -> Spending:
-    """Return the privacy cost of a plan, in the session's measure.
+def privacy_cost_of(session: Session, plan: Plan, options: Options) -> Spending:
+    """Return the privacy cost of a plan, in the measure of the session.
 
-    If a session in rho gets a query with an epsilon, the cost is the rho of the noise in the plan,
-    at most epsilon^2 / 2 for pure noise. So another plan for the same epsilon may have another
-    cost.
-
-    Raises BudgetError DP-BUDGET-010 if the noise has no rho.
+    If the session counts in rho and the query has an epsilon, the cost is the rho of the noise in
+    the plan, which is at most epsilon^2 / 2 for pure noise. So two plans with the same epsilon may
+    have different costs.
     """
     budget = budget_of(session, options)
     if session.budget.rho is None:
@@ -109,20 +107,20 @@ def price_of(session: Session, plan: Plan, options: Options) -> Spending:
 def plan_and_cost(
     session: Session, queries: Sequence[Query], options: Options
 ) -> tuple[Plan, Spending]:
-    """Return the plan of queries that are charged together, and its cost."""
+    """Return the plan of queries that are charged together, and its privacy cost."""
     plan = plan_queries(session, queries, options)
-    return plan, price_of(session, plan, options)
+    return plan, privacy_cost_of(session, plan, options)
 
 
 @contextmanager
-def charged_for(
+def charge_before_answer(
     session: Session, plan: Plan, price: Spending, what: str, state: RunState
 ) -> Iterator[None]:
-    """Charge the session, and its ledger if any, permanently before the answer is drawn.
+    """Charge the session, and its ledger if it has one, permanently before the answer is drawn.
 
-    The caller runs in the same process as the noise, and could end it after looking at the noise.
-    So no charge is refunded once drawing has begun. `state` records what stays charged, however the
-    block ends.
+    The caller runs in the same process as the noise, and could end the process after looking at the
+    noise. So no charge is refunded once drawing has begun. `state` records what stays charged,
+    however the block ends.
     """
     ledger = session.ledger
     if ledger is None:
@@ -131,38 +129,42 @@ def charged_for(
         yield
         return
     charges = charges_of(plan)
-    own = RunState()  # for the session's charge, which follows the ledger's
+    session_state = RunState()  # the state of the session's charge, which comes after the ledger's
     try:
         with ledger.reserve_for_block(charges, what, state) as reservation:
-            session.charge(price, what, own)
+            session.charge(price, what, session_state)
             ledger.read(reservation)
             state.charge, state.rows = ChargeState.SPENT, True
             yield
             ledger.commit(reservation, "")
     except BaseException:
-        if own.charge is ChargeState.SPENT and state.charge is ChargeState.NONE:
-            session.give_back(price)
+        if session_state.charge is ChargeState.SPENT and state.charge is ChargeState.NONE:
+            session.refund(price)
         raise
 
 
-def column_of(spec: Mapping[str, Plain], options: Options) -> dict[str, Plain]:
+def column_declaration(spec: Mapping[str, Plain], options: Options) -> dict[str, Plain]:
     """Return a column as in a release file, with its mechanism and its margin of error."""
     column = dict(spec)
-    noise = option(options, "mechanism")
+    noise = option_value(options, "mechanism")
     chosen = bool(column.keys() & CHOSEN)
     if not chosen or noise != "auto":
-        column["mechanism"] = _noise(noise)
+        column["mechanism"] = _noise_declaration(noise)
     if not chosen:
         column["margin"] = repr(float(confidence_of(options)))
     return column
 
 
-def _noise(noise: Noise) -> Plain:
+def _noise_declaration(noise: Noise) -> Plain:
     """Return the requested mechanism as in a release file."""
-    return noise if isinstance(noise, str) else {key: _text(value) for key, value in noise.items()}
+    return (
+        noise
+        if isinstance(noise, str)
+        else {key: _declared_text(value) for key, value in noise.items()}
+    )
 
 
-def _text(value: str | float | bool | Sequence[str]) -> str:
+def _declared_text(value: str | float | bool | Sequence[str]) -> str:
     if isinstance(value, list | tuple):
         return ",".join(map(str, value))
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""The options that every query takes: budget, keys, noise, margins of error."""
+"""The options of all queries: budget, keys, noise, margins of error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dprelease.errors import SessionError, UsageError
 from dprelease.numerics.rounding import Number
 
 Noise = str | Mapping[str, str | float | bool | Sequence[str]]
-"""A mechanism by name, or by name and shape: {"name": "asymmetric_laplace", "k": 1.2}."""
+"""A mechanism by its name, or its name and parameters: {"name": "asymmetric_laplace", "k": 1.2}."""
 
 
 class Options(TypedDict, total=False):
@@ -26,14 +26,14 @@ class Options(TypedDict, total=False):
 
 
 class RowOptions(Options, total=False):
-    """The options of a query that takes its own keys."""
+    """The options of a query on rows, which also has the option `by`."""
 
     by: str | Sequence[str] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option as `help` shows it: annotation, default, type in words and description."""
+    """An option as `help` shows it: annotation, default, type as text, and description."""
 
     annotation: str
     default: object
@@ -84,18 +84,18 @@ OPTIONS: dict[str, Option] = {
         "Whether keys are found in the data; needs a delta.",
     ),
 }
-"""All options, in the order of `help`."""
+"""All options, in the order in which `help` lists them."""
 
 
 def refuse_unknown_option(name: str, known: Sequence[str]) -> NoReturn:
-    """Raise UsageError DP-SESSION-012: the answer would be that of another query without it."""
+    """Raise UsageError DP-SESSION-012 for an unknown option, which would change the answer."""
     close = get_close_matches(name, known, n=1)
     nearest = f"; did you mean '{close[0]}'" if close else ""
     raise UsageError("DP-SESSION-012", name=name, nearest=nearest, known=", ".join(known))
 
 
-def option(options: Mapping[str, Any], name: str) -> Any:
-    """Return an option, or its default if it is missing or None, as in pandas."""
+def option_value(options: Mapping[str, Any], name: str) -> Any:
+    """Return the value of an option; its default if it is missing or None, as in pandas."""
     value = options.get(name)
     return OPTIONS[name].default if value is None else value
 

@@ -1,7 +1,7 @@
-"""The table of questions: which columns each takes, and what it answers.
+"""The table of query methods: which columns each of them takes, and what it returns.
 
-`df.dp`, groups, and columns of groups have a method for every question. Their names in `agg` and in
-SQL, and their form in a query, are those of the aggregate keywords.
+`df.dp`, groups, and columns of groups have a method for every query. Aggregate keywords define the
+names of the methods in `agg` and in SQL, and their form in a release file.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import wraps
 from inspect import Parameter
 from typing import Any, Literal, TypeVar, cast, get_args
 
-from dprelease.accessor.argument_checks import refuse_cells, simple
+from dprelease.accessor.argument_checks import refuse_cells, without_numpy_scalars
 from dprelease.accessor.query_options import OPTIONS, refuse_unknown_option
 from dprelease.errors import RunState
 from dprelease.schema.aggregate_keywords import WORDS
@@ -26,17 +26,17 @@ Name = Literal[
     "crosstab", "tables", "sql",
 ]  # fmt: skip
 NAMES: tuple[str, ...] = get_args(Name)
-"""All questions, those with two names by both."""
+"""The names of all query methods; a method with two names is listed by both."""
 
 Ask = TypeVar("Ask", bound=Callable[..., object])
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question in the words of `help`.
+    """A query method as `help` describes it.
 
-    `of`: which columns it takes. `value`: the values that it answers about one column. `answer`:
-    what it answers instead, if that is another table.
+    `of`: the description of the columns that it takes. `value`: the values that it returns for one
+    column. `answer`: the description of its answer, if it returns another kind of table.
     """
 
     of: str = ""
@@ -70,8 +70,8 @@ QUESTIONS: dict[Name, Question] = {
     ),
     "agg": Question(answer="The keys, and a column for each aggregate."),
 }
-"""The questions of rows, of groups and of their columns; those with keys of their own, `crosstab`,
-`tables` and `sql`, are of rows alone."""
+"""The query methods of rows, of groups and of their columns. `crosstab`, `tables` and `sql`
+define their own keys, and are methods of rows only."""
 
 FUNCTIONS: dict[str, str] = {
     name: kind
@@ -79,7 +79,7 @@ FUNCTIONS: dict[str, str] = {
     for name in (kind, word.pandas)
     if name and word.kind is Text and not word.with_k
 } | {"size": "size"}
-"""Functions of `agg`, by pandas' names and by those of a release file; their aggregate keywords."""
+"""Aggregate keywords by the functions of `agg`, with the names of pandas and of release files."""
 
 PARAMETERS: dict[str, tuple[str, str]] = {
     "q": ("float or a list of floats, default 0.5", "From 0 to 1."),
@@ -102,7 +102,7 @@ PARAMETERS: dict[str, tuple[str, str]] = {
     ),
     "named": ("", 'Result columns of any name, as in `pay=("income", "mean")`.'),
 }
-"""Type in words and description of the other parameters, which are the same wherever they are."""
+"""Type as text, and description, of the other parameters, which are the same in all methods."""
 
 RAISES = """
 
@@ -121,24 +121,24 @@ COLUMN_TYPES = {
     "str | Sequence[str]": "str or a list of str",
     "str | Sequence[str] | None": "str or a list of str, by default all",
 }
-"""Types in words of the parameters that name columns, by their annotation."""
+"""Types as text of the parameters that name columns, by annotation."""
 
 
-def question(ask: Ask) -> Ask:
-    """Decorate a question: list its options in signature and docstring, and check arguments.
+def query_method(ask: Ask) -> Ask:
+    """Decorate a query method: list its options in signature and docstring, and check arguments.
 
     Type checkers read the options from `Unpack`. `help`, notebooks and completion read the
     signature, which would only show `**options`.
 
-    A call raises UsageError DP-SESSION-012 for an unknown option, and DP-SESSION-016 for cells in
-    place of a name. The function gets NumPy scalars as Python scalars.
+    A call raises UsageError DP-SESSION-012 for an unknown option, and DP-SESSION-016 for a column
+    or a frame in place of a name. The decorated method gets NumPy scalars as Python scalars.
     """
     signature = inspect.signature(ask)
     *own, last = signature.parameters.values()
     names = [parameter.name for parameter in own]
     is_of_rows = last.annotation == "Unpack[RowOptions]" or "by" in names
     known = [name for name in OPTIONS if is_of_rows or name != "by"]
-    names_columns = last.annotation == "object"  # `agg` takes the names of its results
+    names_columns = last.annotation == "object"  # the keywords of `agg` name its results
     shown = [
         Parameter(name, Parameter.KEYWORD_ONLY, default=OPTIONS[name].default, annotation=kind)
         for name, kind in ((name, OPTIONS[name].annotation) for name in known)
@@ -147,39 +147,39 @@ def question(ask: Ask) -> Ask:
 
     @wraps(ask)
     def checked(self: Any, *arguments: object, **named: object) -> object:
-        with RunState().add_state_to_errors():  # nothing has happened yet
+        with RunState().add_state_to_errors():  # no row is read and nothing is charged yet
             values = dict(zip(names[1:], arguments, strict=False)) | named
             refuse_cells(getattr(self, "rows", self), values)
             for name in named:
                 is_result = names_columns and name not in OPTIONS
                 if name not in names and name not in known and not is_result:
                     refuse_unknown_option(name, known)
-        return ask(self, *simple(arguments), **simple(named))
+        return ask(self, *without_numpy_scalars(arguments), **without_numpy_scalars(named))
 
     parameters = [*own, *shown, *([last] if names_columns else [])]
     described: Any = checked
     described.__signature__ = signature.replace(parameters=parameters)
-    described.__doc__ = _document(ask, parameters[1:], is_of_rows=is_of_rows)
+    described.__doc__ = _complete_docstring(ask, parameters[1:], is_of_rows=is_of_rows)
     return cast("Ask", described)
 
 
-def _document(
+def _complete_docstring(
     ask: Callable[..., object], parameters: Sequence[Parameter], *, is_of_rows: bool
 ) -> str:
-    """Return a docstring of numpy's form; of a section that is written, only options are added."""
+    """Return a docstring in numpydoc form; a written section gets only options."""
     described = QUESTIONS.get(cast("Name", ask.__name__), Question())
     doc, _, returns = (inspect.getdoc(ask) or "").partition("\n\nReturns\n-------\n")
     is_written = "\nParameters\n----------\n" in doc
     doc += "" if is_written else "\n\nParameters\n----------"
     for parameter in parameters:
         if parameter.name in OPTIONS or not is_written:
-            doc += "\n" + _parameter(parameter, described)
-    returns = returns or _returns(ask, described, is_of_rows=is_of_rows)
+            doc += "\n" + _parameter_text(parameter, described)
+    returns = returns or _returns_text(ask, described, is_of_rows=is_of_rows)
     return f"{doc}\n\nReturns\n-------\n{returns}{RAISES}"
 
 
-def _parameter(parameter: Parameter, described: Question) -> str:
-    """Return the lines about one parameter."""
+def _parameter_text(parameter: Parameter, described: Question) -> str:
+    """Return the lines of a docstring that describe one parameter."""
     name, default = parameter.name, parameter.default
     if parameter.kind is Parameter.VAR_KEYWORD:
         return f"**{name}\n    {PARAMETERS[name][1]}"
@@ -193,8 +193,8 @@ def _parameter(parameter: Parameter, described: Question) -> str:
     return f"{name} : {kind}\n    {described.of}"
 
 
-def _returns(ask: Callable[..., object], described: Question, *, is_of_rows: bool) -> str:
-    """Return the lines about an answer."""
+def _returns_text(ask: Callable[..., object], described: Question, *, is_of_rows: bool) -> str:
+    """Return the lines of a docstring that describe the answer."""
     if described.answer:
         return f"pandas.DataFrame\n    {described.answer}"
     values = f" ({described.value})" if described.value else ""

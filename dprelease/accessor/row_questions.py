@@ -1,4 +1,4 @@
-"""The questions of rows. Most answer one value for each cell; some have the shapes of pandas."""
+"""The query methods of rows; most return one value per cell, some have the shapes of pandas."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
 from dprelease.accessor import frame_shapes
-from dprelease.accessor.answer import ask, ask_sql
+from dprelease.accessor.answer import answer_query, answer_sql
 from dprelease.accessor.query_options import Options, RowOptions, keys_of
-from dprelease.accessor.questions import NAMES, question
+from dprelease.accessor.questions import NAMES, query_method
 from dprelease.accessor.row_selection import RowSelection
 from dprelease.errors import RunState, SessionError, UsageError
 from dprelease.schema.yaml_text.reader import Plain
@@ -25,10 +25,10 @@ COUNT_ROWS: dict[str, dict[str, Plain]] = {"count": {"count": "*"}}
 
 
 class RowQuestions(ABC):
-    """One row for each cell of the declared keys, empty cells included, in declared order.
+    """Queries with one row for each cell of the declared keys, empty cells included, in order.
 
-    `attrs["dprelease_answer"]` of an answer holds its guarantee, margins of error and mechanisms.
-    The session is charged before an answer is drawn.
+    The session is charged before an answer is drawn. `attrs["dprelease_answer"]` of an answer holds
+    its guarantee, margins of error and mechanisms.
     """
 
     __slots__ = ()
@@ -39,80 +39,80 @@ class RowQuestions(ABC):
 
     @contextmanager
     def _one_query(self) -> Iterator[RowSelection]:
-        """Yield the rows for one query; an exception from the block reports its state."""
+        """Yield the rows for one query; an exception from the block gets the state of the query."""
         state = RunState()
         with state.add_state_to_errors():
             yield replace(self._selection(), state=state)
 
-    def _value(self, keyword: str, spec: Plain, options: RowOptions) -> pd.DataFrame:
-        """Return the answer to one aggregate, with columns `value` and `moe`."""
+    def _answer_one_aggregate(self, keyword: str, spec: Plain, options: RowOptions) -> pd.DataFrame:
+        """Return the answer to a query with one aggregate, as columns `value` and `moe`."""
         with self._one_query() as rows:
             keys = keys_of(options)
-            return ask(
+            return answer_query(
                 rows, keyword, {"answer": {keyword: spec}}, keys, options,
                 lambda answer, _: frame_shapes.with_named_columns(answer, keys, ("value", "moe")),
             )  # fmt: skip
 
-    @question
+    @query_method
     def count(self, column: str = "*", **options: Unpack[RowOptions]) -> pd.DataFrame:
         """Return noisy counts of rows, or of rows where a column is not missing."""
-        return self._value("count", column, options)
+        return self._answer_one_aggregate("count", column, options)
 
-    @question
+    @query_method
     def size(self, **options: Unpack[RowOptions]) -> pd.DataFrame:
         """Return noisy counts of rows."""
-        return self._value("count", "*", options)
+        return self._answer_one_aggregate("count", "*", options)
 
-    @question
+    @query_method
     def count_distinct(self, column: str, **options: Unpack[RowOptions]) -> pd.DataFrame:
         """Return noisy counts of distinct ids, or of distinct declared values."""
-        return self._value("count_distinct", column, options)
+        return self._answer_one_aggregate("count_distinct", column, options)
 
-    @question
+    @query_method
     def sum(self, column: str, **options: Unpack[RowOptions]) -> pd.DataFrame:
         """Return noisy sums, in the column's unit."""
-        return self._value("sum", column, options)
+        return self._answer_one_aggregate("sum", column, options)
 
-    @question
+    @query_method
     def mean(self, column: str, **options: Unpack[RowOptions]) -> pd.DataFrame:
         """Return noisy means, from a sum around the middle of the bounds and a count."""
-        return self._value("mean", column, options)
+        return self._answer_one_aggregate("mean", column, options)
 
-    @question
+    @query_method
     def variance(self, column: str, **options: Unpack[RowOptions]) -> pd.DataFrame:
         """Return noisy sample variances (ddof 1), as pandas' `var`."""
-        return self._value("variance", column, options)
+        return self._answer_one_aggregate("variance", column, options)
 
-    @question
+    @query_method
     def stddev(self, column: str, **options: Unpack[RowOptions]) -> pd.DataFrame:
         """Return noisy sample standard deviations (ddof 1), as pandas' `std`."""
-        return self._value("stddev", column, options)
+        return self._answer_one_aggregate("stddev", column, options)
 
-    @question
+    @query_method
     def median(self, column: str, **options: Unpack[RowOptions]) -> pd.DataFrame:
         """Return noisy medians by the exponential mechanism, in the column's unit."""
-        return self._value("median", column, options)
+        return self._answer_one_aggregate("median", column, options)
 
-    @question
+    @query_method
     def min(self, column: str, **options: Unpack[RowOptions]) -> pd.DataFrame:
         """Return values near the smallest ones, in the column's unit."""
-        return self._value("min", column, options)
+        return self._answer_one_aggregate("min", column, options)
 
-    @question
+    @query_method
     def max(self, column: str, **options: Unpack[RowOptions]) -> pd.DataFrame:
         """Return values near the largest ones, in the column's unit."""
-        return self._value("max", column, options)
+        return self._answer_one_aggregate("max", column, options)
 
-    @question
+    @query_method
     def mode(self, column: str, **options: Unpack[RowOptions]) -> pd.DataFrame:
         """Return the most frequent declared values, or nearly so, by permute-and-flip."""
-        return self._value("mode", column, options)
+        return self._answer_one_aggregate("mode", column, options)
 
     nunique = count_distinct
     var = variance
     std = stddev
 
-    @question
+    @query_method
     def quantile(
         self, column: str, q: float | Sequence[float] = 0.5, **options: Unpack[RowOptions]
     ) -> pd.DataFrame:
@@ -126,27 +126,29 @@ class RowQuestions(ABC):
         """
         levels = frame_shapes.list_or_none(q)
         if levels is None:
-            return self._value("quantile", {"of": column, "at": str(q)}, options)
-        specs = {f"q{i}": frame_shapes.quantile(column, str(at)) for i, at in enumerate(levels)}
+            return self._answer_one_aggregate("quantile", {"of": column, "at": str(q)}, options)
+        specs = {
+            f"q{i}": frame_shapes.quantile_aggregate(column, str(at)) for i, at in enumerate(levels)
+        }
         with self._one_query() as rows:
-            return ask(
+            return answer_query(
                 rows, "quantiles", specs, keys_of(options), options,
                 lambda answer, names: answer.rename(columns=dict(zip(names, levels, strict=True))),
             )  # fmt: skip
 
-    @question
+    @query_method
     def value_counts(
         self, column: str, *, sort: bool = True, **options: Unpack[RowOptions]
     ) -> pd.DataFrame:
         """Return noisy counts of every declared value."""
         with self._one_query() as rows:
             keys = [*keys_of(options), column]
-            return ask(
+            return answer_query(
                 rows, "value_counts", COUNT_ROWS, keys, options,
                 lambda answer, _: frame_shapes.value_counts(answer, keys, sort=sort),
             )  # fmt: skip
 
-    @question
+    @query_method
     def histogram(
         self,
         column: str,
@@ -164,32 +166,32 @@ class RowQuestions(ABC):
             band: dict[str, Plain] = {"cut": column, "edges": list(edges), "closed": closed}
             name, keys = rows.free_column(f"{column}_band"), keys_of(options)
             banded = replace(rows, derived={**rows.derived, name: band})
-            return ask(
+            return answer_query(
                 banded, "histogram", COUNT_ROWS, [*keys, name], options,
                 lambda answer, _: frame_shapes.histogram(answer, keys, column, edges, closed),
             )  # fmt: skip
 
-    @question
+    @query_method
     def describe(
         self, columns: str | Sequence[str] | None = None, **options: Unpack[RowOptions]
     ) -> pd.DataFrame:
         """Return count, mean, std, min, quartiles and max of columns, as pandas does."""
-        names = None if columns is None else _names(columns)
+        names = None if columns is None else _column_names(columns)
         with self._one_query() as rows:
-            described = rows.numbers() if names is None else names
-            rows.refuse_others(described)
+            described = rows.numeric_columns() if names is None else names
+            rows.refuse_non_numeric(described)
             keys = keys_of(options)
             specs = {
                 f"c{i}_{j}": spec
                 for i, column in enumerate(described)
-                for j, spec in enumerate(frame_shapes.summary(column))
+                for j, spec in enumerate(frame_shapes.summary_aggregates(column))
             }
-            return ask(
+            return answer_query(
                 rows, "describe", specs, keys, options,
                 lambda answer, held: frame_shapes.describe(answer, keys, described, held),
             )  # fmt: skip
 
-    @question
+    @query_method
     def crosstab(self, index: str, columns: str, **options: Unpack[Options]) -> pd.DataFrame:
         """Return noisy counts for the combinations of two keys.
 
@@ -206,12 +208,12 @@ class RowQuestions(ABC):
             The counts, both keys in declared order.
         """
         with self._one_query() as rows:
-            return ask(
+            return answer_query(
                 rows, "crosstab", COUNT_ROWS, [index, columns], options,
                 lambda answer, _: frame_shapes.crosstab(answer, index, columns),
             )  # fmt: skip
 
-    @question
+    @query_method
     def tables(
         self,
         columns: Mapping[str, Mapping[str, object]] | None = None,
@@ -247,13 +249,13 @@ class RowQuestions(ABC):
         Tables
             Frames by name, coarsest first.
         """
-        from dprelease.accessor.tables import ask_tables  # loads slowly
+        from dprelease.accessor.tables import answer_tables  # this module loads slowly
 
         with self._one_query() as rows:
             lists = {"marginals": marginals, "cube": cube, "rollup": rollup, "hierarchy": hierarchy}
-            return ask_tables(rows, columns, lists, marginals_at, consistent, options)
+            return answer_tables(rows, columns, lists, marginals_at, consistent, options)
 
-    @question
+    @query_method
     def sql(self, statement: str, **options: Unpack[Options]) -> pd.DataFrame:
         """Return the noisy answer of one SELECT from the session's table, by its declared name.
 
@@ -273,10 +275,10 @@ class RowQuestions(ABC):
         with self._one_query() as rows:
             if rows.dry:
                 raise SessionError("DP-SESSION-008", what="sql", known=", ".join(NAMES[:-1]))
-            return ask_sql(rows, statement, options)
+            return answer_sql(rows, statement, options)
 
 
-def _names(columns: object) -> list[str]:
+def _column_names(columns: object) -> list[str]:
     """Return column names without duplicates; raise UsageError DP-SESSION-016 for anything else."""
     parts = [*columns] if isinstance(columns, list | tuple) else []
     odd = next((part for part in parts if isinstance(part, list | tuple | dict)), columns)

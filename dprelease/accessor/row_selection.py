@@ -14,26 +14,26 @@ from dprelease.schema.yaml_text.reader import Plain
 
 @dataclass(frozen=True, slots=True)
 class RowSelection:
-    """Rows of a session that satisfy every predicate, with the columns computed for the query."""
+    """The rows of a session that satisfy all predicates, with columns computed for a query."""
 
     session: Session
     token: str
-    """Id of the registered rows."""
+    """Opaque id of the registered rows."""
     predicates: tuple[str, ...] = ()
     derived: Mapping[str, Plain] = field(default_factory=dict)
-    """Computed columns, as in a table schema."""
+    """Declarations of computed columns, as in a table schema."""
     dry: bool = False
-    """Whether queries are only planned."""
+    """Whether queries are only planned, not answered."""
     state: RunState = field(default_factory=RunState)
-    """What the query has done so far."""
+    """The state of the query: whether rows were read, and what is charged."""
 
     def free_column(self, wanted: str) -> str:
         """Return a name for a computed column that no column of the table has."""
         names = (*self.session.table.columns, *self.derived)
         return free_name(wanted, {same_name(name) for name in names})
 
-    def numbers(self) -> list[str]:
-        """Return the declared numeric columns with bounds, without the id."""
+    def numeric_columns(self) -> list[str]:
+        """Return the names of declared numeric columns with bounds, except the id."""
         table = self.session.table
         return [
             name
@@ -43,14 +43,14 @@ class RowSelection:
             and name != table.unit.id
         ]
 
-    def refuse_others(self, names: Iterable[str]) -> None:
+    def refuse_non_numeric(self, names: Iterable[str]) -> None:
         """Raise UsageError DP-SESSION-016 for declared columns that are not numbers with bounds."""
-        table, numbers = self.session.table, self.numbers()
+        table, numeric_columns = self.session.table, self.numeric_columns()
         for name in names:
-            if name in table.columns and name not in numbers and name not in self.derived:
+            if name in table.columns and name not in numeric_columns and name not in self.derived:
                 column = table.columns[name]
                 kind = f"'{name}', a {getattr(column, 'type', 'cut')} without such bounds"
                 kind = f"'{name}', the id" if name == table.unit.id else kind
-                known = ", ".join(numbers) or "this table has none"
+                known = ", ".join(numeric_columns) or "this table has none"
                 wanted = f"numeric columns with declared bounds ({known})"
                 raise UsageError("DP-SESSION-016", name="columns", wanted=wanted, kind=kind)

@@ -1,6 +1,7 @@
-"""The session: one table and one budget, charged before each answer is drawn.
+"""A session: one table and one budget, which is charged before each answer is drawn.
 
-It also holds the engine that answers its queries, opened by the first query and reused.
+A session also holds the engine for its queries. The first query opens the engine, and later queries
+reuse it.
 """
 
 from __future__ import annotations
@@ -44,21 +45,21 @@ if TYPE_CHECKING:
     from dprelease.signatures.keys import SigningKey
 
 
-class KeptEngine:
-    """An engine that is reused: its rows never change, so the column types that it read stay valid.
+class ReusedEngine:
+    """An engine that a session reuses: its rows never change, so the column types stay valid.
 
-    One query uses it at a time; a query in another thread meanwhile opens its own engine. The
-    engine is closed with the session, or after a failed query, which may leave it in an unknown
-    state.
+    One query uses the engine at a time; a simultaneous query in another thread opens its own
+    engine. The engine is closed with the session, or after a failed query, which may leave it in an
+    unknown state.
     """
 
     def __init__(self, declared: Declared, frame: object) -> None:
         self._declared, self._frame = declared, frame
         self._lock = threading.Lock()
-        self._opened: tuple[Recording, weakref.finalize[[], KeptEngine]] | None = None
+        self._opened: tuple[Recording, weakref.finalize[[], ReusedEngine]] | None = None
 
     @contextmanager
-    def lent(self) -> Iterator[Recording]:
+    def for_one_query(self) -> Iterator[Recording]:
         """Yield the engine for one query.
 
         Raises
@@ -113,7 +114,7 @@ class Spending:
         return Spending(self.epsilon - other.epsilon, self.delta - other.delta, rho)
 
     def within(self, left: Spending) -> bool:
-        """Return whether the remaining budget covers this amount; never for another kind."""
+        """Return whether the remaining budget `left` covers this amount in this measure."""
         if self.rho is None or left.rho is None:
             same = self.rho is left.rho
             return same and self.epsilon <= left.epsilon and self.delta <= left.delta
@@ -126,9 +127,10 @@ class Spending:
 
 
 def amount(value: object, what: str) -> Fraction:
-    """Return an epsilon, a delta or a rho exactly; a float is the decimal that it prints as.
+    """Return an epsilon, a delta or a rho as an exact fraction.
 
-    Raises SessionError DP-SESSION-006 for a value that no budget can have.
+    A float stands for the decimal number that it prints as. Raises SessionError DP-SESSION-006 for
+    a value that no budget can have.
     """
     number = budget_number(what, value)
     if number is None:
@@ -138,10 +140,10 @@ def amount(value: object, what: str) -> Fraction:
 
 
 def spending(what: str, epsilon: Number | None, delta: Fraction, rho: Number | None) -> Spending:
-    """Return the amount that an epsilon or a rho declares.
+    """Return the amount of budget that an epsilon or a rho declares.
 
-    Raises SessionError DP-SESSION-006 for anything but a number above zero, 011 unless there is
-    exactly one of the two.
+    Raises SessionError DP-SESSION-006 for a value that is not a number above zero, and
+    DP-SESSION-011 unless exactly one of epsilon and rho is set.
     """
     if (epsilon is None) == (rho is None):
         raise SessionError("DP-SESSION-011", what=what, found="none" if rho is None else "both")
@@ -163,14 +165,15 @@ class Session:
     schema
         Path of a table schema, or its content as a mapping.
     epsilon, delta
-        The whole budget. A float stands for the decimal that it prints as.
+        The total budget. A float stands for the decimal number that it prints as.
     rho
-        The whole budget, instead of an epsilon. Queries then take a rho, or an epsilon, which is
-        charged as the rho of its noise. `delta` is the one at which answers report their epsilon.
+        The total budget in rho, instead of an epsilon. Queries then take a rho, or an epsilon,
+        which is charged as the rho of its noise. `delta` is the delta at which answers report their
+        epsilon.
     neighbours
         "add_remove" or "replace".
     ledger
-        A ledger file: every answer is also charged to the table's lasting budget in this ledger.
+        A ledger file. Every answer is also charged to the table's budget in this ledger.
     key
         The key that signs the entries of a ledger with signers: an Ed25519 key of OpenSSH, or the
         result of `signing_key`.
@@ -220,7 +223,7 @@ class Session:
             raise DeclarationError("DP-RELEASE-011", name=self.table.name)
         self._spent = self.budget - self.budget
         self._frames: dict[str, pd.DataFrame] = {}
-        self._engines: dict[str, KeptEngine] = {}
+        self._engines: dict[str, ReusedEngine] = {}
         self._first = ""
         self._lock = threading.Lock()
         self._maker = Maker()
@@ -246,9 +249,9 @@ class Session:
         Raises
         ------
         BudgetError
-            DP-BUDGET-090 if it does not fit; then nothing is charged.
+            DP-BUDGET-090 if the budget does not cover the price; then nothing is charged.
         SessionError
-            DP-SESSION-005 in another process than the one that created the session.
+            DP-SESSION-005 in a process other than the one that created the session.
         """
         self._refuse_child()
         state = RunState() if state is None else state
@@ -257,10 +260,11 @@ class Session:
             if not price.within(left):
                 raise BudgetError("DP-BUDGET-090", what=what, price=price, left=left)
             spent, charged = self._spent + price, ChargeState.SPENT
-            # One statement without a call, so no interrupt can come between the two assignments.
+            # # One statement without a call, so that no interrupt can come between the two
+            # assignments.
             self._spent, state.charge = spent, charged
 
-    def give_back(self, price: Spending) -> None:
+    def refund(self, price: Spending) -> None:
         """Refund a charge for which no row was read."""
         self._refuse_child()
         with self._lock:
@@ -268,18 +272,18 @@ class Session:
 
     @property
     def first(self) -> str:
-        """Return the id of the rows registered first; empty if there are none yet."""
+        """Return the id of the rows that were registered first; empty if there are none."""
         return self._first
 
     def register(self, frame: pd.DataFrame, *, vouched: bool) -> str | None:
-        """Return the opaque id of a stored snapshot of `frame`.
+        """Store a snapshot of `frame`, and return its opaque id.
 
-        None if the session has its rows already, and nobody vouches for these. The snapshot copies
-        the declared columns: a write into a column's `array` changes every frame that shares its
-        memory, despite copy-on-write, and must not change answers. Arrow columns share their
+        Returns None if the session already has rows and `vouched` is False. The snapshot copies the
+        declared columns, because a write into a column's `array` changes every frame that shares
+        its memory, despite copy-on-write, and must not change answers. Arrow columns share their
         memory, because Arrow arrays are immutable.
 
-        Raises SessionError DP-SESSION-005 in another process than the one that created the session.
+        Raises SessionError DP-SESSION-005 in a process other than the one that created the session.
         """
         self._refuse_child()
         with self._lock:
@@ -297,25 +301,25 @@ class Session:
         return frame.iloc[:, places].copy()
 
     def snapshot(self, token: str) -> pd.DataFrame:
-        """Return the registered rows of an id that `register` returned."""
+        """Return the registered rows with an id that `register` returned."""
         return self._frames[token]
 
     def engine(self, token: str) -> AbstractContextManager[Answering]:
-        """Return a context manager that yields the engine over registered rows, for one query.
+        """Return a context manager that yields the engine over registered rows for one query.
 
-        Raises SessionError DP-SESSION-005 in another process than the one that created the session.
+        Raises SessionError DP-SESSION-005 in a process other than the one that created the session.
         """
         self._refuse_child()
         with self._lock:
             if token not in self._engines:
-                self._engines[token] = KeptEngine(self.declared, self._frames[token])
-        return self._engines[token].lent()
+                self._engines[token] = ReusedEngine(self.declared, self._frames[token])
+        return self._engines[token].for_one_query()
 
     def __repr__(self) -> str:
         return f"<Session of table {self.table.name!r}: {self.remaining} left of {self.budget}>"
 
     def _refuse_child(self) -> None:
-        """Raise in a forked process: its copies of the budget and of its lock must not be used."""
+        """Raise in a forked process, which must not use its copies of budget and lock."""
         if not self._maker.is_here:
             self._refuse("this is another process")
 
@@ -333,7 +337,7 @@ class Session:
 
 
 def session_of(token: str) -> Session:
-    """Return the live session that issued `token`; raise SessionError DP-SESSION-004."""
+    """Return the live session that issued a token; raise SessionError DP-SESSION-004."""
     session = _LIVE.get(token)
     if session is None:
         raise SessionError("DP-SESSION-004")

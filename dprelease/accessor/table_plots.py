@@ -13,21 +13,21 @@ if TYPE_CHECKING:
 
     from dprelease.numerics.lattice import Floats
 
-CLASSES = 10.0
-"""Sizes in one class differ by at most this factor."""
+CLASS_FACTOR = 10.0
+"""Cell sizes in one class differ by at most this factor."""
 
 
 def margins_by_size(frame: pd.DataFrame, column: str) -> tuple[Floats, Floats]:
     """Return a typical cell size for each power of ten, and the median margin of error there.
 
-    Margins are relative to the cell: a margin of 1 is as large as its value. Cells below 1 are left
-    out, and so are classes without cells.
+    Margins are relative to the cell: a margin of 1 is as large as the value of the cell. Cells
+    below 1 are left out, and so are classes without cells.
     """
     size = frame[column].to_numpy(dtype=np.float64, na_value=np.nan)
     margin = frame[f"{column}_moe"].to_numpy(dtype=np.float64, na_value=np.nan)
     there = (size >= 1) & np.isfinite(margin)
     size, margin = size[there], margin[there]
-    classes = np.floor(np.log(size) / np.log(CLASSES)).astype(int)
+    classes = np.floor(np.log(size) / np.log(CLASS_FACTOR)).astype(int)
     found = np.unique(classes)
     middle = np.array([np.exp(np.log(size[classes == one]).mean()) for one in found])
     relative = np.array([np.median(margin[classes == one] / size[classes == one]) for one in found])
@@ -35,7 +35,7 @@ def margins_by_size(frame: pd.DataFrame, column: str) -> tuple[Floats, Floats]:
 
 
 def plot_margins(frames: Mapping[str, pd.DataFrame], column: str, axes: Axes | None) -> Axes:
-    """Return axes with one line per table: the median margin of its cells by cell size."""
+    """Return axes with one line per table: the median margin of error of its cells by cell size."""
     if axes is None:
         from matplotlib.figure import Figure
 

@@ -10,11 +10,11 @@ from dprelease.accessor.answer import ATTRIBUTE, Specs, explain_plan
 from dprelease.accessor.argument_checks import plain
 from dprelease.accessor.pricing import (
     budget_of,
-    charged_for,
+    charge_before_answer,
     check_options,
-    column_of,
+    column_declaration,
     plan_queries,
-    price_of,
+    privacy_cost_of,
 )
 from dprelease.accessor.query_options import Options
 from dprelease.accessor.row_selection import RowSelection
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 NAME = "tables"
-"""Name of the query, with which the names of its tables begin."""
+"""Name of the query; the names of its tables begin with it."""
 
 WANTED = 'aggregates by name, such as {"income": {"sum": "income"}}'
 
@@ -49,25 +49,25 @@ WANTED = 'aggregates by name, such as {"income": {"sum": "income"}}'
 class Tables(Mapping[str, "pd.DataFrame"]):
     """Published tables by name, coarsest first; each is indexed by its keys.
 
-    Names are the keys joined by "_", and "total" for the table without keys. For consistent tables,
-    these are the final ones: the integer tables if they were requested, otherwise the estimates;
-    `measurements` and `estimates` hold the tables from which they were computed. `records` holds
-    the synthetic persons, one per row, if they were requested.
+    A name is the keys joined by "_", or "total" for the table without keys. For consistent tables,
+    the mapping holds the final tables: the integer tables if they were requested, otherwise the
+    estimates. `measurements` and `estimates` hold the tables from which the final tables were
+    computed. `records` holds the synthetic persons, one per row, if they were requested.
 
-    `attrs` holds the guarantee, the mechanisms and the privacy cost of all of them together.
+    `attrs` holds the guarantee, the mechanisms and the privacy cost of all tables together.
     """
 
     def __init__(self, frames: Mapping[str, pd.DataFrame], attrs: Mapping[str, Any]) -> None:
         parts: dict[str, dict[str, pd.DataFrame]] = {}
         for path, frame in frames.items():
             folder, _, name = path.rpartition("/")
-            parts.setdefault(folder, {})[_short(name)] = frame
+            parts.setdefault(folder, {})[_short_name(name)] = frame
         self.attrs = dict(attrs)
         self.measurements: Mapping[str, pd.DataFrame] = parts.pop(MEASURED, {})
         invented = parts.pop(RECORDS, {})
         self.records: pd.DataFrame | None = next(iter(invented.values()), None)
         self.estimates: Mapping[str, pd.DataFrame] = parts.get(ESTIMATES, {})
-        self._frames = parts[next(reversed(parts))]  # of integer tables, if there are some
+        self._frames = parts[next(reversed(parts))]  # the integer tables, if they were requested
 
     def __getitem__(self, name: str) -> pd.DataFrame:
         return self._frames[name]
@@ -111,11 +111,11 @@ class Tables(Mapping[str, "pd.DataFrame"]):
         return f"<{amount(len(self), 'table', 'tables')}\n{rows}\n>"
 
 
-def _short(name: str) -> str:
+def _short_name(name: str) -> str:
     return "total" if name == NAME else name.removeprefix(f"{NAME}_")
 
 
-def ask_tables(
+def answer_tables(
     rows: RowSelection,
     columns: object,
     lists: Mapping[str, object],
@@ -123,31 +123,32 @@ def ask_tables(
     consistent: bool | Mapping[str, object],
     options: Options,
 ) -> Tables:
-    """Charge the session for all tables together, then return them; only their plan if `dry`.
+    """Charge the session for all tables together, then return the tables; if `dry`, their plan.
 
     `columns`: aggregates by name; by default rows are counted. `lists`: the keys of the tables, by
-    the word of the release file.
+    the keyword of the release file.
 
     Raises
     ------
     QueryError, BudgetError, DataError, SessionError
-        As `answer.ask`; an impossible family of tables raises before anything is charged.
+        The same errors as `answer.answer_query`; an impossible family of tables raises before the
+        charge.
     """
     keys = {
-        name: _keys(name, value, nested=name == "marginals")
+        name: _declared_keys(name, value, nested=name == "marginals")
         for name, value in lists.items()
         if value is not None
     }
     if marginals_at is not None:
-        keys["marginals_at"] = _by_level(marginals_at)
+        keys["marginals_at"] = _keys_by_level(marginals_at)
     if consistent is not False:
         keys["consistent"] = plain(consistent)
-    aggregates = _count_of_rows(keys) if columns is None else _columns(columns)
+    aggregates = _count_of_rows(keys) if columns is None else _aggregates_by_name(columns)
     family, plan, price = _planned_tables(rows, aggregates, keys, options)
     session = rows.session
     if rows.dry:
         return cast("Tables", explain_plan(session, plan, price))
-    charged = charged_for(session, plan, price, "these tables", rows.state)
+    charged = charge_before_answer(session, plan, price, "these tables", rows.state)
     drawn = execute.answers(family, plan.columns, session.engine(rows.token), charged)
     by = {key.column for table in family.tables for key in table.query.key_columns}
     frames = {name: _index_by_keys(name, to_pandas(table), by) for name, table in drawn.items()}
@@ -158,14 +159,14 @@ def ask_tables(
 
 
 def _count_of_rows(keys: Mapping[str, Plain]) -> dict[str, Mapping[str, Plain]]:
-    """Return the count of rows, under a name that no key or published column has."""
+    """Return the count of rows, under a name that no key and no published column has."""
     tables = [part for name, part in keys.items() if name != "consistent"]
     taken = {same_name(key) for part in tables for key in _texts(part)}
     return {free_name("count", taken, ("", *(f"_{ending}" for ending in BESIDE))): {"count": "*"}}
 
 
 def _texts(value: Plain) -> Iterator[str]:
-    """Yield all strings in a list or mapping, nested lists included."""
+    """Yield all strings in a list or mapping, also in nested lists."""
     if isinstance(value, str):
         yield value
     elif value is not None:
@@ -173,8 +174,8 @@ def _texts(value: Plain) -> Iterator[str]:
             yield from _texts(part)
 
 
-def _columns(columns: object) -> dict[str, Mapping[str, Plain]]:
-    """Return aggregates by name; raise UsageError DP-SESSION-016 for other types."""
+def _aggregates_by_name(columns: object) -> dict[str, Mapping[str, Plain]]:
+    """Return the aggregates by name; raise UsageError DP-SESSION-016 for other types."""
     if not isinstance(columns, Mapping):
         _refuse_type("columns", WANTED, columns)
     aggregates: dict[str, Mapping[str, Plain]] = {}
@@ -186,17 +187,17 @@ def _columns(columns: object) -> dict[str, Mapping[str, Plain]]:
     return aggregates
 
 
-def _by_level(tables: object) -> Plain:
-    """Return keys by level; raise UsageError DP-SESSION-016 for other types."""
+def _keys_by_level(tables: object) -> Plain:
+    """Return the keys by level; raise UsageError DP-SESSION-016 for other types."""
     if not isinstance(tables, Mapping):
         _refuse_type("marginals_at", "a mapping of levels to lists of lists of names", tables)
     return {
-        str(level): _keys(f"marginals_at[{level!r}]", keys, nested=True)
+        str(level): _declared_keys(f"marginals_at[{level!r}]", keys, nested=True)
         for level, keys in tables.items()
     }
 
 
-def _keys(name: str, keys: object, *, nested: bool) -> Plain:
+def _declared_keys(name: str, keys: object, *, nested: bool) -> Plain:
     """Return keys as in a release file; raise UsageError DP-SESSION-016 for other types."""
     is_list = isinstance(keys, Sequence) and not isinstance(keys, str)
     parts = list(keys) if isinstance(keys, Sequence) else []
@@ -210,11 +211,11 @@ def _refuse_type(name: str, wanted: str, value: object) -> NoReturn:
 
 
 def _attributes(plan: Plan) -> dict[str, Any]:
-    """Return the guarantee of all tables, and the measurements of each, as JSON values."""
+    """Return the guarantee of all tables, and the measurements of each table, as JSON values."""
     by_table: dict[str, dict[str, Any]] = {}
     for column in plan.columns:
         margins, mechanisms = by_table.setdefault(
-            _short(column.query.name), {"margins_95": {}, "mechanisms": {}}
+            _short_name(column.query.name), {"margins_95": {}, "mechanisms": {}}
         ).values()
         margins[column.measurement.name] = float(column.margin())
         mechanisms[column.measurement.name] = column.mechanism.name
@@ -244,20 +245,20 @@ def _planned_tables(
     if consistent is not None:
         from dprelease.planning.families.family_shares import optimize_shares
 
-        def again(weights: Weights) -> Plan:
+        def plan_with_weights(weights: Weights) -> Plan:
             return plan_queries(
                 session, queries, options, shares_of(declaration.spec, queries, weights)
             )
 
-        plan = optimize_shares(declaration, plan, again)
+        plan = optimize_shares(declaration, plan, plan_with_weights)
     (family,) = plan.families
-    return family, plan, price_of(session, plan, options)
+    return family, plan, privacy_cost_of(session, plan, options)
 
 
 def _declaration_of_tables(
     rows: RowSelection, columns: Specs, keys: Mapping[str, Plain], options: Options
 ) -> Declaration:
-    """Return the release that would publish these tables of the session's table."""
+    """Return the declaration of a release that would publish these tables."""
     session = rows.session
     query: dict[str, Plain] = {
         **keys,
@@ -265,12 +266,12 @@ def _declaration_of_tables(
         "where": " AND ".join(f"({predicate})" for predicate in rows.predicates) or None,
         "derive": dict(rows.derived),
         "private_keys": "true" if options.get("private_keys") else "false",
-        "columns": {name: column_of(spec, options) for name, spec in columns.items()},
+        "columns": {name: column_declaration(spec, options) for name, spec in columns.items()},
     }
     values: dict[str, Plain] = {
         "title": NAME,
         "tables": [NAME],
-        # The query has its own budget; the neighbouring relation is that of the session.
+        # # The query has its own budget; the neighbouring relation is that of the session.
         "budget": {"epsilon": "1", "neighbours": session.neighbours.value},
         "queries": {NAME: query},
         "output": NAME,
@@ -281,7 +282,10 @@ def _declaration_of_tables(
 
 
 def _index_by_keys(name: str, frame: pd.DataFrame, keys: set[str]) -> pd.DataFrame:
-    """Return a table indexed by its keys; tables of persons have no other columns, and no index."""
+    """Return a table indexed by its keys.
+
+    Tables of synthetic persons have no other columns, and get no index.
+    """
     if name.startswith(f"{RECORDS}/"):
         return frame
     named = [name for name in frame.columns if name in keys]
