@@ -25,7 +25,7 @@ from dprelease.query.resolve import Query, resolve_one
 from dprelease.query.select import NOISED, select
 from dprelease.release import execute
 from dprelease.release.charging import charges_of
-from dprelease.release.ledger_forecast import left_for
+from dprelease.release.ledger_forecast import outlooks_for
 from dprelease.release.question import attributes, check_view
 from dprelease.schema.model import Files, relative_reader, validate
 from dprelease.schema.release import Limits, QuerySpec
@@ -198,5 +198,5 @@ def _remaining_budget(session: Session, plan: Plan) -> dict[str, Any] | None:
     if ledger is None:
         return None
     (charge,) = charges_of(plan)
-    (left,) = left_for(ledger, ledger.state(), [charge])
+    (left,) = outlooks_for(ledger, ledger.state(), [charge])
     return left.to_json()

@@ -20,7 +20,7 @@ from dprelease.accessor.query_options import Options
 from dprelease.accessor.row_selection import RowSelection
 from dprelease.accessor.session import Spending
 from dprelease.errors import Place, QueryError, SessionError, UsageError
-from dprelease.errors.printable import amount
+from dprelease.errors.printable import count_text
 from dprelease.exact.post_view import to_pandas
 from dprelease.planning.budget_shares import shares_of
 from dprelease.planning.families.family_plan import refuse_families
@@ -104,11 +104,11 @@ class Tables(Mapping[str, "pd.DataFrame"]):
 
     def __repr__(self) -> str:
         rows = "\n".join(
-            f"  {name!r}: {amount(len(frame), 'row', 'rows')} of "
+            f"  {name!r}: {count_text(len(frame), 'row', 'rows')} of "
             f"{', '.join(map(str, frame.columns))}"
             for name, frame in self._frames.items()
         )
-        return f"<{amount(len(self), 'table', 'tables')}\n{rows}\n>"
+        return f"<{count_text(len(self), 'table', 'tables')}\n{rows}\n>"
 
 
 def _short_name(name: str) -> str:

@@ -28,7 +28,7 @@ from dprelease.auditing.neighbours.worst_units import joint_hits, random_units, 
 from dprelease.auditing.pairs import Pair
 from dprelease.auditing.replayed_words import ReplayedWords
 from dprelease.auditing.stage import EngineFailure, Stage
-from dprelease.errors.printable import amount
+from dprelease.errors.printable import count_text
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
@@ -259,7 +259,7 @@ def _measure_side(
         pair = lone(group.tables, situation, group.public, (storage, storage))
         report.fails(Failure(situation.description, storage, codes, pair))
     if found is None:
-        pairs = amount(len(part), "pair", "pairs")
+        pairs = count_text(len(part), "pair", "pairs")
         report.left_out.append(f"{pairs} stored {storage}: the engine fails on many of them")
     return SideAnswers(found, failing)
 

@@ -29,7 +29,7 @@ from dprelease.auditing.pairs import Pair
 from dprelease.auditing.replayed_words import ReplayedWords
 from dprelease.auditing.sensitivities import Named, Worst, record
 from dprelease.auditing.stage import Stage
-from dprelease.errors.printable import amount
+from dprelease.errors.printable import count_text
 from dprelease.numerics.lattice import Integers
 from dprelease.query.aggregates.sum import Sum
 from dprelease.query.local_records import RecordColumn, Records
@@ -149,7 +149,7 @@ def _sides(
         if found is not None and not failing:
             sides[storage] = found
             report.tried.append(
-                f"{amount(len(situations), 'record', 'records')} of {name}, stored {storage}"
+                f"{count_text(len(situations), 'record', 'records')} of {name}, stored {storage}"
             )
             continue
         report.left_out.append(

@@ -10,7 +10,7 @@ import typer
 
 from dprelease.cli.reporting import AsJson, Wide, reporting, respond
 from dprelease.cli.shown.shown_tables import table
-from dprelease.errors.printable import amount, one_line
+from dprelease.errors.printable import count_text, one_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,7 +44,7 @@ def areas(
         found = drawn(folder, districts, query=query)
         if output is not None:
             _write(found, output)
-            words = f"Wrote {amount(len(found), 'row', 'rows')} into {one_line(str(output))}."
+            words = f"Wrote {count_text(len(found), 'row', 'rows')} into {one_line(str(output))}."
             respond(as_json, {"output": str(output), "rows": len(found)}, words)
             return
         rows = json.loads(found.to_json(orient="records", date_format="iso"))

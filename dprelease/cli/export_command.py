@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dprelease.cli.reporting import AsJson, reporting, respond
-from dprelease.errors.printable import amount, one_line
+from dprelease.errors.printable import count_text, one_line
 from dprelease.schema.release_parts.format_names import FORMATS
 
 
@@ -52,5 +52,7 @@ def export(
         target, files = write(folder, to, wide=wide or None, output=output, state=state)
         answer = {"output": str(target), "files": files}
         respond(
-            as_json, answer, one_line(f"Wrote {amount(len(files), 'file', 'files')} in {target}.")
+            as_json,
+            answer,
+            one_line(f"Wrote {count_text(len(files), 'file', 'files')} in {target}."),
         )

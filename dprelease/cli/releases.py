@@ -18,7 +18,7 @@ from dprelease.cli.shown.outlook_shown import ledger_forecast_texts, refusal_tex
 from dprelease.cli.shown.shown_tables import table
 from dprelease.cli.signing_keys import Key, PassphraseFile, key_of
 from dprelease.errors import Findings, QueryError
-from dprelease.errors.printable import amount, one_line
+from dprelease.errors.printable import count_text, one_line
 from dprelease.schema.release_parts.engine_names import ENGINES
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
             "without_label": bare,
             **{note.name: note.found for note in noted},
         }
-        asked = amount(len(queries), "query", "queries")
-        numbers = amount(columns, "column", "columns")
+        asked = count_text(len(queries), "query", "queries")
+        numbers = count_text(columns, "column", "columns")
         words = f"{one_line(release.name)} is in order: {asked}, {numbers}."
         told = invariant_warnings(made.plan.guarantee.invariants)
         lines = [words, *(f"Not checked until Spark runs: {one_line(what)}." for what in opened)]

@@ -1,4 +1,4 @@
-"""The exception classes; every message is built from the catalogue by code."""
+"""The exception classes, whose messages are built from the catalogue by error code."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ from dprelease.system.resource_errors import gives_no_more
 
 EXIT_UNEXPECTED, EXIT_INPUT, EXIT_BUDGET, EXIT_VERIFICATION = 1, 2, 3, 4
 
-OF_THE_SYSTEM = frozenset({"DP-DATA-006", "DP-OUTPUT-007", "DP-OUTPUT-008", "DP-OUTPUT-015"})
-"""Codes of what the system refused, and of an engine that failed, whatever class tells of it."""
+SYSTEM_CODES = frozenset({"DP-DATA-006", "DP-OUTPUT-007", "DP-OUTPUT-008", "DP-OUTPUT-015"})
+"""Codes of errors that the system or a failing engine caused, whatever exception class has them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the cause stands: a file with a line, and the path of keys inside it."""
+    """The position of an error: a file with a line, and the path of keys inside the file."""
 
     file: str | None = None
     line: int | None = None
@@ -60,12 +60,12 @@ class Place:
 
 
 class DpReleaseError(Exception):
-    """The root. `code`, `place`, `cause`, `fix`, `state` and `exit_code` are public.
+    """The base class. `code`, `place`, `cause`, `fix`, `state` and `exit_code` are public.
 
-    `column` is that which the finding is about, if it is about one.
+    `column` is the column that the error is about; None if it is about no column.
 
-    They hold names as they are; the message, which a traceback prints, shows them escaped.
-    `refused_by`: what the system said, which decides whether an input is to blame.
+    The attributes hold names unchanged; the message, which a traceback prints, escapes them.
+    `refused_by`: the exception of the system, which decides whether an input is to blame.
     """
 
     templates: ClassVar[dict[str, Template]] = {}
@@ -81,7 +81,7 @@ class DpReleaseError(Exception):
         **fields: object,
     ) -> None:
         template = self.templates[code]
-        if code in OF_THE_SYSTEM or gives_no_more(refused_by):
+        if code in SYSTEM_CODES or gives_no_more(refused_by):
             self.exit_code = EXIT_UNEXPECTED
         self.code = code
         self.place = place or Place()
@@ -92,7 +92,7 @@ class DpReleaseError(Exception):
         super().__init__(str(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_restore, (type(self), dict(self.__dict__)))
+        return (_restore_error, (type(self), dict(self.__dict__)))
 
     def __str__(self) -> str:
         lines = [one_line(str(self.place))] if str(self.place) else []
@@ -102,17 +102,17 @@ class DpReleaseError(Exception):
         return "\n".join(lines)
 
     def tell(self, state: State) -> None:
-        """Let the message say what had happened when the run gave up, and what to do after that."""
-        self.state, self.fix = state, state.way_on(self.fix)
+        """Set the state at which the run ended, and adapt the fix to this state."""
+        self.state, self.fix = state, state.advice_after(self.fix)
         self.args = (str(self),)
 
     def stand_at(self, place: Place) -> None:
-        """Let the message name another place, which its raiser could not know."""
+        """Set another position, which the code that raised the error could not know."""
         self.place = place
         self.args = (str(self),)
 
     def found_in(self, file: str) -> None:
-        """Let the message name the one of several files that it is about."""
+        """Add to the cause which one of several files the error is about."""
         self.cause = f"{self.cause.removesuffix('.')}: so it is in {file}."
         self.args = (str(self),)
 
@@ -129,7 +129,7 @@ class DpReleaseError(Exception):
         }
 
 
-def _restore(kind: type[DpReleaseError], attributes: dict[str, object]) -> DpReleaseError:
+def _restore_error(kind: type[DpReleaseError], attributes: dict[str, object]) -> DpReleaseError:
     error = kind.__new__(kind)
     error.__dict__.update(attributes)
     error.args = (str(error),)
@@ -137,7 +137,7 @@ def _restore(kind: type[DpReleaseError], attributes: dict[str, object]) -> DpRel
 
 
 class DeclarationError(DpReleaseError):
-    """A table schema, a release file or a path is incomplete, contradictory or not readable."""
+    """A table schema, a release file or a path is incomplete, contradictory or unreadable."""
 
     templates = (
         declaration.TEMPLATES
@@ -169,20 +169,20 @@ class QueryError(DpReleaseError):
 
 
 class DataError(DpReleaseError):
-    """A source can't be opened or does not have the declared columns or types."""
+    """A source can't be opened, or lacks the declared columns or types."""
 
     templates = data.TEMPLATES | spark.TEMPLATES | join.STORED | engine.OPENED
     exit_code = EXIT_INPUT
 
 
 class FrameError(DataError, TypeError):
-    """Something else than frames was given from Python; also a TypeError, as Python has it."""
+    """An argument in Python is not a frame; also a TypeError, as Python raises."""
 
     templates = data.GIVEN
 
 
 class OutputError(DpReleaseError):
-    """The release can't be written where the release file says."""
+    """The release can't be written to the declared folder."""
 
     templates = (
         output.TEMPLATES
@@ -196,30 +196,30 @@ class OutputError(DpReleaseError):
 
 
 class BudgetError(DpReleaseError):
-    """The budget is spent, too small, or not one that the mechanism can use."""
+    """The budget is spent, too small, or unusable for the mechanism."""
 
     templates = budget.TEMPLATES | federated.TEMPLATES | consistent.PRICED
     exit_code = EXIT_BUDGET
     price: float = float("inf")
-    """What was asked for costs so much, where a price is what is wrong."""
+    """The privacy cost of the rejected request, if the cost is what is wrong."""
 
 
 class LedgerError(DpReleaseError):
-    """The ledger can't be used: nothing was read, nothing was spent."""
+    """The ledger can't be used; nothing was read, nothing was spent."""
 
     templates = ledger.TEMPLATES
     exit_code = EXIT_INPUT
 
 
 class VerificationError(DpReleaseError):
-    """A release on disk is not what its manifest says."""
+    """The files of a release differ from its manifest."""
 
     templates = verification.TEMPLATES | export.FOUND | attack.FOUND | audit.FOUND
     exit_code = EXIT_VERIFICATION
 
 
 class SignatureError(DpReleaseError):
-    """A key, or a list of who may sign, can't be used."""
+    """A key, or a list of signers, can't be used."""
 
     templates = signature.TEMPLATES
     exit_code = EXIT_INPUT
@@ -233,29 +233,29 @@ class SessionError(DpReleaseError):
 
 
 class UsageError(SessionError, TypeError):
-    """A question of the pandas accessor is called in a way that it can't be."""
+    """A query method of the pandas accessor is called with invalid arguments."""
 
     templates = session.USED
 
 
 class InternalError(DpReleaseError):
-    """A promise of this library does not hold; the run was stopped."""
+    """An assumption of this library does not hold; the run was stopped."""
 
     templates = internal.TEMPLATES
     exit_code = EXIT_UNEXPECTED
 
 
 class SystemRefusedError(DpReleaseError):
-    """The system did not give what the command needs, such as memory; the input is not to blame."""
+    """The system lacks a resource that the command needs, such as memory; the input is valid."""
 
     templates = internal.REFUSED
     exit_code = EXIT_UNEXPECTED
 
 
 class EndedError(DpReleaseError):
-    """Somebody ended the command by a signal; the exit code is that of a shell, 128 and its number.
+    """A signal ended the command; the exit code is that of a shell, 128 plus the signal's number.
 
-    `number`: of the signal.
+    `number`: the number of the signal.
     """
 
     templates = internal.ENDED
@@ -266,7 +266,7 @@ class EndedError(DpReleaseError):
 
 
 class Findings(DpReleaseError):
-    """Several findings of one reading, in the order of files and lines."""
+    """Several errors that were found together, in the order of files and lines."""
 
     def __init__(self, errors: Iterable[DpReleaseError]) -> None:
         self.errors = tuple(errors)
@@ -277,11 +277,11 @@ class Findings(DpReleaseError):
 
     @property
     def exit_code(self) -> int:  # type: ignore[override]
-        """Return the exit code of the first finding."""
+        """Return the exit code of the first error."""
         return self.errors[0].exit_code
 
     def tell(self, state: State) -> None:
-        """Let every finding say it."""
+        """Set the state of every error."""
         for error in self.errors:
             error.tell(state)
         super().tell(state)
@@ -291,7 +291,7 @@ class Findings(DpReleaseError):
 
 
 def raise_all(errors: Iterable[DpReleaseError]) -> None:
-    """Return if `errors` is empty; raise the one error, or all of them as `Findings`."""
+    """Return if `errors` is empty; raise the only error, or several errors as `Findings`."""
     several = list(errors)
     if len(several) == 1:
         raise several[0]

@@ -1,8 +1,10 @@
-"""Checks of paths that people give, before anything is read or charged.
+"""Check the path arguments of people, before anything is read or charged.
 
-`Path("s3://bucket/out")` is the folder `out` in a folder `s3:` of the current folder: what is
-published there is lost for whoever waits for it in the bucket, and has been charged. `~` is a home
-folder to a shell and to Arrow, but not to the system; Arrow takes names in UTF-8 alone.
+`Path("s3:
+
+bucket/out")` is the folder `out` in a folder `s3:` of the current folder. A release there would be
+charged, and lost for anyone who expects it in the bucket. `~` is a home folder for a shell and for
+Arrow, but not for the system. Arrow accepts only names in UTF-8.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from dprelease.errors.error_tree import DeclarationError
 URI_CODE, HOME_CODE, ENCODING_CODE = "DP-PATH-001", "DP-PATH-002", "DP-PATH-003"
 
 URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
-"""How a URI begins, with one slash at least: pathlib leaves no more of them. `C:/` is none."""
+"""The start of a URI, with at least one slash, because pathlib removes the second; `C:/` is
+none."""
 
 OF_A_FILE = "give the path alone, as in /data/people"
 OF_A_STORE = (
@@ -27,9 +30,10 @@ OF_A_STORE = (
 
 
 def uri_fields(text: str) -> dict[str, Any] | None:
-    """Return what DP-PATH-001 says of a URI; None for a path.
+    """Return the fields of DP-PATH-001 for a URI; None for a path.
 
-    Its scheme and the last part of its path are shown: the rest may hold a password or a token.
+    The fields contain the scheme and the last part of the path, because the rest may hold a
+    password or a token.
     """
     begin = URI.match(text)
     if begin is None:
@@ -42,9 +46,10 @@ def uri_fields(text: str) -> dict[str, Any] | None:
 
 
 def check_paths(*value: object) -> None:
-    """Raise DeclarationError if any of some arguments is no path of this machine.
+    """Raise DeclarationError if an argument is not a local path.
 
-    What is neither a path nor several of them, such as a frame in place of a file, passes.
+    Arguments that are neither a path nor a list of paths, such as a frame in place of a file, are
+    accepted.
 
     Raises
     ------

@@ -1,9 +1,9 @@
-"""Texts as they may leave for a terminal, whoever has written what stands in them.
+"""Make texts safe for a terminal, whoever has written them.
 
-Names, titles and values come from files, and a terminal obeys some characters in place of showing
-them: it moves its cursor, changes its title, reverses what follows, or shows nothing. Such
-characters are shown as JSON writes them, the escape as \\u001b, so that an answer in JSON stays the
-same value. What they stand in is not changed: files, and what Python gets, hold them as they are.
+Names, titles and values come from files, and a terminal obeys some characters instead of showing
+them: it moves its cursor, changes its title, reverses the text that follows, or shows nothing. Such
+characters are escaped as in JSON, the escape character as \\u001b, so that an answer in JSON keeps
+its value. Files, and values in Python, keep the characters unchanged.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ no letter: controls, formats (all that is bidirectional or of no width) and what
 
 
 def printable(text: str) -> str:
-    """Return a text of several lines without what a terminal would obey, or not show."""
+    """Return a text of several lines, with control and invisible characters escaped."""
     return "\n".join(one_line(line) for line in text.split("\n"))
 
 
 def one_line(text: str) -> str:
-    """Return a text without what a terminal would obey, or not show; a line end is such, too.
+    """Return a text in one line, with control and invisible characters and line ends escaped.
 
-    What comes from outside is put into lines by this: else it could write lines of its own.
+    Texts from outside are inserted into lines by this function; otherwise they could add lines.
     """
     if text.isprintable() and (text.isascii() or not _BLANK.search(text)):
         return text
@@ -40,6 +40,6 @@ def _escape(character: str) -> str:
     return json.dumps(character)[1:-1]
 
 
-def amount(number: int, one: str, more: str) -> str:
-    """Return a number with the word for what is counted: 1 file, 2 files."""
+def count_text(number: int, one: str, more: str) -> str:
+    """Return a number with the noun for what is counted: 1 file, 2 files."""
     return f"{number:,} {one if number == 1 else more}"

@@ -1,4 +1,4 @@
-"""What a run has done to the world: one object, advanced by the run and read by every message."""
+"""The state of a run: one object, which the run updates and every message reports."""
 
 from __future__ import annotations
 
@@ -25,30 +25,31 @@ class State(Enum):
     RELEASED = "the release had been written"
     PAID = "the release had been written, the budget counts as spent"
 
-    def way_on(self, fix: str) -> str:
-        """Return what to do about a failure that came then, of what to do about it anywhere else.
+    def advice_after(self, fix: str) -> str:
+        """Return the advice for a failure in this state, from the advice for one before any step.
 
-        To run again what is released takes new noise about the same people, and is charged again.
+        A second run of a published release would add new noise about the same people, and be
+        charged again.
         """
-        if self in THERE:
-            return THERE[self]
-        if self is State.UNKNOWN and not fix.startswith(MAYBE_THERE):
-            return f"{MAYBE_THERE}{fix}"
+        if self in ADVICE_IF_PUBLISHED:
+            return ADVICE_IF_PUBLISHED[self]
+        if self is State.UNKNOWN and not fix.startswith(CHECK_FIRST):
+            return f"{CHECK_FIRST}{fix}"
         return fix
 
 
-THERE = {
+ADVICE_IF_PUBLISHED = {
     State.RELEASED: "don't run it again, for the release is there: put in order what the cause "
     "names, and check the release with `dprelease verify`.",
     State.PAID: "don't run it again, which would be charged again: the release is there. Put in "
     "order what the cause names, check the release with `dprelease verify`, and let `dprelease "
     "ledger recover` settle its ledger.",
 }
-MAYBE_THERE = "look first whether the answer is there, which would be charged again; only then "
+CHECK_FIRST = "look first whether the answer is there, which would be charged again; only then "
 
 
 class ChargeState(Enum):
-    """What has become of the price of a run."""
+    """What happened to the privacy cost of a run."""
 
     NONE = "nothing is charged"
     HELD = "it is charged, and can be given back"
@@ -59,19 +60,19 @@ class ChargeState(Enum):
 class RunState:
     """What one run has done so far.
 
-    Each attribute is set before the step that it tells of where a failure of that step may come
-    too late to stop it, and else after it.
+    An attribute is set before its step if a failure during the step could come too late to undo the
+    step; otherwise it is set after the step.
     """
 
     rows: bool = False
     """Whether rows about people may have been read."""
     charge: ChargeState = ChargeState.NONE
     released: bool | None = False
-    """Whether the release is readable; None where the system did not say."""
+    """Whether the release is readable; None if the system did not confirm it."""
 
     @property
     def message_state(self) -> State:
-        """Return what a message says of it."""
+        """Return the state that a message reports."""
         if self.released is None:
             return State.UNKNOWN
         if self.released:
@@ -87,24 +88,25 @@ class RunState:
 
     @contextmanager
     def add_state_to_errors(self) -> Iterator[None]:
-        """Let whatever the block raises say what the run had done when it gave up.
+        """Add the state of the run to every exception from the block.
 
-        Where a signal ended it, that is what is raised, whatever a library made of it.
+        If a signal ended the block, the exception of the signal is raised, even if a library
+        replaced it.
         """
         try:
             with reraise_handler_errors():
                 yield
-        except BaseException as problem:  # an interrupt as well
+        except BaseException as problem:  # also catches an interrupt
             tell = getattr(problem, "tell", None)
             if tell is not None:
                 tell(self.message_state)
             else:
-                _note(problem, self.message_state)
+                _add_state_notes(problem, self.message_state)
             raise
 
 
-def _note(problem: BaseException, state: State) -> None:
-    fixes = [f"Fix    {THERE[state]}"] if state in THERE else []
+def _add_state_notes(problem: BaseException, state: State) -> None:
+    fixes = [f"Fix    {ADVICE_IF_PUBLISHED[state]}"] if state in ADVICE_IF_PUBLISHED else []
     for note in [*fixes, f"State  {state.value}."]:
         if note not in getattr(problem, "__notes__", ()):  # blocks may be nested
             problem.add_note(note)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
-from dprelease.errors.printable import amount
+from dprelease.errors.printable import count_text
 
 
 class Neighbours(StrEnum):
@@ -34,8 +34,8 @@ class PrivacyUnit:
         """Return a text on which rows are counted; empty if every row is a privacy unit."""
         if self.id is None:
             return ""
-        rows = amount(self.max_rows_per_group, "row", "rows")
-        groups = amount(self.max_groups, "group", "groups")
+        rows = count_text(self.max_rows_per_group, "row", "rows")
+        groups = count_text(self.max_groups, "group", "groups")
         within = f"in {groups}" if self.max_groups == 1 else f"in each of at most {groups}"
         return (
             f"computed after contribution limits: each '{self.id}' counts with at most {rows} "

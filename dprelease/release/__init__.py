@@ -1,1 +1,1 @@
-"""Turn a plan into published files: noise, Parquet, manifest, verification."""
+"""Turn a plan into published files: noise, Parquet files, a manifest, a ledger entry."""

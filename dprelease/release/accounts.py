@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import BudgetError, DpReleaseError, LedgerError, Place, SessionError
-from dprelease.errors.printable import amount
+from dprelease.errors.printable import count_text
 from dprelease.ledger import periods as periods_of
 from dprelease.ledger.account import Account, cost_of_events
 from dprelease.ledger.ledger import Ledger, events_of
@@ -64,12 +64,12 @@ def account_of(
 def renewal_of(every: str | None, begins: str | None, periods: int | None) -> Renewal | None:
     """Return how a budget renews; None if it does not renew.
 
-    Without `begins`, the first period is the current calendar period, in UTC.
+    Without `begins`, the first period is the current calendar period in UTC.
 
     Raises
     ------
     LedgerError
-        DP-LEDGER-017 for an invalid period, or for `begins` or `periods` without one.
+        DP-LEDGER-017 for an invalid period, or if `begins` or `periods` is set without `every`.
     """
     problem = ""
     try:
@@ -90,14 +90,15 @@ def renewal_of(every: str | None, begins: str | None, periods: int | None) -> Re
 def open_account(
     path: Path, account: Account, signers: Path | None, key: SigningKey | None
 ) -> list[str]:
-    """Open an account for a table, in a ledger with these signers, and return the result in words.
+    """Open an account for a table in a ledger with these signers, and return sentences on it.
 
     Raises
     ------
     LedgerError
-        DP-LEDGER-019 if the ledger already has signers; as `Ledger.open_account`.
+        DP-LEDGER-019 if the ledger already has signers; otherwise the errors of
+        `Ledger.open_account`.
     SignatureError
-        As `read_signers`.
+        The errors of `read_signers`.
     """
     listed = None if signers is None else read_signers(signers)
     ledger = Ledger(path, key)
@@ -113,14 +114,14 @@ def open_account(
 
 
 def check_signers(path: Path, signers: Path) -> str:
-    """Return, in words, that the signers in a file have signed the ledger.
+    """Return a sentence that the listed signers have signed the ledger.
 
     Raises
     ------
     LedgerError
         DP-LEDGER-018 if an entry lacks a valid signature, or no entry is signed.
     SignatureError
-        As `read_signers`.
+        The errors of `read_signers`.
     """
     listed, entries = read_signers(signers), Ledger(path).history()
     problem = outside_problem(entries, listed)
@@ -130,7 +131,7 @@ def check_signers(path: Path, signers: Path) -> str:
 
 
 def balances(path: Path) -> list[dict[str, Any]]:
-    """Return budget, spent and remaining amounts of every table, and its charged releases."""
+    """Return the total, spent and remaining budget of every table, and its charged releases."""
     state = Ledger(path).state()
     now, rows = periods_of.now(), []
     for name, account in state.accounts.items():
@@ -164,7 +165,7 @@ def _cost(account: Account, charge: Mapping[str, Any]) -> float:
 
 
 def check_prices(path: Path) -> list[str]:
-    """Check the chain, every recorded cost and every budget; return what holds, in words.
+    """Check the chain, every recorded cost and every budget; return sentences on what holds.
 
     Raises
     ------
@@ -190,8 +191,8 @@ def check_prices(path: Path) -> list[str]:
                 problem = f"more is charged to {name} than it has"
                 raise LedgerError("DP-LEDGER-002", name=path.name, problem=problem)
     return [
-        f"{amount(len(entries), 'entry follows', 'entries follow')} from each other",
-        amount(len(charges), "charge covers what its events", "charges cover what their events")
+        f"{count_text(len(entries), 'entry follows', 'entries follow')} from each other",
+        count_text(len(charges), "charge covers what its events", "charges cover what their events")
         + " cost",
-        amount(len(state.accounts), "budget is kept", "budgets are kept"),
+        count_text(len(state.accounts), "budget is kept", "budgets are kept"),
     ]

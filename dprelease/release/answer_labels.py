@@ -1,4 +1,4 @@
-"""Declared labels of the columns of an answer, as plain values for the attributes of a frame."""
+"""Declared labels of an answer's columns, as plain values for the attributes of a frame."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from dprelease.schema.columns import Column, CutColumn
 from dprelease.schema.localized_text import LocalizedText
 
 Labels = dict[str, dict[str, Any]]
-"""By declared column: its `label` and those of its `values`, by language; `""` is for every one."""
+"""By declared column: its `label` and the labels of its `values`, by language.
+
+The language `""` stands for every language.
+"""
 
 
 def labels_of(queries: Iterable[Query]) -> Labels:
@@ -34,14 +37,14 @@ def labels_of(queries: Iterable[Query]) -> Labels:
 
 
 def _label(declared: Column, query: Query) -> LocalizedText | None:
-    """Return the label of a column; for a cut without one, the label of its number."""
+    """Return the label of a column; for a cut without a label, the label of the column it cuts."""
     if declared.label is None and isinstance(declared, CutColumn):
         return query.table.columns[declared.cut].label
     return declared.label
 
 
 def _column_names(query: Query) -> Iterator[str]:
-    """Yield the declared columns of an answer."""
+    """Yield the declared columns that an answer groups by or measures."""
     yield from (key.column for key in query.key_columns)
     for measurement in query.measurements:
         column = measurement.aggregate.column

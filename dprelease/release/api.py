@@ -1,4 +1,4 @@
-"""The Python interface to releases: read, plan, run."""
+"""The Python interface to releases: read a release file, plan the release, run it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Release:
-    """A declared release; `plan` opens no data, `run` publishes."""
+    """A declared release; `plan` reads no data, `run` reads it and publishes."""
 
     def __init__(self, declaration: Declaration) -> None:
         self.declaration = declaration
@@ -42,12 +42,13 @@ class Release:
         return release.plan
 
     def outlook(self) -> tuple[Outlook, ...] | None:
-        """Return what remains in the release's ledger, table by table; None without a ledger.
+        """Return the remaining budget in the release's ledger by table; None without a ledger.
 
         Raises
         ------
         DpReleaseError
-            As `plan`; LedgerError if the ledger is missing, or can't pay for these tables.
+            The errors of `plan`; LedgerError if the ledger is missing, or can't pay for these
+            tables.
         """
         from dprelease.release.ledger_forecast import outlooks
 
@@ -67,16 +68,16 @@ class Release:
         """Publish the release and return its folder.
 
         `frames` maps table names, or the name in `source: {frame: name}`, to pandas or Arrow frames
-        that replace the declared sources. `engine`: duckdb or spark, instead of the declared one.
-        `party`: in a federated release, the number of the party whose messages are written. `key`
-        signs the manifest, and the entries of a ledger with signers: an Ed25519 key of OpenSSH, or
-        the result of `signing_key`. `audit`: the file audit.json of an audit of this release, to be
-        published with it.
+        that replace the declared sources. `engine`: duckdb or spark, instead of the declared
+        engine. `party`: in a federated release, the number of the party whose messages are written.
+        `key`: the key that signs the manifest, and the entries of a ledger with signers: an Ed25519
+        key of OpenSSH, or the result of `signing_key`. `audit`: the file audit.json of an audit of
+        this release, which is published with the release.
 
         Raises
         ------
         DpReleaseError
-            Any subclass; nothing is published then.
+            Any of its subclasses; then nothing is published.
         """
         check_paths(output, key, audit)
         from dprelease.exact.engines import refuse_unknown_frames
@@ -96,12 +97,13 @@ class Release:
 def read_release(path: str | Path, *, variables: Mapping[str, object] | None = None) -> Release:
     """Return the release that a YAML file declares.
 
-    `variables`: the values of its variables, by name, as they would be written in the file.
+    `variables`: the values of its variables by name, in the form in which they would be written in
+    the file.
 
     Raises
     ------
     DeclarationError, QueryError, BudgetError, Findings
-        All errors in the file, its tables and its queries, with file, line and key.
+        For all errors in the file, its tables and its queries, each with file, line and key.
     """
     check_paths(path)
     from dprelease.planning.declaration_findings import load_declaration

@@ -18,7 +18,7 @@ UNFINISHED = "ended before everything was tested"
 
 
 def audited_by(declaration: Declaration, path: str | Path | None) -> Declaration:
-    """Return a declaration whose release includes an audit file; unchanged without one.
+    """Return the declaration of a release with an audit file; unchanged if `path` is None.
 
     Raises
     ------
@@ -40,12 +40,12 @@ def audited_by(declaration: Declaration, path: str | Path | None) -> Declaration
 
 
 def read_audit(path: Path) -> tuple[bytes, Audit]:
-    """Return the bytes of an audit file, unchanged, and the audit result.
+    """Return the bytes of an audit file, and the outcome of the audit that they hold.
 
     Raises
     ------
     DeclarationError
-        DP-AUDIT-003 for anything else.
+        DP-AUDIT-003 if the file is not the outcome of an audit.
     """
     problem = ""
     try:

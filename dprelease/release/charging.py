@@ -31,14 +31,14 @@ ROWS = "each row"
 
 @dataclass(slots=True)
 class ChargedRelease:
-    """An open reservation, or none if the release has no ledger; `state` is that of the run."""
+    """The open reservation of a release, or None without a ledger, and the state of its run."""
 
     state: RunState
     ledger: Ledger | None = None
     reservation: Reservation | None = None
 
     def record(self) -> LedgerRecord | None:
-        """Return the manifest's reference to the ledger entry that paid for it."""
+        """Return the manifest's reference to the ledger entry that paid for the release."""
         if self.ledger is None or self.reservation is None:
             return None
         entry = self.reservation.entry
@@ -51,27 +51,31 @@ class ChargedRelease:
         )
 
     def read(self) -> None:
-        """Record that rows are about to be read: from here on nothing is refunded."""
+        """Record in the ledger that rows are about to be read; from then on nothing is refunded."""
         if self.ledger is not None and self.reservation is not None:
             self.ledger.read(self.reservation)
             self.state.charge = ChargeState.SPENT
         self.state.rows = True
 
     def publish(self) -> None:
-        """Record that the next step makes the release readable."""
+        """Record in the ledger that the next step makes the release readable."""
         if self.ledger is not None and self.reservation is not None:
             self.ledger.publish(self.reservation)
 
     def commit(self, manifest: str) -> None:
-        """Record that the release is readable, or that an answer without manifest was returned."""
+        """Record in the ledger that the release is readable, or that an answer was returned.
+
+        `manifest`: the digest of the manifest; an answer has none.
+        """
         if self.ledger is not None and self.reservation is not None:
             self.ledger.commit(self.reservation, manifest)
 
 
 def refuse_no_ledger(declaration: Declaration, plan: Plan) -> None:
-    """Raise what `charging` would raise for a missing ledger, before any folder is made.
+    """Raise the errors of `charging` for a missing ledger, before any folder is created.
 
-    DP-LEDGER-001 or 005, but first DP-RELEASE-011 for a table without a name for ledgers.
+    These are DP-LEDGER-001 and 005, and before them DP-RELEASE-011 for a table without a name for
+    ledgers.
     """
     if declaration.spec.ledger is not None:
         from dprelease.ledger.store import refuse_missing
@@ -92,7 +96,7 @@ def charging(
     Raises
     ------
     DeclarationError, BudgetError, LedgerError
-        Nothing is charged then.
+        Nothing is charged if one of these is raised.
     """
     if declaration.spec.ledger is None:
         yield ChargedRelease(state)
@@ -110,7 +114,8 @@ def charging(
 def renewals_of(accounts: Mapping[str, Account], entry: Entry) -> list[RenewalRecord]:
     """Return the manifest's records of charged budgets that renew.
 
-    As of the time of the charge, so that anyone with the ledger can recompute it at any time.
+    The records describe the budgets at the time of the charge, so that anyone with the ledger can
+    compute them again at any time.
     """
     from dprelease.ledger.lifetime import Lifetime
 
@@ -127,11 +132,11 @@ def _refuse_rollback(path: Path, target: Path) -> None:
     try:
         record = parse_json(read_file(target / NAME, MOST_BYTES))["ledger"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return  # no release, or one without a ledger: `run` checks that case itself
+        return  # no release, or a release without a ledger, which `run` checks
     if not isinstance(record, dict) or record.get("file") != path.name:
         return
     try:
-        problem = ledger_of(path, LedgerRecord.model_validate(record))
+        problem = reservation_problem(path, LedgerRecord.model_validate(record))
     except ValidationError:
         problem = "its manifest has an invalid record of the ledger"
     if problem is not None:
@@ -139,7 +144,7 @@ def _refuse_rollback(path: Path, target: Path) -> None:
 
 
 def charges_of(plan: Plan) -> list[Charge]:
-    """Return the charges of a plan; a join of two tables about people is charged to both."""
+    """Return the charges of a plan; a join of two tables about people is charged to both tables."""
     from dprelease.ledger.account import Charge
 
     by_table: dict[str, Charge] = {}
@@ -156,10 +161,10 @@ def charges_of(plan: Plan) -> list[Charge]:
     return list(by_table.values())
 
 
-def ledger_of(path: Path, record: LedgerRecord | None) -> str | None:
-    """Return why a ledger does not contain a manifest's reservation; None if it does.
+def reservation_problem(path: Path, record: LedgerRecord | None) -> str | None:
+    """Return why a ledger does not contain a manifest's reservation; None if it contains it.
 
-    Raises LedgerError for a file that is not a ledger, or whose chain is broken.
+    Raises LedgerError for a file that is not a ledger, or for a ledger with a broken chain.
     """
     from dprelease.ledger.ledger import Ledger
 

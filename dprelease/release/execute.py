@@ -1,13 +1,13 @@
-"""The steps of a run, in order; the kinds of releases differ only in what they write.
+"""The steps of a run, in order; kinds of releases differ only in the tables that they write.
 
-`execute` runs a planned release (`kinds.planned` checks and plans it): claim the target, charge the
-ledger, record that rows are read, read, add noise, post-process, write, record that the release
-will be published, publish, record that it is published. Each record is on the disk before the step
-that it announces, and nothing is charged before this run alone owns the target. After a kill the
-records show what happened: without the first record nothing depends on a row, with it the run is
-charged.
+`execute` runs a planned release, which `kinds.planned` has checked and planned. Its steps are:
+claim the target, charge the ledger, record that rows are read, read them, add noise, post-process,
+write, record that the release will be published, publish, record that it is published. Each record
+is on the disk before the step that it announces, and nothing is charged before the run has the
+exclusive right to the target. After a kill the records show what happened: without the first record
+no output depends on a row; with it the run is charged.
 
-Answers in memory take the shorter way of `answers`: nothing is claimed or published.
+Answers in memory take the shorter way of `answers`, which claims and publishes nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.planning.plan import Plan, PlannedColumn
 from dprelease.postprocess.families import Family, FamilyTable
 from dprelease.release.charging import ChargedRelease, charging, refuse_no_ledger
-from dprelease.release.disk import ROOM, refuse_full, temporary
+from dprelease.release.disk import ROOM, refuse_full, temporary_space
 from dprelease.release.folder import Claim, claim_target
 from dprelease.release.path_conflicts import refuse_own_source
 from dprelease.schema.load import Declaration
@@ -60,9 +60,10 @@ def execute(
     progress: Callable[[str], None],
     state: RunState | None,
 ) -> Path:
-    """Publish a planned release and return its folder; raises as `pipeline.run`."""
+    """Publish a planned release and return its folder; raises the same errors as `pipeline.run`."""
     bits = bits or Entropy()
-    # Check: formats that the tables can't have, and a manifest that readers would refuse.
+    # # Check: raises for formats that the tables can't have, or a manifest that readers would
+    # refuse.
     draft = release.draft()
     exports, tables = release.exports(), release.tables_at_most
     if exports is not None and tables is not None:
@@ -78,7 +79,7 @@ def execute(
         exports=exports,
     )
     with claim_and_charge as publication, release.open_engines(frames) as engines:
-        # Read, add noise, post-process and write; from the first record on nothing is refunded.
+        # # Read, add noise, post-process and write. After the first record nothing is refunded.
         publication.charged.read()
         written = release.write(engines, publication, bits, progress)
         # Describe and publish.
@@ -105,32 +106,32 @@ def publishing(
     """Claim the target, charge the release, and yield the publication.
 
     `output` replaces the declared folder. `draft`: the manifest without the values that are known
-    only after rows were read. `state` is advanced, and reported by exceptions from the block.
-    Afterwards nothing remains but what was published. `tables`: the maximum bytes of the tables.
-    `exports`: formats, which are tried in the private folder before anything is charged, because
-    they would otherwise fail too late.
+    only after rows are read. `state` is updated by every step, and is reported by exceptions from
+    the block. At the end of the block only published files remain. `tables`: the maximum bytes of
+    the tables. `exports`: the formats of the release. They are tried in the private folder before
+    anything is charged, because a later failure would cost budget.
 
     Raises
     ------
     OutputError
-        DP-OUTPUT-012, as `refuse_own_source`; 001 to 003, 006 and 008 to 010, as `claim_target`;
-        015 if a disk lacks space for the release, or for its temporary files.
+        DP-OUTPUT-012, raised by `refuse_own_source`; 001 to 003, 006 and 008 to 010, raised by
+        `claim_target`; 015 if a disk lacks space for the release, or for its temporary files.
     DeclarationError, BudgetError, LedgerError
-        As `charging`; DP-RELEASE-020, as `keep_files`.
+        The errors of `charging`; DP-RELEASE-020, raised by `keep_files`.
     """
     state = RunState() if state is None else state
     refuse_own_source(declaration, plan, output)
-    written = _refuse_large(declaration, _with_formats(draft, exports))
+    written = _refuse_large_manifest(declaration, _draft_with_formats(draft, exports))
     refuse_no_ledger(declaration, plan)
     target = output or declaration.folder / declaration.spec.output
     copies = sum(file.size for file, _ in declaration.kept.values())
     with state.add_state_to_errors(), claim_target(target, overwrite, state) as claim:
         place, needed = declaration.place("output"), tables + written + copies + ROOM
-        beside = temporary(declaration, plan.queries)
+        beside = temporary_space(declaration, plan.queries)
         refuse_full(claim.folder, claim.target.name, needed, place, beside)
         if exports is not None and isinstance(draft, GuaranteedManifest):
             exports.try_on_blank_tables(draft, claim.folder)
-        claim.refuse_left()
+        claim.refuse_leftovers()
         with charging(declaration, plan, state, claim.target) as charged:
             keep_files(declaration, claim.folder)
             yield Publication(claim, charged, state, declaration.key)
@@ -138,29 +139,30 @@ def publishing(
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """A release in progress: its private folder, its cost, and its last steps."""
+    """A release in progress: its private folder, its reservation, and its last steps."""
 
     claim: Claim
     charged: ChargedRelease
     state: RunState
     key: SigningKey | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
-    """Metadata that every published table has next to its rows; empty for central releases."""
+    """Metadata that is written into every published table; empty for central releases."""
 
     @property
     def folder(self) -> Path:
-        """Return the private folder to be filled."""
+        """Return the private folder into which tables are written."""
         return self.claim.folder
 
     def publish(self, record: ReleaseManifest) -> None:
-        """Add a manifest, signed if there is a key, and make everything readable in one step.
+        """Add a manifest, sign it if there is a key, and make everything readable in one step.
 
         Raises
         ------
         OutputError
-            DP-OUTPUT-017 if another process removed files from the private folder, or added some.
+            DP-OUTPUT-017 if another process removed files from the private folder, or added files
+            to it.
         LedgerError, OSError
-            If the system refuses; the state says whether the release is readable nevertheless.
+            If the system refuses; `state` records whether the release is readable nevertheless.
         """
         content = record.to_json()
         manifest, files = canonical(content), {NAME, *listed_files(content)}
@@ -169,10 +171,10 @@ class Publication:
             signature = self.key.sign(manifest, MANIFESTS)
             (self.folder / SIGNATURE).write_bytes(signature.to_armor())
             files.add(SIGNATURE)
-        self.claim.store()
+        self.claim.sync_files()
         self.charged.publish()
-        # A signal between the two steps would lose the manifest's digest for the ledger,
-        # permanently.
+        # # A signal between the two steps would permanently lose the manifest's digest for the
+        # ledger.
         with defer_signals():
             try:
                 self.claim.refuse_others(files)
@@ -183,14 +185,14 @@ class Publication:
 
 
 def keep_files(declaration: Declaration, folder: Path) -> None:
-    """Copy the files that a declaration was read from, except texts, into a release's folder.
+    """Copy the files of a declaration, except texts, into the folder of its release.
 
-    The result of the audit that it names is copied too.
+    The file of the audit that the release names is also copied.
 
     Raises
     ------
     DeclarationError
-        DP-RELEASE-020 for a file that has changed since.
+        DP-RELEASE-020 for a file that has changed since it was read.
     OSError
         If a copy can't be written.
     """
@@ -204,7 +206,10 @@ def keep_files(declaration: Declaration, folder: Path) -> None:
 
 
 def _is_copied(path: Path, copy: Path, file: KeptFile) -> bool:
-    """Copy a file; return whether its bytes are those that were read. No more bytes are copied."""
+    """Copy a file; return whether the copied bytes are those that the declaration read.
+
+    At most as many bytes are copied as the declaration read.
+    """
     digest, left = hashlib.sha256(), file.size + 1
     try:
         source = os.open(path, OPEN)
@@ -219,18 +224,18 @@ def _is_copied(path: Path, copy: Path, file: KeptFile) -> bool:
     return left == 1 and digest.hexdigest() == file.sha256
 
 
-def _with_formats(draft: ReleaseManifest, exports: Exports | None) -> ReleaseManifest:
-    """Return a draft with the largest entries that its formats can get."""
+def _draft_with_formats(draft: ReleaseManifest, exports: Exports | None) -> ReleaseManifest:
+    """Return a draft manifest with the largest possible entries for its formats."""
     if exports is None or not isinstance(draft, GuaranteedManifest):
         return draft
     return exports.in_draft(draft)
 
 
-def _refuse_large(declaration: Declaration, draft: ReleaseManifest) -> int:
-    """Return a draft's bytes; raise DP-RELEASE-019 if readers would refuse the manifest's size.
+def _refuse_large_manifest(declaration: Declaration, draft: ReleaseManifest) -> int:
+    """Return a draft's bytes; raise DP-RELEASE-019 if readers would refuse a manifest of that size.
 
     Readers have a size limit, because anybody may have written the manifest. Without this check, a
-    release that they refuse would be charged in vain.
+    release would be charged that all readers refuse.
     """
     size = sum(map(len, pieces(draft.to_json())))
     if size > MOST_BYTES - ROOM:
@@ -241,10 +246,10 @@ def _refuse_large(declaration: Declaration, draft: ReleaseManifest) -> int:
 
 @contextmanager
 def answering(declaration: Declaration, plan: Plan, state: RunState) -> Iterator[None]:
-    """Charge a ledger for an answer that stays in memory; raises as `charging`.
+    """Charge a ledger for an answer that stays in memory; raises the same errors as `charging`.
 
-    The caller runs in the same process as the noise, and could end it after looking at the noise.
-    So nothing is refunded once the first row is read.
+    The caller runs in the same process as the noise, and could end the process after looking at the
+    noise. So nothing is refunded once the first row is read.
     """
     with charging(declaration, plan, state) as charged:
         charged.read()
@@ -257,7 +262,7 @@ def answer(
     opening: AbstractContextManager[Answering],
     charged: AbstractContextManager[None],
 ) -> pa.Table:
-    """Return the noised table of a single query; as `answers`.
+    """Return the noised table of a single query; raises the same errors as `answers`.
 
     `columns`: all planned columns of the query.
     """
@@ -273,19 +278,20 @@ def answers(
     opening: AbstractContextManager[Answering],
     charged: AbstractContextManager[None],
 ) -> dict[str, pa.Table]:
-    """Compile, charge, then read; return all tables that a family publishes, by name.
+    """Compile the query, charge it, read, and return all tables of a family by name.
 
-    `columns`: all planned columns of its queries, which read one source. `opening`: yields the
-    engine over it. `charged`: pays for the answer while it is drawn.
+    `columns`: all planned columns of the family's queries, which read one source. `opening`: yields
+    the engine over that source. `charged`: charges the answer while it is drawn.
 
     Raises
     ------
     DataError
-        Before the charge if a source is not as declared; afterwards as `Answering.run`.
+        Before the charge if a source is not as declared; after the charge the errors of
+        `Answering.run`.
     """
     queries = [table.query for table in family.tables]
     with opening as engine:
-        for query in queries:  # a missing column or unreadable type raises before the charge
+        for query in queries:  # raises for a missing column or an unreadable type before the charge
             engine.compile(query)
         with charged:
             bits = Entropy()

@@ -1,4 +1,4 @@
-"""Export formats of a run: checked before any row is read, written before publication."""
+"""Export formats of a run: checked before rows are read, written before publication."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Exports:
-    """The formats that a release is published in along with Parquet, and their metadata."""
+    """The formats other than Parquet in which a release is published, and the metadata for them."""
 
     names: tuple[str, ...]
     metadata: Metadata
     place: Place = field(default_factory=Place)
-    """The place in the release file that requests them."""
+    """The position in the release file that requests the formats."""
 
     @property
     def most_bytes(self) -> int:
-        """Return their maximum bytes, as far as numbers of rows are known."""
+        """Return the maximum bytes of the formats, as far as numbers of rows are known."""
         from dprelease.exports.trials.sizes import most_bytes
 
         return most_bytes(self.names, self.metadata)
 
     def try_on_blank_tables(self, draft: GuaranteedManifest, folder: Path | None = None) -> None:
-        """Export blank tables as a trial; raises as `try_formats`.
+        """Export blank tables as a trial; raises the same errors as `try_formats`.
 
-        `draft`: the manifest without the formats, and without values known only after rows were
-        read.
+        `draft`: the manifest without the formats, and without the values that are known only after
+        rows are read.
         """
         from dprelease.exports.trials.trial import try_formats
 

@@ -1,4 +1,4 @@
-"""The folder of a release: claimed for a whole run, then published by one rename."""
+"""The folder of a release: it is claimed for a whole run, and published by one rename."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from dprelease.system.forks import Maker
 from dprelease.system.locks import Lock
 from dprelease.system.renaming import exchange, rename_new
 
-TAKEN = frozenset({errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR})
-"""Error numbers when the name is taken already."""
+NAME_EXISTS_ERRORS = frozenset({errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR})
+"""Error numbers of the system if the name already exists."""
 
 STATUS = Path("/proc/self/status")
 UMASK = re.compile(rb"^Umask:\s*([0-7]+)$", re.MULTILINE)
@@ -32,10 +32,10 @@ UMASK = re.compile(rb"^Umask:\s*([0-7]+)$", re.MULTILINE)
 
 
 class Claim:
-    """The exclusive right to publish at a target, and the private folder that is filled for it.
+    """The exclusive right to publish at a target, and the private folder for its files.
 
     The right is a lock on a file next to the target. Only one run holds it, so all other private
-    folders for that target are leftovers.
+    folders for that target are leftovers of interrupted runs.
     """
 
     def __init__(self, target: Path, folder: Path, overwrite: bool) -> None:
@@ -49,20 +49,19 @@ class Claim:
         Raises
         ------
         OutputError
-            DP-OUTPUT-013 in a forked process: the claim, and the folder's content, belong to the
-            run.
+            DP-OUTPUT-013 in a forked process, because claim and folder belong to the parent's run.
         """
         if not self._maker.is_here:
             raise OutputError("DP-OUTPUT-013", name=self.target.name)
         return self._folder
 
-    def end(self) -> None:
+    def remove(self) -> None:
         """Remove the private folder if it still exists, unless this is a forked process."""
         if self._maker.is_here:
             with defer_signals():
                 _discard(self._folder)
 
-    def refuse_left(self) -> None:
+    def refuse_leftovers(self) -> None:
         """Raise OSError if the private folder is not empty, because all of it gets published."""
         for path in self.folder.iterdir():
             raise OSError(errno.EBUSY, f"'{path.name}' can't be removed")
@@ -81,7 +80,7 @@ class Claim:
             what = "came into" if name in others else "was removed from"
             raise OutputError("DP-OUTPUT-017", name=self.target.name, file=name, what=what)
 
-    def store(self) -> None:
+    def sync_files(self) -> None:
         """Sync all files to the disk, with their final permissions."""
         left_out = _umask()
         for path in self.folder.rglob("*"):
@@ -90,14 +89,15 @@ class Claim:
         _sync(self.folder)
 
     def publish(self, state: RunState) -> None:
-        """Make the folder readable under its final name; nothing is readable before this rename.
+        """Make the folder readable under its final name by a rename; before it nothing is readable.
 
         Raises
         ------
         OutputError
-            As `claim_target`, if something now exists that would be replaced; as `folder`.
+            The errors of `claim_target` if something now exists that would be replaced; those of
+            `folder`.
         OSError
-            If the system refuses; `state` says whether the release is readable nevertheless.
+            If the system refuses; `state` records whether the release is readable nevertheless.
         """
         replaces = self._overwrite and os.path.lexists(self.target)
         if replaces:
@@ -107,12 +107,12 @@ class Claim:
         replaced: Path | None = None
         try:
             if replaces:
-                replaced = exchange(self.folder, self.target, _aside(self.target))
+                replaced = exchange(self.folder, self.target, _replaced_release_path(self.target))
             else:
                 rename_new(self.folder, self.target)
             state.released = True
         except BaseException:
-            state.released = _is(self.target, mine)
+            state.released = _is_same_folder(self.target, mine)
             raise
         try:
             _sync(self.target.parent)
@@ -124,19 +124,19 @@ class Claim:
 
 @contextmanager
 def claim_target(target: Path, overwrite: bool, state: RunState) -> Iterator[Claim]:
-    """Claim a target during the block; the private folder is removed at its end.
+    """Claim a target during the block; the private folder is removed at the end of the block.
 
     Raises
     ------
     OutputError
-        DP-OUTPUT-001, 003, 009 or 010 if a release may not be published here, 006 if another run
-        works on it, 002 if the system refuses, also later in the block.
+        DP-OUTPUT-001, 003, 009 or 010 if no release may be published here; 006 if another run has
+        claimed the target; 002 if the system refuses, also later in the block.
     """
     failure: OSError | None = None
     try:
         target = _resolve_dots(target)
         _refuse_undecodable(target)
-        _make(target.parent)
+        _create_folder(target.parent)
         with _lock_target(target):
             _refuse_existing(target, overwrite)
             claim: Claim | None = None
@@ -147,7 +147,7 @@ def claim_target(target: Path, overwrite: bool, state: RunState) -> Iterator[Cla
                 yield claim
             finally:
                 if claim is not None:
-                    claim.end()
+                    claim.remove()
     except OSError as problem:
         failure = problem
     if failure is not None:
@@ -169,16 +169,17 @@ def _lock_target(target: Path) -> Iterator[None]:
                 lock.let_go()
 
 
-def _make(folder: Path, missing: bool = False) -> None:
-    """Make a folder and its missing parents, and sync them to the disk.
+def _create_folder(folder: Path, missing: bool = False) -> None:
+    """Create a folder and its missing parents, and sync them to the disk.
 
-    Otherwise a power failure could lose the folder of a confirmed release. `missing`: it did not
-    exist a moment ago, so another process that made it may not have synced it yet.
+    Otherwise a power failure could lose the folder of a confirmed release. `missing`: the folder
+    did not exist a moment ago. If it exists now, another process has created it and may not have
+    synced it.
     """
     try:
         folder.mkdir()
     except FileNotFoundError:
-        _make(folder.parent, missing=True)
+        _create_folder(folder.parent, missing=True)
         folder.mkdir(exist_ok=True)
     except OSError as problem:
         if not folder.is_dir():
@@ -191,18 +192,18 @@ def _make(folder: Path, missing: bool = False) -> None:
 
 
 def _refuse_no_folder(path: Path) -> None:
-    """Raise OSError for a folder's path that names a file, or a link to nothing."""
+    """Raise OSError if a folder's path names a file, or a link to nothing."""
     path.stat()
     raise NotADirectoryError(errno.ENOTDIR, f"'{path.name}', its parent, is not a folder")
 
 
 def _resolve_dots(path: Path) -> Path:
-    """Return a target without "." and "..", which can't be claimed."""
+    """Return a target path without "." and "..", which can't be claimed."""
     return path if path.name not in ("", "..") else path.resolve()
 
 
 def _refuse_undecodable(target: Path) -> None:
-    """Raise OSError for a name that is not UTF-8: not every writer accepts it."""
+    """Raise OSError for a name that is not UTF-8, because not every writer accepts it."""
     try:
         os.path.abspath(target).encode()
     except UnicodeEncodeError:
@@ -220,12 +221,12 @@ def _refuse_existing(target: Path, overwrite: bool) -> None:
 
 
 def _recover(target: Path) -> None:
-    """Finish or undo an overwrite that a kill interrupted; remove leftovers of other runs."""
-    aside = _aside(target)
+    """Finish or undo an interrupted overwrite, and remove the leftovers of other runs."""
+    aside = _replaced_release_path(target)
     if os.path.lexists(aside):
         if not os.path.lexists(target):
             aside.rename(target)
-        # otherwise the only copy of the release is the one that was moved aside
+        # otherwise the release that was moved aside is the only copy
         elif (target / NAME).is_file():
             _discard(aside)
     for folder in folders_with_prefix(target.parent, _prefix(target)):
@@ -233,12 +234,12 @@ def _recover(target: Path) -> None:
 
 
 def working_names(target: Path) -> tuple[Path, ...]:
-    """Return other paths where a release may be for a while; one pattern stands for many."""
-    return target.parent / f"{_prefix(target)}{'x' * 8}", _aside(target)
+    """Return other paths where a release may temporarily be; a pattern stands for several."""
+    return target.parent / f"{_prefix(target)}{'x' * 8}", _replaced_release_path(target)
 
 
-def _aside(target: Path) -> Path:
-    """Return where a release is moved while another one replaces it, if it has to be moved."""
+def _replaced_release_path(target: Path) -> Path:
+    """Return the path to which a release is moved while another one replaces it."""
     return target.parent / f".{target.name}.dprelease-replaced"
 
 
@@ -247,7 +248,7 @@ def _prefix(target: Path) -> str:
 
 
 def _discard(path: Path) -> None:
-    """Remove a folder, or a link to one; never raises: the next run tries again."""
+    """Remove a folder, or a link to a folder; never raises, because the next run tries again."""
     with contextlib.suppress(OSError):
         if path.is_symlink():
             path.unlink()
@@ -259,13 +260,13 @@ def _output_error(target: Path, problem: OSError, state: RunState) -> OutputErro
     name, reason = target.name, reason_of(problem)
     if state.released:
         return OutputError("DP-OUTPUT-008", name=name, reason=reason)
-    if state.rows and problem.errno in TAKEN and os.path.lexists(target):
-        return OutputError("DP-OUTPUT-001", name=name)  # another process put it there meanwhile
+    if state.rows and problem.errno in NAME_EXISTS_ERRORS and os.path.lexists(target):
+        return OutputError("DP-OUTPUT-001", name=name)  # another process created it meanwhile
     return OutputError("DP-OUTPUT-002", name=name, reason=reason, refused_by=problem)
 
 
-def _is(target: Path, folder: os.stat_result) -> bool | None:
-    """Return whether a path names this folder now; None if the system can't say."""
+def _is_same_folder(target: Path, folder: os.stat_result) -> bool | None:
+    """Return whether a path now names this folder; None if the system can't say."""
     try:
         return os.path.samestat(target.lstat(), folder)
     except FileNotFoundError:
@@ -275,16 +276,16 @@ def _is(target: Path, folder: os.stat_result) -> bool | None:
 
 
 def _umask() -> int:
-    """Return the umask.
+    """Return the umask of the process.
 
-    Not read with os.umask, which sets it: other threads would create files under the temporary
+    It is not read with os.umask, which sets it: other threads would create files with the temporary
     value, and two simultaneous calls could leave it changed.
     """
     with contextlib.suppress(OSError):
         match = UMASK.search(STATUS.read_bytes())
         if match:
             return int(match[1], 8)
-    mask = os.umask(0o077)  # another system than Linux
+    mask = os.umask(0o077)  # systems other than Linux
     os.umask(mask)
     return mask
 

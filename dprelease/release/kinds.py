@@ -1,8 +1,8 @@
-"""What a run publishes, for each kind of release: its plan, its tables and its manifest.
+"""Plans, tables and manifests of each kind of release, as a run needs them.
 
-`planned` chooses the class. What follows from a declaration alone is in `planning/kinds.py`, a
-layer that may import none of what stands here. Engines, noise and the modules of other kinds are
-imported only when they are needed: plans are made by these classes, too.
+`planned` selects the class. `planning/kinds.py` has what follows from a declaration alone; it
+belongs to a lower layer, which may not import this module. Engines, noise and the modules of other
+kinds are imported only when they are needed, because plans use these classes too.
 """
 
 from __future__ import annotations
@@ -48,18 +48,21 @@ Written = Mapping[str, FileDigest]
 
 @dataclass(frozen=True)
 class PlannedRelease:
-    """A declared release with its plan; the defaults are those of tables of aggregates."""
+    """A declared release and its plan; the default methods are for tables of aggregates."""
 
     declaration: Declaration
     plan: Plan
 
     def check(self, *, trial: bool = False) -> None:
-        """Check what a run needs in addition to a plan; `trial`: try formats on blank tables.
+        """Check the additional requirements of a run.
+
+        `trial`: whether to try the formats on blank tables.
 
         Raises
         ------
         DpReleaseError
-            DP-RELEASE-011 for a table without a name for ledgers; as `exports`; DP-EXPORT-008.
+            DP-RELEASE-011 for a table without a name for ledgers; the errors of `exports`;
+            DP-EXPORT-008.
         """
         raise_all(nameless(self.declaration, self.plan.queries))
         exports = self.exports()
@@ -69,9 +72,9 @@ class PlannedRelease:
             exports.try_on_blank_tables(draft)
 
     def exports(self) -> Exports | None:
-        """Return the formats to publish in addition to Parquet; None without any.
+        """Return the formats of the release other than Parquet; None if it has no others.
 
-        Loads no package of a format.
+        No package of a format is loaded.
 
         Raises
         ------
@@ -115,7 +118,7 @@ class PlannedRelease:
         return manifest.build(self.declaration, self.plan, self.metadata, blank)
 
     def open_engines(self, frames: Frames) -> AbstractContextManager[Engines]:
-        """Yield the engines; every statement is compiled, so a missing column raises here."""
+        """Yield the engines; all statements are compiled, so a missing column raises here."""
         from dprelease.exact.engines import open_engines
         from dprelease.exact.settings import Settings
 
@@ -133,13 +136,16 @@ class PlannedRelease:
     def manifest(
         self, draft: ReleaseManifest, written: Written, ledger: LedgerRecord | None
     ) -> ReleaseManifest:
-        """Return the sealed manifest of the written tables; `ledger`: the entry that paid."""
+        """Return the sealed manifest of the written tables.
+
+        `ledger`: the ledger entry that paid for the release.
+        """
         assert isinstance(draft, manifest.Manifest)
         return manifest.fill_draft(draft, self.plan.families, self.metadata, written, ledger)
 
 
 def planned(declaration: Declaration) -> PlannedRelease:
-    """Return a declared release with its plan; raises as `prepare`."""
+    """Return a declared release with its plan; raises the same errors as `prepare`."""
     classes = {LOCAL: PlannedRecords, FEDERATED: PlannedMessages}
     kind = classes.get(kind_of(declaration.spec), PlannedRelease)
     return kind(declaration, prepare(declaration)[1])
@@ -148,7 +154,7 @@ def planned(declaration: Declaration) -> PlannedRelease:
 class _WithoutFamilies(PlannedRelease):
     """A release whose tables are written one after the other, without post-processing."""
 
-    tables_at_most = None  # their forecast is not part of the plan
+    tables_at_most = None  # their size is not part of the plan
 
     def draft(self) -> ReleaseManifest:
         blank = {table.name: FileDigest("", 0) for table in self.metadata.tables}
@@ -186,7 +192,7 @@ class _WithoutFamilies(PlannedRelease):
 
 
 class PlannedMessages(_WithoutFamilies):
-    """A federated release: the messages of one party, which no other format has."""
+    """A federated release: the messages of one party, for which there are no other formats."""
 
     plan: FederatedPlan
 
@@ -213,7 +219,7 @@ class PlannedMessages(_WithoutFamilies):
 
 
 class PlannedRecords(_WithoutFamilies):
-    """A local release: single records."""
+    """A local release, which publishes single records."""
 
     plan: LocalPlan
 

@@ -1,7 +1,7 @@
-"""Forecast what a ledger has left for a release, and for how many such releases.
+"""Forecast the remaining budget in a ledger for a release, and how many such releases it allows.
 
-Plans show it and nothing is charged. It reads the ledger alone, never data: the remaining budget
-says nothing about people.
+Plans show the forecast, and nothing is charged. The forecast reads only the ledger and no data: the
+remaining budget reveals nothing about people.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ if TYPE_CHECKING:  # a release without a ledger needs no SQLite
     from dprelease.ledger.history import State
     from dprelease.ledger.ledger import Ledger
 
-LESS = 0.95
-"""Noise that costs more than this fraction of the release's cost is not mentioned."""
+MENTIONED_COST_RATIO = 0.95
+"""Other noise is mentioned if it costs less than this fraction of the release's cost."""
 
-TIE = 0.99
-"""Of mechanisms whose costs are this close, the first one is named."""
+TIED_COST_RATIO = 0.99
+"""If the costs of mechanisms differ by less than this factor, the first mechanism is named."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cheaper:
-    """Noise that costs less in the ledger, under the release's own budget, with larger errors."""
+class CheaperNoise:
+    """Noise with a lower cost in the ledger under the release's own budget, but larger errors."""
 
     mechanism: str
     price: float
     fits: int
     errors: float
-    """Factor by which errors grow, as the geometric mean over all noisy vectors."""
+    """Factor by which the errors grow, as the geometric mean over all noisy vectors."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the alternative as JSON values."""
+        """Return this cheaper noise as JSON values."""
         return {
             "mechanism": self.mechanism,
             "price": self.price,
@@ -59,11 +59,11 @@ class Cheaper:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What remains in one table's lasting budget for a release.
+    """The remaining budget of one table in its ledger for a release.
 
     `price`: the cost of the release; infinite if its noise has no cost in the ledger's measure.
-    `takes_all`: it fits only as the first release, and takes the whole budget. `fits`: how many
-    such releases the ledger would pay for, this one included.
+    `takes_all`: whether the release fits only as the first one, and takes the whole budget. `fits`:
+    the number of such releases, this one included, that the ledger would pay for.
     """
 
     table: str
@@ -73,9 +73,10 @@ class Outlook:
     price: float
     takes_all: bool
     fits: int
-    cheaper: Cheaper | None = None
+    cheaper: CheaperNoise | None = None
     renewal: Mapping[str, Any] | None = None
-    """A renewing budget's total risk for a person; other fields are about the current period."""
+    """The total risk of a person under a renewing budget; other fields are about the current
+    period."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the forecast as JSON values; an infinite cost is null."""
@@ -93,8 +94,9 @@ class Outlook:
 
     @property
     def words(self) -> str:
-        """Return the forecast in a sentence or two."""
-        what = f"{self.table}: {_short(self.left)} of {_short(self.amount)} {self.counted} is left"
+        """Return the forecast in one or two sentences."""
+        left, amount = _amount_text(self.left), _amount_text(self.amount)
+        what = f"{self.table}: {left} of {amount} {self.counted} is left"
         if self.takes_all:
             would = "; this release would take all of it, and no other fits."
         elif math.isinf(self.price):
@@ -104,9 +106,9 @@ class Outlook:
         else:
             would = f"; this release would take {self.price:.4g}: {self.fits} like it fit."
         renews = "" if self.renewal is None else f" {self.renewal['words']}"
-        return what + would + self._cheaper_words() + renews
+        return what + would + self._cheaper_noise_text() + renews
 
-    def _cheaper_words(self) -> str:
+    def _cheaper_noise_text(self) -> str:
         cheaper = self.cheaper
         if cheaper is None:
             return ""
@@ -116,14 +118,14 @@ class Outlook:
         )
 
 
-def _short(amount: Fraction) -> str:
+def _amount_text(amount: Fraction) -> str:
     return f"{float(amount):.6g}"
 
 
 def outlooks(
     declaration: Declaration, queries: Sequence[Query], plan: Plan
 ) -> tuple[Outlook, ...] | None:
-    """Return what remains in a release's ledger, table by table; None if it names none.
+    """Return the remaining budget in a release's ledger, table by table; None without a ledger.
 
     Raises
     ------
@@ -137,13 +139,16 @@ def outlooks(
 
     ledger = Ledger(declaration.folder / declaration.spec.ledger)
     state = ledger.state()
-    left = left_for(ledger, state, charges_of(plan))
-    others = list(_others(declaration, queries, plan))
-    return tuple(replace(one, cheaper=_cheapest(one, state, others, plan)) for one in left)
+    left = outlooks_for(ledger, state, charges_of(plan))
+    others = list(_plans_with_other_noise(declaration, queries, plan))
+    return tuple(replace(one, cheaper=_cheapest_noise(one, state, others, plan)) for one in left)
 
 
-def left_for(ledger: Ledger, state: State, charges: Sequence[Charge]) -> list[Outlook]:
-    """Return what a ledger in this state has left for charges, by table; raises likewise."""
+def outlooks_for(ledger: Ledger, state: State, charges: Sequence[Charge]) -> list[Outlook]:
+    """Return the remaining budget of each charged table in a ledger with this state.
+
+    Raises the same LedgerErrors as `outlooks`.
+    """
     from dprelease.ledger.functions import refuse_renamed
 
     priced = [ledger.with_cost(state.accounts, charge) for charge in charges]
@@ -161,7 +166,7 @@ def _outlook(state: State, charge: Charge, cost: float) -> Outlook:
     now = periods.now()
     period = open_period(state, charge.table, now)
     account, left = state.accounts[charge.table], state.remaining_budget(charge.table, period)
-    fits = _fitting(left, cost)
+    fits = _number_of_fitting_charges(left, cost)
     untouched = not any(True for _ in state.charges(charge.table, period))
     renewal = lifetime_of(state, charge.table, now).to_json().get("renewal")
     takes_all = fits == 0 and untouched and fits_alone(account, charge.events)
@@ -177,19 +182,20 @@ def _outlook(state: State, charge: Charge, cost: float) -> Outlook:
     )
 
 
-def _fitting(left: Fraction, cost: float) -> int:
-    """Return how many charges of `cost` fit; the ledger adds them up exactly."""
+def _number_of_fitting_charges(left: Fraction, cost: float) -> int:
+    """Return how many charges of `cost` fit in a budget; the ledger adds charges exactly."""
     return left // Fraction(cost) if 0.0 < cost < math.inf else 0
 
 
-def _others(
+def _plans_with_other_noise(
     declaration: Declaration, queries: Sequence[Query], plan: Plan
 ) -> Iterator[tuple[str, Plan]]:
     """Yield the plan of a release of aggregates with each other mechanism, under the same budget.
 
-    Families with a shape to search are left out, because the search takes long and is the task of
-    `auto`. So is bounded noise, whose loss has neither a pure epsilon nor a rho. Consistent tables
-    take noise with a finite variance, and get the best shares for it.
+    Mechanisms with shape parameters to search are left out, because the search takes long and is
+    done by `auto`. Bounded noise is left out too, because its privacy loss has neither a pure
+    epsilon nor a rho. Consistent tables use only noise with a finite variance, and get the best
+    budget shares for it.
     """
     kinds = {
         (column.accounting_input.key, column.accounting_input.sensitivity)
@@ -203,32 +209,36 @@ def _others(
         kind = registry.get(name)
         if len(kind.search) > 1 or kind.bounded or (weighed and not kind.tells_moments()):
             continue
-        changed = [replace(query, measurements=_with(query, name)) for query in queries]
+        changed = [
+            replace(query, measurements=_measurements_with_noise(query, name)) for query in queries
+        ]
         try:
             yield name, _plan_release(declaration, changed, weighed=weighed)
         except DpReleaseError:
-            continue  # no such noise fits this budget
+            continue  # no noise of this mechanism fits the budget
 
 
 def _plan_release(declaration: Declaration, queries: Sequence[Query], *, weighed: bool) -> Plan:
     """Return the plan of a release whose queries use other noise."""
 
-    def again(weights: Weights) -> Plan:
+    def plan_with_weights(weights: Weights) -> Plan:
         share = shares_of(declaration.spec, queries, weights)
         return make_plan(queries, declaration.spec.budget, share=share)
 
-    plan = again({})
+    plan = plan_with_weights({})
     if not weighed:
         return plan
-    from dprelease.planning.families.family_shares import optimize_shares  # slow to import
+    from dprelease.planning.families.family_shares import (
+        optimize_shares,  # this module loads slowly
+    )
 
-    return optimize_shares(declaration, plan, again)
+    return optimize_shares(declaration, plan, plan_with_weights)
 
 
-def _with(query: Query, name: str) -> tuple[Measurement, ...]:
-    """Return the measurements of a query with other noise; selections and keys stay as they are.
+def _measurements_with_noise(query: Query, name: str) -> tuple[Measurement, ...]:
+    """Return the measurements of a query with other noise, except selections and private keys.
 
-    A declared accuracy stays as well, because it determines the amount of noise.
+    A declared accuracy is also unchanged, because it determines the amount of noise.
     """
     noise = MechanismSpec(name=name)
     return tuple(
@@ -239,14 +249,14 @@ def _with(query: Query, name: str) -> tuple[Measurement, ...]:
     )
 
 
-def _cheapest(
+def _cheapest_noise(
     one: Outlook, state: State, others: Sequence[tuple[str, Plan]], plan: Plan
-) -> Cheaper | None:
-    """Return the cheapest noise that fits; None if none costs much less."""
+) -> CheaperNoise | None:
+    """Return the cheapest other noise that fits the budget; None if none costs much less."""
     from dprelease.ledger.account import cost_of_events
 
     account, best = state.accounts[one.table], None
-    limit = one.price * LESS
+    limit = one.price * MENTIONED_COST_RATIO
     for name, other in others:
         events = [
             column.event
@@ -254,14 +264,17 @@ def _cheapest(
             if any(table.identity == one.table for table in column.query.charged_tables)
         ]
         cost = cost_of_events(account, events)
-        fits = _fitting(one.left, cost)
+        fits = _number_of_fitting_charges(one.left, cost)
         if cost < limit and fits:
-            limit, best = cost * TIE, Cheaper(name, cost, fits, _errors(other, plan))
+            limit, best = (
+                cost * TIED_COST_RATIO,
+                CheaperNoise(name, cost, fits, _error_growth(other, plan)),
+            )
     return best
 
 
-def _errors(other: Plan, plan: Plan) -> float:
-    """Return the factor between the errors of two plans."""
+def _error_growth(other: Plan, plan: Plan) -> float:
+    """Return the factor by which the errors of another plan exceed those of the release's plan."""
     logs = [
         math.log(typical_error(new.mechanism) / typical_error(old.mechanism))
         for new, old in zip(other.noisy_columns, plan.noisy_columns, strict=True)

@@ -1,7 +1,7 @@
-"""Detect a release that would be written among its sources, or sources in its folder.
+"""Detect a release that would be written among its sources, or sources in the folder of a release.
 
-A later run would read what an earlier one has published, and --overwrite would delete its source.
-Paths are compared after resolving links; in folders, only names are read.
+A later run would read the output of an earlier run, and --overwrite would delete its source. Paths
+are compared after resolving links; in folders, only names are read.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ EVERYWHERE = "**"
 """The part of a pattern that stands for any number of folders."""
 
 MOST_FOLDERS = 10_000
-"""Maximum number of folders searched, nearest first: a pattern may start at the root of a disk."""
+"""Maximum number of searched folders, nearest first, because a pattern may start at the root."""
 
 LOCAL_URI = "file://"
-SPARKS_MARKS = "*?[]{}\\"
-"""Characters that start a pattern in a path of Spark, which also searches all folders below."""
+SPARK_WILDCARDS = "*?[]{}\\"
+"""Characters that start a pattern in a path of Spark; Spark also searches all folders below."""
 
 
 def refuse_own_source(
@@ -37,12 +37,14 @@ def refuse_own_source(
 ) -> None:
     """Raise if the folder of a release and its sources overlap.
 
-    `output` replaces the declared folder. `more`: files that are written next to the tables.
+    `output` replaces the declared folder. `more`: names of the files that are written in addition
+    to the tables.
 
     Raises
     ------
     OutputError
-        DP-OUTPUT-012 if a source is in the folder, or files in the folder would match its pattern.
+        DP-OUTPUT-012 if a source is in the folder, or the pattern of a source matches files of the
+        folder.
     """
     target = output or declaration.folder / declaration.spec.output
     names = [name for family in plan.families for name in family.published_names]
@@ -54,10 +56,10 @@ def refuse_own_source(
         if source is None or source.path is None or source.pattern is None:
             continue
         if source.is_uri:
-            meets = _meets_uri(source.path, target)
+            meets = _spark_would_search(source.path, target)
         else:
             meets = _is_inside(declared.folder, source.pattern, target) or any(
-                _finds(declared.folder, source.pattern, folder, written)
+                _would_read(declared.folder, source.pattern, folder, written)
                 for folder in (target, *working_names(target))
             )
         if meets:
@@ -65,10 +67,10 @@ def refuse_own_source(
             raise OutputError("DP-OUTPUT-012", place=place, name=name, table=declared.table.name)
 
 
-def _meets_uri(uri: str, target: Path) -> bool:
-    """Return whether Spark would look for files in the folder, or somewhere inside it."""
-    root = _root_of(uri)
-    return root is not None and (_holds(root, target) or _holds(target, root))
+def _spark_would_search(uri: str, target: Path) -> bool:
+    """Return whether Spark would look for files in the folder, or in a folder inside it."""
+    root = _local_root(uri)
+    return root is not None and (_contains(root, target) or _contains(target, root))
 
 
 def refuse_as_source(declaration: Declaration, file: Path) -> None:
@@ -81,14 +83,14 @@ def refuse_as_source(declaration: Declaration, file: Path) -> None:
 def is_source_of(declared: Declared, file: Path) -> bool:
     """Return whether an existing file belongs, or may belong, to a table's declared source.
 
-    Links are resolved. The folder of a URI is not searched: any file in it may be read.
+    Links are resolved. The folder of a URI is not searched, since any file in it may be read.
     """
     source = declared.table.source
     if source is None or source.path is None:
         return False
     if source.is_uri:
-        root = _root_of(source.path)
-        return root is not None and (_is_same(root, file) or _holds(root, file))
+        root = _local_root(source.path)
+        return root is not None and (_is_same(root, file) or _contains(root, file))
     pattern = str(declared.folder / (source.pattern or source.path))
     return any(_is_same(there, file) for there in (pattern, *glob.glob(pattern, recursive=True)))
 
@@ -100,54 +102,56 @@ def _is_same(one: str, file: Path) -> bool:
         return False
 
 
-def _root_of(uri: str) -> str | None:
-    """Return the file, or the folder of a pattern, of a local URI; None for other machines."""
+def _local_root(uri: str) -> str | None:
+    """Return the local path of a URI, or the folder above its pattern; None for other machines."""
     if not uri.lower().startswith(LOCAL_URI):
         return None
     path = "/" + uri[len(LOCAL_URI) :].partition("/")[2]
-    marks = [path.find(mark) for mark in SPARKS_MARKS if mark in path]
+    marks = [path.find(mark) for mark in SPARK_WILDCARDS if mark in path]
     return path[: path.rfind("/", 0, min(marks)) + 1] if marks else path
 
 
 def _is_inside(folder: Path, path: str, target: Path) -> bool:
-    """Return whether a path, or every match of a pattern, is in the folder."""
+    """Return whether a path, or every match of a pattern, is inside the folder."""
     plain = folder / path
-    return _holds(target, plain if os.path.isfile(plain) else folder.joinpath(*_cut(path)[0]))
+    return _contains(
+        target, plain if os.path.isfile(plain) else folder.joinpath(*_split_pattern(path)[0])
+    )
 
 
-def _cut(pattern: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the parts of a pattern before the first wildcard, and the other parts."""
+def _split_pattern(pattern: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the parts of a pattern before the first wildcard, and the remaining parts."""
     parts = Path(pattern).parts
     marked = [i for i, part in enumerate(parts) if glob.has_magic(part)]
     cut = marked[0] if marked else len(parts)
     return parts[:cut], parts[cut:]
 
 
-def _holds(folder: Path | str, inside: Path | str) -> bool:
+def _contains(folder: Path | str, inside: Path | str) -> bool:
     return _is_below(os.path.realpath(folder), os.path.realpath(inside))
 
 
 def _is_below(outer: str, inner: str) -> bool:
-    """Return whether a resolved path equals another one, or is inside it."""
+    """Return whether a resolved path equals another resolved path, or is inside it."""
     return inner == outer or inner.startswith(outer.rstrip("/") + "/")
 
 
-def _finds(folder: Path, pattern: str, target: Path, written: Iterable[str]) -> bool:
+def _would_read(folder: Path, pattern: str, target: Path, written: Iterable[str]) -> bool:
     """Return whether a run would read files in a folder, which may not exist yet, as its source.
 
     The pattern is followed through existing folders, each of which may have several names by links.
-    From the last one on, the rest of the pattern must match the missing parts.
+    In the last existing folder, the rest of the pattern must match the missing parts of the target.
     """
-    if os.path.isfile(folder / pattern):  # Path.is_file raises for a long name
+    if os.path.isfile(folder / pattern):  # Path.is_file raises for a name that is too long
         return False
     end = os.path.realpath(target)
-    begin, marked = _cut(pattern)
+    begin, marked = _split_pattern(pattern)
     root = os.path.realpath(folder.joinpath(*begin))
     if _is_below(root, end):
         inside = Path(end).relative_to(root).parts
-        if any(_fits(marked, (*inside, *name.split("/"))) for name in written):
-            return True  # without a link
-    there, missing = _split(end)
+        if any(_matches_path(marked, (*inside, *name.split("/"))) for name in written):
+            return True  # the pattern matches without a link
+    there, missing = _existing_part(end)
     files = [(*missing, *name.split("/")) for name in written]
     parts = Path(pattern).parts
     todo, seen = deque([(str(folder), 0)]), set[tuple[str, int]]()
@@ -157,33 +161,33 @@ def _finds(folder: Path, pattern: str, target: Path, written: Iterable[str]) -> 
         if (real, used) in seen:
             continue
         seen.add((real, used))
-        if real == there and any(_fits(parts[used:], file) for file in files):
+        if real == there and any(_matches_path(parts[used:], file) for file in files):
             return True
-        # A file that is not a link lies where its folder lies.
-        for reached, then in _steps(real, parts, used, links=not _is_below(end, real)):
+        # # A file that is not a link is inside the folder that contains it.
+        for reached, then in _next_matches(real, parts, used, links=not _is_below(end, real)):
             if os.path.isdir(reached):
                 todo.append((reached, then))
-            elif then == len(parts) and _holds(target, reached):
+            elif then == len(parts) and _contains(target, reached):
                 return True
     return False
 
 
-def _split(path: str) -> tuple[str, list[str]]:
-    """Return the longest existing part of a path, and the names after it."""
+def _existing_part(path: str) -> tuple[str, list[str]]:
+    """Return the longest existing part of a path, and the names after that part."""
     missing: list[str] = []
-    # a path may be unreadable from its root on
+    # # Even the root of a path may be unreadable.
     while not os.path.lexists(path) and os.path.dirname(path) != path:
         path, name = os.path.split(path)
         missing.insert(0, name)
     return path, missing
 
 
-def _steps(
+def _next_matches(
     folder: str, parts: Sequence[str], used: int, *, links: bool
 ) -> Iterator[tuple[str, int]]:
-    """Yield the matches of the next part of a pattern, and the number of parts used.
+    """Yield the matches of the next part of a pattern, and the number of used parts.
 
-    `links`: of files, yield only links.
+    `links`: whether links are the only files that are yielded.
     """
     if used == len(parts):
         return
@@ -196,25 +200,27 @@ def _steps(
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             passed = links and entry.is_file(follow_symlinks=False)
-            if passed or not _fits_part(part, entry.name):
+            if passed or not _matches_name(part, entry.name):
                 continue
             yield entry.path, used + 1
             if part == EVERYWHERE:
                 yield entry.path, used
 
 
-def _fits(pattern: Sequence[str], names: Sequence[str]) -> bool:
+def _matches_path(pattern: Sequence[str], names: Sequence[str]) -> bool:
     """Return whether a pattern matches a path, part by part, by the rules of `glob`."""
     if not pattern or not names:
         return not names and all(part == EVERYWHERE for part in pattern)
     first, name = pattern[0], names[0]
     if first == EVERYWHERE:
-        return _fits(pattern[1:], names) or (_fits_part(first, name) and _fits(pattern, names[1:]))
-    return _fits_part(first, name) and _fits(pattern[1:], names[1:])
+        return _matches_path(pattern[1:], names) or (
+            _matches_name(first, name) and _matches_path(pattern, names[1:])
+        )
+    return _matches_name(first, name) and _matches_path(pattern[1:], names[1:])
 
 
-def _fits_part(part: str, name: str) -> bool:
-    """Return whether a part of a pattern matches a name; hidden names need an explicit dot."""
+def _matches_name(part: str, name: str) -> bool:
+    """Return whether one part of a pattern matches a name; a hidden name needs an explicit dot."""
     if not glob.has_magic(part):
         return name == part
     is_shown = not name.startswith(".") or (part.startswith(".") and part != EVERYWHERE)

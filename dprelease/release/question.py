@@ -1,4 +1,4 @@
-"""Answer one SQL statement: declare, plan, charge and release it like any other query."""
+"""Answer one SQL statement: declare it, plan it, charge it and release it like any other query."""
 
 from __future__ import annotations
 
@@ -69,21 +69,21 @@ def sql(
 ) -> pd.DataFrame:
     """Return the noised answer of one SELECT statement over a declared table.
 
-    Aggregates are COUNT, COUNT(DISTINCT ...), SUM and AVG, grouped by public keys; the answer has
-    every declared cell, empty ones too. Arithmetic on aggregates, HAVING, ORDER BY and LIMIT are
-    computed from noised values alone and cost nothing. `attrs["dprelease"]` holds the guarantee,
-    and the margins of error (95 %) of the noised columns.
+    The aggregates are COUNT, COUNT(DISTINCT ...), SUM and AVG, grouped by public keys. The answer
+    has every declared cell, also empty ones. Arithmetic on aggregates, HAVING, ORDER BY and LIMIT
+    are computed from noised values alone and cost nothing. `attrs["dprelease"]` holds the
+    guarantee, and the margins of error (95 %) of the noised columns.
 
     Parameters
     ----------
     statement
         The SQL text.
     schema
-        Path of a table schema, or several.
+        Path of a table schema, or several paths.
     epsilon, delta
         The budget of this answer. A float stands for the decimal that it prints as.
     ledger
-        A ledger to charge.
+        A ledger to which the answer is charged.
     key
         The key that signs the manifest, and the entries of a ledger with signers: an Ed25519 key of
         OpenSSH, or the result of `signing_key`.
@@ -91,17 +91,17 @@ def sql(
         A folder in which to publish the noised table and its manifest; without it, the answer is
         only returned.
     overwrite
-        Whether to replace a release in this folder.
+        Whether to replace a release that exists in this folder.
     frames
         Frames that replace declared sources, by table name or by the name in `source: {frame:
         name}`.
     state
-        Advanced with every step; at the end it says what has happened, even after an exception.
+        The state of the run. Every step updates it, and it is valid even after an exception.
 
     Raises
     ------
     DpReleaseError
-        Any subclass; nothing is charged for a statement without a bounded sensitivity.
+        Any of its subclasses; nothing is charged for a statement without a bounded sensitivity.
     """
     check_paths(schema, ledger, key, output)
     state = RunState() if state is None else state
@@ -114,12 +114,12 @@ def sql(
         known = declaration.tables.values()
         given = {} if frames is None else frames
         refuse_unknown_frames((declared.table for declared in known), given)
-        with _in_the_statement():
+        with _errors_at_statement():
             queries, plan = prepare(declaration)
-        (query,) = queries  # one statement is one query
+        (query,) = queries  # one statement becomes one query
         check_view(query, selected)
         if output is None:
-            noised = _in_memory(declaration, plan, frames or {}, state)
+            noised = _answer_in_memory(declaration, plan, frames or {}, state)
         else:
             folder = run(
                 declaration, output=Path(output), overwrite=overwrite, frames=frames, state=state
@@ -131,7 +131,7 @@ def sql(
 
 
 def check_view(query: Query, selected: SelectStatement) -> None:
-    """Try a statement's computations on a blank table, before anything is charged.
+    """Try the computations of a statement on a blank table, before anything is charged.
 
     Raises
     ------
@@ -142,8 +142,8 @@ def check_view(query: Query, selected: SelectStatement) -> None:
 
 
 @contextmanager
-def _in_the_statement() -> Iterator[None]:
-    """Make errors point to the SQL statement, because the release made of it has no file."""
+def _errors_at_statement() -> Iterator[None]:
+    """Set the position of errors to the SQL statement, because its declaration has no file."""
     try:
         yield
     except DpReleaseError as error:
@@ -152,12 +152,12 @@ def _in_the_statement() -> Iterator[None]:
                 key = finding.place.key
                 part = next((part for start, part in PARTS if key.startswith(start)), key)
                 finding.stand_at(Place("sql", None, part))
-        error.stand_at(several(error)[0].place)  # the first one of several
+        error.stand_at(several(error)[0].place)  # if there are several errors, the first one
         raise
 
 
 def attributes(plan: Plan) -> dict[str, Any]:
-    """Return guarantee, margins, mechanisms, labels and the row rules, as JSON values."""
+    """Return guarantee, margins, mechanisms, labels and row rules of an answer, as JSON values."""
     labels = labels_of(plan.queries)
     return {
         "guarantee": plan.guarantee.to_json(),
@@ -213,30 +213,30 @@ def declare(
     if ledger is not None:
         release["ledger"] = os.path.relpath(Path(ledger).absolute(), folder)
     text = yaml.safe_dump(release, sort_keys=False, allow_unicode=True)
-    with _in_the_statement():
+    with _errors_at_statement():
         return declaration_of(text, folder / FILE), selected
 
 
 def _refuse_huge(**numbers: Number) -> None:
-    """Raise BudgetError DP-BUDGET-001 or 002 for a number too long for a release file."""
+    """Raise BudgetError DP-BUDGET-001 or 002 for a number that is too long for a release file."""
     for name, number in numbers.items():
         try:
             is_huge = exact_of(number) > LARGEST
         except ValueError:
-            continue  # refused where the release file is read
+            continue  # the number is refused when the release file is read
         if is_huge:
             release_budget(Place("sql", None, name), **{name: number})
 
 
 def _number_text(number: object) -> str:
-    """Return a number as in a release file; other values are refused when that is read."""
+    """Return a number as in a release file; other values are refused when the file is read."""
     try:
         return plain_text(exact_of(number))
     except ValueError:
         return number if isinstance(number, str) else type(number).__name__
 
 
-def _in_memory(
+def _answer_in_memory(
     declaration: Declaration, plan: Plan, frames: Mapping[str, object], state: RunState
 ) -> pa.Table:
     """Charge a release of one query, read its rows, and return its noised table."""

@@ -1,4 +1,4 @@
-"""What --overwrite may replace: a release, and nothing else that is stored in its folder."""
+"""Check what --overwrite may replace: a release, and nothing else that is stored in its folder."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def refuse_irreplaceable(target: Path) -> None:
         DP-OUTPUT-003 if it is not a release, 009 if it holds more than one, 010 if it is a mount
         point.
     """
-    names = _names(target)
+    names = _release_file_names(target)
     if names is None:
         raise OutputError("DP-OUTPUT-003", name=target.name)
     if target.is_symlink():
-        return  # only the link is replaced: its target stays
+        return  # only the link is replaced, and its target stays
     if is_mounted(target):
         raise OutputError("DP-OUTPUT-010", name=target.name)
     others = sorted(
@@ -40,8 +40,8 @@ def refuse_irreplaceable(target: Path) -> None:
         raise OutputError("DP-OUTPUT-009", name=target.name, other=others[0])
 
 
-def _names(target: Path) -> set[str] | None:
-    """Return the names of the files of a release; None if it is not one."""
+def _release_file_names(target: Path) -> set[str] | None:
+    """Return the names of the files of a release; None if the folder is not a release."""
     try:
         record = parse_json(read_file(target / NAME, MOST_BYTES))
         return {NAME, SIGNATURE, *listed_files(record)}

@@ -1,4 +1,4 @@
-"""Options of a run that its declaration does not state: the engine, the party, the signing key."""
+"""Options of a run that its declaration lacks: the engine, the party, the signing key."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 
 def left_open(declaration: Declaration) -> list[str]:
-    """Return what the engine exposes to people other than the recipients; starts no engine."""
+    """Return what the engine exposes to people other than the recipients, without starting it."""
     from dprelease.exact.engines import kind_of_engine
 
     return kind_of_engine(declaration.spec.engine).left_open(declaration.spec)
 
 
 def on_engine(declaration: Declaration, engine: str | None) -> Declaration:
-    """Return the declaration with this engine; its texts stay unchanged.
+    """Return the declaration with this engine; its texts are unchanged.
 
     Raises
     ------
     DataError
-        DP-SPARK-005 if only the engine of this machine can run it.
+        DP-SPARK-005 if only DuckDB can run the release.
     """
     if engine is None or engine == declaration.spec.engine:
         return declaration
@@ -41,15 +41,15 @@ def on_engine(declaration: Declaration, engine: str | None) -> Declaration:
 
 
 def as_party(declaration: Declaration, party: int | None) -> Declaration:
-    """Return the declaration for one party; unchanged without a number.
+    """Return the declaration for one party; unchanged if `party` is None.
 
     Raises
     ------
     BudgetError
-        DP-FED-004 for a number that no party has.
+        DP-FED-004 for a number that belongs to no party.
     """
     if party is not None:
-        _check(declaration, party)
+        _refuse_unknown_party(declaration, party)
     return replace(declaration, party=party)
 
 
@@ -59,18 +59,18 @@ def party_of(declaration: Declaration) -> int:
     Raises
     ------
     BudgetError
-        DP-FED-004 if the number is missing, or no party has it.
+        DP-FED-004 if the number is missing, or belongs to no party.
     """
     place = declaration.place("federated")
     if declaration.party is None:
         raise BudgetError(
             "DP-FED-004", place=place, problem="It is not stated which party runs this"
         )
-    _check(declaration, declaration.party)
+    _refuse_unknown_party(declaration, declaration.party)
     return declaration.party
 
 
-def _check(declaration: Declaration, party: int) -> None:
+def _refuse_unknown_party(declaration: Declaration, party: int) -> None:
     spec, place = declaration.spec.federated, declaration.place("federated")
     if spec is None:
         problem = f"There is no party {party}: the release declares no parties"
@@ -81,15 +81,15 @@ def _check(declaration: Declaration, party: int) -> None:
 
 
 def signed_by(declaration: Declaration, key: str | Path | SigningKey | None) -> Declaration:
-    """Return a declaration whose run signs with this key or key file; unchanged without one.
+    """Return a declaration whose run signs with this key or key file; unchanged if it is None.
 
-    Raises SignatureError as `signing_key`.
+    Raises SignatureError in the same cases as `signing_key`.
     """
     return declaration if key is None else replace(declaration, key=key_of(key))
 
 
 def key_of(key: str | Path | SigningKey) -> SigningKey:
-    """Return a key, or read it from a path; raises SignatureError as `signing_key`."""
+    """Return a key, or read it from a path; raises the errors of `signing_key`."""
     from dprelease.signatures.keys import signing_key
 
     return signing_key(key) if isinstance(key, str | Path) else key

@@ -16,10 +16,10 @@ from dprelease.errors import DataError
 from dprelease.errors.words.data_words import (
     CONVERT,
     DAYS,
+    EQUAL_NUMBERS,
+    MIXED_OBJECTS,
     NUMBERED,
-    OF_ANY_TYPE,
     SPELLED,
-    TWINS,
 )
 from dprelease.query import quoting
 from dprelease.schema.columns import (
@@ -129,7 +129,7 @@ def typed_value(
 def _fix_for(name: str, column: Column, stored: str) -> str:
     """Return what to do if a stored type can't be read as declared."""
     if stored == OBJECTS:
-        return OF_ANY_TYPE.format(column=name)
+        return MIXED_OBJECTS.format(column=name)
     if stored not in FAMILY_OF:
         return CONVERT
     if isinstance(column, TextColumn):
@@ -141,7 +141,7 @@ def _fix_for(name: str, column: Column, stored: str) -> str:
     same = twins(column.values or ()) if isinstance(column, CategoryColumn) else None
     if same is None:
         return CONVERT
-    return TWINS.format(column=name, first=same[0], second=same[1])
+    return EQUAL_NUMBERS.format(column=name, first=same[0], second=same[1])
 
 
 def _is_respelled(column: Column, stored: str) -> bool:

@@ -10,7 +10,7 @@ from dprelease.ledger.chain import Entry
 from dprelease.ledger.ledger import Ledger, events_of
 from dprelease.ledger.signed_entries import outside_problem
 from dprelease.ledger.steps import PUBLISH, RESERVE
-from dprelease.release.charging import ledger_of, renewals_of
+from dprelease.release.charging import renewals_of, reservation_problem
 from dprelease.signatures.signers import Signers
 
 BOUND = "the ledger contains the charge for this release, with this noise and this manifest"
@@ -28,7 +28,7 @@ def check_payment(path: Path, record: ReleaseManifest) -> tuple[str | None, str]
     held = record.paid_by
     if held is None:
         Ledger(path).state()  # report a mistyped path differently from another ledger
-    problem = ledger_of(path, held)
+    problem = reservation_problem(path, held)
     if held is None or problem is not None:
         return problem, ""
     steps = [e for e in Ledger(path).history() if e.body.get("id") == held.reservation]

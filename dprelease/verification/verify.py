@@ -17,7 +17,7 @@ from dprelease.documents.party_manifest import FederatedManifest
 from dprelease.documents.release_manifest import ReleaseManifest
 from dprelease.errors import LedgerError, State, VerificationError
 from dprelease.errors.local_paths import check_paths
-from dprelease.errors.printable import amount
+from dprelease.errors.printable import count_text
 from dprelease.signatures.signers import read_signers
 from dprelease.signatures.sshsig import AUDITS
 from dprelease.system.entries import entries
@@ -60,7 +60,7 @@ def verify_audit(path: Path, signers: str | Path | None = None) -> Report:
     if problem:
         report.add_finding("DP-AUDIT-009", name=path.name, problem=problem)
     else:
-        told = amount(len(audit.sensitivities), "measurement", "measurements")
+        told = count_text(len(audit.sensitivities), "measurement", "measurements")
         held = "all held" if audit.holds else "not all held"
         whole = "" if audit.complete else ", and not everything was tested"
         report.checked.append(
@@ -175,7 +175,7 @@ def check_files(report: Report, record: ReleaseManifest) -> None:
     for name in sorted(there.keys() - ours):
         report.add_finding("DP-VERIFY-005", name=name)
     report.checked.append(
-        amount(len(expected), "file has its", "files have their")
+        count_text(len(expected), "file has its", "files have their")
         + " SHA-256, and there is no other"
     )
 

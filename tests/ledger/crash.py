@@ -24,7 +24,7 @@ from dprelease.ledger.steps import READ
 from dprelease.ledger.store import Store
 from dprelease.release import charging, execute
 from dprelease.release import folder as staged
-from dprelease.release.charging import ledger_of
+from dprelease.release.charging import reservation_problem
 from dprelease.release.runs import family_run, pipeline
 from dprelease.schema.load import read_declaration
 from dprelease.signatures.keys import SigningKey, signing_key
@@ -103,7 +103,7 @@ def check(folder: Path) -> None:
     for place in readable:
         if (place / "manifest.json").exists():
             record = json.loads((place / "manifest.json").read_text(encoding="utf-8"))
-            assert ledger_of(path, LedgerRecord.model_validate(record["ledger"])) is None
+            assert reservation_problem(path, LedgerRecord.model_validate(record["ledger"])) is None
             assert (place / "manifest.json.sig").exists() == (key() is not None)
 
 

@@ -20,7 +20,7 @@ from dprelease.ledger.chain import digest_of, text_of
 from dprelease.ledger.history import lock_of
 from dprelease.ledger.ledger import Ledger
 from dprelease.release.accounts import check_prices
-from dprelease.release.charging import ledger_of
+from dprelease.release.charging import reservation_problem
 from dprelease.schema.load import read_declaration
 from dprelease.system.locks import is_held
 from tests import processes
@@ -148,9 +148,9 @@ def test_a_release_is_bound_to_its_very_entry(wrong: str, tmp_path: Path) -> Non
     path = tmp_path / "ledger.sqlite"
     held = json.loads((target / "manifest.json").read_bytes())["ledger"]
     record = LedgerRecord.model_validate(held)
-    assert ledger_of(path, record) is None
+    assert reservation_problem(path, record) is None
     other = {"digest": "0" * 64, "entry": record.entry + 1, "reservation": NAME}[wrong]
-    assert ledger_of(path, record.model_copy(update={wrong: other})) is not None
+    assert reservation_problem(path, record.model_copy(update={wrong: other})) is not None
 
 
 OLD = [

@@ -144,7 +144,7 @@ def test_charts_and_outlooks_have_the_shares_of_the_plan(tmp_path: Path) -> None
         {f"{name}.n": error for name, error in own.items()}
     )
     assert max(own.values()) > 10 * min(own.values())
-    others = dict(ledger_forecast._others(aimed, queries, plan))
+    others = dict(ledger_forecast._plans_with_other_noise(aimed, queries, plan))
     assert [c.mechanism for c in others["discrete_gaussian"].columns] == [
         c.mechanism for c in plan.columns
     ]

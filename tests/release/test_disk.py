@@ -22,7 +22,7 @@ from dprelease.exact.results import stored
 from dprelease.planning.prepare import prepare
 from dprelease.query.grouping.group_keys import Key
 from dprelease.release import disk
-from dprelease.release.disk import Near, in_words, most_bytes
+from dprelease.release.disk import NearCounts, most_bytes, size_text
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration
 from dprelease.tables.family_tables import ROWS
@@ -152,7 +152,7 @@ def test_the_disk_is_that_of_the_output(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_what_people_read() -> None:
-    assert [in_words(n) for n in (0, 999, 1_500, 2_340_000, 10**13)] == [
+    assert [size_text(n) for n in (0, 999, 1_500, 2_340_000, 10**13)] == [
         "0 bytes", "999 bytes", "1.5 kB", "2.34 MB", "10 TB",
     ]  # fmt: skip
 
@@ -209,8 +209,8 @@ def test_no_value_takes_more_than_is_counted(kind: str, rows: int, tmp_path: Pat
     table = pa.table({f"c{i}": column_of(kind, rows) for i in range(3)})
     path = tmp_path / "t.parquet"
     write_table((table.slice(at, ROWS) for at in range(0, rows, ROWS)), path)
-    file = disk._File((), [(name, kind) for name in table.column_names], rows, dense=True)
-    assert path.stat().st_size <= disk._bytes(file)
+    file = disk._PlannedFile((), [(name, kind) for name in table.column_names], rows, dense=True)
+    assert path.stat().st_size <= disk._file_bytes(file)
 
 
 @pytest.mark.share(0.5)
@@ -229,11 +229,11 @@ def test_no_key_takes_more_than_is_counted(
     table = pa.table({"k": pa.array(texts).take(pa.array(places)), "n": np.arange(rows) % inner})
     path = tmp_path / "t.parquet"
     write_table((table.slice(at, ROWS) for at in range(0, rows, ROWS)), path)
-    file = disk._File(keys, [("k", "string"), ("n", "int64")], rows, dense=True)
-    assert path.stat().st_size <= disk._bytes(file)
+    file = disk._PlannedFile(keys, [("k", "string"), ("n", "int64")], rows, dense=True)
+    assert path.stat().st_size <= disk._file_bytes(file)
 
 
-def _of_people(near: Near, groups: int, worst: bool) -> np.ndarray:
+def _of_people(near: NearCounts, groups: int, worst: bool) -> np.ndarray:
     """Return noise and people: in few cells with very many, or as many different counts as can be.
 
     In groups of rows as a writer of outputs cuts them.
@@ -259,18 +259,20 @@ def test_no_count_of_people_takes_more_than_is_counted(
     steps: int, people: int, kind: str, worst: bool, tmp_path: Path
 ) -> None:
     """Integers near to counts take less than their width; and never more than was told."""
-    near, groups = Near(steps, people), 3
+    near, groups = NearCounts(steps, people), 3
     column = pa.array(_of_people(near, groups, worst))
     if kind != "int64":
         column = column.cast(pa.decimal128(38, 2))
     table = pa.table({"c": column})
     path = tmp_path / "t.parquet"
     write_table((table.slice(at, ROWS) for at in range(0, len(table), ROWS)), path)
-    file = disk._File((), [("c", kind)], len(table), dense=True, near={"c": near})
-    assert path.stat().st_size <= disk._bytes(file)
-    assert disk._bytes(file) <= disk._bytes(replace(file, near={}))
+    file = disk._PlannedFile((), [("c", kind)], len(table), dense=True, near={"c": near})
+    assert path.stat().st_size <= disk._file_bytes(file)
+    assert disk._file_bytes(file) <= disk._file_bytes(replace(file, near={}))
     assert (
-        steps > 100 or people > 10**7 or 3 * disk._bytes(file) < disk._bytes(replace(file, near={}))
+        steps > 100
+        or people > 10**7
+        or 3 * disk._file_bytes(file) < disk._file_bytes(replace(file, near={}))
     )
 
 
@@ -289,8 +291,8 @@ def test_no_area_of_listed_cells_takes_more_than_is_counted(
     table = pa.table({"k": pa.array(texts).take(pa.array(places)), "n": within})
     path = tmp_path / "t.parquet"
     write_table((table.slice(at, ROWS) for at in range(0, len(table), ROWS)), path)
-    file = disk._File(keys, [("k", "string"), ("n", "int64")], len(table), dense=False)
-    assert path.stat().st_size <= disk._bytes(file)
+    file = disk._PlannedFile(keys, [("k", "string"), ("n", "int64")], len(table), dense=False)
+    assert path.stat().st_size <= disk._file_bytes(file)
 
 
 BY_ID_SIZED = BY_ID + "size: 200\n"

@@ -104,12 +104,12 @@ def its_noise(patch: pytest.MonkeyPatch, name: str, failure: BaseException) -> N
 
 def its_file(patch: pytest.MonkeyPatch, name: str, failure: BaseException) -> None:
     """The table can't be written."""
-    whole = family_run._Table.write
+    whole = family_run._OpenTable.write
 
     def fails(table: Any, piece: Any) -> None:
         return raising(failure) if table.path.stem == name else whole(table, piece)
 
-    patch.setattr(family_run._Table, "write", fails)
+    patch.setattr(family_run._OpenTable, "write", fails)
 
 
 def raising(failure: BaseException) -> Any:

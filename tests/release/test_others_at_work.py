@@ -87,13 +87,13 @@ def test_what_others_do_in_the_private_folder(
 ) -> None:
     """Refused, and charged as a run that has read rows; alone the same run publishes all of it."""
     declaration = RUNS[kind](tmp_path)
-    real = Claim.store
+    real = Claim.sync_files
 
     def store(claim: Claim) -> None:
         real(claim)
         DONE[done](claim.folder)
 
-    monkeypatch.setattr(Claim, "store", store)
+    monkeypatch.setattr(Claim, "sync_files", store)
     with pytest.raises(OutputError, match="DP-OUTPUT-017") as caught:
         run(declaration)
     paid = kind == "with a ledger"
@@ -103,19 +103,19 @@ def test_what_others_do_in_the_private_folder(
         (held,) = Ledger(tmp_path / "ledger.sqlite").state().reservations.values()
         assert held.is_charged
         assert not held.is_open
-    monkeypatch.setattr(Claim, "store", real)
+    monkeypatch.setattr(Claim, "sync_files", real)
     assert verify(run(declaration)).ok
 
 
 def test_what_is_removed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     declaration = read_declaration(write(tmp_path))
-    real = Claim.store
+    real = Claim.sync_files
 
     def store(claim: Claim) -> None:
         real(claim)
         (claim.folder / "by_city.parquet").unlink()
 
-    monkeypatch.setattr(Claim, "store", store)
+    monkeypatch.setattr(Claim, "sync_files", store)
     with pytest.raises(OutputError, match=r"'by_city\.parquet' was removed from"):
         run(declaration)
 

@@ -17,7 +17,7 @@ from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger
 from dprelease.planning.prepare import prepare
 from dprelease.release.charging import charges_of
-from dprelease.release.ledger_forecast import LESS, Outlook
+from dprelease.release.ledger_forecast import MENTIONED_COST_RATIO, Outlook
 from dprelease.schema.load import read_declaration
 
 TABLE = "office/people"
@@ -129,7 +129,7 @@ def test_as_many_fit_as_the_plan_says(
     if told.cheaper is not None:
         held.path.write_bytes(kept)
         less = only(release(tmp_path, budget, told.cheaper.mechanism))
-        assert less.price == told.cheaper.price < LESS * told.price
+        assert less.price == told.cheaper.price < MENTIONED_COST_RATIO * told.price
         assert paid(tmp_path, held) == less.fits == told.cheaper.fits > 0
 
 

@@ -232,7 +232,7 @@ def test_a_system_that_denies_every_look_ends_the_search(
     """Not even the root of all folders is there then."""
     monkeypatch.setattr(os.path, "lexists", lambda _path: False)
     end = str(tmp_path / "out" / "people")
-    there, missing = path_conflicts._split(end)
+    there, missing = path_conflicts._existing_part(end)
     assert there == os.path.abspath(os.sep)
     assert missing == list(Path(end).parts[1:])
 

@@ -69,14 +69,14 @@ def test_what_is_kept_beside_a_release_is_not_removed(
     path = release_with_ledger(tmp_path)
     target = run(read_declaration(path))
     before = (target / MANIFEST).read_bytes()
-    real, kept = folder.Claim.store, []
+    real, kept = folder.Claim.sync_files, []
 
     def store(claim: Any) -> None:
         kept.append(put(target))
         real(claim)
 
     if late:
-        monkeypatch.setattr(folder.Claim, "store", store)
+        monkeypatch.setattr(folder.Claim, "sync_files", store)
     else:
         kept.append(put(target))
     with pytest.raises(OutputError, match="DP-OUTPUT-009") as caught:

@@ -86,7 +86,7 @@ def test_the_same_bytes_with_and_without_a_thread(
 def test_one_table_starts_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = family_run.TableWriters._submit
 
-    def submitted(self: family_run.TableWriters, work: family_run.Work) -> None:
+    def submitted(self: family_run.TableWriters, work: family_run.WriteTask) -> None:
         assert real(self, work) is None
 
     monkeypatch.setattr(family_run.TableWriters, "_submit", submitted)
@@ -163,4 +163,4 @@ def test_few_tables_wait(monkeypatch: pytest.MonkeyPatch) -> None:
             with lock:
                 most = max(most, waiting)
         assert list(writers.finish()) == [str(i) for i in range(9)]
-    assert 1 < most <= family_run.MOST_WAITING
+    assert 1 < most <= family_run.MOST_WAITING_TABLES

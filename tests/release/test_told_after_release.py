@@ -17,7 +17,7 @@ from dprelease.errors import (
     LedgerError,
     RunState,
 )
-from dprelease.errors.state import MAYBE_THERE, THERE, State
+from dprelease.errors.state import ADVICE_IF_PUBLISHED, CHECK_FIRST, State
 from dprelease.ledger import store
 from dprelease.ledger.ledger import Ledger
 from dprelease.release.runs.pipeline import run
@@ -40,7 +40,7 @@ def test_every_error_says_what_remains_to_do(state: State) -> None:
         with pytest.raises(DpReleaseError) as caught, THEN[state].add_state_to_errors():
             raise error
         assert caught.value.state is state
-        assert caught.value.fix == THERE[state]
+        assert caught.value.fix == ADVICE_IF_PUBLISHED[state]
         assert "run again." not in str(caught.value)
         assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
@@ -49,7 +49,10 @@ def test_every_error_says_what_remains_to_do(state: State) -> None:
 def test_what_is_no_error_of_ours_is_told_beside_it(state: State) -> None:
     with pytest.raises(KeyboardInterrupt) as caught, THEN[state].add_state_to_errors():
         raise KeyboardInterrupt
-    assert caught.value.__notes__ == [f"Fix    {THERE[state]}", f"State  {state.value}."]
+    assert caught.value.__notes__ == [
+        f"Fix    {ADVICE_IF_PUBLISHED[state]}",
+        f"State  {state.value}.",
+    ]
 
 
 def test_where_it_is_not_known_one_looks_first() -> None:
@@ -57,7 +60,7 @@ def test_where_it_is_not_known_one_looks_first() -> None:
     fix = error.fix
     for _ in range(2):
         error.tell(State.UNKNOWN)
-    assert error.fix == f"{MAYBE_THERE}{fix}"
+    assert error.fix == f"{CHECK_FIRST}{fix}"
     error.tell(State.CHARGED)
 
 
@@ -79,7 +82,7 @@ def test_a_disk_that_is_full_after_the_rename(
     with pytest.raises(LedgerError, match="DP-LEDGER-005") as caught:
         run(read_declaration(path))
     monkeypatch.setattr(Ledger, "commit", real)
-    assert (caught.value.state, caught.value.fix) == (State.PAID, THERE[State.PAID])
+    assert (caught.value.state, caught.value.fix) == (State.PAID, ADVICE_IF_PUBLISHED[State.PAID])
     ledger = Ledger(tmp_path / "ledger.sqlite")
     assert len(ledger.recover()) == 1
     (held,) = ledger.state().reservations.values()

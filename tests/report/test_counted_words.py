@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import dprelease
-from dprelease.errors.printable import amount
+from dprelease.errors.printable import count_text
 from dprelease.report.accuracy.quality import CellCounts, EmptyCells
 from dprelease.report.accuracy.quality_part import _empty_cell_texts
 from dprelease.report.localization import words_in
@@ -58,13 +58,13 @@ def test_a_sentence_about_one_thing(name: str) -> None:
 def test_messages_count_by_the_one_helper() -> None:
     found = {path.name for path in SOURCES if COUNTED.search(path.read_text(encoding="utf-8"))}
     assert found == {*KNOWN}
-    assert [amount(n, "file", "files") for n in (0, 1, 2, 1000)] == [
+    assert [count_text(n, "file", "files") for n in (0, 1, 2, 1000)] == [
         "0 files",
         "1 file",
         "2 files",
         "1,000 files",
     ]
-    assert [amount(n, "entry", "entries") for n in (1, 2)] == ["1 entry", "2 entries"]
+    assert [count_text(n, "entry", "entries") for n in (1, 2)] == ["1 entry", "2 entries"]
 
 
 def column(why: EmptyCells | None, empty: int) -> Any:

@@ -24,7 +24,7 @@ import pandas as pd
 import dprelease
 from dprelease import cli
 from dprelease.errors import State
-from dprelease.errors.state import THERE
+from dprelease.errors.state import ADVICE_IF_PUBLISHED
 from dprelease.exact.duckdb import Engine
 from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger
@@ -203,7 +203,7 @@ def contradicted(state: State, is_released: bool, rows: bool, charged: bool) -> 
     unread = (State.NOTHING, State.HELD, State.SPENT)
     free = (State.NOTHING, State.READ)
     wrong = {
-        "released": state is not State.UNKNOWN and is_released != (state in THERE),
+        "released": state is not State.UNKNOWN and is_released != (state in ADVICE_IF_PUBLISHED),
         # That rows are read is noted right before the first one is, so it may be said too early.
         "rows were read": rows and state in unread,
         "charged": charged and state in free,

@@ -22,16 +22,16 @@ def disk_space_texts(declaration: Declaration, planned: Plan, most: int | None) 
     if most is None:
         return []
     from dprelease.errors import OutputError
-    from dprelease.release.disk import ROOM, in_words, refuse_full, temporary
+    from dprelease.release.disk import ROOM, refuse_full, size_text, temporary_space
 
     name = one_line(declaration.spec.output)
-    tables = [f"tables of at most {in_words(most)}"] if most else []
+    tables = [f"tables of at most {size_text(most)}"] if most else []
     found = ["a row for each key that is found in the data, an unknown number"]
     text = f"On the disk of '{name}': {', and '.join(tables + found * has_unknown_rows(planned))}."
-    text += f" A run also needs room for its manifest and {in_words(ROOM)} more."
-    scratch = temporary(declaration, planned.queries)
+    text += f" A run also needs room for its manifest and {size_text(ROOM)} more."
+    scratch = temporary_space(declaration, planned.queries)
     if scratch is not None:
-        text += f" In the temporary folder it uses at most {in_words(scratch[1])} while it runs."
+        text += f" In the temporary folder it uses at most {size_text(scratch[1])} while it runs."
     folder = declaration.folder / declaration.spec.output
     existing = next(path for path in (folder, *folder.parents, Path("/")) if path.is_dir())
     try:

@@ -1,4 +1,4 @@
-"""Catalogue: tables that agree."""
+"""Catalogue: consistent tables."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dprelease.errors.template import Template
 
 CONVERT = "declare the stored type, or convert the source"
-"""The fix where a stored type can't be read as declared."""
+"""The fix for a stored type that can't be read as declared."""
 
 AS_TEXT = "store it as text, in pandas by read_csv(..., dtype={{'{column}': str}})"
 SPELLED = (
@@ -20,11 +20,11 @@ NUMBERED = (
     "in the format '{layout}' a number is not a date: convert the source, in pandas by "
     "pd.to_datetime, or declare the format of its numbers, such as %Y%m%d, or the stored type"
 )
-TWINS = (
+EQUAL_NUMBERS = (
     "the declared values '{first}' and '{second}' are the same number, and differ only as texts: "
     f"{AS_TEXT}, or declare one of them"
 )
-"""As `CONVERT`, where only texts serve; templates."""
+"""A fix like `CONVERT`, for columns that must be read as text; a template."""
 
 ALIKE_STORED = (
     "store {spelled} in a column without a collation, with the same spelling in all tables that "
@@ -37,15 +37,15 @@ UNDECLARED_EQUALITY = (
     "declare in the class of the source type, {type}, how it compares texts (`comparisons`), or "
     "store the table as Parquet or CSV"
 )
-"""Fixes where a source compares different texts as equal; templates."""
-OF_ANY_TYPE = (
+"""Fixes for a source that compares different texts as equal; templates."""
+MIXED_OBJECTS = (
     "each Python object has its own type, and numbers may have lost zeros or digits: "
     f"{AS_TEXT}; if no reader has converted the column, make it text by "
     "astype({{'{column}': 'str'}}), or Int64 for whole numbers"
 )
-"""As `CONVERT`, of a pandas column of Python objects; a template."""
+"""A fix like `CONVERT`, for a pandas column of Python objects; a template."""
 
-GIVEN: dict[str, Template] = {
+FRAME_ARGUMENTS: dict[str, Template] = {
     "DP-DATA-017": Template(
         cause="The object for the table '{table}' is a {kind}, not a pandas or Arrow frame.",
         fix="pass a pandas DataFrame, a pyarrow Table or a DuckDB relation; convert a polars "
@@ -57,7 +57,7 @@ GIVEN: dict[str, Template] = {
         "{known}.",
     ),
 }
-"""What a Python caller gave in place of frames."""
+"""Errors for arguments in Python that are not frames."""
 
 TEMPLATES: dict[str, Template] = {
     "DP-DATA-001": Template(

@@ -1,4 +1,4 @@
-"""Catalogue: noise that several parties add up."""
+"""Catalogue: noise that is the sum of the noise of several parties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Catalogue: broken promises of this library, and ends that came from outside."""
+"""Catalogue: violated assumptions of this library, and commands that a signal ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Catalogue: records that are noised one by one, and noise that several parties add up."""
+"""Catalogue: single records with their own noise, and noise that several parties add."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Catalogue: paths that people give."""
+"""Catalogue: path arguments of people."""
 
 from __future__ import annotations
 

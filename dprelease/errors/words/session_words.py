@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dprelease.errors.template import Template
 
-USED: dict[str, Template] = {
+CALL_ERRORS: dict[str, Template] = {
     "DP-SESSION-012": Template(
         cause="There is no argument '{name}' here{nearest}.",
         fix="remove it, or use one of: {known}.",
@@ -28,7 +28,7 @@ USED: dict[str, Template] = {
         fix="state how much of the session's budget it may spend, for example epsilon=0.1.",
     ),
 }
-"""Calls that Python itself would refuse with a TypeError."""
+"""Calls for which Python itself would raise a TypeError."""
 
 TEMPLATES: dict[str, Template] = {
     "DP-SESSION-001": Template(

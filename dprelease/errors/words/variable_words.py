@@ -1,4 +1,4 @@
-"""Catalogue: variables of release files, and what several releases share."""
+"""Catalogue: variables of release files, and defaults that several releases share."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import sqlglot
 from sqlglot import exp
 
-from dprelease.errors.printable import amount
+from dprelease.errors.printable import count_text
 from dprelease.query.expressions.nodes import declared_codes
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import (
@@ -47,7 +47,7 @@ def listed_below_headings(queries: Sequence[Query]) -> list[str]:
     for name, column in _categories(queries):
         listed = column.values_from
         if listed is not None and listed.column is None:
-            number = amount(len(column.values or ()), "value", "values")
+            number = count_text(len(column.values or ()), "value", "values")
             found[f"{name} has {number} from '{listed.file}'"] = None
     return list(found)
 
@@ -58,7 +58,7 @@ def with_spaces(queries: Sequence[Query]) -> list[str]:
     for name, column in _categories(queries):
         number = sum(value != value.strip() for value in column.values or ())
         if number:
-            found[f"{amount(number, 'value', 'values')} of {name}"] = None
+            found[f"{count_text(number, 'value', 'values')} of {name}"] = None
     return list(found)
 
 

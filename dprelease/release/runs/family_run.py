@@ -1,14 +1,13 @@
-"""Noise and write the tables of one release, family after family.
+"""Add noise to the tables of one release and write them, family after family.
 
-A query is published in batches of cells, so memory does not grow with the number of cells.
+A query is published in batches of cells, so memory does not grow with the number of cells. True
+vectors are held in memory (see `exact/results/vectors.py`), and so are selections and private keys;
+values that are noised elsewhere arrive batch by batch. One worker thread computes noise,
+post-processing and Arrow arrays of a batch, while the previous batch is encoded and written. All
+code that draws randomness or uses ball arithmetic runs in that thread: there is one stream of bits
+in one order, whatever the timing of threads, and one precision context.
 
-True vectors are held in memory (see `exact/results/vectors.py`), and so are selections and private
-keys; values that are noised elsewhere arrive block by block. One worker thread makes noise,
-post-processing and Arrow arrays of a batch, while the previous batch is encoded and written.
-Everything that draws randomness or uses ball arithmetic runs in that thread: there is one stream of
-bits in one order, whatever the timing of threads, and one precision context.
-
-Another thread writes the files of tables while the following tables are noised.
+Another thread writes the files of tables while noise is added to the following tables.
 """
 
 from __future__ import annotations
@@ -47,24 +46,27 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-Work = Callable[[], dict[str, FileDigest]]
-"""Writes noised tables, and returns the digests of their files, by name."""
+WriteTask = Callable[[], dict[str, FileDigest]]
+"""A function that writes noised tables, and returns the digests of their files by name."""
 
-MOST_WAITING = 2
-"""Tables that may be held in memory in addition to the one that is being noised."""
+MOST_WAITING_TABLES = 2
+"""Maximum number of tables in memory in addition to the one that is being noised."""
 
 
 class TableWriters:
-    """Writes tables whose rows are complete, in a thread, or in the caller if there is none."""
+    """Writes tables whose rows are complete, in a thread if there is one, else in the caller."""
 
     def __init__(self, pool: ThreadPoolExecutor | None) -> None:
         self._pool = pool
         self._coming: deque[Future[dict[str, FileDigest]]] = deque()
         self._written: dict[str, FileDigest] = {}
 
-    def write(self, work: Work, *, at_once: bool = False) -> None:
-        """Write some tables, now if their rows are produced meanwhile; raises earlier errors."""
-        self._settle(0 if at_once else MOST_WAITING - 1)
+    def write(self, work: WriteTask, *, at_once: bool = False) -> None:
+        """Write some tables, or submit them to the thread; raises errors of earlier tables.
+
+        `at_once`: whether the caller writes, because the rows are still being produced.
+        """
+        self._wait_for_tasks(0 if at_once else MOST_WAITING_TABLES - 1)
         coming = None if at_once else self._submit(work)
         if coming is None:
             self._written |= work()
@@ -72,32 +74,32 @@ class TableWriters:
             self._coming.append(coming)
 
     def finish(self) -> dict[str, FileDigest]:
-        """Return all that was written, in order; raises as `write`."""
-        self._settle(0)
+        """Return the digests of all written tables in order; raises the same errors as `write`."""
+        self._wait_for_tasks(0)
         return self._written
 
-    def _settle(self, left: int) -> None:
+    def _wait_for_tasks(self, left: int) -> None:
         while len(self._coming) > left:
             self._written |= self._coming.popleft().result()
 
-    def _submit(self, work: Work) -> Future[dict[str, FileDigest]] | None:
-        """Pass work to the thread; return None if there is none, or it can't be started."""
+    def _submit(self, work: WriteTask) -> Future[dict[str, FileDigest]] | None:
+        """Submit work to the thread; return None without a thread, or if it can't be started."""
         if self._pool is None:
             return None
         try:
-            with defer_signals():  # the pool must know of every thread that has started
+            with defer_signals():  # the pool must know every started thread
                 return self._pool.submit(work)
-        except RuntimeError:  # the first work started no thread, so nothing else would run it
+        except RuntimeError:  # no thread has started, so nothing else would run the work
             self._pool = None
             return None
 
 
 @contextmanager
 def table_writers(tables: int) -> Iterator[TableWriters]:
-    """Yield the writer of so many tables of a release; its thread has ended afterwards.
+    """Yield the writer for this number of tables of a release; its thread ends with the block.
 
-    The thread ends first, even after signals, because a failed release removes the folder next. A
-    single table is not worth a thread.
+    The thread ends first, even after signals, because a failed release removes the folder next. For
+    a single table no thread is started.
     """
     if tables < 2:
         yield TableWriters(None)
@@ -113,10 +115,10 @@ def table_writers(tables: int) -> Iterator[TableWriters]:
 
 
 class TableMaker(Protocol):
-    """Makes Arrow tables of noised cells, batch after batch."""
+    """Builds Arrow tables of noised cells, batch after batch."""
 
     def of(self, noisy: NoisyTable) -> pa.Table:
-        """Return the table of the next cells."""
+        """Return the Arrow table of the next noised cells."""
         ...
 
 
@@ -128,17 +130,17 @@ def streaming(
     most: int = ROW_GROUP,
     shown: Callable[[Sequence[PlannedColumn]], TableMaker] = Tables,
 ) -> Iterator[Iterator[pa.Table]]:
-    """Yield the table of one query as tables of `most` rows, in key order.
+    """Yield the table of one query as Arrow tables of `most` rows, in key order.
 
-    `columns` are all planned columns of the query. `shown` turns noised integers into what is
-    written: the published columns, or the measurements themselves. Concatenated, the tables equal
-    the result of `answer_query` and `shown`, to the bit, for the same stream of bits. At the end no
-    thread is left running.
+    `columns`: all planned columns of the query. `shown`: converts noised integers into the written
+    columns, which are the published columns or the measurements. Concatenated, the tables equal the
+    result of `answer_query` and `shown` bit by bit, for the same stream of random bits. At the end
+    no thread is running.
 
     Raises
     ------
     DataError
-        As `Answering.run`.
+        The errors of `Answering.run`.
     """
     query = columns[0].query
     if query.private is not None:
@@ -162,14 +164,14 @@ def publish_families(
 ) -> dict[str, FileDigest]:
     """Write all tables into a release's private folder, and return their digests by name.
 
-    A table of few cells is written while the next one is noised. Measurements of a family with a
-    step are written likewise, and the step reads them from the files that will be published, as a
-    verifier does. `metadata` provides the column metadata of the files.
+    A table of few cells is written while noise is added to the next one. The same holds for
+    measurements of a family with a step; the step reads them from the files that will be published,
+    as a verifier does. `metadata`: the column metadata of the files.
 
     Raises
     ------
     DataError
-        As `Answering.run`.
+        The errors of `Answering.run`.
     """
     notes = {table.name: field_notes(table) for table in metadata.tables}
     with table_writers(sum(len(family.tables) for family in plan.families)) as writers:
@@ -186,7 +188,7 @@ def publish_families(
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """State that the families of a release share."""
+    """The state that the families of a release share during a run."""
 
     plan: Plan
     engines: Mapping[str, Answering]
@@ -196,7 +198,7 @@ class _Run:
     writers: TableWriters
 
     def measure(self, family: Family, table: FamilyTable) -> None:
-        """Write the noised table of one query."""
+        """Write the noised table of one query of a family."""
         name, query = table.query.name, table.query
         folder = self.release.folder  # raises in a forked child, which must not continue
         shown = Tables if family.step is None else partial(MeasuredTables, coded=True)
@@ -207,16 +209,16 @@ class _Run:
             noticed = noted_tables(tables, self.notes[named])
             pieces = in_parts(named, noticed, family.parts.get(named))
             is_whole = query.private is not None or query.keys.size <= ROW_GROUP
-            if is_whole:  # computed here: bits and ball arithmetic belong to one thread
+            if is_whole:  # computed here, since bits and ball arithmetic belong to one thread
                 pieces = iter(list(pieces))
             work = partial(write_pieces, folder, pieces, family.parts, self.release.notes)
             self.writers.write(work, at_once=not is_whole)
 
     def take(self, family: Family, step: FamilyStep) -> None:
-        """Write the results of a step on a family's measurements."""
+        """Write the results of a step, which post-processes a family's measurements."""
         engines = list({id(one): one for one in self.engines.values()}.values())
         for engine in engines:
-            engine.let_go()  # the step needs the memory, and no rows
+            engine.let_go()  # the step needs the memory, and reads no rows
         noised = [published_table(table, self.release.folder) for table in family.tables]
         values = step.values(noised, engines[0].spread)
         made = step_tables(family.outputs, values, family.parts)
@@ -232,24 +234,24 @@ class _Run:
 def write_pieces(
     folder: Path, pieces: Iterator[Piece], parts: Mapping[str, Parts], notes: Mapping[str, str]
 ) -> dict[str, FileDigest]:
-    """Write several tables into a folder as their rows arrive; return their digests.
+    """Write several tables into a folder as their rows arrive; return their digests by name.
 
     Parameters
     ----------
     folder
-        The folder of a release, which is private until all is written.
+        The folder of a release, which is private until everything is written.
     pieces
         Rows of each table in ascending order, so that only one of its parts is open at a time.
     parts
-        The partition files of the tables that have any, by name.
+        The files of partitioned tables, by the name of the table.
     notes
-        The metadata of each file, next to its rows, and its values.
+        The metadata that every file gets, as keys and values.
     """
-    tables: dict[str, _Table] = {}
+    tables: dict[str, _OpenTable] = {}
     with ExitStack() as files:
         for piece in pieces:
             if piece.name not in tables:
-                one = _Table(folder / formats.file_of(piece.name), parts.get(piece.name), notes)
+                one = _OpenTable(folder / formats.file_of(piece.name), parts.get(piece.name), notes)
                 tables[piece.name] = one
                 files.callback(one.close)
             tables[piece.name].write(piece)
@@ -257,7 +259,7 @@ def write_pieces(
 
 
 @dataclass
-class _Table:
+class _OpenTable:
     """One table that is being written: its file, or the folder of its parts."""
 
     path: Path
@@ -268,7 +270,7 @@ class _Table:
     _writer: formats.Writer | None = None
 
     def write(self, piece: Piece) -> None:
-        """Add rows to the file that they belong to."""
+        """Add rows to the file to which they belong."""
         rows, at = _with_metadata(piece.rows, self.notes), piece.part or 0
         if self._writer is None or at >= len(self._rows):
             self.close()
@@ -284,7 +286,7 @@ class _Table:
         self._open.close()
 
     def record_of_files(self) -> FileDigest:
-        """Return the digests of what was written; call it at the end."""
+        """Return the digests of the written files; call it after `close`."""
         digests = [sha256_of(path) for path in self._files]
         if self.parts is None:
             return FileDigest(digests[0], self._rows[0])
@@ -301,7 +303,7 @@ class _Table:
 
 
 def _with_metadata(table: pa.Table, notes: Mapping[str, str]) -> pa.Table:
-    """Return a table with its metadata."""
+    """Return a table with additional metadata."""
     if not notes:
         return table
     more = {name.encode(): text.encode() for name, text in notes.items()}

@@ -22,17 +22,17 @@ def run(
     progress: Callable[[str], None] = lambda _step: None,
     state: RunState | None = None,
 ) -> Path:
-    """Publish a release and return its folder; if it fails, nothing becomes readable.
+    """Publish a release and return its folder; if the run fails, nothing becomes readable.
 
-    `frames` maps the name of a table, or the name in `source: {frame: ...}`, to a frame. `bits` is
-    for tests. `state` advances with every step; at the end it says what has happened, even after an
-    exception.
+    `frames` maps the name of a table, or the name in `source: {frame: ...}`, to a frame. `bits`: a
+    source of random bits, only for tests. `state` is updated by every step, and is valid even after
+    an exception.
 
     Raises
     ------
     DpReleaseError
-        Any subclass; the message says whether rows had been read, and what is charged. It also says
-        so in the rare case that the release is readable nevertheless.
+        Any of its subclasses. The message says whether rows were read, and what is charged. It also
+        says so in the rare case that the release is readable nevertheless.
     """
     return execute(
         planned(declaration),

@@ -7,7 +7,7 @@ from pathlib import Path
 from dprelease.documents.audits.audit_name import NAME
 from dprelease.documents.audits.audit_record import Audit, digest_of_declared, parsed_audit
 from dprelease.documents.release_manifest import ReleaseManifest
-from dprelease.errors.printable import amount
+from dprelease.errors.printable import count_text
 from dprelease.system.files import read_file
 from dprelease.system.json_text import MOST_BYTES
 
@@ -51,8 +51,8 @@ def audit_words(record: ReleaseManifest, folder: Path) -> str:
     """Return a text on the comparisons of the named audit."""
     audit = parsed_audit(audit_of(record, folder) or b"")
     pairs = sum(one.pairs for one in audit.sensitivities)
-    told = amount(len(audit.sensitivities), "measurement", "measurements")
+    told = count_text(len(audit.sensitivities), "measurement", "measurements")
     return (
         f"it names an audit of this declaration by dprelease {audit.version}, in which all held: "
-        f"{told} on {amount(pairs, 'pair', 'pairs')} of neighbours"
+        f"{told} on {count_text(pairs, 'pair', 'pairs')} of neighbours"
     )

@@ -1,1 +1,1 @@
-"""Catalogue: what becomes of a release, from its files to its readers."""
+"""Catalogue: releases after their tables are computed, from their files to their readers."""

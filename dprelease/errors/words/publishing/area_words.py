@@ -1,4 +1,4 @@
-"""Catalogue: areas that are drawn from a release."""
+"""Catalogue: custom areas, computed from a release."""
 
 from __future__ import annotations
 

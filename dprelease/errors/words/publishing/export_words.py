@@ -1,4 +1,4 @@
-"""Catalogue: the formats that a release is published in beside Parquet."""
+"""Catalogue: the formats other than Parquet in which a release is published."""
 
 from __future__ import annotations
 

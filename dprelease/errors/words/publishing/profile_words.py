@@ -1,4 +1,4 @@
-"""Catalogue: the steward's confidential check."""
+"""Catalogue: the confidential profile of the data for its owner."""
 
 from __future__ import annotations
 

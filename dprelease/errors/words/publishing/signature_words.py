@@ -1,4 +1,4 @@
-"""Catalogue: keys, and lists of who may sign."""
+"""Catalogue: keys, and lists of signers."""
 
 from __future__ import annotations
 
