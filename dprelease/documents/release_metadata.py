@@ -168,7 +168,7 @@ class ReleaseMetadata:
     ) -> TableMetadata:
         """Return the metadata of a table, with the texts of its query or with its own texts."""
         asked: Documented = self.spec.records.get(declared) or self.spec.queries[declared]
-        several = asked.metadata if isinstance(asked, QuerySpec) else {}
+        several = asked.told if isinstance(asked, QuerySpec) else {}
         own = several.get(name.rpartition("/")[2], Documented())
         builder = self.builder
         return TableMetadata(
@@ -197,20 +197,20 @@ class ReleaseMetadata:
     @property
     def about(self) -> About:
         """Return the declared facts about the release as a whole."""
-        metadata, texts = self.spec.about or AboutSpec(), self.builder.texts
+        about, texts = self.spec.about or AboutSpec(), self.builder.texts
         return About(
             title=one_line(self.spec.title),
-            publisher=metadata.publisher or "",
-            contact=metadata.contact or "",
-            licence=metadata.licence or "",
-            period=metadata.period or "",
-            area=metadata.area or "",
-            version=metadata.version or "",
-            replaces=metadata.replaces or "",
-            methodology=metadata.methodology or "",
-            description=texts(metadata.description),
-            notes=self.builder.several(metadata.notes),
-            titles=texts(metadata.title),
+            publisher=about.publisher or "",
+            contact=about.contact or "",
+            licence=about.licence or "",
+            period=about.period or "",
+            area=about.area or "",
+            version=about.version or "",
+            replaces=about.replaces or "",
+            methodology=about.methodology or "",
+            description=texts(about.description),
+            notes=self.builder.several(about.notes),
+            titles=texts(about.title),
         )
 
 

@@ -178,7 +178,7 @@ class DataError(DpReleaseError):
 class FrameError(DataError, TypeError):
     """An argument in Python is not a frame; also a TypeError, as Python raises."""
 
-    templates = data.GIVEN
+    templates = data.FRAME_ARGUMENTS
 
 
 class OutputError(DpReleaseError):
@@ -235,7 +235,7 @@ class SessionError(DpReleaseError):
 class UsageError(SessionError, TypeError):
     """A query method of the pandas accessor is called with invalid arguments."""
 
-    templates = session.USED
+    templates = session.CALL_ERRORS
 
 
 class InternalError(DpReleaseError):

@@ -1,4 +1,4 @@
-"""Draw rows of dots on one scale: the form of most pictures of a report."""
+"""Draw rows of dots on one scale, as in most pictures of a report."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from dprelease.report.sheet import (
     Axis,
     Look,
     Sheet,
-    cut,
     ticks_between,
+    truncated,
 )
 
 ROW = 0.32
-"""Inches of a row: name above, dots below."""
+"""Height of a row in inches: the name above, the dots below."""
 
 LOOKS = {
     "dot": Look(5.0, BLUE, BLUE),
     "ring": Look(6.0, "white", ORANGE, 1.2),
     "faint": Look(3.0, "white", PALE, 0.6),
 }
-"""Marks that differ in shape, not only in colour."""
+"""Looks of marks, which differ in shape and not only in colour."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A name, a text at the right end of its line, marks, and a line between two numbers."""
+    """One row of a picture: a name, a text at the right end of its line, marks, and a line."""
 
     name: str
     note: str
@@ -41,9 +41,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The scale of a picture. `ends`: of a linear scale; a logarithmic one has those of its rows.
+    """The scale of a picture.
 
-    `others`: rows of other pictures with the same scale.
+    `ends`: the ends of a linear scale; a logarithmic scale has those of its rows. `others`: rows of
+    other pictures that share this scale.
     """
 
     name: str
@@ -54,7 +55,7 @@ class Scale:
 
     @property
     def is_log(self) -> bool:
-        """Return whether it is logarithmic."""
+        """Return whether the scale is logarithmic."""
         return self.ends is None
 
 
@@ -64,7 +65,7 @@ def is_drawn(value: float | None) -> bool:
 
 
 def rows_of_dots(rows: Sequence[Row], scale: Scale, key: Sequence[tuple[str, str]] = ()) -> Sheet:
-    """Return a drawing of rows, from the top; `key`: the meaning of each kind of mark."""
+    """Return a drawing of rows from top to bottom; `key`: the meaning of each kind of mark."""
     low, high = scale.ends or _around([*rows, *scale.others])
     above = 0.08 + 0.17 * len(key)
     x, y = Axis(low, high, scale.is_log), Axis(len(rows) * ROW, 0.0)  # inches from the top
@@ -84,7 +85,7 @@ def _around(rows: Sequence[Row]) -> tuple[float, float]:
     drawn += [end for row in rows for end in row.line or () if is_drawn(end)]
     low, high = min(drawn, default=1.0), max(drawn, default=1.0)
     room = max(1.15, (high / low) ** 0.05)
-    least = 3.0  # a scale of one number still has ticks
+    least = 3.0  # ensures ticks for a scale of one number
     if high / low < least:
         middle = math.sqrt(low * high)
         low, high = middle / math.sqrt(least), middle * math.sqrt(least)
@@ -94,7 +95,7 @@ def _around(rows: Sequence[Row]) -> tuple[float, float]:
 def _draw(sheet: Sheet, row: Row, top: float) -> None:
     low, high = sheet.x.low, sheet.x.high
     text, line = top + 0.1, top + 0.235
-    sheet.write(low, text, cut(row.name, LETTERS - len(row.note)), "start", "middle")
+    sheet.write(low, text, truncated(row.name, LETTERS - len(row.note)), "start", "middle")
     sheet.write(high, text, row.note, "end", "middle", colour=PALE)
     sheet.line([(low, line), (high, line)])
     if row.line is not None:

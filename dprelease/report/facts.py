@@ -1,4 +1,4 @@
-"""Read a manifest for the report: declarations and records by table and column."""
+"""Read from a manifest what the report needs: declarations and records by table and column."""
 
 from __future__ import annotations
 
@@ -40,13 +40,12 @@ from dprelease.schema.load import Declaration, declaration_from_texts
 
 @dataclass(frozen=True, slots=True)
 class ErrorBeforeRun:
-    """The error expected of a column before any row was read.
+    """The expected error of a column before any row is read.
 
-    `margin`: of a cell at `confidence`; for consistent tables the middle of all areas, from
-    `least`
-    to `largest`. `error`: the mean absolute error, if it follows from the noise. `rows`: the
-    rows per
-    evenly filled cell for which the margin was computed; None if it holds for every cell.
+    `margin`: the margin of error of a cell at `confidence`; for consistent tables the middle margin
+    of all areas, which lies between `least` and `largest`. `error`: the mean absolute error, if it
+    follows from the noise. `rows`: the number of rows per cell, equal in all cells, for which the
+    margin was computed; None if it holds for every cell.
     """
 
     margin: float
@@ -60,7 +59,7 @@ class ErrorBeforeRun:
 
 @dataclass(frozen=True, slots=True)
 class ProtectedUnit:
-    """A privacy unit: its table, the column with its id if rows have one, and its limits."""
+    """A privacy unit: its table, its id column if there is one, and its contribution limits."""
 
     table: str
     id: str | None
@@ -69,7 +68,7 @@ class ProtectedUnit:
 
 @dataclass(frozen=True, slots=True)
 class LabelSource:
-    """What the label states of a release of any kind."""
+    """The facts for the label of a release of any kind."""
 
     units: Sequence[ProtectedUnit]
     guarantee: GuaranteeRecord
@@ -85,13 +84,13 @@ class Facts:
 
     @property
     def central(self) -> CentralManifest:
-        """Return the manifest of tables; the pages about others don't ask for it."""
+        """Return the manifest as one of tables; pages on other kinds don't call this."""
         assert isinstance(self.record, CentralManifest)
         return self.record
 
     @property
     def label(self) -> LabelSource:
-        """Return what the label states."""
+        """Return the facts for the label."""
         central = self.central
         return LabelSource(
             [ProtectedUnit(unit.table, unit.id, unit.words) for unit in central.privacy_unit],
@@ -137,8 +136,8 @@ class Facts:
         }
 
     def query_of(self, table: TableMetadata) -> Query | None:
-        """Return the query of a table; None for one that holds no cells."""
-        return self.queries.get(_own_name(table))
+        """Return the query of a table; None for a table without cells."""
+        return self.queries.get(_name_in_folder(table))
 
     def is_agreed(self, table: TableMetadata) -> bool:
         """Return whether a table combines several measurements into consistent values."""
@@ -153,13 +152,13 @@ class Facts:
     def expected_error_of(
         self, table: TableMetadata, column: ColumnMetadata
     ) -> ErrorBeforeRun | None:
-        """Return the error expected of a column; None if it is not a number."""
+        """Return the expected error of a column; None if the column is not a number."""
         output = self.query_column(table, column)
         if output is None:
             return None
         if self.is_agreed(table):
-            return self._of_agreed(table, column, output)
-        name = _own_name(table)
+            return self._consistent_error(table, column, output)
+        name = _name_in_folder(table)
         laws = {part.name: self.laws[name, part.name] for part in output.parts}
         if is_computed(output):
             margin = typical_margin(output, laws, 0.95)
@@ -172,10 +171,10 @@ class Facts:
         margin, error = float(exact_of(held.margin_95)), held.expected_absolute_error
         return ErrorBeforeRun(margin, 0.95, margin, margin, held.error_unit, error)
 
-    def _of_agreed(
+    def _consistent_error(
         self, table: TableMetadata, column: ColumnMetadata, output: OutputColumn
     ) -> ErrorBeforeRun | None:
-        found = self._standard_errors.get((_own_name(table), column.name))
+        found = self._standard_errors.get((_name_in_folder(table), column.name))
         if found is None:
             return None
         agreed, errors = found
@@ -191,11 +190,11 @@ class Facts:
         )
 
     def noise_of(self, table: TableMetadata, column: ColumnMetadata) -> Mechanism | None:
-        """Return the noise of a column that is a single noisy number."""
+        """Return the noise of a column that is a single noisy number; None for other columns."""
         output = self.query_column(table, column)
         if output is None or self.is_agreed(table) or is_computed(output):
             return None
-        law = self.laws[_own_name(table), output.parts[0].name]
+        law = self.laws[_name_in_folder(table), output.parts[0].name]
         return law if isinstance(law, Mechanism) and output.parts[0].is_vector else None
 
     def adds_up(self, table: TableMetadata, column: ColumnMetadata) -> bool:
@@ -207,7 +206,7 @@ class Facts:
         return part.is_vector and part.aggregate.adds_up
 
     def is_never_negative(self, table: TableMetadata, column: ColumnMetadata) -> bool:
-        """Return whether true values of a column can't be negative, for any data."""
+        """Return whether the true values of a column can't be negative, whatever the data."""
         output = self.query_column(table, column)
         if output is None or not output.parts[0].is_vector:
             return False
@@ -216,12 +215,12 @@ class Facts:
 
     @cached_property
     def families(self) -> tuple[Family, ...]:
-        """Return the tables of each query together, with the step that publishes them."""
+        """Return the families of tables, each with the step that publishes them."""
         return families_of(self.planned_columns())
 
     @cached_property
     def pairs(self) -> Pairs:
-        """Return epsilons at several deltas, of all noise together."""
+        """Return epsilons of the whole release at several deltas."""
         pure = self.label.guarantee.pure_epsilon
         vectors = [
             column.accounting_input for column in without_invariants(list(self.planned_columns()))
@@ -229,7 +228,7 @@ class Facts:
         return pairs_of(vectors, math.inf if pure is None else float(pure))
 
     def planned_columns(self) -> Iterator[PlannedColumn]:
-        """Yield every vector with its query and its noise, except invariants."""
+        """Yield every noisy vector with its query and its noise; invariants have no noise."""
         for query in self.queries.values():
             for measurement in query.measurements:
                 if measurement.exact:
@@ -240,12 +239,12 @@ class Facts:
                 yield PlannedColumn(query, measurement, self.laws[name], chosen)
 
 
-def _own_name(table: TableMetadata) -> str:
-    """Return the name of a table without the folder of the step's output."""
+def _name_in_folder(table: TableMetadata) -> str:
+    """Return the name of a table without the folder of a step's output."""
     return table.name.rpartition("/")[2]
 
 
 def exact_of(text: str) -> Fraction:
-    """Return a number of a manifest, written as a decimal or as p/q."""
+    """Return a number of a manifest, which is written as a decimal or as p/q, as a fraction."""
     over, _, under = text.partition("/")
     return exact(over) / exact(under) if under else exact(over)

@@ -1,7 +1,7 @@
-"""Load the report's texts in one language, and format numbers in it.
+"""Load the report's texts in one language, and format numbers in that language.
 
-A language is one module of `words`: a mapping of names to sentences, and two signs for numbers.
-The sentences are trusted HTML; the values in them are escaped.
+A language is one module of `words`: a mapping of names to sentences, and two separators of numbers.
+The sentences are trusted HTML; values are escaped when they are inserted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NOTHING = "\u2013"
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The sentences of one language, by name."""
+    """The sentences of one language by name."""
 
     language: str
     sentences: Mapping[str, str]
@@ -34,7 +34,7 @@ class Words:
     thousands: str
 
     def say(self, name: str, /, **values: object) -> Markup:
-        """Return a sentence with values in it, each escaped unless it is trusted HTML."""
+        """Return a sentence with inserted values, each escaped unless it is trusted HTML."""
         safe = {
             place: value if isinstance(value, Markup) else printable_text(str(value), None)
             for place, value in values.items()
@@ -42,11 +42,11 @@ class Words:
         return Markup(self.sentences[name]).format(**safe)
 
     def plain(self, name: str, /, **values: object) -> str:
-        """Return a sentence as plain text, for pictures and their descriptions."""
+        """Return a sentence as plain text, for pictures and their alternative texts."""
         return self.sentences[name].format(**values)
 
     def many(self, name: str, number: int, /, **values: object) -> Markup:
-        """Return a sentence about a number of things, with a separate form for one."""
+        """Return a sentence about a number of things; a number of one has its own sentence."""
         return self.say(self.of_many(name, number), number=self.number(number), **values)
 
     def of_many(self, name: str, number: int, /) -> str:
@@ -72,9 +72,9 @@ class Words:
         return self._signs("0" if text.strip("-0.,") == "" and decimals == 0 else text)
 
     def percent(self, part: float | None, *, up: bool = False) -> str:
-        """Return a share as a percentage; 0 % only for 0; 100 % for less than 1 only with `up`.
+        """Return a share as a percentage; only 0 is 0 %, and less than 1 is never 100 % without `up`.
 
-        `up`: an upper bound, rounded up.
+        `up`: whether the share is an upper bound, which is rounded up.
         """
         if part is None or not math.isfinite(part):
             return NOTHING
@@ -90,7 +90,7 @@ class Words:
         return self._signs(f"{text}{SPACE}%")
 
     def exactly(self, value: Fraction) -> str:
-        """Return a declared number with all its digits, if they are not too many."""
+        """Return a declared number with all its digits, unless it has too many."""
         text = plain_text(value)
         if len(text) > 16:
             return self._signs(f"{float(value):g}")
@@ -108,9 +108,9 @@ def three(value: float) -> float:
 
 
 def three_up(value: float) -> float:
-    """Return a number with three significant digits, or all digits before the point, rounded up.
+    """Return a number rounded up to three significant digits, or to an integer if it is larger.
 
-    So an upper bound of an error stays an upper bound.
+    Rounding up keeps an upper bound of an error an upper bound.
     """
     rounded = three(value)
     if abs(value) < 1000.0 and value == int(value):
@@ -126,7 +126,7 @@ def languages() -> list[str]:
 
 
 def words_in(language: str) -> Words:
-    """Return the words of a language; in English where it has none."""
+    """Return the texts of a language; in English if there are none in that language."""
     spoken = language.split("-")[0].lower()
     name = spoken if spoken in languages() else DEFAULT
     module = importlib.import_module(f"{words.__name__}.{name}")

@@ -1,6 +1,6 @@
 """Write the report as one HTML file: self-contained, without scripts, of bounded size.
 
-It explains how to read a margin with one cell of the release as the example.
+The page explains with one cell of the release how to read a margin of error.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def example_of(
         "margin": Markup("<strong>{}</strong>").format(number(cell.margin)),
     }
     low, high = (Markup("<strong>{}</strong>").format(number(end)) for end in cell.ends)
-    where = _where(table, cell, words, names)
+    where = _cell_position_text(table, cell, words, names)
     first = Markup("{} {}: {}.").format(
         where, names.column(column), words.say("margin.value", **says)
     )
@@ -90,7 +90,7 @@ def example_of(
     return Example(sentences, interval(gallery, name, cell.value, cell.ends, number))
 
 
-def _where(table: TableMetadata, cell: _Cell, words: Words, names: Names) -> Markup:
+def _cell_position_text(table: TableMetadata, cell: _Cell, words: Words, names: Names) -> Markup:
     title = names.table(table)
     if not cell.keys:
         return words.say("margin.cell.total", table=title)
@@ -110,16 +110,16 @@ def _cells(release: ReleaseFiles, facts: Facts) -> Iterator[_Cell]:
         for column in table.values
         if is_number(column)
     ]
-    for one in sorted(columns, key=_order):
-        yield from _middle(release, one)
+    for one in sorted(columns, key=_example_order):
+        yield from _middle_cell(release, one)
 
 
-def _order(one: ColumnQuality) -> tuple[bool, bool]:
-    """Return what makes a column a good example: published margins, and keys that name a cell."""
+def _example_order(one: ColumnQuality) -> tuple[bool, bool]:
+    """Return the order of columns as examples: published margins first, then identified cells."""
     return one.table.companion_of(one.column.name, Role.MARGIN) is None, not one.table.keys
 
 
-def _middle(release: ReleaseFiles, one: ColumnQuality) -> Iterator[_Cell]:
+def _middle_cell(release: ReleaseFiles, one: ColumnQuality) -> Iterator[_Cell]:
     """Yield the middle one of the first cells of a column that have a margin, if there are any."""
     table, name = one.table, one.column.name
     keys = [key.name for key in table.keys]
@@ -156,7 +156,7 @@ def _confidence(facts: Facts, one: ColumnQuality) -> float:
 
 
 PARTS = ("label", "margin", "quality", "made")
-"""Sections of the page, each a template, in order."""
+"""Names of the sections of the page in order; each is a template."""
 
 
 def page_of(
@@ -171,15 +171,14 @@ def page_of(
     Parameters
     ----------
     release
-        A verified release of tables, not of records: its manifest is trusted.
+        A verified release of tables; its manifest is trusted.
     language
-        The language of labels, one of its metadata; by default the first one. The report's
-        other texts
-        are in English if they don't exist in this language.
+        The language of labels, one of those of the metadata; by default the first one. The report's
+        own texts are in English if they don't exist in this language.
     checks
         The results of `verify`.
     truth
-        True values of a rehearsal.
+        The true values of a rehearsal.
     """
     facts = Facts(release.record)
     columns = list(quality_of(release, facts))

@@ -19,15 +19,15 @@ from dprelease.report.safe import printable_text
 from dprelease.report.sheet import BLUE, PALE, Axis, Look, Sheet
 
 ALARMS = (0.01, 0.05, 0.1)
-"""False alarm rates for which the text gives the missed detections."""
+"""False alarm rates for which the text gives the rate of missed detections."""
 
 UPRIGHT = 1.9
-"""Inches of a drawing that is not a list of rows."""
+"""Height in inches of a drawing that is not a list of rows."""
 
 
 @dataclass(frozen=True)
 class PageTable:
-    """A table of the page: caption, headers, and rows; the first cell of a row is its header."""
+    """A table of the page: caption, heads and rows; the first cell of a row is the row's head."""
 
     caption: Markup
     heads: list[Markup]
@@ -36,7 +36,7 @@ class PageTable:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A drawing of the page, with its id, its title, what it shows in words, and its caption."""
+    """A drawing of the page, with its id, its title, its alternative text and its caption."""
 
     drawing: Sheet
     name: str
@@ -55,7 +55,7 @@ class Gallery:
     def picture(
         self, sheet: Sheet, kind: str, alt: str, title: Mapping[str, Any] | None = None
     ) -> Picture:
-        """Return a drawing with the words of its kind."""
+        """Return a drawing as a picture with the title and the caption of its kind."""
         self.drawn += 1
         name = printable_text(self.words.plain(f"{kind}.title", **(title or {})), None)
         caption = Markup("<strong>{}.</strong> {}").format(
@@ -71,7 +71,7 @@ class Gallery:
         key: Sequence[tuple[str, str]] = (),
         title: Mapping[str, Any] | None = None,
     ) -> Picture:
-        """Return a drawing of rows; its alternative text lists each row."""
+        """Return a picture of rows; its alternative text lists each row."""
         description = ". ".join(
             self.words.plain("errors.alt.row", name=row.name, told=row.note) for row in rows
         )
@@ -104,7 +104,10 @@ def belief(gallery: Gallery, reading: ReadingRecord) -> Picture:
 
 
 def trade_off(gallery: Gallery, pairs: Pairs, *, replace: bool) -> Picture:
-    """Return an attacker's missed detections by false alarms; `pairs`: all that the release has."""
+    """Return the picture of an attacker's missed detections by false alarms.
+
+    `pairs`: epsilons and deltas of the release.
+    """
     words, percent = gallery.words, gallery.words.percent
     sheet = Sheet(UPRIGHT, Axis(0.0, 1.0), Axis(0.0, 1.0), left=0.5, above=0.26)
     ticks = [(part, percent(part)) for part in (0.0, 0.25, 0.5, 0.75, 1.0)]
@@ -117,7 +120,7 @@ def trade_off(gallery: Gallery, pairs: Pairs, *, replace: bool) -> Picture:
     sheet.line([(0.0, 1.0), (1.0, 0.0)], PALE, 1.0, "4 3")
     sheet.line(zip(alarms.tolist(), missed, strict=True), BLUE, 1.8)
     sheet.write(0.62, 0.41, words.plain("trade.blind"), "start", "bottom", colour=PALE)
-    # Below the line if there is space, otherwise between it and the dashed one.
+    # # The text is below the line if there is space, otherwise between it and the dashed line.
     roomy = missed[20] > 0.25
     x, y = (0.04, 0.06) if roomy else (0.35, (missed[35] + 0.65) / 2.0)
     sheet.write(x, y, words.plain("trade.this"), "start", "bottom", colour=BLUE, bold=True)
@@ -132,7 +135,7 @@ def trade_off(gallery: Gallery, pairs: Pairs, *, replace: bool) -> Picture:
 def interval(
     gallery: Gallery, name: str, value: float, ends: tuple[float, float], number: Callable[..., str]
 ) -> Picture:
-    """Return one number and its margin, on a scale that shows both ends."""
+    """Return the picture of one number and its margin, on a scale that shows both ends."""
     words = gallery.words
     low, high = ends
     room = 0.18 * ((high - low) or max(abs(value), 1.0))
@@ -148,13 +151,16 @@ def interval(
 
 
 PARTS = (0.5, 0.2, 0.05, 0.02, 0.01, 0.005, 0.002)
-"""Shares of cells with a larger error, for which a noise distribution is drawn."""
+"""Shares of cells with a larger error, at which the distribution of the noise is drawn."""
 
 
 def noise(
     gallery: Gallery, mechanism: Mechanism, step: float, name: str, unit: str
 ) -> Picture | None:
-    """Return the share of cells with larger errors; None if no finite number describes it."""
+    """Return the picture of the share of cells with larger errors.
+
+    Returns None if no finite number describes the share.
+    """
     words, percent, number = gallery.words, gallery.words.percent, gallery.words.number
     widths = [(part, three_up(mechanism.half_width(1.0 - part) * step)) for part in PARTS]
     farthest = widths[-1][1]

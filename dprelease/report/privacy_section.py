@@ -18,7 +18,7 @@ from dprelease.report.safe import SPACE
 from dprelease.report.safe_labels import Names
 
 MOST_UNITS = 12
-"""Maximum number of listed privacy units; a release has one for each table about people."""
+"""Maximum number of listed privacy units; a release has one unit for each table about people."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,8 @@ def label_of(
 ) -> Label:
     """Return the label of a release.
 
-    `is_curved`: whether epsilons at several deltas are known, so
-    that the
-    curve of attacks can be drawn.
+    `is_curved`: whether epsilons at several deltas are known, so that the curve of attacks can be
+    drawn.
     """
     source = facts.label
     guarantee, reading = source.guarantee, source.reading
@@ -64,12 +63,12 @@ def label_of(
         one_in = words.number(float(f"{float(1 / delta):.3g}"))
     factor = math.exp(min(epsilon, 700.0))
     return Label(
-        units=list(_units(source.units, words, names)),
+        units=list(_unit_sentences(source.units, words, names)),
         promised=words.say("label.replace" if replace else "label.add_remove"),
         exact=Markup("")
         if guarantee.holds is None
         else words.say("label.exact", holds=guarantee.holds),
-        cuts=list(_cuts(source.units, names, words)),
+        cuts=list(_contribution_limit_sentences(source.units, names, words)),
         epsilon=words.number(three_up(epsilon)),
         epsilon_words=words.say("label.epsilon.words", factor=words.number(three_up(factor))),
         delta=limit,
@@ -82,8 +81,8 @@ def label_of(
             right=words.percent(1.0 - reading.least_total_error / 2.0, up=True),
             space=SPACE,
         ),
-        belief=words.say("label.gain.belief", beliefs=_beliefs(reading, words)),
-        costs=list(_costs(facts, source.ledger, words, names)),
+        belief=words.say("label.gain.belief", beliefs=_belief_sentences(reading, words)),
+        costs=list(_cost_sentences(facts, source.ledger, words, names)),
         outside=[names.name(text, 600) for text in facts.record.unprotected_quantities],
         pictures=[
             belief(gallery, reading),
@@ -92,7 +91,7 @@ def label_of(
     )
 
 
-def _beliefs(reading: ReadingRecord, words: Words) -> Markup:
+def _belief_sentences(reading: ReadingRecord, words: Words) -> Markup:
     beliefs = [
         words.say(
             "label.gain.from_to",
@@ -104,7 +103,7 @@ def _beliefs(reading: ReadingRecord, words: Words) -> Markup:
     return Markup(", ").join(beliefs)
 
 
-def _units(units: Sequence[ProtectedUnit], words: Words, names: Names) -> Iterator[Markup]:
+def _unit_sentences(units: Sequence[ProtectedUnit], words: Words, names: Names) -> Iterator[Markup]:
     distinct = {(unit.table, unit.id): unit for unit in units}
     for table, identity in list(distinct)[:MOST_UNITS]:
         if identity is None:
@@ -115,8 +114,10 @@ def _units(units: Sequence[ProtectedUnit], words: Words, names: Names) -> Iterat
         yield words.say("page.more", number=words.number(len(distinct) - MOST_UNITS))
 
 
-def _cuts(units: Sequence[ProtectedUnit], names: Names, words: Words) -> Iterator[Markup]:
-    """Yield the contribution limits of a privacy unit, each sentence once."""
+def _contribution_limit_sentences(
+    units: Sequence[ProtectedUnit], names: Names, words: Words
+) -> Iterator[Markup]:
+    """Yield the contribution limits of privacy units, each sentence once."""
     texts = dict.fromkeys(unit.words.partition(" Values are ")[2] for unit in units)
     sentences = [text for text in texts if text]
     for text in sentences[:MOST_UNITS]:
@@ -127,7 +128,7 @@ def _cuts(units: Sequence[ProtectedUnit], names: Names, words: Words) -> Iterato
         yield words.say("label.cut.all")
 
 
-def _costs(
+def _cost_sentences(
     facts: Facts, ledger: LedgerRecord | None, words: Words, names: Names
 ) -> Iterator[Markup]:
     if ledger is None:
@@ -136,7 +137,7 @@ def _costs(
     entry = words.number(ledger.entry)
     yield words.say("label.cost.ledger", entry=entry, file=names.name(ledger.file))
     for renewal in ledger.renewals:
-        part = _part_of(renewal, facts)
+        part = _share_of_period_budget(renewal, facts)
         fields = {
             "table": names.name(renewal.table),
             "every": names.name(renewal.every),
@@ -150,7 +151,7 @@ def _costs(
         yield names.name(renewal.words, 800)
 
 
-def _part_of(renewal: RenewalRecord, facts: Facts) -> float:
+def _share_of_period_budget(renewal: RenewalRecord, facts: Facts) -> float:
     """Return the share of a table's budget for one period that the release uses."""
     from dprelease.ledger.account import Account, cost_of_events
 

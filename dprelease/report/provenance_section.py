@@ -1,4 +1,4 @@
-"""Write how a release was made, from its declaration and its manifest."""
+"""Write the section on how a release was made, from its declaration and its manifest."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from dprelease.report.pictures import PageTable, Picture, noise
 from dprelease.report.source import Checks
 
 MOST_CURVES = 6
-"""Maximum number of drawn noise distributions; all are listed."""
+"""Maximum number of drawn noise distributions; the table lists all of them."""
 
 MOST_NAMED = 4
 """Maximum number of named columns among those that share a noise distribution."""
 
 LONGEST = 600
-"""Maximum letters of a sentence of the manifest."""
+"""Maximum number of characters of a sentence from the manifest."""
 
 
 @dataclass(frozen=True)
@@ -52,20 +52,20 @@ class ProvenanceSection:
 def provenance_section(
     context: Context, checks: Checks | None, *, is_drawn: bool = True
 ) -> ProvenanceSection:
-    """Return the content of the section; `is_drawn`: with curves of the noise."""
+    """Return the content of the section; `is_drawn`: whether to draw noise distributions."""
     names, record = context.names, context.facts.record
-    laws = _laws(context)
+    laws = _vectors_by_noise(context)
     return ProvenanceSection(
-        bounds=_bounds(context),
-        treatments=_treatments(context),
-        cuts=list(_cuts(context)),
+        bounds=_bounds_table(context),
+        treatments=_treatments_table(context),
+        cuts=list(_counted_rows_sentences(context)),
         noise_lead=context.words.say("made.noise.lead"),
-        noise=_noise(context, laws),
-        curves=_curves(context, laws) if is_drawn else [],
+        noise=_noise_table(context, laws),
+        curves=_noise_pictures(context, laws) if is_drawn else [],
         composition=names.sentence(record.composition, LONGEST)
         if isinstance(record, GuaranteedManifest)
         else Markup(""),
-        processing=list(_processing(context)),
+        processing=list(_processing_sentences(context)),
         families=[
             (
                 context.words.say("made.family", name=names.name(family.name)),
@@ -77,7 +77,9 @@ def provenance_section(
         if checks is None
         else [names.sentence(one, LONGEST) for one in checks.checked],
         notes=[] if checks is None else [names.sentence(one, LONGEST) for one in checks.notes],
-        audit=None if checks is None or checks.audit is None else _audit(context, checks.audit),
+        audit=None
+        if checks is None or checks.audit is None
+        else _audit_table(context, checks.audit),
     )
 
 
@@ -85,12 +87,12 @@ def _families(record: ReleaseManifest) -> Sequence[FamilyRecord]:
     return record.families if isinstance(record, CentralManifest) else ()
 
 
-def _heads(context: Context, *names: str) -> list[Markup]:
+def _table_heads(context: Context, *names: str) -> list[Markup]:
     return [context.words.say(f"made.head.{name}") for name in names]
 
 
 def _truncate_rows(context: Context, rows: Sequence[list[Markup]]) -> list[list[Markup]]:
-    """Return at most as many rows as the page takes; the last one counts the others."""
+    """Return at most as many rows as the page admits; the last one counts the omitted rows."""
     if len(rows) <= context.most:
         return list(rows)
     left = context.words.say("page.more", number=context.words.number(len(rows) - context.most + 1))
@@ -98,8 +100,8 @@ def _truncate_rows(context: Context, rows: Sequence[list[Markup]]) -> list[list[
     return [*rows[: context.most - 1], [left, *empty]]
 
 
-def _bounds(context: Context) -> PageTable | None:
-    """Return the bounds of all columns that are summed, once per table."""
+def _bounds_table(context: Context) -> PageTable | None:
+    """Return the table of bounds of all summed columns, each once per table."""
     words, found = context.words, {}
     for query in context.facts.queries.values():
         for measurement in query.measurements:
@@ -118,12 +120,12 @@ def _bounds(context: Context) -> PageTable | None:
             )
     if not found:
         return None
-    heads = _heads(context, "column", "bounds", "step")
+    heads = _table_heads(context, "column", "bounds", "step")
     return PageTable(words.say("made.bounds"), heads, _truncate_rows(context, list(found.values())))
 
 
-def _treatments(context: Context) -> PageTable | None:
-    """Return the treatment of missing and undeclared values, once per column."""
+def _treatments_table(context: Context) -> PageTable | None:
+    """Return the table of treatments of missing and undeclared values, once per column."""
     found: dict[tuple[str, str], list[Markup]] = {}
     for held in context.facts.record.treatments:
         for column, says in held.columns.items():
@@ -131,13 +133,13 @@ def _treatments(context: Context) -> PageTable | None:
             found.setdefault((column, says), row)
     if not found:
         return None
-    heads = _heads(context, "column", "treatment")
+    heads = _table_heads(context, "column", "treatment")
     title = context.words.say("made.treatment")
     return PageTable(title, heads, _truncate_rows(context, list(found.values())))
 
 
-def _cuts(context: Context) -> Iterator[Markup]:
-    """Yield which rows count: conditions, joins, and contribution limits of a privacy unit."""
+def _counted_rows_sentences(context: Context) -> Iterator[Markup]:
+    """Yield sentences on which rows count: conditions, joins, and contribution limits."""
     spec = context.facts.declaration.spec
     found: dict[str, None] = {}
     counted: dict[str, list[str]] = {}
@@ -166,8 +168,8 @@ def _cuts(context: Context) -> Iterator[Markup]:
 Laws = Mapping[tuple[Any, ...], list[PlannedColumn]]
 
 
-def _laws(context: Context) -> Laws:
-    """Return noisy vectors grouped by noise, step and sensitivity."""
+def _vectors_by_noise(context: Context) -> Laws:
+    """Return the noisy vectors, grouped by noise, step and sensitivity."""
     found: dict[tuple[Any, ...], list[PlannedColumn]] = {}
     for column in without_invariants(list(context.facts.planned_columns())):
         measurement = column.measurement
@@ -181,12 +183,12 @@ def _laws(context: Context) -> Laws:
     return found
 
 
-def _noise(context: Context, laws: Laws) -> PageTable:
+def _noise_table(context: Context, laws: Laws) -> PageTable:
     words, names, rows = context.words, context.names, []
     for columns in laws.values():
         first = columns[0]
         shape = ", ".join(
-            f"{name} {short(text, context)}"
+            f"{name} {parameter_text(text, context)}"
             for name, text in first.mechanism.parameters
             if text != "0.0"
         )
@@ -196,18 +198,18 @@ def _noise(context: Context, laws: Laws) -> PageTable:
             context.cells(
                 names.name(first.mechanism.name),
                 names.name(shape, LONGEST),
-                _added_to(context, columns),
+                _noised_columns_text(context, columns),
                 names.name(first.measurement.aggregate.words, LONGEST),
                 names.name(str(first.measurement.sensitivity), LONGEST),
                 f"± {words.number(three_up(margin))} {unit}".strip(),
             )
         )
-    heads = _heads(context, "noise", "parameters", "for", "counts", "sensitivity", "margin")
+    heads = _table_heads(context, "noise", "parameters", "for", "counts", "sensitivity", "margin")
     return PageTable(words.say("made.noise"), heads, _truncate_rows(context, rows))
 
 
-def _audit(context: Context, audit: Audit) -> PageTable:
-    """Return how close neighbouring data came to each claim in the audit, and its draws."""
+def _audit_table(context: Context, audit: Audit) -> PageTable:
+    """Return how close changes between neighbouring tables came to each claim in the audit."""
     words, names = context.words, context.names
     bounds: dict[tuple[str, str], float] = {}
     for bound in audit.black_box or ():
@@ -228,11 +230,11 @@ def _audit(context: Context, audit: Audit) -> PageTable:
                 ", ".join(shown),
             )
         )
-    heads = _heads(context, "column", "sensitivity", "pairs", "used", "least")
+    heads = _table_heads(context, "column", "sensitivity", "pairs", "used", "least")
     return PageTable(words.say("made.audit"), heads, _truncate_rows(context, rows))
 
 
-def _added_to(context: Context, columns: Sequence[PlannedColumn]) -> Markup:
+def _noised_columns_text(context: Context, columns: Sequence[PlannedColumn]) -> Markup:
     titles = [
         context.names.name(f"{column.query.name}.{column.measurement.name}")
         for column in columns[:MOST_NAMED]
@@ -244,15 +246,15 @@ def _added_to(context: Context, columns: Sequence[PlannedColumn]) -> Markup:
     return Markup("{}, {}").format(joined, more)
 
 
-def short(text: str, context: Context) -> str:
-    """Return a noise parameter with three significant digits; a word unchanged."""
+def parameter_text(text: str, context: Context) -> str:
+    """Return a noise parameter with three significant digits; a word is returned unchanged."""
     try:
         return context.words.number(three(float(text)))
     except ValueError:
         return text
 
 
-def _curves(context: Context, laws: Laws) -> list[Picture]:
+def _noise_pictures(context: Context, laws: Laws) -> list[Picture]:
     pictures: list[Picture] = []
     drawn: set[tuple[object, ...]] = set()
     for columns in laws.values():
@@ -269,8 +271,8 @@ def _curves(context: Context, laws: Laws) -> list[Picture]:
     return pictures
 
 
-def _processing(context: Context) -> Iterator[Markup]:
-    """Yield the processing of noisy values, first of all columns, then of single ones."""
+def _processing_sentences(context: Context) -> Iterator[Markup]:
+    """Yield sentences on the processing of noisy values, of all columns and of single ones."""
     record, names = context.facts.record, context.names
     for text in record.post_processing:
         yield names.sentence(text, LONGEST)

@@ -19,20 +19,20 @@ from dprelease.report.source import ReleaseFiles
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-LARGEST = 1_000_000
+MOST_BYTES = 1_000_000
 """Maximum bytes of a report."""
 
 ROWS = (80, 30, 10, 3)
-"""Maximum rows of the tables of a page: smaller numbers are tried if a page is too large."""
+"""Maximum rows of a page's tables; a smaller number is tried if the page is too large."""
 
 TEMPLATES = "dprelease.report.templates"
 
-Filled = Callable[[Words, Names, int], Mapping[str, Any]]
-"""Fills the page: its parts by name, for a maximum number of rows of a table."""
+PageFiller = Callable[[Words, Names, int], Mapping[str, Any]]
+"""Returns the parts of a page by name, for a maximum number of rows in its tables."""
 
 
-def page(release: ReleaseFiles, language: str | None, filled: Filled) -> bytes:
-    """Return a page about a release, with the largest tables that fit its size limit."""
+def page(release: ReleaseFiles, language: str | None, filled: PageFiller) -> bytes:
+    """Return a page about a release, with the longest tables that fit into the maximum size."""
     tag = language or release.metadata.language
     words, names = words_in(tag), Names(release.metadata, tag)
     about = release.metadata.about
@@ -49,9 +49,9 @@ def page(release: ReleaseFiles, language: str | None, filled: Filled) -> bytes:
             "warning": "",
         }
         text = _render_html(words, {**head, **filled(words, names, most)})
-        if len(text) <= LARGEST:
+        if len(text) <= MOST_BYTES:
             return text
-    raise InternalError("DP-INTERNAL-001", check=f"a report is at most {LARGEST} bytes")
+    raise InternalError("DP-INTERNAL-001", check=f"a report is at most {MOST_BYTES} bytes")
 
 
 def _render_html(words: Words, values: Mapping[str, Any]) -> bytes:

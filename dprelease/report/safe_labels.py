@@ -1,7 +1,7 @@
 """Make labels in one language safe for a page: escaped, of bounded length, and isolated.
 
-A label may be malicious or written from right to left. So each is isolated, and characters that
-would reverse or hide the text after it are removed.
+A label may be malicious, or written from right to left. So each label is isolated, and characters
+are removed that would reverse or hide the text after the label.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ UNDETERMINED = "und"
 
 
 BREAKS = re.compile(r"(?<=[A-Za-z0-9][_.])(?=[A-Za-z])(?![^<]*>)")
-"""Break points in names of several parts, such as people.age or discrete_laplace; not in HTML
-entities."""
+"""Break points in names of several parts, such as people.age or discrete_laplace, but not in
+HTML entities."""
 
 
 def breakable(cell: str) -> Markup:
@@ -37,26 +37,26 @@ def breakable(cell: str) -> Markup:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The labels of a release in one language, or in its first one if there is none."""
+    """The labels of a release in one language, or in its first language."""
 
     metadata: Metadata
     language: str
 
     def text(self, texts: Texts, fallback: str = "") -> Markup:
-        """Return a declared text, marked with its language; else its substitute."""
+        """Return a declared text marked with its language; the fallback if no text was declared."""
         for language in (self.language, self.metadata.language):
             if texts.get(language):
                 return self._bidi_isolate(texts[language], language)
         return self._bidi_isolate(fallback) if fallback else Markup("")
 
     def name(self, text: str, longest: int = LONGEST) -> Markup:
-        """Return a text that is not a label: a name, a code, or text from others."""
+        """Return a text that is not a label: a name, a code, or a text by other authors."""
         return self._bidi_isolate(text, longest=longest)
 
     def sentence(self, text: str, longest: int = LONGEST) -> Markup:
-        """Return a sentence of a manifest, with names in `...` set as code."""
+        """Return a sentence of the manifest, with names in backticks formatted as code."""
         parts = printable_text(text, longest).split("`")
-        if len(parts) % 2 == 0:  # unpaired, as in a truncated sentence
+        if len(parts) % 2 == 0:  # a truncated sentence may have an unpaired backtick
             return self.name(text, longest)
         set_ = [
             Markup("<code>{}</code>").format(part) if i % 2 else escape(part)

@@ -10,27 +10,29 @@ from dataclasses import dataclass
 from dprelease.report.safe import printable_text
 
 INCH = 72.0
-"""Points, the unit of a drawing."""
+"""Points per inch; a point is the unit of a drawing."""
 
 WIDTH = 3.4
-"""Inches: 326 pixels, which fit a window of 360 pixels unscaled."""
+"""Width in inches: 326 pixels, which fit into a window of 360 pixels without scaling."""
 
 LEFT, RIGHT, BELOW, ABOVE = 0.06, 0.06, 0.46, 0.06
-"""Inches around the field of a drawing."""
+"""Margins around the field of a drawing, in inches."""
 
 INK, PALE, GRID = "#1a1a1a", "#5c5c5c", "#d9d9d9"
 BLUE, ORANGE = "#0b5394", "#a34700"
-"""Dark on white, and distinguishable with red-green colour blindness; shapes differ as well, for
-print."""
+"""Dark colours on white that are distinguishable with red-green colour blindness.
 
-LETTER, APART = 0.066, 0.03
-"""Inches of a digit of a scale, and the minimum between two numbers."""
+Shapes differ as well, for black-and-white print.
+"""
+
+DIGIT_WIDTH, DIGIT_GAP = 0.066, 0.03
+"""Width of a digit of a scale, and minimum distance between two numbers, in inches."""
 
 LETTERS = 46
-"""Letters that fit in a line, at the width of Latin letters."""
+"""Number of Latin letters that fit into a line."""
 
-DROP = {"top": 0.76, "middle": 0.26, "bottom": -0.24}
-"""Distance from a position of a text to its baseline, as a part of the font size."""
+BASELINE_SHIFT = {"top": 0.76, "middle": 0.26, "bottom": -0.24}
+"""Distance from the vertical position of a text to its baseline, as a share of the font size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +44,19 @@ class Axis:
     is_log: bool = False
 
     def part(self, value: float) -> float:
-        """Return where a number is on the scale: 0 at its start, 1 at its end."""
+        """Return the position of a number on the scale: 0 at its start, 1 at its end."""
         if self.is_log:
             return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
 
     def at(self, part: float) -> float:
-        """Return the number at a part of the scale."""
+        """Return the number at a position on the scale between 0 and 1."""
         if self.is_log:
             return self.low * math.pow(self.high / self.low, part)
         return self.low + part * (self.high - self.low)
 
     def clip(self, value: float) -> float:
-        """Return a number, or the end of the scale that it is beyond."""
+        """Return a number, or the nearest end of the scale if the number is outside."""
         return min(max(value, min(self.low, self.high)), max(self.low, self.high))
 
 
@@ -94,7 +96,7 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text at a position; `anchor`: which part of it is there, as in SVG."""
+    """A text at a position; `anchor`: the part of the text that is there, as in SVG."""
 
     x: str
     y: str
@@ -106,7 +108,7 @@ class Text:
 
 
 class Sheet:
-    """A drawing: a field of `height` inches with two axes, and space around it.
+    """A drawing: a field of `height` inches with two axes, and margins around it.
 
     Lines are painted first, texts last.
     """
@@ -140,15 +142,15 @@ class Sheet:
         width: float = 0.6,
         dashes: str = "",
     ) -> None:
-        """Draw a line through points of the field; what is outside of it is moved to its edge."""
+        """Draw a line through points of the field; points outside are moved to its edge."""
         places = [self._position(self.x.clip(x), self.y.clip(y)) for x, y in points]
-        corners = " ".join(f"{_short(x)},{_short(y)}" for x, y in places)
+        corners = " ".join(f"{_decimal_text(x)},{_decimal_text(y)}" for x, y in places)
         self.lines.append(Line(corners, colour, width, dashes))
 
     def dot(self, x: float, y: float, look: Look) -> None:
         """Draw a dot."""
         across, down = self._position(x, y)
-        self.dots.append(Dot(_short(across), _short(down), look))
+        self.dots.append(Dot(_decimal_text(across), _decimal_text(down), look))
 
     def write(
         self,
@@ -165,46 +167,47 @@ class Sheet:
     ) -> None:
         """Write a text at a position of the field.
 
-        `anchor`: its start, middle or end is there; `place`: its top, middle or bottom; `offset`:
-        points to the right and upwards.
+        `anchor`: the part of the text that is there: start, middle or end. `place`: the vertical
+        part that is there: top, middle or bottom. `offset`: a shift in points to the right and
+        upwards.
         """
         across, down = self._position(x, y)
-        line = down - offset[1] + DROP[place] * size
-        start, label = _short(across + offset[0]), printable_text(text, None)
-        self.texts.append(Text(start, _short(line), label, anchor, colour, size, bold))
+        line = down - offset[1] + BASELINE_SHIFT[place] * size
+        start, label = _decimal_text(across + offset[0]), printable_text(text, None)
+        self.texts.append(Text(start, _decimal_text(line), label, anchor, colour, size, bold))
 
     def scale(self, ticks: Sequence[tuple[float, str]], name: str) -> None:
-        """Draw the scale below: fine vertical lines, numbers that don't overlap, and its title."""
+        """Draw the scale below the field: vertical lines, separate numbers, and its title."""
         bottom = self.y.low
         taken = -math.inf
         for value, text in sorted(ticks):
             self.line([(value, bottom), (value, self.y.high)])
-            anchor, first, last = self._room(value, text)
+            anchor, first, last = self._anchor_and_extent(value, text)
             if first < taken:
                 continue
-            taken = last + APART
+            taken = last + DIGIT_GAP
             self.write(value, bottom, text, anchor, "top", offset=(0, -3), colour=PALE, size=7.5)
-        title = cut(printable_text(name))
+        title = truncated(printable_text(name))
         self.write(self.x.at(0.5), bottom, title, "middle", "top", offset=(0, -17))
 
-    def _room(self, value: float, text: str) -> tuple[str, float, float]:
-        """Return the anchor of a number that keeps it inside the drawing.
+    def _anchor_and_extent(self, value: float, text: str) -> tuple[str, float, float]:
+        """Return the anchor of a number that keeps the number inside the drawing.
 
-        Also returns its extent, in inches.
+        The horizontal extent of the number in inches is returned too.
         """
         part = self.x.part(value)
         anchor = "start" if part < 0.06 else "end" if part > 0.94 else "middle"
-        wide = LETTER * len(text)
+        wide = DIGIT_WIDTH * len(text)
         first = part * self._wide / INCH - {"start": 0.0, "middle": wide / 2, "end": wide}[anchor]
         return anchor, first, first + wide
 
 
-def _short(number: float) -> str:
+def _decimal_text(number: float) -> str:
     """Return a number with one decimal, without a final zero."""
     return f"{number:.1f}".removesuffix(".0")
 
 
-def cut(text: str, letters: int = LETTERS) -> str:
+def truncated(text: str, letters: int = LETTERS) -> str:
     """Return a text shortened to fit, with an ellipsis; wide letters count twice."""
     room = letters
     for i, letter in enumerate(text):
@@ -215,7 +218,7 @@ def cut(text: str, letters: int = LETTERS) -> str:
 
 
 def ticks_between(low: float, high: float) -> list[float]:
-    """Return round numbers on a logarithmic scale: three to six of them."""
+    """Return three to six round numbers on a logarithmic scale."""
     for subs in ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)):
         first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
         found = [

@@ -1,4 +1,4 @@
-"""The inputs of a report: a published release, the results of its checks, a rehearsal's truth."""
+"""The inputs of a report: a published release, results of its checks, a rehearsal's true values."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 class ReleaseFiles(Protocol):
-    """A release whose tables are written, with its metadata."""
+    """The files of a published release, with its manifest and its metadata."""
 
     @property
     def record(self) -> ReleaseManifest:
-        """Return its manifest."""
+        """Return the manifest of the release."""
 
     @property
     def metadata(self) -> Metadata:
-        """Return its labels, roles and codes."""
+        """Return the labels, roles and code lists of the release."""
 
     def batches(
         self, table: TableMetadata, columns: Sequence[str] | None = None
@@ -32,19 +32,19 @@ class ReleaseFiles(Protocol):
 
 
 class Truth(Protocol):
-    """The true values of a rehearsal; they are about synthetic people only."""
+    """The true values of a rehearsal, which are about invented people only."""
 
     def batches(
         self, table: TableMetadata, columns: Sequence[str]
     ) -> Iterator[pa.RecordBatch] | None:
-        """Yield true values in the order of the published rows; None if there are none."""
+        """Yield true values in the order of the published rows; None if the rehearsal has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """What a verification has checked, in words, and what it found but did not check.
+    """What a verification has checked, in sentences, and what it found but did not check.
 
-    `audit`: the results of the audit that the release refers to, which were checked too.
+    `audit`: the outcome of the audit that the release names, which was checked too.
     """
 
     checked: tuple[str, ...]

@@ -17,7 +17,7 @@ from dprelease import cli
 from dprelease.release.run_options import as_party
 from dprelease.release.runs.pipeline import run
 from dprelease.report.localization import three_up, words_in
-from dprelease.report.rendering import LARGEST
+from dprelease.report.rendering import MOST_BYTES
 from dprelease.schema.load import read_declaration
 from tests.release import test_federated, test_local
 from tests.replay import Keyed
@@ -42,7 +42,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> FolderOf:
 
 def page(folder: Path, tmp_path: Path, **asked: Any) -> Any:
     target = dprelease.write_report(folder, tmp_path / "page.html", overwrite=True, **asked)
-    assert target.stat().st_size <= LARGEST
+    assert target.stat().st_size <= MOST_BYTES
     return parsed(target.read_bytes())
 
 

@@ -17,7 +17,7 @@ from dprelease.errors import InternalError
 from dprelease.exports.export import PublishedRelease
 from dprelease.report import rendering as page_module
 from dprelease.report.page import page_of
-from dprelease.report.rendering import LARGEST
+from dprelease.report.rendering import MOST_BYTES
 from dprelease.report.source import Checks
 from dprelease.report.words import en
 from tests import processes
@@ -182,7 +182,7 @@ def test_labels_are_text_and_nothing_else(name: str, case: str, folder_of: Folde
     if name not in PLAIN:
         PLAIN[name] = shape_of(parsed(with_labels(release, "plain")))
     page = with_labels(release, text)
-    assert len(page) <= LARGEST
+    assert len(page) <= MOST_BYTES
     root = parsed(page)
     assert shape_of(root) == PLAIN[name]
     assert not FORBIDDEN.search(page.decode().replace("\n", ""))
@@ -224,11 +224,11 @@ def test_a_page_that_is_too_large_gets_shorter_tables(
 ) -> None:
     release, whole = published(folder_of("family")), page_for("family")
     monkeypatch.setattr(page_module, "ROWS", (page_module.ROWS[0], 3))
-    monkeypatch.setattr(page_module, "LARGEST", len(whole) - 1)
+    monkeypatch.setattr(page_module, "MOST_BYTES", len(whole) - 1)
     shorter = page_of(release)
     assert len(shorter) < len(whole)
     parsed(shorter)
-    monkeypatch.setattr(page_module, "LARGEST", 10_000)
+    monkeypatch.setattr(page_module, "MOST_BYTES", 10_000)
     with pytest.raises(InternalError):
         page_of(release)
 

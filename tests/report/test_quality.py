@@ -23,7 +23,7 @@ from dprelease.planning.plan_charts import spread
 from dprelease.release.runs.pipeline import run
 from dprelease.report.accuracy import totals as totals_module
 from dprelease.report.accuracy.bias import bias_at_zero
-from dprelease.report.accuracy.quality import ColumnQuality, class_of, ends_of, quality_of
+from dprelease.report.accuracy.quality import ColumnQuality, class_bounds, class_of, quality_of
 from dprelease.report.accuracy.totals import disagreements
 from dprelease.report.accuracy.true_errors import simulated_errors
 from dprelease.report.accuracy.truth_files import TruthFiles
@@ -40,7 +40,7 @@ def test_classes_of_size_hold_what_they_say() -> None:
     values = np.array([0, -3, 9, 9.99, 10, -99, 100, 999, 1e5, 1e15, 1e30])
     classes = class_of(values).tolist()
     for value, size in zip(values.tolist(), classes, strict=True):
-        low, high = ends_of(size)
+        low, high = class_bounds(size)
         assert low <= abs(value) < high or size == 15
     assert classes == sorted(classes)
 
@@ -84,7 +84,7 @@ def _check_counts(folder: Path, one: ColumnQuality) -> None:
     if one.whole:
         assert counted.fractional == sum(value != int(value) for value in there)
     for size in range(16):
-        low, high = ends_of(size)
+        low, high = class_bounds(size)
         cells = [(abs(v), m) for v, m in both if low <= abs(v) < high]
         assert counted.by_class[size] == len(cells)
         assert math.isclose(counted.sizes[size], sum(v for v, _ in cells), rel_tol=1e-9)
@@ -210,7 +210,7 @@ def test_simulated_errors(pieces: int, tmp_path: Path) -> None:
     assert errors.cells.sum() == errors.with_margin == len(pairs)
     assert errors.covered == sum(abs(n - t) <= 10 for t, n in pairs)
     for size in errors.classes:
-        low, high = ends_of(size)
+        low, high = class_bounds(size)
         off = [n - t for t, n in pairs if low <= t < high]
         assert math.isclose(errors.bias_in(size), sum(off) / len(off))
         assert math.isclose(errors.error_in(size), sum(map(abs, off)) / len(off))

@@ -1,1 +1,1 @@
-"""Accuracy of published numbers: expected and true errors, totals that disagree."""
+"""Accuracy of published numbers: expected errors, true errors, and inconsistent totals."""

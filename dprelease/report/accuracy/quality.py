@@ -1,7 +1,7 @@
-"""Measure the quality of published numbers, from the published tables, a batch at a time.
+"""Measure the quality of published numbers from the published tables, batch by batch.
 
-No number here comes from data about people: all come from published noisy values, from the
-declaration, or from the distribution of the noise.
+No number here is computed from data about people: all are computed from published noisy values,
+from the declaration, or from the distribution of the noise.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 CLASSES = 16
-"""Size classes: below 10, to 100, and so on; the last one has all larger values."""
+"""Number of size classes: below 10, 10 to 100, and so on; the last one has all larger values."""
 
 NUMBERS = ("int", "uint", "float", "double", "decimal")
 """Prefixes of numeric Arrow types."""
 
 Z95 = 1.959964
-"""Standard errors of a margin, if a table publishes errors but no margin."""
+"""Margin of error divided by the standard error, for tables that publish only standard errors."""
 
 
 def class_of(values: Floats) -> Integers:
-    """Return the size class of each value: its digits before the point, less one."""
+    """Return the size class of each value: its digits before the decimal point, less one."""
     digits = np.log10(np.maximum(np.abs(values), 1.0))
     return np.minimum(digits, CLASSES - 1).astype(np.int64)
 
@@ -45,7 +45,7 @@ def by_class(classes: Integers, weights: Floats) -> Floats:
     return np.bincount(classes, weights, CLASSES).astype(np.float64)
 
 
-def ends_of(size: int) -> tuple[int, int]:
+def class_bounds(size: int) -> tuple[int, int]:
     """Return the ends of a size class: 0 to 10, 10 to 100, ..."""
     return (0 if size == 0 else 10**size), 10 ** (size + 1)
 
@@ -58,9 +58,9 @@ def _zeros() -> Floats:
 class CellCounts:
     """Counts of a column's published cells, in total and by size class.
 
-    `empty`: cells without a value. `wide`: cells whose margin is larger than the value. `above`:
-    cells whose margin is above a declared limit. `by_class`, `sizes` and `margins` are of cells
-    with a value and a margin: their number, and the sums of both.
+    `empty`: cells without a value. `wide`: cells whose margin exceeds their value. `above`: cells
+    whose margin exceeds a declared limit. `by_class`, `sizes` and `margins` describe cells with a
+    value and a margin: their number, the sum of their values and the sum of their margins.
     """
 
     cells: int = 0
@@ -81,7 +81,7 @@ class CellCounts:
 
 
 class EmptyCells(StrEnum):
-    """Why cells of a column may be empty: a small value suppressed, or no divisor for a ratio."""
+    """Reasons for empty cells of a column: a suppressed small value, or a ratio without divisor."""
 
     SMALL = "small"
     DIVIDED = "divided"
@@ -98,13 +98,11 @@ class EmptyCells(StrEnum):
 
 @dataclass(frozen=True)
 class ColumnQuality:
-    """The quality of one published column: expected and observed.
+    """The quality of one published column: its expected error, and counts of its published cells.
 
-    `limit`: the declared limit of margins, as a share of the value or, if `absolute`, in its
-    unit.
-    `never_negative`, `whole`: whether every true value is so. `emptied`: why cells may have no
-    value;
-    None if every cell has one.
+    `limit`: the declared limit of margins, as a share of the value, or in its unit if `absolute` is
+    set. `never_negative`, `whole`: whether every true value is nonnegative, or an integer.
+    `emptied`: why cells may have no value; None if every cell has a value.
     """
 
     table: TableMetadata
@@ -136,18 +134,18 @@ class ColumnQuality:
 
     @property
     def expected_error(self) -> float | None:
-        """Return the expected mean error in the unit of the value; None if it has another."""
+        """Return the expected mean error in the unit of the value; None if its unit differs."""
         fixed = self.expected
         return fixed.error if fixed is not None and fixed.unit == self.column.unit else None
 
     @property
     def wide(self) -> float | None:
-        """Return the share of cells whose margin is larger than the value; None without margins."""
+        """Return the share of cells whose margin exceeds the value; None without margins."""
         known = self.counted.with_margin
         return self.counted.wide / known if known else None
 
     def relative_in(self, size: int) -> float | None:
-        """Return the mean margin divided by the mean value of a class; None without cells."""
+        """Return the mean margin divided by the mean value of a size class; None without cells."""
         sizes = float(self.counted.sizes[size])
         return float(self.counted.margins[size]) / sizes if sizes else None
 
@@ -170,12 +168,12 @@ class ColumnQuality:
 
     @property
     def source_columns(self) -> list[str]:
-        """Return the names of the columns that it is computed from."""
+        """Return the names of the columns from which the quality is computed."""
         companions = (self._margin, self._error, self._flag)
         return [self.column.name, *(one.name for one in companions if one is not None)]
 
     def margins_of(self, batch: pa.RecordBatch) -> Floats:
-        """Return the margin of each cell of a batch; NaN where there is none."""
+        """Return the margin of each cell of a batch; NaN for cells without a margin."""
         if self._margin is not None:
             return floats(batch.column(self._margin.name))
         if self._error is not None:
@@ -185,7 +183,7 @@ class ColumnQuality:
         return np.full(len(batch), fixed.margin if fixed is not None and known else math.nan)
 
     def count(self, batch: pa.RecordBatch) -> None:
-        """Add the cells of a batch."""
+        """Add the cells of a batch to the counts."""
         counted = self.counted
         values, margins = floats(batch.column(self.column.name)), self.margins_of(batch)
         there = ~np.isnan(values)
@@ -210,7 +208,7 @@ class ColumnQuality:
 
 
 def floats(array: pa.Array) -> Floats:
-    """Return numbers as floats, NaN where there is none."""
+    """Return numbers as floats, with NaN for missing numbers."""
     import pyarrow as pa
 
     found: Floats = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)

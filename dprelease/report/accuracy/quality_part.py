@@ -56,7 +56,7 @@ class Context:
     most: int
 
     def cells(self, *texts: object) -> list[Markup]:
-        """Return a row of a table."""
+        """Return texts as the cells of a table's row."""
         return [
             text if isinstance(text, Markup) else Markup.escape(printable_text(str(text)))
             for text in texts
@@ -73,14 +73,14 @@ def quality_part(
     found, left = disagreements
     lifted = _bias_tables(context, columns)
     return Quality(
-        tables=_tables(context, columns),
-        notes=_notes(context, columns),
+        tables=_column_tables(context, columns),
+        notes=_note_sentences(context, columns),
         errors=error_pictures(context, columns),
         sizes=size_pictures(context, columns),
-        impossible=_impossible(context, columns),
-        totals=_totals(context, found, left),
-        disagreeing=_disagreeing(context, found),
-        bias=_bias(context, columns, has_table=bool(lifted)),
+        impossible=_impossible_value_sentences(context, columns),
+        totals=_total_sentences(context, found, left),
+        disagreeing=_disagreement_table(context, found),
+        bias=_bias_sentences(context, columns, has_table=bool(lifted)),
         lifted=lifted,
         simulated=[
             context.words.say(f"quality.simulated.{'none' if simulated is None else 'lead'}")
@@ -93,7 +93,7 @@ def quality_part(
     )
 
 
-def _heads(context: Context, *names: str) -> list[Markup]:
+def _table_heads(context: Context, *names: str) -> list[Markup]:
     return [context.words.say(name) for name in names]
 
 
@@ -109,11 +109,11 @@ COLUMNS = (
 )
 
 
-def _tables(context: Context, columns: Sequence[ColumnQuality]) -> list[PageTable]:
+def _column_tables(context: Context, columns: Sequence[ColumnQuality]) -> list[PageTable]:
     """Return one row per column, or group summaries and the columns with the widest margins."""
     if not columns:
         return []
-    heads = _heads(context, *COLUMNS)
+    heads = _table_heads(context, *COLUMNS)
     if len(columns) <= context.most:
         caption = context.words.say("quality.table")
         return [PageTable(caption, heads, [_column_row(context, one) for one in columns])]
@@ -125,7 +125,7 @@ def _tables(context: Context, columns: Sequence[ColumnQuality]) -> list[PageTabl
     return [
         PageTable(
             context.words.say("quality.groups"),
-            _heads(
+            _table_heads(
                 context,
                 "quality.head.table",
                 "quality.head.column",
@@ -151,7 +151,7 @@ def group_columns(columns: Sequence[ColumnQuality]) -> list[list[ColumnQuality]]
 
 
 def group_name(group: Sequence[ColumnQuality]) -> str:
-    """Return the name of a group of columns: its query, below the step's output."""
+    """Return the name of a group of columns: the name of its query in the folder of the step."""
     made = group[0].table.name.rpartition("/")[0]
     query = group[0].table.query
     return f"{made}/{query}" if made else query
@@ -159,7 +159,7 @@ def group_name(group: Sequence[ColumnQuality]) -> str:
 
 def _column_row(context: Context, one: ColumnQuality) -> list[Markup]:
     words, counted = context.words, one.counted
-    margin = margin_words(context.words, [one])
+    margin = margin_text(context.words, [one])
     limit = ""
     if one.limit is not None:
         size = (
@@ -191,14 +191,14 @@ def _group_row(context: Context, group: Sequence[ColumnQuality]) -> list[Markup]
         names.column(group[0].column),
         words.number(len(group)),
         words.number(cells),
-        margin_words(words, group),
+        margin_text(words, group),
         words.percent(wide / known if known else None),
         words.number(sum(one.counted.negative for one in group)),
     )
 
 
-def margin_words(words: Words, group: Sequence[ColumnQuality]) -> str:
-    """Return the margin of a column, or the smallest, middle and largest of several."""
+def margin_text(words: Words, group: Sequence[ColumnQuality]) -> str:
+    """Return the margin of a column as text; of several, the smallest, middle and largest."""
     expected = [one.expected for one in group if one.expected is not None]
     if not expected:
         return words.number(None)
@@ -220,7 +220,7 @@ def margin_words(words: Words, group: Sequence[ColumnQuality]) -> str:
     return words.plain("quality.margin.rows", margin=number, rows=of)
 
 
-def _notes(context: Context, columns: Sequence[ColumnQuality]) -> list[Markup]:
+def _note_sentences(context: Context, columns: Sequence[ColumnQuality]) -> list[Markup]:
     if not columns:
         return [context.words.say("quality.none")]
     differs = any(
@@ -229,7 +229,7 @@ def _notes(context: Context, columns: Sequence[ColumnQuality]) -> list[Markup]:
     return [context.words.say("quality.ranks")] if differs else []
 
 
-def _impossible(context: Context, columns: Sequence[ColumnQuality]) -> list[Markup]:
+def _impossible_value_sentences(context: Context, columns: Sequence[ColumnQuality]) -> list[Markup]:
     words = context.words
     could_not = [one for one in columns if one.never_negative]
     negative = sum(one.counted.negative for one in could_not)
@@ -252,14 +252,14 @@ def _impossible(context: Context, columns: Sequence[ColumnQuality]) -> list[Mark
 
 
 def _empty_cell_texts(words: Words, columns: Sequence[ColumnQuality]) -> Iterator[Markup]:
-    """Yield how many cells have no value, by reason."""
+    """Yield sentences on how many cells have no value, by reason."""
     for why in EmptyCells:
         empty = sum(one.counted.empty for one in columns if one.emptied is why)
         if empty:
             yield words.many(f"quality.empty.{why}", empty)
 
 
-def _totals(context: Context, found: Sequence[Disagreement], left: int) -> list[Markup]:
+def _total_sentences(context: Context, found: Sequence[Disagreement], left: int) -> list[Markup]:
     words = context.words
     if not found:
         sentences = [words.say("quality.totals.none")]
@@ -272,7 +272,7 @@ def _totals(context: Context, found: Sequence[Disagreement], left: int) -> list[
     return sentences
 
 
-def _disagreeing(context: Context, found: Sequence[Disagreement]) -> PageTable | None:
+def _disagreement_table(context: Context, found: Sequence[Disagreement]) -> PageTable | None:
     apart = sorted(
         (one for one in found if one.differing),
         key=lambda one: -one.root_mean_square / (one.expected or 1e-300),
@@ -280,7 +280,7 @@ def _disagreeing(context: Context, found: Sequence[Disagreement]) -> PageTable |
     if not apart:
         return None
     words, names = context.words, context.names
-    heads = _heads(
+    heads = _table_heads(
         context,
         "quality.totals.finer",
         "quality.totals.coarser",
@@ -321,8 +321,10 @@ def _changed_by_clipping(context: Context, columns: Sequence[ColumnQuality]) -> 
     return found
 
 
-def _bias(context: Context, columns: Sequence[ColumnQuality], *, has_table: bool) -> list[Markup]:
-    """Return which columns are biased upward; `has_table`: whether a table has the amounts."""
+def _bias_sentences(
+    context: Context, columns: Sequence[ColumnQuality], *, has_table: bool
+) -> list[Markup]:
+    """Return sentences on columns with a bias upward; `has_table`: whether a table has them."""
     sentences = []
     clipped = _changed_by_clipping(context, columns)
     if clipped:
@@ -340,7 +342,7 @@ def _bias(context: Context, columns: Sequence[ColumnQuality], *, has_table: bool
 
 
 def _bias_tables(context: Context, columns: Sequence[ColumnQuality]) -> list[PageTable]:
-    """Return per noise the bias of small numbers when negative ones are published as 0."""
+    """Return tables of the bias of small numbers if negative ones are published as 0, by noise."""
     words, names = context.words, context.names
     tables: dict[object, PageTable] = {}
     for one in _changed_by_clipping(context, columns):
@@ -358,7 +360,7 @@ def _bias_tables(context: Context, columns: Sequence[ColumnQuality]) -> list[Pag
         ]
         if rows and len(tables) < 4:
             caption = Markup("{}, {}").format(names.table(one.table), names.column(one.column))
-            heads = _heads(context, "quality.bias.true", "quality.bias.mean")
+            heads = _table_heads(context, "quality.bias.true", "quality.bias.mean")
             tables[mechanism, output.step] = PageTable(caption, heads, rows)
     return list(tables.values())
 
@@ -366,9 +368,9 @@ def _bias_tables(context: Context, columns: Sequence[ColumnQuality]) -> list[Pag
 def _error_table(
     context: Context, columns: Sequence[ColumnQuality], simulated: SimulatedErrors
 ) -> PageTable:
-    """Return expected and simulated errors side by side, largest difference first."""
+    """Return the table of expected and simulated errors, largest difference first."""
     words, names = context.words, context.names
-    heads = _heads(
+    heads = _table_heads(
         context,
         "quality.head.table",
         "quality.head.column",

@@ -1,4 +1,4 @@
-"""Draw the pictures of quality: small multiples by unit, each with one scale of dots and lines."""
+"""Draw the pictures of quality: one for each unit, each with one scale of dots and lines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dprelease.report.accuracy.quality import CLASSES, ColumnQuality, ends_of
+from dprelease.report.accuracy.quality import CLASSES, ColumnQuality, class_bounds
 from dprelease.report.dots import Row, Scale, is_drawn
 from dprelease.report.localization import three, three_up
 from dprelease.report.pictures import Picture
@@ -18,14 +18,16 @@ if TYPE_CHECKING:
     from dprelease.report.accuracy.quality_part import Context, SimulatedErrors
 
 MOST_UNITS = 8
-"""Maximum pictures of one kind; further units are only in the tables."""
+"""Maximum number of pictures of one kind; further units are only in the tables."""
 
 MOST_ROWS = 24
-"""Maximum rows of a picture; with more, a row is a query instead of a table."""
+"""Maximum number of rows of a picture; with more tables, a row stands for a query."""
 
 MOST_RINGS = 60
-"""Maximum rings of a row; of more columns, those at even distances in the order of their
-margins."""
+"""Maximum number of rings in a row.
+
+Of more columns, every n-th one in the order of margins gets a ring.
+"""
 
 
 def _by_unit(columns: Iterable[ColumnQuality]) -> Mapping[str, list[ColumnQuality]]:
@@ -40,7 +42,7 @@ def _unit(context: Context, unit: str) -> dict[str, str]:
 
 
 def error_pictures(context: Context, columns: Sequence[ColumnQuality]) -> list[Picture]:
-    """Return the expected margins of all columns of each unit."""
+    """Return pictures of the expected margins of all columns, one for each unit."""
     by_unit: dict[str, list[ColumnQuality]] = {}
     for one in columns:
         if one.expected is not None and is_drawn(one.expected.margin):
@@ -60,7 +62,7 @@ def error_pictures(context: Context, columns: Sequence[ColumnQuality]) -> list[P
 
 
 def _rows_of_margins(context: Context, columns: Sequence[ColumnQuality]) -> Mapping[str, list[Row]]:
-    """Return rows of one or more pictures: per table if there are few, else per query."""
+    """Return the rows of one or more pictures: per table if there are few, else per query."""
     from dprelease.report.accuracy.quality_part import group_columns, group_name
 
     groups = group_columns(columns)
@@ -99,14 +101,14 @@ def _row_of_margins(context: Context, name: str, group: Sequence[ColumnQuality])
 
 
 def size_pictures(context: Context, columns: Sequence[ColumnQuality]) -> list[Picture]:
-    """Return margins as shares of the values, by size of the value."""
+    """Return pictures of margins as shares of the values, by size of the value."""
     pictures = []
     for unit, group in _by_unit(one for one in columns if one.classes).items():
         rows = [row for size in range(CLASSES) if (row := _row_of_size(context, group, size))]
         if not rows:
             continue
         axis = context.words.plain("size.axis")
-        scale = Scale(axis, context.words.percent, ticks=_parts(rows))
+        scale = Scale(axis, context.words.percent, ticks=_scale_shares(rows))
         key = [("dot", context.words.plain("size.dot"))]
         if any(look == "faint" for row in rows for _, look in row.marks):
             key.insert(0, ("faint", context.words.plain("size.ring")))
@@ -115,8 +117,8 @@ def size_pictures(context: Context, columns: Sequence[ColumnQuality]) -> list[Pi
     return pictures
 
 
-def _parts(rows: Sequence[Row]) -> tuple[float, ...]:
-    """Return round shares on the scale of some rows, with space free at the ends."""
+def _scale_shares(rows: Sequence[Row]) -> tuple[float, ...]:
+    """Return round shares on the scale of some rows, with free space at both ends."""
     places = [place for row in rows for place, _ in row.marks]
     low, high = min(places), max(places)
     if high < 3.0 * low:
@@ -143,20 +145,20 @@ def _row_of_size(context: Context, group: Sequence[ColumnQuality], size: int) ->
         part=context.words.percent(part),
     )
     marks = (*((ring, "faint") for ring in rings), (part, "dot"))
-    return Row(class_words(context, size), note, marks)
+    return Row(class_text(context, size), note, marks)
 
 
-def class_words(context: Context, size: int) -> str:
-    """Return the name of a size class."""
-    low, high = ends_of(size)
+def class_text(context: Context, size: int) -> str:
+    """Return the name of a size class as text."""
+    low, high = class_bounds(size)
     ends = {"low": context.words.number(low), "high": context.words.number(high)}
     return context.words.plain("size.row" if low else "size.row.first", **ends)
 
 
-def _classes(
+def _columns_by_class(
     group: Sequence[ColumnQuality], simulated: SimulatedErrors
 ) -> Mapping[int, list[tuple[ColumnQuality, float]]]:
-    """Return columns with truth in each size class, and their number of cells."""
+    """Return columns with true values in each size class, each with its number of cells."""
     found: dict[int, list[tuple[ColumnQuality, float]]] = {}
     for one in group:
         errors = simulated.get((one.table.name, one.column.name))
@@ -169,12 +171,12 @@ def _classes(
 def simulated_pictures(
     context: Context, columns: Sequence[ColumnQuality], simulated: SimulatedErrors
 ) -> list[Picture]:
-    """Return simulated and expected errors by the size of the true value."""
+    """Return pictures of simulated and expected errors by the size of the true value."""
     pictures = []
     words = context.words
     for unit, group in _by_unit(columns).items():
         rows = []
-        for size, of_class in _classes(group, simulated).items():
+        for size, of_class in _columns_by_class(group, simulated).items():
             errors = [simulated[one.table.name, one.column.name] for one, _ in of_class]
             cells = sum(number for _, number in of_class)
             error = sum(float(one.sizes[size]) for one in errors) / cells
@@ -192,7 +194,7 @@ def simulated_pictures(
                 cells=words.number(cells),
                 error=words.number(three(error)),
             )
-            rows.append(Row(class_words(context, size), note, tuple(marks)))
+            rows.append(Row(class_text(context, size), note, tuple(marks)))
         if rows:
             scale = Scale(words.plain("simulated.axis", **_unit(context, unit)), words.number)
             key = (
@@ -207,12 +209,12 @@ def simulated_pictures(
 def bias_pictures(
     context: Context, columns: Sequence[ColumnQuality], simulated: SimulatedErrors
 ) -> list[Picture]:
-    """Return the simulated bias by the size of the true value, with its random error."""
+    """Return pictures of the simulated bias by the size of the true value, with random errors."""
     pictures = []
     words = context.words
     for unit, group in _by_unit(columns).items():
         found = []
-        for size, of_class in _classes(group, simulated).items():
+        for size, of_class in _columns_by_class(group, simulated).items():
             errors = [simulated[one.table.name, one.column.name] for one, _ in of_class]
             cells = sum(number for _, number in of_class)
             bias = sum(float(one.off[size]) for one in errors) / cells
@@ -223,7 +225,7 @@ def bias_pictures(
             continue
         rows = [
             Row(
-                class_words(context, size),
+                class_text(context, size),
                 words.plain("bias.told", bias=words.number(three(bias))),
                 ((bias, "dot"),),
                 (bias - doubt, bias + doubt),

@@ -1,8 +1,8 @@
-"""Compare sums of finer tables with the totals that coarser tables publish.
+"""Compare the sums of finer tables with the totals that coarser tables publish.
 
-This uses only the published tables. Tables with independent noise disagree by about as much as
-the noise explains. A larger difference comes from processing after the noise, or from rows that
-only one of the tables counts.
+Only published tables are used. Tables with independent noise differ by about as much as the noise
+explains. A larger difference is caused by processing after the noise, or by rows that only one of
+the tables counts.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from dprelease.report.facts import Facts
 from dprelease.report.source import ReleaseFiles
 
 MOST_PAIRS = 200
-"""Maximum number of compared pairs; the report counts those left out."""
+"""Maximum number of compared pairs; the report counts the omitted pairs."""
 
 MOST_ROWS = 2_000_000
-"""Maximum rows of a finer table to sum."""
+"""Maximum number of rows of a finer table that is summed."""
 
 MOST_TOTALS = 100_000
-"""Maximum rows of a coarser table."""
+"""Maximum number of rows of a coarser table."""
 
-SAME = 1e-9
-"""Relative rounding error of a sum of floats."""
+ROUNDING_ERROR = 1e-9
+"""Maximum relative rounding error of a sum of floats."""
 
 Pair = tuple[TableMetadata, TableMetadata]
 Sums = Mapping[tuple[object, ...], Floats]
@@ -39,13 +39,11 @@ Sums = Mapping[tuple[object, ...], Floats]
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """One column in two tables: how far the sums of one are from the totals of the other.
+    """One column in two tables: how much the sums of the finer table differ from the totals.
 
-    `expected`: the root mean square difference from the noise of both alone; None if that is
-    not one
-    number, 0 for consistent tables. `changed`: whether values were clipped or rounded after the
-    noise,
-    so that sums can't agree.
+    `expected`: the root mean square difference that the noise of both tables causes; None if that
+    is not one number, and 0 for consistent tables. `changed`: whether values were clipped or
+    rounded after the noise, so that sums can't agree.
     """
 
     fine: TableMetadata
@@ -60,8 +58,11 @@ class Disagreement:
 
 
 def disagreements(release: ReleaseFiles, facts: Facts) -> tuple[list[Disagreement], int]:
-    """Return how far tables disagree, and how many pairs were skipped as too large or too many."""
-    pairs = list(_pairs(release, facts))
+    """Return the differences between tables, and the number of pairs that were skipped.
+
+    Pairs are skipped if their tables are too large, or if there are too many pairs.
+    """
+    pairs = list(_table_pairs(release, facts))
     small = [
         (fine, coarse)
         for fine, coarse in pairs
@@ -72,18 +73,18 @@ def disagreements(release: ReleaseFiles, facts: Facts) -> tuple[list[Disagreemen
     return found, len(pairs) - len(compared)
 
 
-def _pairs(release: ReleaseFiles, facts: Facts) -> Iterator[Pair]:
-    """Yield pairs of tables of one query where one has the other's keys and few more."""
+def _table_pairs(release: ReleaseFiles, facts: Facts) -> Iterator[Pair]:
+    """Yield pairs of tables of one query where one has all keys of the other, and few more."""
     families: dict[tuple[str, str], list[TableMetadata]] = {}
     for table in release.metadata.read:
         if facts.query_of(table) is not None:
             made = table.name.rpartition("/")[0]
             families.setdefault((table.query, made), []).append(table)
     for tables in families.values():
-        yield from _next_to_each_other(tables)
+        yield from _adjacent_pairs(tables)
 
 
-def _next_to_each_other(tables: Sequence[TableMetadata]) -> Iterator[Pair]:
+def _adjacent_pairs(tables: Sequence[TableMetadata]) -> Iterator[Pair]:
     keys = {table.name: frozenset(key.name for key in table.keys) for table in tables}
     for coarse, fine in product(tables, tables):
         low, high = keys[coarse.name], keys[fine.name]
@@ -102,8 +103,8 @@ def _find_disagreements(release: ReleaseFiles, facts: Facts, pair: Pair) -> Iter
     if not columns:
         return
     names, keys = [one.name for one in columns], [key.name for key in coarse.keys]
-    sums = _added_up(release, fine, keys, names)
-    totals = _added_up(release, coarse, keys, names)
+    sums = _sums_by_key(release, fine, keys, names)
+    totals = _sums_by_key(release, coarse, keys, names)
     nothing = np.zeros(len(names))
     off = np.array([sums.get(cell, nothing) - total for cell, total in totals.items()])
     sizes = np.array(list(totals.values()))
@@ -112,7 +113,7 @@ def _find_disagreements(release: ReleaseFiles, facts: Facts, pair: Pair) -> Iter
         if not known.any():
             continue
         apart = np.abs(off[known, place])
-        limit = SAME * np.maximum(1.0, np.abs(sizes[known, place]))
+        limit = ROUNDING_ERROR * np.maximum(1.0, np.abs(sizes[known, place]))
         yield Disagreement(
             fine=fine,
             coarse=coarse,
@@ -126,10 +127,10 @@ def _find_disagreements(release: ReleaseFiles, facts: Facts, pair: Pair) -> Iter
         )
 
 
-def _added_up(
+def _sums_by_key(
     release: ReleaseFiles, table: TableMetadata, keys: Sequence[str], names: Sequence[str]
 ) -> Sums:
-    """Return the sums of columns over all rows with the same keys; NaN if a value is empty."""
+    """Return the sums of columns over all rows with the same keys; NaN if a value is missing."""
     import pyarrow as pa
 
     sums: dict[tuple[object, ...], Floats] = {}
@@ -148,7 +149,7 @@ def _added_up(
 
 
 def _expected_difference(facts: Facts, pair: Pair, column: ColumnMetadata) -> float | None:
-    """Return the root mean square difference that noise alone makes."""
+    """Return the root mean square difference that the noise alone causes."""
     fine, coarse = pair
     if facts.is_agreed(fine):
         return 0.0

@@ -1,4 +1,4 @@
-"""Compute errors against the true values of a rehearsal, by size of the true value."""
+"""Compute the errors of a rehearsal from its true values, by size of the true value."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def _zeros() -> Floats:
 
 @dataclass
 class SimulatedColumn:
-    """Errors of one column, summed by class of the true value.
+    """The errors of one column, summed by size class of the true value.
 
-    `off`: sums with signs, which measure bias. `covered`: of the cells with a margin, those whose
-    margin contains the truth.
+    `off`: signed sums of errors, which measure the bias. `covered`: the number of cells whose
+    margin contains the true value.
     """
 
     cells: Floats = field(default_factory=_zeros)
@@ -43,7 +43,7 @@ class SimulatedColumn:
     with_margin: int = 0
 
     def add(self, values: Floats, margins: Floats, true: Floats) -> None:
-        """Add cells; those without a value are skipped."""
+        """Add cells; cells without a value are skipped."""
         there = ~(np.isnan(values) | np.isnan(true))
         error, classes = (values - true)[there], class_of(true[there])
         self.cells += by_class(classes, np.ones_like(error))
@@ -56,7 +56,7 @@ class SimulatedColumn:
 
     @property
     def classes(self) -> list[int]:
-        """Return the classes of the true value that have cells."""
+        """Return the size classes of the true value that have cells."""
         return [int(size) for size in np.flatnonzero(self.cells)]
 
     @property
@@ -67,19 +67,19 @@ class SimulatedColumn:
 
     @property
     def coverage(self) -> float | None:
-        """Return the share of margins that contain the truth."""
+        """Return the share of margins that contain the true value."""
         return self.covered / self.with_margin if self.with_margin else None
 
     def error_in(self, size: int) -> float:
-        """Return the mean absolute error in a class."""
+        """Return the mean absolute error in a size class."""
         return float(self.sizes[size] / self.cells[size])
 
     def bias_in(self, size: int) -> float:
-        """Return the mean error in a class, with its sign."""
+        """Return the signed mean error in a size class."""
         return float(self.off[size] / self.cells[size])
 
-    def doubt_in(self, size: int) -> float:
-        """Return two standard errors of that mean: the bias that chance alone may show."""
+    def bias_uncertainty_in(self, size: int) -> float:
+        """Return two standard errors of the mean error: the bias that chance alone may cause."""
         cells = float(self.cells[size])
         if cells < 2:
             return math.inf
@@ -90,7 +90,7 @@ class SimulatedColumn:
 def simulated_errors(
     release: ReleaseFiles, truth: Truth, columns: Sequence[ColumnQuality]
 ) -> Mapping[tuple[str, str], SimulatedColumn]:
-    """Return the errors of every column with a known truth, by table and name."""
+    """Return the errors of every column with true values, by table and name."""
     found: dict[tuple[str, str], SimulatedColumn] = {}
     for table in {one.table.name: one.table for one in columns}.values():
         of_table = [one for one in columns if one.table.name == table.name]
@@ -99,7 +99,7 @@ def simulated_errors(
             continue
         needed = list(dict.fromkeys(name for one in of_table for name in one.source_columns))
         sums = {one.column.name: SimulatedColumn() for one in of_table}
-        for noised, known in _side_by_side(release.batches(table, needed), true):
+        for noised, known in _aligned_batches(release.batches(table, needed), true):
             for one in of_table:
                 values = floats(noised.column(one.column.name))
                 right = floats(known.column(one.column.name))
@@ -108,10 +108,10 @@ def simulated_errors(
     return found
 
 
-def _side_by_side(
+def _aligned_batches(
     one: Iterator[pa.RecordBatch], other: Iterator[pa.RecordBatch]
 ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-    """Yield batches of equal length of two tables with the same rows in the same order."""
+    """Yield batches of equal length from two tables with the same rows in the same order."""
     left, right = next(one, None), next(other, None)
     while left is not None and right is not None:
         size = min(len(left), len(right))

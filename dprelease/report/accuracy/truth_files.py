@@ -20,14 +20,14 @@ FOLDER = "truth"
 
 @dataclass(frozen=True, slots=True)
 class TruthFiles:
-    """The truth of a rehearsal's folder."""
+    """The true values in the folder of a rehearsal."""
 
     folder: Path
 
     def batches(
         self, table: TableMetadata, columns: Sequence[str]
     ) -> Iterator[pa.RecordBatch] | None:
-        """See `Truth.batches`; also None for discovered keys, whose files have other rows."""
+        """See `Truth.batches`; returns None also for private keys, whose files have other rows."""
         path = self.folder / FOLDER / table.file
         others = (column.name for column in table.columns if column.role != Role.KEY)
         true = truth_columns((key.name for key in table.keys), others).true

@@ -26,7 +26,7 @@ from dprelease.query.resolve import Query
 from dprelease.report.accuracy.quality_part import Context
 from dprelease.report.facts import Facts, LabelSource, ProtectedUnit, exact_of
 from dprelease.report.localization import Words, three, three_up
-from dprelease.report.other_models.simulated_part import Errors, with_errors
+from dprelease.report.other_models.simulated_part import Errors, with_error_section
 from dprelease.report.pictures import Gallery, PageTable
 from dprelease.report.privacy_section import label_of
 from dprelease.report.provenance_section import LONGEST, ProvenanceSection, provenance_section
@@ -37,7 +37,7 @@ from dprelease.report.source import Checks, ReleaseFiles
 
 @dataclass(frozen=True)
 class PartyFacts(Facts):
-    """A verified manifest of messages: guarantees of the sum, if enough parties are honest."""
+    """A verified manifest of messages, with guarantees of the sum if enough parties are honest."""
 
     record: PartiesManifest
 
@@ -60,7 +60,7 @@ class PartyFacts(Facts):
 
     @cached_property
     def assumed_trust(self) -> Trust:
-        """Return the guarantee for as many honest parties as the release assumes."""
+        """Return the guarantee for the number of honest parties that the release assumes."""
         spec = self.declaration.spec.federated
         if spec is None:
             raise TypeError("the release declares no parties")
@@ -69,7 +69,7 @@ class PartyFacts(Facts):
 
     @property
     def label(self) -> LabelSource:
-        """Return what the label states: the guarantee under the assumed trust."""
+        """Return the facts for the label: the guarantee under the assumed trust."""
         guarantee, units = self.assumed_trust.guarantee, self.record.privacy_unit
         return LabelSource(
             [ProtectedUnit(unit.table, unit.id, unit.words) for unit in units],
@@ -80,7 +80,7 @@ class PartyFacts(Facts):
 
     @property
     def protects_values_alone(self) -> bool:
-        """Return whether membership in the data, and its size, are public."""
+        """Return whether membership in the data, and the size of the data, are public."""
         return self.assumed_trust.guarantee.neighbours is Neighbours.REPLACE
 
     def planned_columns(self) -> Iterator[PlannedColumn]:
@@ -108,10 +108,10 @@ def page_of_messages(
     checks: Checks | None = None,
     errors: Errors | None = None,
 ) -> bytes:
-    """Return the report on one party's messages; parameters are those of `page_of`.
+    """Return the report on one party's messages; the other parameters are those of `page_of`.
 
-    It shows no content of the messages: they are protected only by the noise of one share.
-    `errors`: those of a rehearsal of all parties.
+    The report shows no content of the messages, which only the noise of one share protects.
+    `errors`: the errors of a rehearsal of all parties.
     """
     assert isinstance(release.record, PartiesManifest)
     facts = PartyFacts(release.record)
@@ -120,13 +120,15 @@ def page_of_messages(
         context = Context(facts, words, names, Gallery(words), most)
         label = label_of(facts, words, names, context.gallery, is_curved=False)
         return {
-            **with_errors(PARTS, context, errors, "simulated.lead.sums"),
+            **with_error_section(PARTS, context, errors, "simulated.lead.sums"),
             "label": label,
             "sums": SumsPart(
-                _margins(context, facts), _trusts(context, facts), list(_words(context, facts))
+                _margin_table(context, facts),
+                _trust_table(context, facts),
+                list(_trust_sentences(context, facts)),
             ),
             "made": _provenance(context, facts, checks),
-            "warning": "" if errors is not None else _warning(words, facts),
+            "warning": "" if errors is not None else _warning_text(words, facts),
             "tables": words.number(len(facts.queries)),
             "shortened": len(facts.shares) > most,
         }
@@ -134,7 +136,7 @@ def page_of_messages(
     return page(release, language, fill_page)
 
 
-def _warning(words: Words, facts: PartyFacts) -> Markup:
+def _warning_text(words: Words, facts: PartyFacts) -> Markup:
     record = facts.record
     party = record.party if isinstance(record, FederatedManifest) else 0
     return words.say(
@@ -145,8 +147,8 @@ def _warning(words: Words, facts: PartyFacts) -> Markup:
     )
 
 
-def _margins(context: Context, facts: PartyFacts) -> PageTable:
-    """Return the margins of the sums: per column, the same in every cell."""
+def _margin_table(context: Context, facts: PartyFacts) -> PageTable:
+    """Return the table of margins of the sums; a column has the same margin in every cell."""
     words, names, rows = context.words, context.names, []
     for held in facts.record.measurements[: context.most]:
         margin = three_up(float(exact_of(held.sum_margin_95)))
@@ -161,7 +163,7 @@ def _margins(context: Context, facts: PartyFacts) -> PageTable:
     return PageTable(words.say("sums.margins"), heads, rows)
 
 
-def _trusts(context: Context, facts: PartyFacts) -> PageTable:
+def _trust_table(context: Context, facts: PartyFacts) -> PageTable:
     words, rows = context.words, []
     for held in facts.record.trust:
         guarantee = held.guarantee
@@ -180,9 +182,9 @@ def _trusts(context: Context, facts: PartyFacts) -> PageTable:
     return PageTable(words.say("sums.trusts"), heads, rows)
 
 
-def _words(context: Context, facts: PartyFacts) -> Iterator[Markup]:
+def _trust_sentences(context: Context, facts: PartyFacts) -> Iterator[Markup]:
     yield context.words.say("sums.trust.seen")
-    for text in facts.record.trust_words[2:]:  # the page has counted the lines already
+    for text in facts.record.trust_words[2:]:  # the first two lines are already in the page
         yield context.names.sentence(text, LONGEST)
 
 
@@ -211,5 +213,5 @@ def _provenance(context: Context, facts: PartyFacts, checks: Checks | None) -> P
 
 
 def _scale(law: SymmetricAlphaStable, refined: int) -> float:
-    """Return the scale of a share in steps of the published value."""
+    """Return the scale of one share's noise in steps of the published value."""
     return float(law.scale) / refined

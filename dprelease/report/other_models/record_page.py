@@ -1,4 +1,4 @@
-"""Write the report on single records: the guarantee for one, the estimates from all."""
+"""Write the report on single records: the guarantee of each record, the estimates from all."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from dprelease.query.resolve import Query
 from dprelease.report.accuracy.quality_part import Context
 from dprelease.report.facts import Facts, LabelSource, ProtectedUnit, exact_of
 from dprelease.report.localization import Words, three_up
-from dprelease.report.other_models.simulated_part import Errors, with_errors
+from dprelease.report.other_models.simulated_part import Errors, with_error_section
 from dprelease.report.pictures import Gallery, PageTable, Picture, interval
 from dprelease.report.privacy_section import label_of
 from dprelease.report.provenance_section import (
     LONGEST,
     ProvenanceSection,
+    parameter_text,
     provenance_section,
-    short,
 )
 from dprelease.report.rendering import page
 from dprelease.report.safe_labels import Names
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RecordFacts(Facts):
-    """A verified manifest of single records: each record is protected by its own noise."""
+    """A verified manifest of single records, each of which is protected by its own noise."""
 
     record: RecordsManifest
 
@@ -51,7 +51,7 @@ class RecordFacts(Facts):
 
     @cached_property
     def queries(self) -> Mapping[str, Query]:
-        """Return the records as queries whose measurements are their columns, by name."""
+        """Return the records as queries by name, whose measurements are the columns of records."""
         return {part.name: part.query for part in self.parts}
 
     @cached_property
@@ -64,7 +64,7 @@ class RecordFacts(Facts):
 
     @property
     def label(self) -> LabelSource:
-        """Return what the label states: each record is a privacy unit."""
+        """Return the facts for the label: each record is a privacy unit."""
         tables = dict.fromkeys(part.declared.table.name for part in self.parts)
         units, record = [ProtectedUnit(table, None) for table in tables], self.record
         return LabelSource(units, record.guarantee, record.reading, record.ledger)
@@ -81,7 +81,7 @@ class RecordFacts(Facts):
 PARTS = ("label", "records", "made")
 CONFIDENCE = 0.95
 MOST_VALUES = 20
-"""Maximum listed values of a column, the most frequent ones; all are in the records."""
+"""Maximum number of listed values of a column, most frequent first; the records have all values."""
 
 DIGITS = 4
 """Decimals of an estimated frequency."""
@@ -113,29 +113,29 @@ def page_of_records(
     checks: Checks | None = None,
     errors: Errors | None = None,
 ) -> bytes:
-    """Return the report on a release of single records; parameters are those of `page_of`.
+    """Return the report on a release of single records; parameters as for `page_of`.
 
-    `errors`: those of a rehearsal.
+    `errors`: the errors of a rehearsal.
     """
     assert isinstance(release.record, RecordsManifest)
     facts = RecordFacts(release.record)
-    columns = list(_columns(release, facts))
+    columns = list(_estimated_columns(release, facts))
 
     def fill_page(words: Words, names: Names, most: int) -> Mapping[str, Any]:
         context = Context(facts, words, names, Gallery(words), most)
         label = label_of(facts, words, names, context.gallery)
         return {
-            **with_errors(PARTS, context, errors, "simulated.lead.records"),
+            **with_error_section(PARTS, context, errors, "simulated.lead.records"),
             "label": label,
-            "records": _part(context, facts, columns),
+            "records": _records_part(context, facts, columns),
             "made": _provenance(context, facts, checks),
-            "shortened": any(len(one.found) > _values(context) for one in columns),
+            "shortened": any(len(one.found) > _most_listed_values(context) for one in columns),
         }
 
     return page(release, language, fill_page)
 
 
-def _columns(release: ReleaseFiles, facts: RecordFacts) -> Iterator[_Column]:
+def _estimated_columns(release: ReleaseFiles, facts: RecordFacts) -> Iterator[_Column]:
     """Yield every column with estimates from its published values."""
     import pyarrow as pa
 
@@ -146,10 +146,10 @@ def _columns(release: ReleaseFiles, facts: RecordFacts) -> Iterator[_Column]:
         for column in part.columns:
             batches = list(release.batches(table, [column.name]))
             values = pa.chunked_array([batch.column(0) for batch in batches]) if batches else None
-            yield _column(facts, part, table, described[column.name], column, values)
+            yield _estimated_column(facts, part, table, described[column.name], column, values)
 
 
-def _column(
+def _estimated_column(
     facts: RecordFacts,
     part: Records,
     table: TableMetadata,
@@ -163,22 +163,22 @@ def _column(
     return _Column(table, metadata, column, number, found)
 
 
-def _part(context: Context, facts: RecordFacts, columns: list[_Column]) -> RecordsPart:
+def _records_part(context: Context, facts: RecordFacts, columns: list[_Column]) -> RecordsPart:
     example = next((one for one in columns if one.found), None)
     sentences: list[Markup] = []
     pictures: list[Picture] = []
     if example is not None:
         sentences, pictures = _example(context, example)
     return RecordsPart(
-        singles=_singles(context, facts),
-        tables=[_table(context, one) for one in columns if one.found],
+        singles=_single_record_table(context, facts),
+        tables=[_estimates_table(context, one) for one in columns if one.found],
         example=sentences or [context.words.say("records.none")],
         pictures=pictures,
     )
 
 
-def _singles(context: Context, facts: RecordFacts) -> PageTable:
-    """Return the effect of the noise on one record, column by column."""
+def _single_record_table(context: Context, facts: RecordFacts) -> PageTable:
+    """Return the table of the noise's effect on one record, column by column."""
     words, names, rows = context.words, context.names, []
     for held in facts.record.measurements[: context.most]:
         one = held.one_record
@@ -194,18 +194,20 @@ def _singles(context: Context, facts: RecordFacts) -> PageTable:
     return PageTable(words.say("records.single"), heads, rows)
 
 
-def _values(context: Context) -> int:
-    """Return how many values of a column are listed."""
+def _most_listed_values(context: Context) -> int:
+    """Return the maximum number of listed values of a column."""
     return min(context.most, MOST_VALUES)
 
 
 def _provenance(context: Context, facts: RecordFacts, checks: Checks | None) -> ProvenanceSection:
-    """Return how the records were made: bounds of numeric columns, and noise per record."""
+    """Return how the records were made: bounds of numeric columns, and the noise of one record."""
     words, names = context.words, context.names
     bounds, noise = [], []
     for held in facts.record.measurements[: context.most]:
         shown = names.name(f"{held.query}.{held.column}")
-        shape = ", ".join(f"{key} {short(text, context)}" for key, text in held.parameters.items())
+        shape = ", ".join(
+            f"{key} {parameter_text(text, context)}" for key, text in held.parameters.items()
+        )
         noise.append(context.cells(shown, names.name(held.mechanism), names.name(shape, LONGEST)))
         one = held.one_record
         if isinstance(one, NumberRecord):
@@ -222,12 +224,14 @@ def _provenance(context: Context, facts: RecordFacts, checks: Checks | None) -> 
     )
 
 
-def _table(context: Context, one: _Column) -> PageTable:
-    """Return the estimates of a column; if there are many, of the most frequent values."""
+def _estimates_table(context: Context, one: _Column) -> PageTable:
+    """Return the table of a column's estimates; of many values, the most frequent ones."""
     words, names = context.words, context.names
-    shown = sorted(one.found, key=lambda each: -each.estimate)[: _values(context)]
+    shown = sorted(one.found, key=lambda each: -each.estimate)[: _most_listed_values(context)]
     rows = [
-        context.cells(_value_label(context, one, each), *_figures(context, one, each))
+        context.cells(
+            _value_label(context, one, each), *_estimate_and_margin_text(context, one, each)
+        )
         for each in one.found
         if each in shown
     ]
@@ -251,8 +255,8 @@ def _value_label(context: Context, one: _Column, each: Estimate) -> Markup:
     return context.names.value(one.metadata, codes)
 
 
-def _figures(context: Context, one: _Column, each: Estimate) -> tuple[str, str]:
-    """Return an estimate and its margin, in the column's unit or as shares of all records."""
+def _estimate_and_margin_text(context: Context, one: _Column, each: Estimate) -> tuple[str, str]:
+    """Return an estimate and its margin as text, in the column's unit or as shares of records."""
     words = context.words
     if each.value is not None:
         return words.number(each.estimate, DIGITS), f"± {words.number(each.margin, DIGITS)}"
@@ -264,7 +268,7 @@ def _figures(context: Context, one: _Column, each: Estimate) -> tuple[str, str]:
 
 
 def _example(context: Context, one: _Column) -> tuple[list[Markup], list[Picture]]:
-    """Return how to read the first estimate, in sentences, and its picture."""
+    """Return sentences on how to read the first estimate, and its picture."""
     words, names = context.words, context.names
     each = max(one.found, key=lambda found: found.estimate)
     ends = each.estimate - each.margin, each.estimate + each.margin

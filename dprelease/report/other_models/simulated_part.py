@@ -1,4 +1,4 @@
-"""Show the errors of a rehearsal of records or of parties, from its error file."""
+"""Show the errors of a rehearsal of single records or of parties, from its file of errors."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class SimulatedPart:
     errors: PageTable
 
 
-def with_errors(
+def with_error_section(
     parts: Sequence[str], context: Context, errors: Errors | None, lead: str
 ) -> dict[str, Any]:
-    """Return the parts of a page, with the section on errors for a rehearsal.
+    """Return the parts of a page by name; for a rehearsal, with a section on its errors.
 
     `lead`: the name of the sentence that introduces the errors.
     """
@@ -41,7 +41,7 @@ def with_errors(
 
 
 def _rows(context: Context, errors: Errors) -> PageTable:
-    """Return expected and true errors of each column, over all its cells."""
+    """Return the table of expected and true errors of each column, over all its cells."""
     words, names, rows = context.words, context.names, []
     for one in errors[: context.most]:
         rows.append(

@@ -1,5 +1,5 @@
-"""The report's texts: one module per language, named by its tag.
+"""The report's texts: one module per language, named by its language tag.
 
-`SENTENCES`: every sentence by its name, HTML with `{places}` for values; the names are those of
-`en`. `DECIMAL` and `THOUSANDS`: the separators of numbers.
+`SENTENCES`: every sentence by its name, as HTML with `{places}` for values; all languages use the
+names of `en`. `DECIMAL` and `THOUSANDS`: the separators of numbers.
 """

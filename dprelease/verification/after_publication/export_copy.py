@@ -76,7 +76,7 @@ def export(
         release = PublishedRelease(folder, record.without_exports(), metadata)
         written = write_formats(ordered, release, claim.folder)
         _refuse_change(folder, record)
-        claim.store()
+        claim.sync_files()
         claim.publish(state)
     return target, [file.name for part in written for file in part.files]
 
