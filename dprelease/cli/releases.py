@@ -318,18 +318,15 @@ def _plan_table_rows(planned: Plan, digits: int) -> list[tuple[str, ...]]:
     heads = ("column", "cells", "mechanism", "parameters", "sensitivity", "mean error")
     rows: list[tuple[str, ...]] = [(*heads, *margin, "unit", "cost alone")]
     for column, price in zip(planned.columns, planned.alone(), strict=True):
-        shape = ", ".join(
-            f"{name} {_parameter_text(text)}"
-            for name, text in column.mechanism.parameters
-            if text != "0.0"
-        )
+        parameters = column.mechanism.parameters
+        texts = (f"{name} {_parameter_text(text)}" for name, text in parameters if text != "0.0")
         confidence = float(column.confidence)
         rows.append(
             (
                 f"{column.query.name}.{column.measurement.name}",
                 "private" if column.query.cells is None else f"{column.query.cells:,}",
                 column.mechanism.name,
-                shape,
+                ", ".join(texts),
                 str(column.measurement.sensitivity),
                 f"{column.mean_absolute_error:,.{digits}g}",
                 f"{float(column.margin(confidence)):,.{digits}g}",

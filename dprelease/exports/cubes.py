@@ -1,4 +1,4 @@
-"""Read the numbers of a table as observations: each in a cell of its keys, with a status."""
+"""Read the numbers of a table as observations: each is in one cell of the keys, with a status."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class Cube:
     numbers: tuple[ColumnMetadata, ...]
 
     def categories(self, release: PublishedRelease) -> dict[str, Sequence[Any]]:
-        """Return the values of every key: the declared ones, or those in the rows.
+        """Return the values of every key: the declared values, or those in the rows.
 
-        Values from rows are in order of first appearance.
+        Values from rows are in the order of their first appearance.
         """
         open_ = [key.name for key in self.table.keys if key.codes is None]
         found: dict[str, dict[Any, None]] = {name: {} for name in open_}
@@ -60,9 +60,9 @@ class Cube:
         }
 
     def is_dense(self, cells: int, part: int, release: PublishedRelease) -> bool:
-        """Return whether to list all cells: most have a row, and the rows are in cell order.
+        """Return whether all cells are listed, which needs rows in cell order for most cells.
 
-        `cells`: of all numbers; at least one in `part` must have a row.
+        `cells`: the number of cells of all numbers. At least one in `part` cells must have a row.
         """
         rows = next((f.rows for f in release.central.files if f.name == self.table.file), 0)
         ordered = len(self.table.keys) < 2 or all(key.codes for key in self.table.keys)
@@ -79,7 +79,7 @@ class Cube:
         for batch in release.batches(self.table):
             cells = np.zeros(batch.num_rows, dtype=np.int64)
             for (name, values), stride in zip(categories.items(), strides, strict=True):
-                cells += stride * _places(batch.column(name), values)
+                cells += stride * _value_indices(batch.column(name), values)
             columns = [
                 _texts_and_statuses(batch, column, flags.get(column.name), column.name in empty)
                 for column in self.numbers
@@ -102,8 +102,8 @@ def cube_of(table: TableMetadata) -> Cube | None:
     return Cube(table, tuple(numbers)) if cells and has_values else None
 
 
-def _places(column: pa.Array, values: Sequence[Any]) -> Any:
-    """Return the index of each key in the list of its values.
+def _value_indices(column: pa.Array, values: Sequence[Any]) -> Any:
+    """Return the index of each key value in the list of the key's values.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def _texts_and_statuses(
 
 
 def suppressed_columns(release: PublishedRelease, table: TableMetadata) -> set[str]:
-    """Return the columns whose small values are suppressed, from the manifest."""
+    """Return the columns whose small values are suppressed, according to the manifest."""
     return {
         column
         for file in release.record.files

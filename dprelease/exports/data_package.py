@@ -25,20 +25,20 @@ from dprelease.exports.csv_tables.csv_files import (
     label_languages,
     listed_keys,
 )
-from dprelease.exports.csv_tables.csvw import label_heads
+from dprelease.exports.csv_tables.csvw import label_column_names
 from dprelease.exports.export import Export, PublishedRelease
 from dprelease.exports.layout import Laid, LaidColumn, laid_out
-from dprelease.exports.names import all_in_first, is_address, nonempty, write_json
+from dprelease.exports.names import first_language_texts, is_address, nonempty, write_json
 from dprelease.schema.release_parts.format_names import PARQUET
 
 FILE = "datapackage.json"
 PROFILES = "https://datapackage.org/profiles/2.0"
 TYPES = {"int64": "integer", "double": "number", "bool": "boolean", "date32[day]": "date"}
 MAIL = r"[A-Za-z0-9_+-]+(\.[A-Za-z0-9_+-]+)*@([A-Za-z0-9]+(-[A-Za-z0-9]+)*\.)+[A-Za-z]{2,}"
-"""Mail addresses that every validator accepts."""
+"""Pattern of mail addresses that every validator accepts."""
 
 MOST_CATEGORIES = 1000
-"""Maximum number of key values that a field lists; longer lists are in a separate file, if any."""
+"""Maximum number of key values in a field; a longer list is in a separate file, if any."""
 
 
 class DataPackage(Export):
@@ -47,14 +47,14 @@ class DataPackage(Export):
     name = "datapackage"
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
-        """See `Export.write`: only files in the same folder are described."""
+        """Describe only files in the same folder; see `Export.write`."""
         metadata, about = release.metadata, release.metadata.about
         resources: list[dict[str, Any]] = []
         if PARQUET in release.written:
-            resources += _of_parquet(release)
+            resources += _parquet_resources(release)
         if CsvFiles().name in release.written:
-            resources += _of_csv(release, folder)
-        described = all_in_first((about.description, *about.notes), metadata)
+            resources += _csv_resources(release, folder)
+        described = first_language_texts((about.description, *about.notes), metadata)
         licences, contact = _licences(about.licence), _contact(about.contact)
         described += [f"Licence: {about.licence}"] if about.licence and not licences else []
         if about.contact and not (about.publisher and contact):
@@ -74,17 +74,17 @@ class DataPackage(Export):
         return [FILE]
 
 
-def _of_parquet(release: PublishedRelease) -> Iterator[dict[str, Any]]:
+def _parquet_resources(release: PublishedRelease) -> Iterator[dict[str, Any]]:
     recorded = {file.name: file for file in release.record.files}
     for table in release.metadata.tables:
         columns = [LaidColumn(column.name, column) for column in table.columns]
         resource = _resource(table, table.file, PARQUET, "application/vnd.apache.parquet")
-        resource |= _of_files(release, recorded[table.file])
+        resource |= _file_properties(release, recorded[table.file])
         laid = Laid(table, tuple(columns))
         yield {**resource, "schema": _schema(laid, release.metadata, {})}
 
 
-def _of_csv(release: PublishedRelease, folder: Path) -> Iterator[dict[str, Any]]:
+def _csv_resources(release: PublishedRelease, folder: Path) -> Iterator[dict[str, Any]]:
     tables = [laid_out(table, release.metadata) for table in release.metadata.read]
     lists = code_lists(tables)
     by_key = {key: _slug(file) for key, file in lists.items()}
@@ -95,7 +95,7 @@ def _of_csv(release: PublishedRelease, folder: Path) -> Iterator[dict[str, Any]]
         yield {**resource, "schema": _schema(laid, release.metadata, by_key)}
     for key, path in lists.items():
         fields = [{"name": "code", "type": _type(key.column), "constraints": {"required": True}}]
-        heads = label_heads(label_languages(key, release.metadata))
+        heads = label_column_names(label_languages(key, release.metadata))
         fields += [{"name": head, "type": "string"} for head in heads]
         yield {
             "name": _slug(path),
@@ -124,8 +124,8 @@ def _resource(table: TableMetadata, path: str, form: str, media: str) -> dict[st
     )
 
 
-def _of_files(release: PublishedRelease, recorded: FileRecord) -> dict[str, Any]:
-    """Return bytes and digest of a table's file; for parts, their names and total bytes."""
+def _file_properties(release: PublishedRelease, recorded: FileRecord) -> dict[str, Any]:
+    """Return bytes and digest of a table's file; for parts, their names and their total bytes."""
     names = list(recorded.digests)
     if names == [recorded.name]:
         return _size_and_hash(release.folder / names[0], recorded.sha256)
@@ -155,7 +155,7 @@ def _whole_schema(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _field(column: LaidColumn, laid: Laid, metadata: Metadata) -> dict[str, Any]:
     source = column.metadata
-    texts = all_in_first((source.description, *source.footnotes), metadata)
+    texts = first_language_texts((source.description, *source.footnotes), metadata)
     properties = {
         "name": column.name,
         "type": _type(source),
@@ -200,7 +200,7 @@ def _slug(text: str) -> str:
 def _licences(licence: str) -> list[dict[str, str]]:
     """Return a licence by its address or identifier; empty for a licence in words.
 
-    A package's licence needs a `path` or a `name`.
+    The licence of a package needs a `path` or a `name`.
     """
     if is_address(licence):
         return [{"path": licence}]

@@ -11,7 +11,7 @@ from typing import Any
 
 from dprelease.documents.encoding import sha256_of
 from dprelease.documents.metadata import About, Texts
-from dprelease.exports.catalogue.guarantee_words import guarantee_words
+from dprelease.exports.catalogue.guarantee_words import guarantee_paragraph
 from dprelease.exports.catalogue.vocabularies import (
     CONTEXT,
     DIFFERENTIAL_PRIVACY,
@@ -29,13 +29,13 @@ from dprelease.schema.release_parts.about import UNDETERMINED
 
 FILE = "dcat.jsonld"
 PARQUET = "parquet"
-"""The format name of the tables themselves, next to the other formats."""
+"""Format name of the tables themselves, next to the names of the other formats."""
 
 Node = dict[str, Any]
 
 
 class Dcat(Export):
-    """One record: the release as a dataset, each of its files as a distribution.
+    """One record: the release is a dataset, and each of its files is a distribution.
 
     Addresses are relative to the address at which the record is published.
     """
@@ -53,7 +53,7 @@ def dataset(release: PublishedRelease, folder: Path) -> Node:
     metadata = release.metadata
     about = metadata.about
     language = metadata.language
-    described = about.description or {language: guarantee_words(release.central)}
+    described = about.description or {language: guarantee_paragraph(release.central)}
     node: Node = {
         "@id": "./",
         "@type": "dcat:Dataset",
@@ -63,7 +63,7 @@ def dataset(release: PublishedRelease, folder: Path) -> Node:
         "dpv:hasTechnicalMeasure": _iri(DIFFERENTIAL_PRIVACY),
         "dct:provenance": {
             "@type": "dct:ProvenanceStatement",
-            "rdfs:label": _text("en", guarantee_words(release.central)),
+            "rdfs:label": _text("en", guarantee_paragraph(release.central)),
         },
         **_about(about, language),
     }
@@ -95,7 +95,7 @@ def _about(about: About, language: str) -> Node:
     if about.version:
         made["dcat:version"] = about.version
     if about.replaces:
-        # No class: a dataset would need a title and a description of its own.
+        # # No class is stated, because a dataset would need its own title and description.
         replaced = about.replaces
         made["dct:replaces"] = _iri(replaced) if is_iri(replaced) else {"dct:identifier": replaced}
     if about.methodology:

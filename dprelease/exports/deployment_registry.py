@@ -25,7 +25,7 @@ from dprelease.exports.export import Export, PublishedRelease
 FILE = "registry.yaml"
 Part = dict[str, Any]
 
-STEWARDS = {
+STEWARD_FIELDS = {
     "deployment.basic.intended_use": "what the product is for",
     "deployment.basic.publication_date": "the day of publication, as '2026-12-31'",
     "deployment.basic.data_curators.data_curator_type": "Government, Industry or Nonprofit",
@@ -40,14 +40,14 @@ STEWARDS = {
     "deployment.implementation.justification": "why all of this was chosen",
     "deployment.administrative.registry_authors": "who fills in this record",
 }
-"""Fields that no declaration has, with an explanation of each."""
+"""Fields that no declaration has, with an explanation of each field."""
 
-ONCE_TOLD = {
+DECLARABLE_FIELDS = {
     "deployment.basic.data_curators": "the publisher",
     "deployment.basic.data_product_region": "the area that the data describe",
     "deployment.basic.description": "what the product is",
 }
-"""Fields that come from `about`, if it is declared."""
+"""Fields that come from `about` if it is declared, with an explanation of each field."""
 
 
 class DeploymentRegistry(Export):
@@ -59,9 +59,9 @@ class DeploymentRegistry(Export):
         """Write the record; see `Export.write`."""
         record = registry_record(release)
         lines = ["# A draft for the registry of deployments of differential privacy. Left out are:"]
-        lines += [f"#   {name}: {what}" for name, what in _missing(record)]
+        lines += [f"#   {name}: {what}" for name, what in _missing_fields(record)]
         text = yaml.dump(
-            record, Dumper=_Blocks, allow_unicode=True, sort_keys=False, width=100,
+            record, Dumper=_BlockTextDumper, allow_unicode=True, sort_keys=False, width=100,
             default_flow_style=False,
         )  # fmt: skip
         with (folder / FILE).open("x", encoding="utf-8", newline="") as file:
@@ -73,8 +73,8 @@ def registry_record(release: PublishedRelease) -> Part:
     """Return the record with all fields that are known."""
     record, about = release.central, release.metadata.about
     deployment = {
-        "basic": _basic(about, release.metadata),
-        "dp_variant": _variant(record),
+        "basic": _basic_fields(about, release.metadata),
+        "dp_variant": _privacy_variant(record),
         "privacy_loss": _privacy_loss(record),
         "deployment_model": {"model_name": "Central", "access_type": "Non-interactive"},
         "implementation": _implementation(record, about),
@@ -84,7 +84,7 @@ def registry_record(release: PublishedRelease) -> Part:
     return ({"url_slug": slug} if slug else {}) | {"deployment": deployment}
 
 
-def _basic(about: About, metadata: Metadata) -> Part:
+def _basic_fields(about: About, metadata: Metadata) -> Part:
     described = about.description.get("en") or about.description.get(metadata.language)
     return _drop_missing(
         name=about.title,
@@ -95,16 +95,16 @@ def _basic(about: About, metadata: Metadata) -> Part:
     )
 
 
-def _variant(record: CentralManifest) -> Part:
+def _privacy_variant(record: CentralManifest) -> Part:
     return _drop_missing(
         variant_name=VARIANTS[record.dp_variant],
-        data_domain=_points(_domains(record)),
-        unprotected_quantities=_points(record.unprotected_quantities),
+        data_domain=_markdown_list(_domain_texts(record)),
+        unprotected_quantities=_markdown_list(record.unprotected_quantities),
     )
 
 
-def _domains(record: CentralManifest) -> Iterator[str]:
-    """Yield per table its columns and the treatment of missing and undeclared values."""
+def _domain_texts(record: CentralManifest) -> Iterator[str]:
+    """Yield a text per table: its columns, and the treatment of missing and undeclared values."""
     treated = {told.query: told for told in record.treatments}
     texts = set()
     for unit in record.privacy_unit:
@@ -130,23 +130,23 @@ def _privacy_loss(record: CentralManifest) -> Part:
         parameters["rho"] = float(rho)
     units = record.privacy_unit
     ids = dict.fromkeys("record" if unit.id is None else unit.id for unit in units)
-    details = [*dict.fromkeys(unit.words for unit in units), _limits(units)]
+    details = [*dict.fromkeys(unit.words for unit in units), _contribution_limit_text(units)]
     return {
         "privacy_unit": "; ".join(f"{name}-level" for name in ids),
-        "privacy_unit_details": _points(details),
+        "privacy_unit_details": _markdown_list(details),
         "privacy_parameters": parameters,
-        "privacy_parameters_details": _points(_readings(record)),
+        "privacy_parameters_details": _markdown_list(_guarantee_meanings(record)),
     }
 
 
-def _limits(units: Iterable[UnitRecord]) -> str:
+def _contribution_limit_text(units: Iterable[UnitRecord]) -> str:
     several = dict.fromkeys(
         f"{unit.max_rows_per_group} rows in each of {unit.max_groups} groups" for unit in units
     )
     return f"A unit contributes at most {' or '.join(several)} to one query."
 
 
-def _readings(record: CentralManifest) -> Iterator[str]:
+def _guarantee_meanings(record: CentralManifest) -> Iterator[str]:
     held, reading = record.guarantee, record.reading
     yield f"Epsilon is {held.epsilon} at delta {held.delta}, rounded up."
     if held.rho is not None:
@@ -161,11 +161,11 @@ def _readings(record: CentralManifest) -> Iterator[str]:
 def _implementation(record: CentralManifest, about: About) -> Part:
     tool = record.tool
     return _drop_missing(
-        mechanisms=_points(_mechanisms(record)),
+        mechanisms=_markdown_list(_mechanism_texts(record)),
         composition=record.composition,
-        post_processing=_points(_steps(record)),
-        utility=_points(_errors(record)),
-        additional_information=_points(
+        post_processing=_markdown_list(_processing_texts(record)),
+        utility=_markdown_list(_error_texts(record)),
+        additional_information=_markdown_list(
             [
                 f"Made with {tool.name} {tool.version}. Beside the tables lies "
                 "`manifest.json`, which holds declarations, noise and digests; "
@@ -178,7 +178,7 @@ def _implementation(record: CentralManifest, about: About) -> Part:
     )
 
 
-def _mechanisms(record: CentralManifest) -> Iterator[str]:
+def _mechanism_texts(record: CentralManifest) -> Iterator[str]:
     for one in record.measurements:
         numbers = ", ".join(f"{name} {value}" for name, value in sorted(one.parameters.items()))
         yield (
@@ -192,7 +192,7 @@ def _mechanisms(record: CentralManifest) -> Iterator[str]:
     )
 
 
-def _steps(record: CentralManifest) -> Iterator[str]:
+def _processing_texts(record: CentralManifest) -> Iterator[str]:
     yield from record.post_processing
     for family in record.families:
         yield from family.words
@@ -205,7 +205,7 @@ def _steps(record: CentralManifest) -> Iterator[str]:
     yield from dict.fromkeys(texts)
 
 
-def _errors(record: CentralManifest) -> Iterator[str]:
+def _error_texts(record: CentralManifest) -> Iterator[str]:
     for one in record.measurements:
         yield (
             f"{one.query}, {one.column}: margin of error {one.margin_95} {one.error_unit}".strip()
@@ -213,8 +213,8 @@ def _errors(record: CentralManifest) -> Iterator[str]:
         )
 
 
-def _points(texts: Iterable[str]) -> str | None:
-    """Return a Markdown list; None for an empty one."""
+def _markdown_list(texts: Iterable[str]) -> str | None:
+    """Return texts as a Markdown list; None if there are none."""
     return "".join(f"- {text}\n" for text in texts) or None
 
 
@@ -222,8 +222,8 @@ def _drop_missing(**fields: Any) -> Part:
     return {name: value for name, value in fields.items() if value not in (None, "")}
 
 
-def _missing(record: Part) -> Iterator[tuple[str, str]]:
-    for name, what in (ONCE_TOLD | STEWARDS).items():
+def _missing_fields(record: Part) -> Iterator[tuple[str, str]]:
+    for name, what in (DECLARABLE_FIELDS | STEWARD_FIELDS).items():
         held: Any = record
         for part in name.split("."):
             held = held[0] if isinstance(held, list) else held
@@ -232,15 +232,15 @@ def _missing(record: Part) -> Iterator[tuple[str, str]]:
             yield name, what
 
 
-class _Blocks(yaml.SafeDumper):
+class _BlockTextDumper(yaml.SafeDumper):
     """Dumps texts of several lines as block scalars."""
 
 
-def _block(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+def _block_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
     style = "|" if "\n" in text else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
-_Blocks.add_representer(str, _block)
+_BlockTextDumper.add_representer(str, _block_text)
 
 EXPORT = DeploymentRegistry()

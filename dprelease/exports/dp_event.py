@@ -49,7 +49,7 @@ DISCRETE_LAPLACE, CONCENTRATED = "DiscreteLaplaceDpEvent", "ZCDpEvent"
 
 @dataclass(frozen=True, slots=True)
 class EventClass:
-    """The event of one noisy vector: class, fields, and how it relates to the mechanism."""
+    """The event of one noisy vector: its class, its fields, and how it relates to the mechanism."""
 
     kind: str
     fields: Mapping[str, float]
@@ -59,10 +59,9 @@ class EventClass:
 def accountant_events(events: Sequence[Event]) -> list[EventClass]:
     """Return the dp-accounting event of each noisy vector of a release.
 
-    The accountant for privacy loss distributions takes no `ZCDpEvent`; that for Rényi divergences
-    takes no discrete Laplace noise. Where a release has both, the second is described by its
-    rho, so
-    that one accountant takes the whole release.
+    The accountant for privacy loss distributions takes no `ZCDpEvent`; the accountant for Rényi
+    divergences takes no discrete Laplace noise. If a release has both, its discrete Laplace noise
+    is described by its rho, so that one accountant takes the whole release.
     """
     found = [_accountant_event(event) for event in events]
     if not any(one.kind == CONCENTRATED for one in found):
@@ -75,7 +74,9 @@ def accountant_events(events: Sequence[Event]) -> list[EventClass]:
 
 def _accountant_event(event: Event) -> EventClass:
     sensitivity = event.sensitivity
-    scale = Fraction(float(dict(event.parameters)["scale"]))  # exactly the float that was sampled
+    scale = Fraction(
+        float(dict(event.parameters)["scale"])
+    )  # exactly the float that the sampler used
     if event.mechanism == "gaussian":
         multiplier = _root_below(scale**2 / sensitivity.l2_squared)
         words = "The law itself, then rounded to the lattice."
@@ -94,7 +95,7 @@ def _accountant_event(event: Event) -> EventClass:
 
 
 def _root_below(square: Fraction) -> float:
-    """Return a float whose square is at most `square`, the largest but for some last digits."""
+    """Return a float whose square is at most `square`, the largest except for some last digits."""
     root = math.sqrt(round_down(square))
     while Fraction(root) ** 2 > square:
         root = math.nextafter(root, 0.0)
@@ -102,7 +103,7 @@ def _root_below(square: Fraction) -> float:
 
 
 def _upper_bound_event(vector: PricedVector) -> EventClass:
-    """Return an event that costs at least as much as a vector."""
+    """Return an event that costs at least as much as the noise of a vector."""
     pure = pure_epsilon([vector])
     if pure is not None:
         epsilon = round_up(pure)
@@ -119,9 +120,9 @@ def _zcdp_event(vector: PricedVector) -> EventClass:
 
 
 def tree_of(several: Sequence[EventClass]) -> dict[str, Any]:
-    """Return the composition of all events, as JSON values.
+    """Return the composition of all events as JSON values.
 
-    The fields are those of dp-accounting's `to_named_tuple`: names of module and class, and the
+    The fields are those of dp-accounting's `to_named_tuple`: the names of module and class, and the
     attributes of the class.
     """
     return _node("ComposedDpEvent", {"events": [_node(one.kind, one.fields) for one in several]})
@@ -132,7 +133,7 @@ def _node(kind: str, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def dp_event(tree: Mapping[str, Any]) -> DpEvent:
-    """Return the dp-accounting event of a tree from `tree_of`, which may come from a file.
+    """Return the dp-accounting event of a tree from `tree_of`; the tree may come from a file.
 
     Raises
     ------
@@ -161,12 +162,14 @@ def _events_module() -> Any:
 FILE = "dp-event.json"
 FORMAT = "dprelease-dp-event/1"
 RELATION = "ADD_OR_REMOVE_ONE"
-"""The neighbouring relation for the accountant, whatever the release's relation is: the noise of an
-event already accounts for the whole change under the release's relation."""
+"""The neighbouring relation for the accountant, whatever the release's own relation is.
+
+The noise of an event already accounts for the whole change under the release's relation.
+"""
 
 
 class DpEventTree(Export):
-    """The tree, and what each of its events stands for; see `Export`."""
+    """The tree of events, and what each event stands for; see `Export`."""
 
     name = "dp-event"
 
@@ -181,8 +184,7 @@ class DpEventTree(Export):
 def event_record(record: ReleaseManifest) -> dict[str, Any]:
     """Return the tree of a release's noise and, in the same order, what each event stands for.
 
-    Values that are published without noise, outside the guarantee, have no event; they are
-    listed.
+    Values that are published without noise, outside the guarantee, have no event; they are listed.
     """
     measurements = record.measurements
     several = accountant_events([one.event for one in measurements])

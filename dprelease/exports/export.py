@@ -1,7 +1,7 @@
 """Define what every export format implements.
 
-A format first reports problems from the declarations, before any noise is drawn, and writes its
-files afterwards.
+A format first reports problems from the declarations, before any noise is drawn. It writes its
+files later.
 """
 
 from __future__ import annotations
@@ -24,12 +24,10 @@ if TYPE_CHECKING:
 class PublishedRelease:
     """A release whose tables are written.
 
-    `folder`: holds the Parquet files. `record`: its manifest without the entries of exports and
-    without its digest, which are not known before the exports are made. `written`: the files of
-    each
-    format that is in the output folder, by the name of the format; with "parquet" where that
-    folder
-    is, or will be, the release's own.
+    `folder`: the folder of the Parquet files. `record`: the manifest without the entries of exports
+    and without its digest, which are not known before the exports are written. `written`: the files
+    of each format in the output folder, by the name of the format; they include "parquet" if that
+    folder is, or will be, the folder of the release.
     """
 
     folder: Path
@@ -39,7 +37,7 @@ class PublishedRelease:
 
     @property
     def central(self) -> CentralManifest:
-        """Return the manifest of a release of tables; the formats of others don't ask for it."""
+        """Return the manifest as one of tables; formats of other kinds don't call this."""
         assert isinstance(self.record, CentralManifest)
         return self.record
 
@@ -52,7 +50,7 @@ class PublishedRelease:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a format can't be written for a release, with a remedy, and the table or column."""
+    """The reason why a format can't be written, with a fix, and the table or column concerned."""
 
     words: str
     table: str | None = None
@@ -66,10 +64,10 @@ class Problem:
 
 
 class Export(Protocol):
-    """One format: a subclass, whose instance is called `EXPORT` in its own module.
+    """One format: a subclass, whose instance is named `EXPORT` in its own module.
 
-    `name`: its word in `formats`. `extra`: the optional dependency that has its package, as in
-    `pip install dprelease[...]`; None if nothing more is needed.
+    `name`: its name in `formats`. `extra`: the optional dependency that has its package, as in `pip
+    install dprelease[...]`; None if no package is needed.
 
     Importing the module loads no package of an extra.
     """
@@ -82,13 +80,11 @@ class Export(Protocol):
         yield from ()
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
-        """Write its files into a folder and return their names, relative to it, in order.
+        """Write the files of the format into a folder, and return their names in order.
 
-        Files are below `name/`, except descriptors with a fixed path. The folder may be that of
-        the
-        release itself, before it is published. Only some rows of each table are in memory,
-        unless the
-        format itself can't be streamed.
+        Names are relative to the folder. Files are below `name/`, except descriptors with a fixed
+        path. The folder may be the unpublished folder of the release itself. Only some rows of each
+        table are in memory, unless the format can't be streamed.
         """
 
 
@@ -96,18 +92,17 @@ class Export(Protocol):
 class PackagedExport(Protocol):
     """An export whose bytes depend on the versions of other packages.
 
-    `packages`: the required distributions. Their presence is checked before any row is read,
-    and the
-    manifest records their versions.
+    `packages`: the required distributions. Whether they are installed is checked before any row is
+    read, and the manifest records their versions.
     """
 
     packages: tuple[str, ...]
 
     def same(self, one: Path, other: Path) -> bool:
-        """Return whether two of its files have the same content, even if the bytes differ.
+        """Return whether two files of the format have the same content, even if their bytes differ.
 
         Raises
         ------
         OSError, ValueError, KeyError, ArrowException
-            If one is not a file of the format, since anybody may have written it.
+            If one is not a file of the format, which is possible since anybody may have written it.
         """

@@ -1,4 +1,4 @@
-"""Provide the metadata that formats use: texts of the tables, and their layout."""
+"""Provide the metadata for exports: texts of the tables, and their layout."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from dprelease.tables import formats
 def aggregate_metadata(
     metadata: Metadata, families: Sequence[Family], wide: tuple[str, ...]
 ) -> Metadata:
-    """Return the metadata of a release of aggregates, with the row counts that are declared.
+    """Return the metadata of a release of aggregates, with the declared numbers of rows.
 
-    Other row counts are left out: layout decisions must be the same before the release is drawn,
-    after it, and in `verify`.
+    Other numbers of rows are left out, because the layout must be the same before the release is
+    drawn, after it, and in `verify`.
     """
-    rows = dict(_whole_outputs(families))
+    rows = dict(_complete_outputs(families))
     tables = tuple(
         replace(table, rows=rows[table.name]) if table.name in rows else table
         for table in metadata.tables
@@ -31,12 +31,12 @@ def aggregate_metadata(
 
 
 def record_metadata(declaration: Declaration) -> Metadata:
-    """Return the metadata of a release of single records, whose number is not declared."""
+    """Return the metadata of a release of single records, whose number of rows is not declared."""
     return metadata_of_records(declaration, resolve_records(declaration))
 
 
-def _whole_outputs(families: Sequence[Family]) -> Iterator[tuple[str, int]]:
-    """Yield name and rows of step outputs that have a row for every cell."""
+def _complete_outputs(families: Sequence[Family]) -> Iterator[tuple[str, int]]:
+    """Yield name and number of rows of step outputs that have a row for every cell."""
     for family in families:
         record = None if family.step is None else family.step.record(family.tables)
         wholes = record.whole_tables if isinstance(record, ConsistencyRecord) else []

@@ -1,4 +1,4 @@
-"""Write the report as a file of the release itself, `report.html`; `verify` makes it again."""
+"""Write the report as a file of the release, `report.html`, which `verify` can write again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FILE = "report.html"
 
 
 class HtmlReport(Export):
-    """See `Export`. It has no results of checks, since the checks include the report itself."""
+    """The report; see `Export`. It has no results of checks, which include the report."""
 
     name = "report"
     extra = "report"

@@ -1,8 +1,8 @@
 """Write JSON-stat 2.0: each table as a cube, with the numbers as the last dimension, the metric.
 
-A margin of error, a standard error or an end of an interval is a number of the metric, too:
-JSON-stat has no attributes of a cell except one status. A missing value has a status, and so has
-an unreliable one. Numbers have all digits.
+A margin of error, a standard error or an end of an interval is also a number of the metric, because
+cells in JSON-stat have no attributes except one status. A missing value has a status, and so has an
+unreliable value. Numbers have all their digits.
 """
 
 from __future__ import annotations
@@ -17,11 +17,17 @@ from typing import Any, TextIO
 from dprelease.documents.metadata import ColumnMetadata, Metadata, Role, code_text
 from dprelease.exports.cubes import Cube, Observation, cube_of
 from dprelease.exports.export import Export, Problem, PublishedRelease
-from dprelease.exports.names import all_in_first, in_first, is_address, nonempty, parent
+from dprelease.exports.names import (
+    first_language_text,
+    first_language_texts,
+    is_address,
+    nonempty,
+    with_parent_folder,
+)
 
 FOLDER = "json-stat"
 METRIC = "metric"
-"""The identifier of the last dimension; a key of this name gets a number as a suffix."""
+"""Identifier of the last dimension; a number is appended if a key has this name."""
 
 STATUS = {
     "O": "not defined, such as a mean if the noised count is below 1",
@@ -30,15 +36,15 @@ STATUS = {
 }
 """Statuses of cells, by SDMX code (CL_OBS_STATUS)."""
 
-LINE = 1000
+ITEMS_PER_LINE = 1000
 """Numbers per line of the file."""
 
-DENSE = 2
-"""A table with a row for more than one in so many cells lists all cells."""
+DENSE_RATIO = 2
+"""A table lists all its cells if more than one in this many cells has a row."""
 
 
 class JsonStat(Export):
-    """A dataset per table; see `Export`. A collection would need web addresses of the datasets."""
+    """One dataset per table; see `Export`. A collection would need web addresses of datasets."""
 
     name = "json-stat"
 
@@ -55,14 +61,14 @@ class JsonStat(Export):
             if cube is None:
                 continue
             name = f"{FOLDER}/{table.name}.json"
-            with parent(folder / name).open("w", encoding="utf-8", newline="") as file:
+            with with_parent_folder(folder / name).open("w", encoding="utf-8", newline="") as file:
                 _write_dataset(cube, release, file)
             files.append(name)
         return files
 
 
 def _dataset_metadata(metadata: Metadata) -> dict[str, Any]:
-    """Return the metadata of the release under the property names of the format."""
+    """Return the metadata of the release under the format's property names."""
     about = metadata.about
     linked = {"license": about.licence, "describedby": about.methodology}
     extension = {
@@ -75,21 +81,23 @@ def _dataset_metadata(metadata: Metadata) -> dict[str, Any]:
     }
     return {
         "source": about.publisher,
-        "note": all_in_first((about.description, *about.notes), metadata),
+        "note": first_language_texts((about.description, *about.notes), metadata),
         "link": {name: [{"href": text}] for name, text in linked.items() if is_address(text)},
         "extension": nonempty(extension),
     }
 
 
 def _write_dataset(cube: Cube, release: PublishedRelease, file: TextIO) -> None:
-    """Write a dataset in pieces: metadata, then values, then statuses."""
+    """Write a dataset piece by piece: metadata, then values, then statuses."""
     categories = cube.categories(release)
-    head = _head(cube, categories, release.metadata)
+    head = _dataset_head(cube, categories, release.metadata)
     text = json.dumps(head, indent=2, ensure_ascii=False, allow_nan=False)
     file.write(text.removesuffix("\n}"))
     total = math.prod(head["size"])
-    if cube.is_dense(total, DENSE, release):
-        _write_items(file, "value", "[]", _dense(cube.observations(release, categories), total))
+    if cube.is_dense(total, DENSE_RATIO, release):
+        _write_items(
+            file, "value", "[]", _dense_values(cube.observations(release, categories), total)
+        )
     else:
         sparse = cube.observations(release, categories)
         values = (f'"{one.place}": {one.text}' for one in sparse if one.text is not None)
@@ -102,7 +110,7 @@ def _write_dataset(cube: Cube, release: PublishedRelease, file: TextIO) -> None:
     file.write("\n}\n")
 
 
-def _head(
+def _dataset_head(
     cube: Cube, categories: Mapping[str, Sequence[Any]], metadata: Metadata
 ) -> dict[str, Any]:
     """Return a dataset without its values."""
@@ -113,12 +121,12 @@ def _head(
         metric += "_"
     dimensions[metric] = _metric(cube, metadata)
     about = _dataset_metadata(metadata)
-    notes = all_in_first((table.description, *table.footnotes), metadata)
+    notes = first_language_texts((table.description, *table.footnotes), metadata)
     times = [key.name for key in table.keys if key.kind.startswith("date")]
     head = {
         "version": "2.0",
         "class": "dataset",
-        "label": in_first(table.label, metadata) or table.name,
+        "label": first_language_text(table.label, metadata) or table.name,
         "source": about["source"],
         "link": about["link"],
         "note": [*about["note"], *notes],
@@ -133,8 +141,8 @@ def _head(
     }
 
 
-def _dense(observations: Iterable[Observation], total: int) -> Iterator[str]:
-    """Yield a value for every cell, in cell order; None for a cell without a row."""
+def _dense_values(observations: Iterable[Observation], total: int) -> Iterator[str]:
+    """Yield a value for every cell in cell order; None for a cell without a row."""
     at = 0
     for one in observations:
         yield from ("null" for _ in range(at, one.place))
@@ -144,10 +152,10 @@ def _dense(observations: Iterable[Observation], total: int) -> Iterator[str]:
 
 
 def _write_items(file: TextIO, name: str, marks: str, items: Iterator[str]) -> None:
-    """Write a list or a mapping, a thousand items per line."""
+    """Write a list or a mapping with a thousand items per line."""
     file.write(f',\n  "{name}": {marks[0]}')
     before = ""
-    while line := list(islice(items, LINE)):
+    while line := list(islice(items, ITEMS_PER_LINE)):
         file.write(before + ",".join(line))
         before = ",\n"
     file.write(marks[1])
@@ -162,8 +170,8 @@ def _dimension(key: ColumnMetadata, values: Iterable[Any], metadata: Metadata) -
     if len(codes) == 1 and not label:
         label = {codes[0]: codes[0]}
     properties = {
-        "label": in_first(key.label, metadata) or key.name,
-        "note": all_in_first((key.description, *key.footnotes), metadata),
+        "label": first_language_text(key.label, metadata) or key.name,
+        "note": first_language_texts((key.description, *key.footnotes), metadata),
     }
     category = {"index": codes, **nonempty({"label": label})}
     return {**nonempty(properties), "category": category}
@@ -172,7 +180,7 @@ def _dimension(key: ColumnMetadata, values: Iterable[Any], metadata: Metadata) -
 def _metric(cube: Cube, metadata: Metadata) -> dict[str, Any]:
     columns = cube.numbers
     notes = {
-        column.name: all_in_first((column.description, *column.footnotes), metadata)
+        column.name: first_language_texts((column.description, *column.footnotes), metadata)
         for column in columns
     }
     category = {
@@ -193,14 +201,14 @@ def _metric(cube: Cube, metadata: Metadata) -> dict[str, Any]:
 
 
 def _decimals(column: ColumnMetadata) -> int | None:
-    """Return the displayed decimals of a number: the declared ones, or as many as it can have."""
+    """Return the number of displayed decimals: the declared one, or the largest that can occur."""
     if column.decimals is not None or column.kind == "double":
         return column.decimals
     return int(column.kind.rpartition(",")[2].rstrip(")")) if "(" in column.kind else 0
 
 
 def _units(columns: Sequence[ColumnMetadata]) -> dict[str, dict[str, Any]]:
-    """Return the unit of each number whose decimals are known, as the format requires."""
+    """Return the unit of each number whose decimals are known, which the format requires."""
     return {
         column.name: nonempty({"label": column.unit, "decimals": decimals})
         for column in columns

@@ -1,9 +1,9 @@
 """Lay out tables for text files and sheets: a row per combination of keys, or a key as columns.
 
 A table is pivoted by a key only if it has a row for every combination of declared values, so that
-no cell of a wide table is empty because of a missing row. The totals over that key are in the
-first columns if the same query publishes them as a table. They are never summed from cells,
-because the noise would add up.
+no cell of the wide table is empty because of a missing row. The totals over that key are in the
+first columns if the same query publishes them as a table. They are never computed from cells,
+because the noise of the cells would add up.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROWS = 1 << 18
-"""Rows of a long table that are pivoted at once, or those of one block if it has more."""
+"""Rows of a long table that are pivoted at once; a larger block is pivoted as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaidColumn:
-    """A column of a laid out table.
+    """A column of a table with its layout.
 
-    `code`: the value of the pivoted key whose cells it has. `total`: it has the totals over
-    that key.
+    `code`: the value of the pivoted key to whose cells the column belongs. `total`: whether the
+    column has the totals over that key.
     """
 
     name: str
@@ -47,7 +47,7 @@ class LaidColumn:
     total: bool = False
 
     def title(self, turned: ColumnMetadata | None, language: str) -> str:
-        """Return its header for people; `turned` is the key whose values are columns."""
+        """Return the head of the column for people; `turned`: the key whose values are columns."""
         title = self.metadata.title(language)
         if self.total:
             return f"{title}: total"
@@ -58,7 +58,7 @@ class LaidColumn:
 
 @dataclass(frozen=True, slots=True)
 class Laid:
-    """A table with its layout; `turned`: the key whose values are columns, if any."""
+    """A table with its layout; `turned`: the key whose values are columns, if there is one."""
 
     table: TableMetadata
     columns: tuple[LaidColumn, ...]
@@ -72,13 +72,13 @@ class Laid:
 
     @property
     def rows(self) -> int | None:
-        """Return the number of rows; None if not known yet."""
+        """Return the number of rows; None if it is not known yet."""
         if self.table.rows is None or self.turned is None:
             return self.table.rows
-        return self.table.rows // size_of(self.turned)
+        return self.table.rows // number_of_values(self.turned)
 
     def batches(self, release: PublishedRelease) -> Iterator[pa.RecordBatch]:
-        """Yield its rows in order, with the columns of `columns`."""
+        """Yield the rows of the layout in order, with the columns of `columns`."""
         if self.turned is None:
             names = [column.metadata.name for column in self.columns]
             yield from release.batches(self.table, names)
@@ -87,17 +87,17 @@ class Laid:
 
 
 def laid_out(table: TableMetadata, metadata: Metadata) -> Laid:
-    """Return the layout of a table: wide by the first possible key of `metadata.wide`."""
+    """Return the layout of a table, pivoted by the first possible key of `metadata.wide`."""
     for name in metadata.wide:
         key = next((key for key in table.keys if key.name == name), None)
-        if key is not None and _is_whole(table) and len(table.keys) > 1 and table.values:
-            totals = _totals(table, key, metadata)
+        if key is not None and _has_all_rows(table) and len(table.keys) > 1 and table.values:
+            totals = _totals_table(table, key, metadata)
             return Laid(table, tuple(_wide_columns(table, key, totals)), key, totals)
     return Laid(table, tuple(LaidColumn(column.name, column) for column in table.columns))
 
 
 def not_wide(metadata: Metadata) -> Iterator[tuple[str, str]]:
-    """Yield the keys of `metadata.wide` by which no table can be pivoted, with the reason."""
+    """Yield the keys of `metadata.wide` by which no table can be pivoted, each with the reason."""
     turned = [laid_out(table, metadata).turned for table in metadata.read]
     names = {key.name for key in turned if key is not None}
     keys = dict.fromkeys(key.name for table in metadata.read for key in table.keys)
@@ -109,35 +109,41 @@ def not_wide(metadata: Metadata) -> Iterator[tuple[str, str]]:
 
 
 def is_records(table: TableMetadata) -> bool:
-    """Return whether rows are records, such as synthetic persons: no keys and many rows."""
+    """Return whether the rows of a table are records, such as synthetic persons without keys."""
     return not table.keys and table.rows != 1
 
 
-def size_of(key: ColumnMetadata) -> int:
+def number_of_values(key: ColumnMetadata) -> int:
     """Return the number of declared values of a key."""
     return 0 if key.codes is None else len(key.codes.values)
 
 
 def most_rows(table: TableMetadata) -> int | None:
-    """Return the maximum number of rows of a table of cells; None if not known yet."""
+    """Return the maximum number of rows of a table of cells; None if it is not known yet."""
     if table.rows is not None:
         return table.rows
     known = all(key.codes is not None for key in table.keys) and not is_records(table)
-    return math.prod(map(size_of, table.keys)) if known else None
+    return math.prod(map(number_of_values, table.keys)) if known else None
 
 
-def _is_whole(table: TableMetadata) -> bool:
-    """Return whether a table is known beforehand to have a row for every combination of values."""
+def _has_all_rows(table: TableMetadata) -> bool:
+    """Return whether a table is known in advance to have a row for every combination of values."""
     declared = all(key.codes is not None for key in table.keys)
-    return declared and table.rows == math.prod(map(size_of, table.keys))
+    return declared and table.rows == math.prod(map(number_of_values, table.keys))
 
 
-def _totals(table: TableMetadata, key: ColumnMetadata, metadata: Metadata) -> TableMetadata | None:
-    """Return the published table of totals over a key, by all other keys in order."""
+def _totals_table(
+    table: TableMetadata, key: ColumnMetadata, metadata: Metadata
+) -> TableMetadata | None:
+    """Return the published table of totals over a key, with all other keys in the same order."""
     others = [(one.name, one.codes) for one in table.keys if one is not key]
     for other in metadata.read:
         same = other.query == table.query and _folder(other) == _folder(table)
-        if same and [(one.name, one.codes) for one in other.keys] == others and _is_whole(other):
+        if (
+            same
+            and [(one.name, one.codes) for one in other.keys] == others
+            and _has_all_rows(other)
+        ):
             return other
     return None
 
@@ -156,24 +162,23 @@ def _wide_columns(
         if there.get(one.name) == one.kind:
             yield LaidColumn(one.name, one, total=True)
     for code in key.codes.values if key.codes else ():
-        # Column names have no dot, so these names are unique.
+        # # Column names contain no dot, so these names are unique.
         yield from (LaidColumn(f"{one.name}.{code_text(code)}", one, code) for one in rest)
 
 
 def _pivot_blocks(
     laid: Laid, key: ColumnMetadata, release: PublishedRelease
 ) -> Iterator[pa.RecordBatch]:
-    """Yield a wide table, some whole blocks of the long table at a time.
+    """Yield a wide table; each batch is pivoted from some complete blocks of the long table.
 
-    A block has the rows in which no key before the pivoted one changes: for each value of that
-    key,
-    the rows of all keys after it.
+    A block consists of the rows in which no key before the pivoted key changes: for each value of
+    the pivoted key, the rows of all keys after it.
     """
     import pyarrow as pa
 
     keys = laid.table.keys
-    place, values = keys.index(key), size_of(key)
-    inner = math.prod(size_of(other) for other in keys[place + 1 :])
+    place, values = keys.index(key), number_of_values(key)
+    inner = math.prod(number_of_values(other) for other in keys[place + 1 :])
     blocks = max(1, ROWS // (values * inner))
     names = [column.name for column in laid.table.columns]
     long = chunks(release.batches(laid.table, names), blocks * values * inner)

@@ -1,12 +1,10 @@
-"""Write noisy marginals with their standard deviations, for private-pgm (the package `mbi`).
+"""Write noisy marginals with their standard deviations for private-pgm (the package `mbi`).
 
-For each declared query whose tables are counts of rows, the export has the domain of its keys
-and, per table, the noisy counts as a vector in the order of `Factor.datavector`, with the
-standard
-deviation of their noise. Counts are written as drawn. Columns that were rounded, coded,
-suppressed
-or made consistent are not measurements, and means and sums are not marginals: these are listed
-with the reason.
+For each declared query whose tables are counts of rows, the export has the domain of its keys and,
+per table, the noisy counts as a vector in the order of `Factor.datavector`, with the standard
+deviation of their noise. Counts are written as drawn. Columns that were rounded, top-coded,
+suppressed or made consistent are not measurements, and means and sums are not marginals: these
+columns are listed with the reason.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ FORMAT = "dprelease-mbi/1"
 
 @dataclass
 class _Group:
-    """The measurements of one column of one declared query, and the domain of their keys."""
+    """The measurements of one column of a declared query, and the domain of the query's keys."""
 
     query: str
     column: str
@@ -41,12 +39,12 @@ class _Group:
 
 
 class Marginals(Export):
-    """For each query and count an index, and one vector per table."""
+    """For each query and count, an index file and one vector per table; see `Export`."""
 
     name = "mbi"
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
-        """Write all groups and one list of left out columns; see `Export.write`."""
+        """Write all groups, and one list of the columns that are left out; see `Export.write`."""
         (folder / self.name).mkdir()
         groups: dict[tuple[str, str], _Group] = {}
         left_out, files = [], []
@@ -107,7 +105,7 @@ def _rows(release: PublishedRelease, table: TableMetadata) -> int:
 
 
 def _values(release: PublishedRelease, table: TableMetadata) -> dict[str, list[Any]]:
-    """Return the values of each key, in the cell order of the table."""
+    """Return the values of each key in the cell order of the table."""
     keys = [key.name for key in table.keys]
     found: dict[str, dict[Any, None]] = {key: {} for key in keys}
     for batch in release.batches(table, keys) if keys else ():
@@ -131,7 +129,7 @@ def _measurement(file: str, clique: list[str], measurement: MeasurementRecord) -
 
 
 def _vector(release: PublishedRelease, table: TableMetadata, column: str) -> Floats:
-    """Return the noisy counts of a table's cells, in order."""
+    """Return the noisy counts of a table's cells in order."""
     parts = [batch.column(0).to_numpy() for batch in release.batches(table, [column])]
     vector: Floats = np.concatenate(parts).astype(np.float64)
     return vector

@@ -1,4 +1,4 @@
-"""Helpers that formats share for file names, JSON and texts of metadata."""
+"""Helpers of several formats for file names, JSON and texts of metadata."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 
 def safe_names(texts: Iterable[str], other: str) -> list[str]:
-    """Return unique file names for texts: unchanged where the text is a valid name.
+    """Return unique file names for texts; a text that is a valid name is unchanged.
 
-    `other`: the prefix, before a number, for texts that are not valid names.
+    `other`: the prefix, before a number, of names for texts that are not valid names.
     """
     names: list[str] = []
     taken: set[str] = set()
@@ -31,7 +31,7 @@ def safe_names(texts: Iterable[str], other: str) -> list[str]:
     return names
 
 
-def parent(path: Path) -> Path:
+def with_parent_folder(path: Path) -> Path:
     """Create the parent folder of a path and return the path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
@@ -43,19 +43,19 @@ def nonempty(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write JSON with two spaces of indentation, in UTF-8, keys in the order of the mapping."""
+    """Write JSON in UTF-8 with two spaces of indentation, and keys in the order of the mapping."""
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    parent(path).write_text(text, encoding="utf-8", newline="")
+    with_parent_folder(path).write_text(text, encoding="utf-8", newline="")
 
 
-def in_first(texts: Texts, metadata: Metadata) -> str:
-    """Return a text in the first of the release's languages that it has."""
+def first_language_text(texts: Texts, metadata: Metadata) -> str:
+    """Return a text in the first of the release's languages in which it exists."""
     return next((texts[tag] for tag in metadata.languages if tag in texts), "")
 
 
-def all_in_first(several: Iterable[Texts], metadata: Metadata) -> list[str]:
-    """Return those of several texts that are not empty, each as `in_first`."""
-    return [text for texts in several if (text := in_first(texts, metadata))]
+def first_language_texts(several: Iterable[Texts], metadata: Metadata) -> list[str]:
+    """Return the nonempty ones of several texts, each as `first_language_text` returns it."""
+    return [text for texts in several if (text := first_language_text(texts, metadata))]
 
 
 def is_address(text: str) -> bool:

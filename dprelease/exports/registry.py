@@ -14,7 +14,7 @@ from dprelease.exports.layout import not_wide
 from dprelease.schema.release_parts.format_names import FORMATS
 
 RUNTIME: dict[str, Callable[[], str]] = {"zlib": lambda: zlib.ZLIB_RUNTIME_VERSION}
-"""Libraries of Python that affect bytes: compressed ones depend on the version."""
+"""Versions of Python's libraries that affect bytes: compressed files depend on zlib."""
 
 
 def export_of(name: str) -> Export:
@@ -24,13 +24,13 @@ def export_of(name: str) -> Export:
 
 
 def packages_of(export: Export) -> tuple[str, ...]:
-    """Return the packages that determine the bytes of a format; empty for most formats."""
+    """Return the packages that determine the bytes of a format; most formats have none."""
     packages: tuple[str, ...] = getattr(export, "packages", ())
     return packages
 
 
 def versions_of(export: Export) -> dict[str, str]:
-    """Return the versions of those packages of a format that are installed."""
+    """Return the versions of the installed packages that determine the bytes of a format."""
     versions = {}
     for package in packages_of(export):
         try:
@@ -42,7 +42,7 @@ def versions_of(export: Export) -> dict[str, str]:
     return versions
 
 
-def missing(export: Export) -> list[str]:
+def missing_packages(export: Export) -> list[str]:
     """Return the packages that a format needs and that are not installed."""
     there = versions_of(export)
     return [package for package in packages_of(export) if package not in there]
@@ -51,15 +51,15 @@ def missing(export: Export) -> list[str]:
 def findings(
     names: Sequence[str], metadata: Metadata, place: Place, wide: Place
 ) -> Iterator[DeclarationError]:
-    """Yield why formats can't be written for a release, from declarations alone.
+    """Yield the reasons why formats can't be written for a release, from declarations alone.
 
-    `place`: the location of `formats` in the declaration; `wide`: the location of the layout.
+    `place`: the position of `formats` in the declaration; `wide`: the position of the layout.
     """
     for key, problem in not_wide(metadata):
         yield DeclarationError("DP-EXPORT-005", place=wide, key=key, problem=problem)
     for name in names:
         export = export_of(name)
-        absent = missing(export)
+        absent = missing_packages(export)
         if absent:
             packages = ", ".join(absent)
             yield DeclarationError(

@@ -1,6 +1,6 @@
-"""Write SDMX-CSV 2.0 with its structures as SDMX-ML 3.0.
+"""Write SDMX-CSV 2.0, with its structures as SDMX-ML 3.0.
 
-Both are written here and not by pysdmx, whose writer has one language and writes the current
+Both are written here and not by pysdmx, whose writer has only one language and writes the current
 time. So no version of a package changes the bytes. Each row of a cube is one observation.
 """
 
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
 
 
 Cells = Sequence[str | None]
-"""A column as texts; None is missing."""
+"""A column as texts; None is a missing value."""
 
 CELLS = 1 << 15
-"""Cells that are in memory as texts at once."""
+"""Maximum number of cells that are in memory as texts."""
 
 INFORMATION = "I"
-"""The action of a file for information, which changes no data of the receiver."""
+"""The action of a file for information, which does not change data of the receiver."""
 
 
 def write_observations(release: PublishedRelease, cube: Cube, flow: str, path: Path) -> None:
-    """Write a cube into a new file: cells in order, in each its measures.
+    """Write a cube into a new file: its cells in order, and in each cell its measures.
 
-    `flow`: its dataflow, as `AGENCY:ID(VERSION)`.
+    `flow`: the dataflow of the cube, as `AGENCY:ID(VERSION)`.
     """
     rows = _Rows(release, cube)
     fixed = ["dataflow", flow, INFORMATION]
@@ -69,7 +69,7 @@ class _Rows:
 
     @property
     def header(self) -> list[str]:
-        """Return the names of all columns after the first three."""
+        """Return the names of all columns after the first three columns."""
         cube = self._cube
         return [
             *(component_id(key.name) for key in cube.table.keys),
@@ -86,7 +86,7 @@ class _Rows:
 
     @property
     def columns(self) -> list[str]:
-        """Return the columns of the table that are needed."""
+        """Return the names of the table's columns that are needed."""
         cube = self._cube
         columns = [*cube.table.keys, *cube.values, *cube.unreliable.values()]
         columns += [column for of in cube.attribute_columns.values() for column in of.values()]
@@ -102,7 +102,7 @@ class _Rows:
         ]
 
     def lines(self, batch: pa.RecordBatch) -> Iterator[str]:
-        """Yield the lines of some cells."""
+        """Yield the lines of the cells in a batch."""
         keys = [
             texts(batch.column(key.name))
             for key, texts in zip(self._cube.table.keys, self._key_texts, strict=True)
@@ -116,7 +116,7 @@ class _Rows:
     def _measure_fields(
         self, batch: pa.RecordBatch, value: ColumnMetadata
     ) -> Iterator[list[str | None]]:
-        """Yield the fields after the keys, cell by cell, for one measure."""
+        """Yield the fields after the keys for one measure, cell by cell."""
         cube = self._cube
         first = [component_id(value.name), *([] if cube.time is None else [cube.time])]
         last, may_be_empty = self._last[value.name], self._may_be_empty[value.name]
@@ -134,9 +134,9 @@ class _Rows:
 
 
 def texts_of(array: pa.Array) -> Cells:
-    """Return an Arrow array as texts that parse to the same values; nulls stay missing.
+    """Return an Arrow array as texts that parse to the same values; null becomes None.
 
-    Floats have the fewest digits that identify them, decimals all of their scale.
+    Floats have the fewest digits that identify them, decimals have all digits of their scale.
     """
     kind = str(array.type)
     write: Callable[[object], str] = str
@@ -168,7 +168,7 @@ def _line(fields: Iterable[str | None]) -> str:
 
 
 def _field(text: str | None) -> str:
-    """Return a CSV field (RFC 4180); an empty text that is not missing is quoted."""
+    """Return a CSV field (RFC 4180); an empty text is quoted, and a missing value is not."""
     if text is None:
         return ""
     if not text or any(mark in text for mark in ',"\r\n') or text != text.strip():
@@ -179,8 +179,11 @@ def _field(text: str | None) -> str:
 SCHEMAS = "http://www.sdmx.org/resources/sdmxml/schemas/v3_0"
 URN = "urn:sdmx:org.sdmx.infomodel"
 PREPARED = "1970-01-01"
-"""The day on which the message was made, which the standard requires. A release has none, since its
-files don't depend on the time: this date is one that no real message can have."""
+"""The day on which the message was made, which the standard requires.
+
+A release has no such day, since its files don't depend on the time. No real message can have this
+date.
+"""
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -278,7 +281,7 @@ def _add_maintainable(
 
 
 def _add_names(element: Element, item: Item) -> None:
-    """Add annotations, names and descriptions, in this order, in all their languages."""
+    """Add annotations, names and descriptions to an element, in this order, in all languages."""
     notes: list[tuple[str, str, Texts]] = [("FOOTNOTE", "", note) for note in item.footnotes]
     if item.value:
         notes.append(("VALUE", item.value, {}))
@@ -313,7 +316,7 @@ STRUCTURE = "structure.xml"
 
 
 class SdmxCsv(Export):
-    """A file of observations per cube, and one message that describes all of them."""
+    """A file of observations per cube, and one message that describes all cubes; see `Export`."""
 
     name = "sdmx-csv"
 

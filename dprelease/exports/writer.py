@@ -1,4 +1,4 @@
-"""Write all formats of a release one after the other, and compute their digests."""
+"""Write all formats of a release, one after the other, and compute digests of their files."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from dprelease.exports.export import PublishedRelease
 from dprelease.exports.registry import export_of, versions_of
 
 BLANK = "0" * 64
-LONGER = 40
-"""Maximum number of characters by which an exported file's name is longer than its table's."""
+MOST_ADDED_CHARACTERS = 40
+"""Maximum number of characters by which the name of an exported file exceeds its table's name."""
 
-FILES = 3
-"""Maximum number of files of a format, per table and for the whole release."""
+MOST_FILES = 3
+"""Maximum number of files of a format, per table and in addition for the whole release."""
 
-OF_DISKS = frozenset(
+DISK_ERRORS = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE}
 )
-"""System errors that no format causes: reported as for every other file."""
+"""System errors that no format causes, which are reported as for any other file."""
 
 
 def write_formats(
@@ -37,8 +37,8 @@ def write_formats(
 ) -> list[ExportRecord]:
     """Write a release in some formats into a folder; return their manifest entries.
 
-    Each format sees the files of the formats before it. `trial`: the location of `formats` in the
-    declaration, if this is only a trial.
+    Each format can read the files of the formats before it. `trial`: the position of `formats` in
+    the declaration, if this is only a trial.
 
     Raises
     ------
@@ -62,10 +62,9 @@ def write_formats(
 def _write_format(
     name: str, release: PublishedRelease, folder: Path, trial: Place | None
 ) -> ExportRecord:
-    """Write one format; return its manifest entry. Raises as above.
+    """Write one format, and return its manifest entry; raises the errors of `write_formats`.
 
-    If a format of a release fails, neither the message nor the cause of the exception is
-    published,
+    If a format fails for a release, neither the message nor the cause of the exception is shown,
     because they may quote values.
     """
     cause: Exception | None = None
@@ -75,10 +74,10 @@ def _write_format(
         files = [ExportedFile(name=file, sha256=sha256_of(folder / file)) for file in written]
         return ExportRecord(format=name, files=files, packages=versions_of(export))
     except Exception as problem:
-        if isinstance(problem, OSError) and problem.errno in OF_DISKS:
+        if isinstance(problem, OSError) and problem.errno in DISK_ERRORS:
             raise
         failure: DpReleaseError
-        spot = _spot(problem)
+        spot = _error_position(problem)
         if trial is None:
             failure = OutputError("DP-EXPORT-009", format=name, problem=spot)
         else:
@@ -88,14 +87,14 @@ def _write_format(
     raise failure from cause
 
 
-def _spot(problem: Exception) -> str:
-    """Return the exception type, and the line of the module that raised it."""
+def _error_position(problem: Exception) -> str:
+    """Return the type of an exception, and the line of the module that raised it."""
     frame = traceback.extract_tb(problem.__traceback__)[-1]
     return f"{type(problem).__name__} at {Path(frame.filename).name}:{frame.lineno}"
 
 
 def blank_records(names: Iterable[str], tables: Sequence[str]) -> list[ExportRecord]:
-    """Return the largest possible manifest entry of formats that are not written yet.
+    """Return the largest possible manifest entries of formats that are not written yet.
 
     `tables`: the names of the published tables.
     """
@@ -103,9 +102,9 @@ def blank_records(names: Iterable[str], tables: Sequence[str]) -> list[ExportRec
         ExportRecord(
             format=name,
             files=[
-                ExportedFile(name=f"{name}/{table}{i:0>{LONGER}}", sha256=BLANK)
+                ExportedFile(name=f"{name}/{table}{i:0>{MOST_ADDED_CHARACTERS}}", sha256=BLANK)
                 for table in ("", *tables)
-                for i in range(FILES)
+                for i in range(MOST_FILES)
             ],
             packages={},
         )

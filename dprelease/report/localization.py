@@ -72,7 +72,7 @@ class Words:
         return self._signs("0" if text.strip("-0.,") == "" and decimals == 0 else text)
 
     def percent(self, part: float | None, *, up: bool = False) -> str:
-        """Return a share as a percentage; only 0 is 0 %, and less than 1 is never 100 % without `up`.
+        """Return a share as a percentage; only 0 is 0 %, and less than 1 is 100 % only with `up`.
 
         `up`: whether the share is an upper bound, which is rounded up.
         """

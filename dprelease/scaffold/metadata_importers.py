@@ -1,9 +1,8 @@
-"""Read table descriptions of other differential privacy tools, as columns for a draft.
+"""Read table descriptions of other differential privacy tools, as columns for a draft schema.
 
-CSVW-EO and its predecessors (CSVW-SAFE, CSVW-DP), which Lomas reads, and plain CSVW: JSON. The
-metadata of SmartNoise SQL: YAML. Lists of columns with types and bounds, as written for OpenDP
-and
-Tumult Analytics: JSON or YAML. No row is read.
+The formats are: CSVW-EO and its predecessors (CSVW-SAFE, CSVW-DP), which Lomas reads, and plain
+CSVW, in JSON; the metadata of SmartNoise SQL, in YAML; lists of columns with types and bounds, as
+written for OpenDP and Tumult Analytics, in JSON or YAML. No row is read.
 """
 
 from __future__ import annotations
@@ -40,12 +39,12 @@ TYPES = {
 }  # fmt: skip
 _KIND = {word: kind for kind, words in TYPES.items() for word in words}
 
-Told = Mapping[str, Any]
+Properties = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnDescription:
-    """One column: its kind, as in declarations, and its properties, as text."""
+    """One column: its kind, as in declarations, and its properties as text."""
 
     name: str
     kind: str
@@ -58,7 +57,10 @@ class ColumnDescription:
 
 @dataclass(frozen=True, slots=True)
 class DescribedTable:
-    """A described table; `source`: its file, if named. Bounds: None if not described."""
+    """A described table; `source`: its file, if the description names one.
+
+    A bound is None if the description has none.
+    """
 
     form: str
     name: str
@@ -91,7 +93,7 @@ def described_table(path: Path) -> DescribedTable:
 
 
 def _parse(path: Path) -> tuple[Any, str]:
-    """Return the values of a file, all scalars as text; or why it has none."""
+    """Return the values of a file, with all scalars as text; or why it can't be parsed."""
     try:
         text = read_file(path, SIZE_LIMIT).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError):
@@ -105,22 +107,22 @@ def _parse(path: Path) -> tuple[Any, str]:
 
 
 def _as_yaml(text: str) -> str:
-    """Return JSON values as YAML reads them; a list of columns becomes a mapping with one key."""
+    """Return JSON as YAML text; a list of columns becomes a mapping with one key."""
     try:
         values = json.loads(text, parse_float=str, parse_int=str, parse_constant=str)
         as_mapping = {"columns": values} if isinstance(values, list) else values
         return json.dumps(as_mapping, ensure_ascii=False)
     except (ValueError, RecursionError):
-        return text  # maybe YAML in braces
+        return text  # it may be YAML in braces
 
 
 def _table(values: Any) -> DescribedTable | None:
     if not isinstance(values, Mapping):
         return None
-    bare = {_bare(name): value for name, value in values.items()}
+    bare = {_without_namespace(name): value for name, value in values.items()}
     if isinstance(bare.get("tables"), list):  # a group of tables
         first = next((one for one in bare["tables"] if isinstance(one, Mapping)), {})
-        bare = {_bare(name): value for name, value in first.items()}
+        bare = {_without_namespace(name): value for name, value in first.items()}
     if isinstance(bare.get("tableSchema"), Mapping):
         return _csvw(bare)
     for root in (values.get("Database"), values):
@@ -131,17 +133,17 @@ def _table(values: Any) -> DescribedTable | None:
     return _listed_columns(bare) if "columns" in bare else None
 
 
-def _bare(name: str) -> str:
-    """Return a name without its namespace: `csvw-safe:public.privacyId` is `privacyId`."""
+def _without_namespace(name: str) -> str:
+    """Return a name without its namespace: `privacyId` from `csvw-safe:public.privacyId`."""
     return re.split(r"[:.]", name)[-1] if not name.startswith("@") else name
 
 
-def _csvw(table: Told) -> DescribedTable:
-    schema = {_bare(name): value for name, value in table["tableSchema"].items()}
+def _csvw(table: Properties) -> DescribedTable:
+    schema = {_without_namespace(name): value for name, value in table["tableSchema"].items()}
     unit = _text(table.get("privacyUnit"))
     columns = []
-    for entry in _mappings(schema.get("columns")):
-        column = {_bare(name): value for name, value in entry.items()}
+    for entry in _mappings_in(schema.get("columns")):
+        column = {_without_namespace(name): value for name, value in entry.items()}
         datatype = column.get("datatype")
         inner = datatype if isinstance(datatype, Mapping) else column
         base = inner.get("base", "string") if isinstance(datatype, Mapping) else datatype
@@ -153,7 +155,7 @@ def _csvw(table: Told) -> DescribedTable:
                     _kind_of(base),
                     _text(inner.get("minimum", inner.get("minInclusive", column.get("minimum")))),
                     _text(inner.get("maximum", inner.get("maxInclusive", column.get("maximum")))),
-                    _values(column),
+                    _key_values(column),
                     _text(column.get("titles")) or "",
                     name == unit or _text(column.get("privacyId")) == "true",
                 )
@@ -168,24 +170,24 @@ def _csvw(table: Told) -> DescribedTable:
     )
 
 
-def _values(column: Told) -> tuple[str, ...]:
-    """Return the keys of a column: its own, or those of its partitions."""
+def _key_values(column: Properties) -> tuple[str, ...]:
+    """Return the values of a key column: its own, or those of its partitions."""
     for name in ("keyValues", "publicKeys", "publicKeyValues", "values", "keys"):
         if isinstance(column.get(name), list):
             return tuple(text for text in map(_text, column[name]) if text is not None)
     found: list[str] = []
     for name in ("partitions", "publicPartitions"):
-        for entry in _mappings(column.get(name)):
-            partition = {_bare(key): value for key, value in entry.items()}
+        for entry in _mappings_in(column.get(name)):
+            partition = {_without_namespace(key): value for key, value in entry.items()}
             predicate = partition.get("predicate", partition)
             if isinstance(predicate, Mapping):
-                values = {_bare(key): value for key, value in predicate.items()}
+                values = {_without_namespace(key): value for key, value in predicate.items()}
                 found += [text for text in (_text(values.get("partitionValue")),) if text]
     return tuple(dict.fromkeys(found))
 
 
-def _smartnoise(databases: Told) -> DescribedTable | None:
-    """Return the first table in collections of databases, schemas and tables, at any depth."""
+def _smartnoise(databases: Properties) -> DescribedTable | None:
+    """Return the first table in databases, schemas and tables that are nested to any depth."""
     for name, entry in databases.items():
         if not isinstance(entry, Mapping):
             continue
@@ -198,7 +200,9 @@ def _smartnoise(databases: Told) -> DescribedTable | None:
     return None
 
 
-def _smartnoise_table(name: str, table: Told, columns: Mapping[str, Told]) -> DescribedTable:
+def _smartnoise_table(
+    name: str, table: Properties, columns: Mapping[str, Properties]
+) -> DescribedTable:
     described = [
         ColumnDescription(
             column,
@@ -212,8 +216,8 @@ def _smartnoise_table(name: str, table: Told, columns: Mapping[str, Told]) -> De
     return DescribedTable(SMARTNOISE, name, tuple(described), None, _text(table.get("max_ids")))
 
 
-def _listed_columns(table: Told) -> DescribedTable | None:
-    """Return a table from listed columns: a list of mappings with a name, or a mapping of them."""
+def _listed_columns(table: Properties) -> DescribedTable | None:
+    """Return a table from its columns: a list of named mappings, or a mapping by name."""
     columns = table["columns"]
     if isinstance(columns, Mapping):
         named = [
@@ -224,7 +228,7 @@ def _listed_columns(table: Told) -> DescribedTable | None:
             for name, description in columns.items()
         ]
     else:
-        named = [dict(one) for one in _mappings(columns)]
+        named = [dict(one) for one in _mappings_in(columns)]
     unit = _text(table.get("privacy_unit", table.get("protected_change", table.get("id"))))
     described = []
     for description in named:
@@ -247,7 +251,7 @@ def _listed_columns(table: Told) -> DescribedTable | None:
                             "upper", description.get("max", description.get("maximum", high))
                         )
                     ),
-                    _values(
+                    _key_values(
                         {
                             **description,
                             "values": description.get("categories", description.get("values")),
@@ -266,7 +270,7 @@ def _kind_of(written: object) -> str:
     return _KIND.get(type_name, "text")
 
 
-def _mappings(values: object) -> Iterator[Told]:
+def _mappings_in(values: object) -> Iterator[Properties]:
     return (one for one in (values if isinstance(values, list) else ()) if isinstance(one, Mapping))
 
 
@@ -275,7 +279,7 @@ def _flag(value: object) -> bool:
 
 
 def _text(value: object) -> str | None:
-    """Return a scalar as text; for titles in several languages the first."""
+    """Return a scalar as text; of titles in several languages, the first one."""
     if isinstance(value, Mapping):
         value = next(iter(value.values()), None)
     if isinstance(value, list):

@@ -1,10 +1,8 @@
 """Draft a table schema from another tool's description, with each bound marked for confirmation.
 
-The author of a description may have taken bounds and keys from the data, as some of these tools
-do
-automatically, but the guarantee needs public ones. So each carries a mark, and a schema with
-marks
-is refused until its owner has confirmed or replaced them.
+The author of a description may have taken bounds and keys from the data, as some of these tools do
+automatically, but the guarantee needs public bounds and keys. So each carries a mark, and a schema
+with marks is refused until its owner has confirmed or replaced them.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from dprelease.scaffold.sketch import (
     TEXT,
     name_of,
     quote_yaml,
-    word_of,
+    yaml_text,
 )
 from dprelease.schema.load import CONFIRM
 from dprelease.schema.localized_text import LONGEST_LABEL, problem_of
@@ -48,14 +46,14 @@ def translate_description(
 ) -> str:
     """Return the text of a table schema from a description of the table.
 
-    `source`: the file of its rows, if known. `unit`: the column that identifies the privacy
-    units, if
-    the description has none or a wrong one. `folder`: where the schema will be.
+    `source`: the file of its rows, if known. `unit`: the column that identifies the privacy units,
+    if the description names no column or a wrong one. `folder`: the folder in which the schema will
+    be.
 
     Raises
     ------
     DataError
-        DP-DATA-023 if nothing is described, 011 if `unit` is not one of its columns.
+        DP-DATA-023 if the file describes no table, 011 if `unit` is not one of its columns.
     """
     table = described_table(described)
     names = [column.name for column in table.columns]
@@ -69,7 +67,7 @@ def translate_description(
     lines.append("columns:")
     for column in table.columns:
         lines.append(
-            f"  {word_of(column.name)}: {_body(column, column.name == (unit or own_unit))}"
+            f"  {yaml_text(column.name)}: {_body(column, column.name == (unit or own_unit))}"
         )
     return "\n".join(lines) + "\n"
 
@@ -77,9 +75,9 @@ def translate_description(
 def _source(table: DescribedTable, source: Path | None, folder: Path | None) -> str:
     if source is not None:
         path = str(source) if folder is None else os.path.relpath(source, folder)
-        return f"source: {word_of(path)}"
+        return f"source: {yaml_text(path)}"
     if table.source is not None and "://" not in table.source:
-        return f"source: {word_of(table.source)}"
+        return f"source: {yaml_text(table.source)}"
     return "# source: FILL IN, the path of the rows, relative to this file"
 
 
@@ -92,8 +90,8 @@ def _unit(table: DescribedTable, unit: str | None) -> list[str]:
     rows = _positive_integer(table.max_rows)
     groups = (
         _positive_integer(table.max_groups) or rows
-    )  # that many rows are in at most that many groups
-    lines = ["privacy_unit:", f"  id: {word_of(unit)}"]
+    )  # a person with that many rows is in at most that many groups
+    lines = ["privacy_unit:", f"  id: {yaml_text(unit)}"]
     for key, bound in (("max_groups", groups), ("max_rows_per_group", rows)):
         lines.append(f"  # {key}: {FILL}" if bound is None else f"  {key}: {bound}{MARK}")
     return lines
@@ -130,7 +128,7 @@ def _label(column: ColumnDescription) -> str:
 
 
 def _bounds(column: ColumnDescription) -> str:
-    """Return both bounds as declared; nothing if one is missing or they are invalid."""
+    """Return both bounds as declared; empty if one is missing, or if they are invalid."""
     ends = [column.lower, column.upper]
     if None in ends or column.kind not in ("integer", "number", "date"):
         return ""

@@ -1,9 +1,9 @@
 """Draft a table schema with proposals from the data, each marked as such.
 
-A bound that is the largest value in the data reveals something about the person who has it, and a
-key list from the data reveals who is there: with them no release keeps its guarantee. So every
-proposal carries a mark, and a schema with marks is refused until its owner has confirmed or
-replaced them.
+A bound that is the largest value in the data reveals something about the person who has that value,
+and a list of keys from the data reveals who is in the data: with them no release keeps its
+guarantee. So every proposal carries a mark, and a schema with marks is refused until its owner has
+confirmed or replaced them.
 """
 
 from __future__ import annotations
@@ -46,16 +46,14 @@ def peeked_sketch(
 ) -> str:
     """Return the text of a table schema with marked proposals from the values of a file.
 
-    `state` records that rows are read. `table`: as in `sketch`.
+    `state` records that rows are read. `table`: the same as in `sketch`.
 
     Raises
     ------
     DataError
-        As `sketch`; DP-DATA-013 if the values can't be read.
+        The errors of `sketch`; DP-DATA-013 if the values can't be read.
     """
-    sketch(
-        source, unit, folder, table=table
-    )  # errors of names and types come before any value is read
+    sketch(source, unit, folder, table=table)  # raises for names and types before any value is read
     if state is not None:
         state.rows = True
     shown = {name: body_of(column) for name, column in peek(source, table).items() if name != unit}
@@ -64,7 +62,7 @@ def peeked_sketch(
 
 
 def body_of(column: ColumnPeek) -> str:
-    """Return the text of a column; empty if its values give no proposal."""
+    """Return the text of a column in the schema; empty if its values give no proposal."""
     if column.values is not None:
         values = ", ".join(quote_yaml(value) for value in column.values)
         return f"{{type: category, values: [{values}]}}{MARK}"

@@ -1,8 +1,9 @@
-"""Draft a table schema for a table of a PostgreSQL server, from its catalogue.
+"""Draft a table schema for a table of a PostgreSQL server, from the server's catalogue.
 
-The catalogue proposes values or bounds of a column, marked for confirmation, and notes. CHECK
-constraints limit a column to bounds or to a list of values. Constraints in an unknown form are
-ignored; they hold whatever is proposed. No row is read unless `peek` is set.
+From the catalogue come proposals for values or bounds of columns, marked for confirmation, and
+notes. CHECK constraints limit a column to bounds or to a list of values. Constraints in an unknown
+form are ignored; the server enforces them, whatever is proposed. No row is read unless `peek` is
+set.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from dprelease.scaffold.sketch import (
 from dprelease.schema.load import CONFIRM
 
 LONGEST = 20_000
-"""Maximum characters of a constraint that is parsed."""
+"""Maximum number of characters of a constraint; a longer one is not parsed."""
 
 End = Fraction | date
 
@@ -49,12 +50,12 @@ _NUMBERS = (
 )  # fmt: skip
 _PADDED = (exp.DType.BPCHAR, exp.DType.CHAR)  # trailing blanks are not part of a value
 _OF_KIND = {"integer": _NUMBERS, "number": _NUMBERS, "date": (exp.DType.DATE,), "text": _TEXTS}
-_WIDER = {**_OF_KIND, "number": (exp.DType.DECIMAL,)}  # as a float it may be another number
+_WIDER = {**_OF_KIND, "number": (exp.DType.DECIMAL,)}  # as a float a value may be another number
 _TURNED = {exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE, exp.EQ: exp.EQ}
 
 
 class Limits(NamedTuple):
-    """The allowed values of a column: between two ends, None for an open one; or in a list."""
+    """The allowed values of a column: between two ends, of which None is open; or in a list."""
 
     lower: End | None = None
     upper: End | None = None
@@ -62,7 +63,7 @@ class Limits(NamedTuple):
 
     @property
     def ends(self) -> tuple[End, End] | None:
-        """Return both ends; None if one is open, or if nothing is between them."""
+        """Return both ends; None if one is open, or if no value is between them."""
         if self.lower is None or self.upper is None:
             return None
         crossed = self.lower != self.upper and _farthest(max, self.lower, self.upper) == self.lower
@@ -70,12 +71,12 @@ class Limits(NamedTuple):
 
 
 NOTHING = Limits(values=())
-"""Limits of a condition that only a missing value meets."""
+"""Limits of a condition that is only true for a missing value."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ConstrainedColumn:
-    """The examined column: its name in the constraint, its kind, whether it is an enumeration."""
+    """The column whose limits are derived: its name, its kind, whether it is an enumeration."""
 
     name: str
     kind: str
@@ -83,10 +84,10 @@ class _ConstrainedColumn:
 
 
 def limits_of(checks: Iterable[Check], kind: str, *, is_enum: bool = False) -> Limits:
-    """Return the limits of a column from all checks; open where the checks give none.
+    """Return the limits of a column from all CHECK constraints; open where they give none.
 
-    `kind`: the type as which its values are read. `is_enum`: whether they are labels of an
-    enumeration.
+    `kind`: the type as which the values of the column are read. `is_enum`: whether the values are
+    labels of an enumeration.
     """
     found = [_limits_of(check, kind, is_enum) for check in checks]
     return reduce(intersection, found, Limits())
@@ -103,7 +104,7 @@ def _limits_of(check: Check, kind: str, is_enum: bool) -> Limits:
 
 
 def _limits_of_tree(tree: exp.Expr, column: _ConstrainedColumn) -> Limits:
-    """Return the limits of a column from a condition."""
+    """Return the limits of a column from the syntax tree of a condition."""
     match tree:
         case exp.Paren():
             return _limits_of_tree(tree.this, column)
@@ -113,7 +114,7 @@ def _limits_of_tree(tree: exp.Expr, column: _ConstrainedColumn) -> Limits:
             )
         case exp.Or():
             return reduce(
-                _either, (_limits_of_tree(part, column) for part in tree.flatten()), NOTHING
+                _union, (_limits_of_tree(part, column) for part in tree.flatten()), NOTHING
             )
         case exp.Is() if _is_missing(tree, column):
             return NOTHING
@@ -125,13 +126,13 @@ def _limits_of_tree(tree: exp.Expr, column: _ConstrainedColumn) -> Limits:
 
 
 def _is_missing(tree: exp.Is, column: _ConstrainedColumn) -> bool:
-    """Return whether a condition is that a column is NULL."""
+    """Return whether a condition states that a column is NULL."""
     asks = isinstance(tree.expression, exp.Null) and not tree.args.get("negate")
     return asks and _is_column(tree.this, column)
 
 
 def _limits_of_comparison(tree: exp.Binary, column: _ConstrainedColumn) -> Limits:
-    """Return the limits from the comparison of a column with a constant."""
+    """Return the limits of a column from its comparison with a constant."""
     how, constant = type(tree), tree.expression
     if not _is_column(tree.this, column):
         how, constant = _TURNED[how], tree.this
@@ -145,30 +146,32 @@ def _limits_of_comparison(tree: exp.Binary, column: _ConstrainedColumn) -> Limit
     lower = None if how in (exp.LT, exp.LTE) else value
     upper = None if how in (exp.GT, exp.GTE) else value
     if column.kind == "integer":
-        # The integers above 2, or from 2.5 on, begin with 3.
-        lower = _inside(lower, ceil, 1 if how is exp.GT else 0)
-        upper = _inside(upper, floor, -1 if how is exp.LT else 0)
+        # # Both integers above 2 and integers from 2.5 on begin with 3.
+        lower = _integer_end(lower, ceil, 1 if how is exp.GT else 0)
+        upper = _integer_end(upper, floor, -1 if how is exp.LT else 0)
     return Limits(lower, upper)
 
 
-def _inside(end: End | None, rounded: Callable[[Fraction], int], further: int) -> Fraction | None:
+def _integer_end(
+    end: End | None, rounded: Callable[[Fraction], int], further: int
+) -> Fraction | None:
     if not isinstance(end, Fraction):
         return None
     return Fraction(rounded(end)) + (further if end.denominator == 1 else 0)
 
 
 def _limits_of_list(tree: exp.EQ, column: _ConstrainedColumn) -> Limits:
-    """Return the list of a column's allowed values: IN, as the server writes it."""
-    array = _bare(tree.expression.this)
+    """Return the limits from IN with a list of values, in the form that the server writes."""
+    array = _without_parentheses(tree.expression.this)
     while isinstance(array, exp.Cast):
-        array = _bare(array.this)
+        array = _without_parentheses(array.this)
     if not isinstance(array, exp.Array) or not _is_column(tree.this, column):
         return Limits()
     values = [_constant(one, column) for one in array.expressions]
     if not values or None in values:
         return Limits()
     if column.kind in ("number", "date"):
-        return reduce(_either, (_only_value(value) for value in values), NOTHING)
+        return reduce(_union, (_only_value(value) for value in values), NOTHING)
     fitting = [one for one in values if not isinstance(one, Fraction) or one.denominator == 1]
     return Limits(values=tuple(dict.fromkeys(map(str, fitting))))
 
@@ -178,21 +181,21 @@ def _only_value(value: End | str | None) -> Limits:
 
 
 def _is_column(tree: exp.Expr, column: _ConstrainedColumn) -> bool:
-    """Return whether an expression is the column, or a cast that holds all of its values."""
-    tree = _bare(tree)
+    """Return whether an expression is the column, or a cast of it that preserves all values."""
+    tree = _without_parentheses(tree)
     while isinstance(tree, exp.Cast):
         if not _is_of(tree, _WIDER[column.kind]):
             return False
-        tree = _bare(tree.this)
+        tree = _without_parentheses(tree.this)
     if not isinstance(tree, exp.Column) or tree.args.get("table") is not None:
         return False
     return tree.name == column.name
 
 
 def _constant(tree: exp.Expr, column: _ConstrainedColumn) -> End | str | None:
-    """Return the value of a constant that is compared with the column."""
+    """Return the value of a constant with which the column is compared."""
     sign, is_padded = 1, False
-    tree = _bare(tree)
+    tree = _without_parentheses(tree)
     while isinstance(tree, exp.Cast | exp.Neg):
         if isinstance(tree, exp.Neg):
             sign = -sign
@@ -200,7 +203,7 @@ def _constant(tree: exp.Expr, column: _ConstrainedColumn) -> End | str | None:
             return None
         else:
             is_padded = is_padded or _is_of(tree, _PADDED)
-        tree = _bare(tree.this)
+        tree = _without_parentheses(tree.this)
     if not isinstance(tree, exp.Literal):
         return None
     text = str(tree.this)
@@ -213,18 +216,18 @@ def _constant(tree: exp.Expr, column: _ConstrainedColumn) -> End | str | None:
 
 
 def _is_of(cast: exp.Cast, types: Collection[exp.DType]) -> bool:
-    """Return whether an expression is a cast to one of these types, without a truncating length."""
+    """Return whether an expression is a cast to one of these types without a truncating length."""
     return cast.to.this in types and not cast.to.expressions
 
 
-def _bare(tree: exp.Expr) -> exp.Expr:
+def _without_parentheses(tree: exp.Expr) -> exp.Expr:
     while isinstance(tree, exp.Paren):
         tree = tree.this
     return tree
 
 
 def intersection(one: Limits, other: Limits) -> Limits:
-    """Return the limits of two conditions joined by AND."""
+    """Return the limits of two conditions that are joined by AND."""
     if one.values is not None and other.values is not None:
         return Limits(values=tuple(value for value in one.values if value in other.values))
     if one.values is not None or other.values is not None:
@@ -235,8 +238,8 @@ def intersection(one: Limits, other: Limits) -> Limits:
     )
 
 
-def _either(one: Limits, other: Limits) -> Limits:
-    """Return the limits of two conditions joined by OR."""
+def _union(one: Limits, other: Limits) -> Limits:
+    """Return the limits of two conditions that are joined by OR."""
     if NOTHING in (one, other):
         return other if one == NOTHING else one
     if one.values is not None and other.values is not None:
@@ -250,7 +253,7 @@ def _either(one: Limits, other: Limits) -> Limits:
 
 
 def _farthest(farthest: Callable[..., End], *ends: End | None) -> End | None:
-    """Return one of the ends that exist, which have one type."""
+    """Return the farthest of the ends that exist, all of which have one type."""
     known = [end for end in ends if end is not None]
     return farthest(known) if known else None
 
@@ -270,14 +273,14 @@ def proposal_of(form: ServerForm, name: str) -> str:
     limits, labels = _limits(form, name), form.labels.get(name)
     if limits.values is not None:
         values = [one for one in limits.values if labels is None or one in labels]
-        return _category(values, CHECK)
+        return _category_text(values, CHECK)
     if labels:
-        return _category(labels, LIST)
-    return _between(form, name, limits)
+        return _category_text(labels, LIST)
+    return _bounds_text(form, name, limits)
 
 
 def notes_of(form: ServerForm, name: str) -> str:
-    """Return further facts about a column: one end of its bounds, or NOT NULL."""
+    """Return further facts about a column: one end of its bounds, or that it is NOT NULL."""
     limits = Limits() if proposal_of(form, name) else _limits(form, name)
     ends = {"lower": limits.lower, "upper": limits.upper}
     bound_texts = [f"{key}: {_bound_text(end)}" for key, end in ends.items() if end is not None]
@@ -290,19 +293,19 @@ def _limits(form: ServerForm, name: str) -> Limits:
     return limits_of(form.checks.get(name, ()), form.columns[name], is_enum=is_enum)
 
 
-def _category(values: Sequence[str], mark: str) -> str:
+def _category_text(values: Sequence[str], mark: str) -> str:
     if not 0 < len(values) <= MOST_LABELS:
         return ""
     return f"{{type: category, values: [{', '.join(map(quote_yaml, values))}]}}{mark}"
 
 
-def _between(form: ServerForm, name: str, limits: Limits) -> str:
-    """Return the bounds from checks and digits together, if both ends are known."""
+def _bounds_text(form: ServerForm, name: str, limits: Limits) -> str:
+    """Return the bounds from CHECK constraints and digits together, if both ends are known."""
     step, largest = form.digits.get(name, (None, None))
     if largest is not None:
         limits = intersection(limits, Limits(-largest, largest))
     ends = limits.ends
-    if ends is None or (step is not None and _size(*ends) / step > LIMIT):
+    if ends is None or (step is not None and _magnitude(*ends) / step > LIMIT):
         return ""
     low, high = map(_bound_text, ends)
     by = "" if step is None else f", step: {plain_text(step)}"
@@ -310,7 +313,7 @@ def _between(form: ServerForm, name: str, limits: Limits) -> str:
     return f"{{type: {form.columns[name]}, lower: {low}, upper: {high}{by}}}{mark}"
 
 
-def _size(*ends: End) -> Fraction:
+def _magnitude(*ends: End) -> Fraction:
     return max(abs(end) for end in ends if isinstance(end, Fraction))
 
 
@@ -331,22 +334,19 @@ def server_sketch(
 ) -> str:
     """Return the text of a table schema for a table of a server.
 
-    Proposals, each marked for confirmation, are: the labels of enumerations, bounds from the
-    declared
-    digits of numbers, and limits from CHECK constraints of columns and domains. `peek`: rows are
-    read as well, and proposals from them are marked so, if the catalogue has only a type; `state`
-    records that.
+    The proposals, each marked for confirmation, are: the labels of enumerations, bounds from the
+    declared digits of numbers, and limits from CHECK constraints of columns and domains. `peek`:
+    whether rows are read too; if the catalogue has only a column's type, proposals come from its
+    values and are marked accordingly. `state` records that rows are read.
 
     Raises
     ------
     DataError
         DP-DATA-010 without a table, 011 if `unit` is not one of its columns, 003 for names that
-        differ
-        only in case, 013 if the values can't be read, 026 if the server compares `unit`
-        otherwise than
-        by its characters; as `server_form`.
+        differ only in case, 013 if the values can't be read, 026 if the server does not compare
+        `unit` by its characters; the errors of `server_form`.
     SchemaError
-        As `server_form`.
+        The errors of `server_form`.
     """
     place = Place(file="a PostgreSQL server")
     if not table:

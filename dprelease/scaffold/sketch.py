@@ -1,11 +1,9 @@
 """Draft a table schema from names and types, and from the format of a text file.
 
-No value is quoted. A Parquet file has types in its metadata, a CSV file names in its first
-line, a
-JSON lines file names in its first rows, and their first bytes show the format of texts, numbers
-and
-days. Bounds and key lists are left open, since they must come from public knowledge: taken from
-the data they would make the guarantee untrue.
+No value is quoted. A Parquet file has types in its metadata, a CSV file has names in its first
+line, and a JSON lines file has names in its first rows; the first bytes of text files show the
+format of texts, numbers and days. Bounds and lists of keys are left open, since they must come from
+public knowledge: with bounds from the data, the guarantee would not hold.
 """
 
 from __future__ import annotations
@@ -30,13 +28,13 @@ from dprelease.statements.values.source_equality import comparison_of, inexact
 from dprelease.system.lake_tables import Problem
 
 
-def first_of(asked: Path) -> Path:
-    """Return a file itself; of a pattern or a folder of Parquet the first file by name.
+def first_file(asked: Path) -> Path:
+    """Return a file itself; for a pattern, or a folder of Parquet files, the first file by name.
 
     Raises
     ------
     DataError
-        DP-DATA-018 if there is none, 024 for files that may not all count.
+        DP-DATA-018 if there is no file, 024 for files of which a run may not read all rows.
     """
     source = Source.model_construct(path=f"{asked}/" if asked.is_dir() else str(asked))
     found, place = find_files(Path(), source), Place(file=asked.name)
@@ -49,7 +47,7 @@ def first_of(asked: Path) -> Path:
 
 
 def file_error(asked: Path, problem: Problem) -> DataError:
-    """Return the error DP-DATA-024 of a file, a pattern or a folder: why, and what to do."""
+    """Return the error DP-DATA-024 for a file, a pattern or a folder, with reason and advice."""
     (reason, way), place = problem, Place(file=asked.name)
     source = Source.model_construct(path=f"{asked}/" if asked.is_dir() else str(asked))
     table, stored = stem_of(asked), "a table" if source.kind is None else source.type.label
@@ -59,7 +57,7 @@ def file_error(asked: Path, problem: Problem) -> DataError:
 
 
 def first_file_comment(asked: Path, first: Path) -> list[str]:
-    """Return a comment that names the examined one of several files; none for a single file."""
+    """Return a comment that names the examined file if there are several; empty for one file."""
     if asked == first:
         return []
     return [
@@ -68,7 +66,7 @@ def first_file_comment(asked: Path, first: Path) -> list[str]:
 
 
 def stem_of(asked: Path) -> str:
-    """Return a name for its table: the file name up to any pattern, or that of the folder."""
+    """Return a name for the table: the file name up to any pattern, or the name of the folder."""
     name = asked.name.split(".")[0]
     if not asked.is_file() and glob.has_magic(name):
         name = name.partition("*")[0].rstrip("_-")
@@ -80,7 +78,7 @@ def stem_of(asked: Path) -> str:
 def path_of(asked: Path, folder: Path | None) -> str:
     """Return the path relative to `folder`, or else to the folder of the file.
 
-    A pattern or a folder is then unchanged. A folder ends with a slash.
+    Without `folder`, a pattern or a folder is returned unchanged. A folder ends with a slash.
     """
     if folder is not None:
         path = os.path.relpath(asked, folder)
@@ -122,23 +120,21 @@ def sketch(
 ) -> str:
     """Return the text of a table schema for a file, or for a pattern or folder of files.
 
-    `source`: of Parquet, CSV, JSON lines, DuckDB, SQLite or Excel. Of several files the first one
-    by name is read, since all have the same columns. `unit`: the column that identifies the
-    privacy units. `folder`: where the schema will be, if not next to the file. `head`: the
-    comment at its top. `proposals`: the text of some columns, instead of text from their types.
-    `table`: one of the tables of a DuckDB or SQLite file, or a sheet.
+    `source`: a source of Parquet, CSV, JSON lines, DuckDB, SQLite or Excel. Of several files the
+    first one by name is read, since all have the same columns. `unit`: the column that identifies
+    the privacy units. `folder`: the folder in which the schema will be, if not next to the file.
+    `head`: the comment at the top of the schema. `proposals`: the text of some columns, instead of
+    text from their types. `table`: a table of a DuckDB or SQLite file, or a sheet.
 
     Raises
     ------
     DataError
-        DP-DATA-018 if the file does not exist, 024 for one whose rows can't be read, 010 if it
-        has no
-        column names, 011 if `unit` is not one of them, 003 for names that differ only in case,
-        026 if
-        the file compares `unit` otherwise than by its characters.
+        DP-DATA-018 if the file does not exist, 024 for a file whose rows can't be read, 010 if it
+        has no column names, 011 if `unit` is not one of its columns, 003 for names that differ only
+        in case, 026 if the file does not compare `unit` by its characters.
     """
     place, asked = Place(file=source.name), source
-    source = first_of(asked)
+    source = first_file(asked)
     source_type = Source.model_construct(path=source.name).type
     try:
         found = reader_of(source_type).describe(source, table)
@@ -181,7 +177,7 @@ def lines_of(
     else:
         lines += [
             "privacy_unit:",
-            f"  id: {word_of(unit)}",
+            f"  id: {yaml_text(unit)}",
             "  # max_groups: FILL IN, the groups in which one privacy unit may count in a query",
             "  # max_rows_per_group: FILL IN, the rows of one privacy unit that count in a group",
             "  # Further rows are left out: lower limits mean less noise, and a larger bias.",
@@ -196,7 +192,7 @@ def lines_of(
             body, kind = "", "a name that is not UTF-8, or too long, can't be declared"
         note = (notes or {}).get(name, "")
         body += f"{'; ' if '  # ' in body else '  # '}{note}" if body and note else ""
-        word = shorten(word_of(name)) if not body else word_of(name)
+        word = shorten(yaml_text(name)) if not body else yaml_text(name)
         lines.append(f"  {word}: {body}" if body else f"  # {word}: left out, {kind}")
     return "\n".join(lines) + "\n"
 
@@ -220,17 +216,17 @@ def refuse_collated(
 
 
 def source_lines(path: str, form: Form | None, told: Mapping[str, Told]) -> list[str]:
-    """Return the lines on the source of a schema: its place, and its format."""
+    """Return the lines of a schema about its source: its path and its format."""
     if not told:
-        lines = [f"source: {word_of(path)}"]
+        lines = [f"source: {yaml_text(path)}"]
     else:
         marks = {"nulls": NULLS}
         kept = [f"  {key}: {json.dumps(value)}{marks.get(key, '')}" for key, value in told.items()]
-        lines = ["source:", f"  path: {word_of(path)}", *kept]
+        lines = ["source:", f"  path: {yaml_text(path)}", *kept]
     if form is not None and form.shadowed:
         lines += [
             "# Some of `nulls` also occur among other texts, where they may be values. Columns:",
-            f"# {', '.join(map(word_of, form.shadowed))}",
+            f"# {', '.join(map(yaml_text, form.shadowed))}",
         ]
     if form is not None and form.is_ascii:
         lines.append(
@@ -240,14 +236,14 @@ def source_lines(path: str, form: Form | None, told: Mapping[str, Told]) -> list
 
 
 def _type_from_values(name: str, proposals: Mapping[str, str], form: Form | None) -> str:
-    """Return proposals from values, except for numbers or days stored as texts."""
+    """Return the proposal from values for a column, except for numbers or days stored as texts."""
     proposal = proposals.get(name, "")
     kind = "text" if form is None else form.columns[name].name
     return "" if kind != "text" and proposal.startswith("{type: category") else proposal
 
 
 def _type_from_cells(kind: Kind, form: Form) -> str:
-    """Return the text of a column of a text file, by the form of its first cells."""
+    """Return the text of a column of a text file, by the format of its first cells."""
     if kind.is_mixed:
         return f"{TEXT}; {MIXED}"
     if kind.name == "text":
@@ -278,8 +274,8 @@ def name_of(stem: str) -> str:
     return cleaned if cleaned[:1].isalpha() else f"t_{cleaned}"
 
 
-def word_of(text: str) -> str:
-    """Return a text as YAML: bare if it is a plain word, else quoted."""
+def yaml_text(text: str) -> str:
+    """Return a text as YAML: unquoted if it is a plain word, otherwise quoted."""
     plain = text.isascii() and text.replace("_", "").replace(".", "").replace("-", "").isalnum()
     word = (
         plain

@@ -81,10 +81,10 @@ def _check(
 ) -> None:
     import pyarrow as pa
 
-    from dprelease.exports.registry import export_of, missing, versions_of
+    from dprelease.exports.registry import export_of, missing_packages, versions_of
 
     export = export_of(held.format)
-    absent = missing(export)
+    absent = missing_packages(export)
     if absent:
         report.notes.append(
             f"the files of the format {export.name} were not made again: {', '.join(absent)} is "

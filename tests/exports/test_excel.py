@@ -26,7 +26,7 @@ from openpyxl import load_workbook
 from dprelease.documents.metadata import CodeList, Role
 from dprelease.exports.excel import workbook
 from dprelease.exports.excel.book import DIGITS, escape_text, significant
-from dprelease.exports.excel.sheets import LEFT_EMPTY, NO_VALUE, SHORTHAND, unique
+from dprelease.exports.excel.sheets import LEFT_EMPTY, NO_VALUE, SHORTHAND, unique_heads
 from dprelease.exports.excel.workbook import EXPORT, FILE
 from tests.covering import spread
 from tests.exports.build import by_hand, column, key, publish, said_of_all
@@ -219,7 +219,7 @@ def test_no_hour_and_no_machine_is_in_it(tmp_path: Path, size: str) -> None:
 
 
 def test_heads_differ() -> None:
-    heads = unique(["a", "A", "", "x" * 300, "x" * 301])
+    heads = unique_heads(["a", "A", "", "x" * 300, "x" * 301])
     assert len({head.casefold() for head in heads}) == 5
     assert all(0 < len(head) < 255 for head in heads)
 
@@ -228,7 +228,7 @@ def test_heads_differ() -> None:
     "heads", [["a (3)", "a", "a"], ["a", "a", "a (2)", "a (3)"], ["x" * 240, "x" * 241, "x" * 300]]
 )
 def test_a_head_with_a_number_is_no_other_head(heads: list[str]) -> None:
-    assert len({head.casefold() for head in unique(heads)}) == len(heads)
+    assert len({head.casefold() for head in unique_heads(heads)}) == len(heads)
 
 
 SAME = {"en": "Person"}

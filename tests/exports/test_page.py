@@ -10,13 +10,13 @@ import pytest
 from dprelease.exports import dp_event, sdmx_csv
 from dprelease.exports.deployment_registry import FILE as REGISTRY
 from dprelease.exports.sdmx.status import CONF_STATUS, OBS_STATUS
-from dprelease.exports.sdmx.structures import OWN
+from dprelease.exports.sdmx.structures import COMMON_CONCEPTS
 from tests.exports import made
 
 PAGE = (Path(__file__).parents[2] / "docs/formats-of-publication.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", [*OWN, sdmx_csv.STRUCTURE, REGISTRY, dp_event.FILE])
+@pytest.mark.parametrize("name", [*COMMON_CONCEPTS, sdmx_csv.STRUCTURE, REGISTRY, dp_event.FILE])
 def test_names_of_fields_and_files_are_told(name: str) -> None:
     assert f"{name}`" in PAGE
 

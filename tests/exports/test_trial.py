@@ -19,7 +19,7 @@ from dprelease.cli import app
 from dprelease.documents.release_manifest import GuaranteedManifest
 from dprelease.errors import DpReleaseError, OutputError, State
 from dprelease.exports.trials.sizes import most_bytes
-from dprelease.exports.trials.trial import ROWS, blank_release
+from dprelease.exports.trials.trial import MOST_ROWS, blank_release
 from dprelease.ledger.ledger import Ledger
 from dprelease.release.accounts import account_of
 from dprelease.release.exporting import Exports
@@ -232,12 +232,14 @@ def test_blank_tables_are_as_published_ones(release: str, tmp_path: Path) -> Non
     for table, tried in zip(exports.metadata.tables, blank.metadata.tables, strict=True):
         real, made_up = (pq.read_table(place / table.file) for place in (folder, blank.folder))
         assert made_up.schema.remove_metadata().equals(_without_notes(real.schema)), table.name
-        assert made_up.num_rows <= ROWS
+        assert made_up.num_rows <= MOST_ROWS
         keys = [key.name for key in table.keys if key.codes is not None]
         if keys == [key.name for key in table.keys] and table.rows and keys:
             asked_for = real.select(keys).to_pylist()
             held = made_up.select(keys).to_pylist()
-            assert held == (asked_for if table.rows <= ROWS else sorted(held, key=asked_for.index))
+            assert held == (
+                asked_for if table.rows <= MOST_ROWS else sorted(held, key=asked_for.index)
+            )
             assert (held[0], held[-1]) == (asked_for[0], asked_for[-1])
             assert tried.rows == len(held)
         for name in real.column_names:

@@ -9,11 +9,11 @@ VARIANTS = {
     "approximate": "Approximate DP",
     "zero_concentrated": "Zero-concentrated DP",
 }
-"""Names in the registry of deployments, by those of the manifest."""
+"""Names of privacy variants in the registry of deployments, by their names in the manifest."""
 
 
-def guarantee_words(record: CentralManifest) -> str:
-    """Return in English what is protected, by which parameters, and by which tool."""
+def guarantee_paragraph(record: CentralManifest) -> str:
+    """Return one paragraph in English: who is protected, by which parameters, by which tool."""
     units = list(dict.fromkeys(unit.words for unit in record.privacy_unit))
     tool = record.tool
     exact = record.guarantee.invariants
@@ -31,7 +31,7 @@ def guarantee_words(record: CentralManifest) -> str:
 
 
 def parameters(record: CentralManifest) -> str:
-    """Return the parameters of the guarantee in words."""
+    """Return the parameters of the guarantee as text."""
     held = record.guarantee
     words = f"epsilon {held.epsilon}"
     if held.delta != "0":

@@ -27,7 +27,7 @@ CONTEXT = {
     "vcard": "http://www.w3.org/2006/vcard/ns#",
     "xsd": "http://www.w3.org/2001/XMLSchema#",
 }
-"""The prefixes of a record. They are in the record, so that reading it needs no download."""
+"""The prefixes of a record, which contains them, so that reading it needs no download."""
 
 FILES = {
     ".parquet": ("application/vnd.apache.parquet", "PARQUET"),
@@ -51,7 +51,7 @@ LANGUAGES = {
     "ru": "RUS", "sk": "SLK", "sl": "SLV", "sq": "SQI", "sr": "SRP", "sv": "SWE", "th": "THA",
     "tr": "TUR", "uk": "UKR", "vi": "VIE", "zh": "ZHO",
 }  # fmt: skip
-"""ISO 639-3 codes in the authority table, by ISO 639-1 code."""
+"""ISO 639-3 codes in the authority table by ISO 639-1 code."""
 
 LICENCES = {
     "CC0-1.0": f"{AUTHORITY}/licence/CC0",
@@ -62,7 +62,7 @@ LICENCES = {
 
 
 def language_of(tag: str) -> str:
-    """Return the term of a BCP 47 language: from the EU's table or the Library of Congress."""
+    """Return the term of a BCP 47 language, from the EU's table or the Library of Congress."""
     first = tag.split("-")[0].lower()
     if first in LANGUAGES:
         return f"{AUTHORITY}/language/{LANGUAGES[first]}"
@@ -71,13 +71,13 @@ def language_of(tag: str) -> str:
 
 
 def types_of(file: str) -> tuple[str, str] | None:
-    """Return the terms of a file's media type and format; None for an unknown one."""
+    """Return the terms of a file's media type and format; None for an unknown extension."""
     found = FILES.get(PurePosixPath(file).suffix)
     return found and (f"{MEDIA}/{found[0]}", f"{AUTHORITY}/file-type/{found[1]}")
 
 
 SPDX = r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*-[0-9]+(\.[0-9]+)*"
-"""The pattern of SPDX identifiers that end with a version, as those of data licences do."""
+"""Pattern of SPDX identifiers that end with a version, as identifiers of data licences do."""
 
 
 def is_spdx(licence: str) -> bool:

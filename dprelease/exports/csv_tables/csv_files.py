@@ -14,10 +14,10 @@ from dprelease.documents.metadata import (
     code_text,
 )
 from dprelease.exports.csv_tables.csv_text import csv_lines, quote_field
-from dprelease.exports.csv_tables.csvw import ENDING, code_table, csvw_metadata, label_heads
+from dprelease.exports.csv_tables.csvw import ENDING, code_table, csvw_metadata, label_column_names
 from dprelease.exports.export import Export, PublishedRelease
 from dprelease.exports.layout import Laid, laid_out
-from dprelease.exports.names import parent, safe_names, write_json
+from dprelease.exports.names import safe_names, with_parent_folder, write_json
 
 FOLDER = "csv"
 
@@ -50,7 +50,7 @@ class CsvFiles(Export):
 
 @dataclass(frozen=True)
 class ListedKey:
-    """A key with a code list; keys of several tables with the same codes share one list."""
+    """A key with a code list; keys of several tables with the same codes have one list."""
 
     name: str
     codes: CodeList
@@ -76,7 +76,7 @@ def code_lists(tables: list[Laid]) -> dict[ListedKey, str]:
 
 
 def listed_keys(laid: Laid) -> list[ListedKey]:
-    """Return the keys of a table that have code lists: text keys and keys with labels."""
+    """Return the keys of a table that have code lists: keys of texts, and keys with labels."""
     return [
         ListedKey(column.name, column.metadata.codes, column.metadata)
         for column in laid.columns
@@ -93,18 +93,18 @@ def label_languages(key: ListedKey, metadata: Metadata) -> tuple[str, ...]:
 
 def _write_table(laid: Laid, release: PublishedRelease, path: Path) -> None:
     names = [column.name for column in laid.columns]
-    with parent(path).open("wb") as file:
+    with with_parent_folder(path).open("wb") as file:
         for piece in csv_lines(names, laid.batches(release)):
             file.write(piece)
 
 
 def _write_codes(key: ListedKey, path: Path, metadata: Metadata) -> None:
     tags = label_languages(key, metadata)
-    lines = [["code", *label_heads(tags)]]
+    lines = [["code", *label_column_names(tags)]]
     for value in key.codes.values:
         lines.append([code_text(value), *(key.codes.label(value, tag) for tag in tags)])
     text = "".join(",".join(map(quote_field, line)) + "\r\n" for line in lines)
-    parent(path).write_bytes(text.encode())
+    with_parent_folder(path).write_bytes(text.encode())
 
 
 EXPORT = CsvFiles()

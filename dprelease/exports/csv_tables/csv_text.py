@@ -1,4 +1,4 @@
-"""Write rows as CSV: RFC 4180 in UTF-8, with every digit that the Parquet file has."""
+"""Write rows as CSV: RFC 4180 in UTF-8, with every digit of the Parquet file."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ if TYPE_CHECKING:
 
 END = "\r\n"
 QUOTED = r'^$|[",\r\n]|^\s|\s$'
-"""Pattern of texts that need quotes. An empty text differs from a missing value."""
+"""Pattern of texts that need quotes; an empty text is quoted, since it is not a missing value."""
 
 CELLS = 1 << 19
-"""Cells that are converted to text at once."""
+"""Maximum number of cells that are converted to text at once."""
 
 PLAIN_SCALE = 6
 """Maximum number of decimals that Arrow writes without an exponent."""
 
 
 def csv_lines(names: Iterable[str], batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
-    """Yield a file in pieces: a header line, then one line per row.
+    """Yield a CSV file in pieces: a header line, then one line per row.
 
-    A missing value is an empty field. In a file with a single column it is quoted, because
-    readers
+    A missing value is an empty field. In a file with a single column it is quoted, because readers
     skip empty lines.
     """
     yield (",".join(map(quote_field, names)) + END).encode()
@@ -52,7 +51,7 @@ def _lines(batch: pa.RecordBatch) -> bytes:
 
 
 def fields_of(column: pa.Array) -> pa.Array:
-    """Return values as CSV fields, quoted where necessary; null stays null."""
+    """Return values as CSV fields, which are quoted if necessary; null stays null."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -64,11 +63,11 @@ def fields_of(column: pa.Array) -> pa.Array:
 
 
 def plain_texts(column: pa.Array) -> pa.Array:
-    """Return values as texts, numbers with all digits; null stays null."""
+    """Return values as texts, with all digits of numbers; null stays null."""
     import pyarrow as pa
 
     kind = column.type
-    if pa.types.is_floating(kind):  # the shortest text that is read as the same number
+    if pa.types.is_floating(kind):  # the shortest text that parses as the same number
         shortest = [None if value is None else repr(value) for value in column.to_pylist()]
         return pa.array(shortest, type=pa.string())
     if pa.types.is_decimal(kind) and kind.scale > PLAIN_SCALE:

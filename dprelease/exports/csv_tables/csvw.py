@@ -13,10 +13,10 @@ from dprelease.exports.names import is_address, nonempty
 
 CONTEXT = "http://www.w3.org/ns/csvw"
 ENDING = "-metadata.json"
-"""Suffix of the metadata file of a CSV file, where readers look for it."""
+"""Suffix of the name of a CSV file's metadata, where readers look for it."""
 
 UNDETERMINED = "und"
-"""The tag of texts in no language."""
+"""The language tag of texts in no language."""
 
 CUBE = "http://purl.org/linked-data/cube#"
 PROPERTIES = {Role.KEY: "DimensionProperty", Role.VALUE: "MeasureProperty"}
@@ -30,7 +30,7 @@ def csvw_metadata(
 ) -> dict[str, Any]:
     """Return the metadata of a table's CSV file.
 
-    `lists`: the files of the code lists of its keys, by name; `code_tables`: their metadata.
+    `lists`: the code list files of its keys, by name; `code_tables`: the metadata of these files.
     All file names are relative to one folder.
     """
     folder = posixpath.dirname(file)
@@ -60,19 +60,19 @@ def code_table(file: str, languages: Sequence[str], key: ColumnMetadata) -> dict
     code = {"name": "code", "titles": "code", "datatype": datatype(key), "required": True}
     labels = [
         {"name": head, "titles": head, "lang": tag, "datatype": "string"}
-        for head, tag in zip(label_heads(languages), languages, strict=True)
+        for head, tag in zip(label_column_names(languages), languages, strict=True)
     ]
     columns = [_exact_texts(code), *labels]
     return {"url": file, "tableSchema": {"columns": columns, "primaryKey": "code"}}
 
 
-def label_heads(languages: Sequence[str]) -> list[str]:
+def label_column_names(languages: Sequence[str]) -> list[str]:
     """Return the headers of the label columns, one per language."""
     return [f"label_{tag.replace('-', '_')}" for tag in languages]
 
 
 def datatype(column: ColumnMetadata) -> Any:
-    """Return the datatype of a column; for a numeric key with its smallest and largest value."""
+    """Return the datatype of a column; for a numeric key, with its smallest and largest value."""
     base = "decimal" if column.kind.startswith("decimal") else DATATYPES.get(column.kind, "string")
     codes = column.codes.values if column.codes else ()
     if base in ("long", "date") and codes and column.role == Role.KEY:
@@ -104,7 +104,7 @@ def _schema(
 
 
 def name_of(column: LaidColumn) -> str:
-    """Return the name of a column for URI templates: unchanged where that is valid there."""
+    """Return the name of a column for URI templates; a name that is valid there is unchanged."""
     return quote(column.name, safe="").replace("-", "%2D").replace("~", "%7E")
 
 
@@ -132,7 +132,7 @@ def _column(column: LaidColumn, laid: Laid, metadata: Metadata) -> dict[str, Any
 
 
 def _exact_texts(column: dict[str, Any]) -> dict[str, Any]:
-    """Return a text column without missing values: an empty text is a value."""
+    """Return a text column without missing values, in which an empty text is a value."""
     return {**column, "null": []}
 
 
@@ -160,5 +160,5 @@ def _link(text: str) -> str | dict[str, str]:
 
 
 def _texts(*several: Texts) -> list[dict[str, str]]:
-    """Return texts with the language of each."""
+    """Return texts, each with its language."""
     return [{"@value": text, "@language": tag} for texts in several for tag, text in texts.items()]

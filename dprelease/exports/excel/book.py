@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 DIGITS = 15
-"""Significant digits that Excel stores of a number; longer numbers are written as text."""
+"""Significant digits of a number that Excel stores; a longer number is written as text."""
 
-LONGEST = 32_767
-"""Maximum length of a cell, in UTF-16 units."""
+MOST_UTF16_UNITS = 32_767
+"""Maximum length of a cell's text in UTF-16 units."""
 
-WIDEST = 48
+MOST_WIDTH = 48
 """Maximum column width in characters; longer texts wrap."""
 
 # Characters that XML forbids or changes, and text that would be read as such an escape.
@@ -37,7 +37,7 @@ STYLES = {
 
 
 class Number(float):
-    """A number that is written with the digits of its text; XlsxWriter writes 16 of a float."""
+    """A number that is written with the digits of its text; XlsxWriter would write 16 digits."""
 
     __slots__ = ("text",)
 
@@ -45,20 +45,20 @@ class Number(float):
         self.text = text
 
     def __format__(self, _format: str) -> str:
-        """Return the text, whatever format XlsxWriter uses."""
+        """Return the text of the number, whatever format XlsxWriter uses."""
         return self.text
 
 
 class Link(str):
-    """The name of a sheet, as a link to it."""
+    """The name of a sheet, which is written as a link to that sheet."""
 
 
 Cell = str | bool | Number | None
-"""None and an empty text are an empty cell."""
+"""A value of a cell; None and an empty text give an empty cell."""
 
 
 def exact_number(text: str) -> Number | str:
-    """Return a number, or its text if Excel would not store all of its digits."""
+    """Return a number, or its text if Excel would not store all its digits."""
     return Number(text) if significant(text) <= DIGITS else text
 
 
@@ -74,18 +74,21 @@ def escape_text(text: str) -> str:
 
 
 def fit(text: str) -> str:
-    """Return a text that fits into a cell; a truncated one ends in an ellipsis."""
+    """Return a text that fits into a cell; a truncated text ends with an ellipsis."""
     units = text.encode("utf-16-le")
-    if len(units) <= 2 * LONGEST:
+    if len(units) <= 2 * MOST_UTF16_UNITS:
         return text
-    return f"{units[: 2 * LONGEST - 2].decode('utf-16-le', 'ignore')}\N{HORIZONTAL ELLIPSIS}"
+    return (
+        f"{units[: 2 * MOST_UTF16_UNITS - 2].decode('utf-16-le', 'ignore')}\N{HORIZONTAL ELLIPSIS}"
+    )
 
 
 class Book:
     """A workbook that is written sheet by sheet, row by row.
 
-    `scratch`: a folder for the rows of long tables, of which only one is in memory; XlsxWriter
-    then can't mark up tables, so their cells only get a name. Without it, rows are in memory.
+    `scratch`: a folder for the rows of long tables, of which only one row is in memory. XlsxWriter
+    then can't mark up tables, so their cells only get a name. Without `scratch`, all rows are in
+    memory.
     """
 
     def __init__(self, title: str, author: str, language: str, scratch: Path | None) -> None:
@@ -99,7 +102,7 @@ class Book:
         self._styles = {name: self._workbook.add_format(look) for name, look in STYLES.items()}
 
     def style(self, name: str) -> Any:
-        """Return the style of a name or number format; None for an empty name."""
+        """Return the style with a name or a number format; None for an empty name."""
         if name and name not in self._styles:
             self._styles[name] = self._workbook.add_format({"num_format": name})
         return self._styles.get(name)
@@ -108,11 +111,11 @@ class Book:
         """Return a new sheet whose columns have these widths, in characters."""
         worksheet = self._workbook.add_worksheet(name)
         for i, width in enumerate(widths):
-            worksheet.set_column(i, i, min(WIDEST, max(10, width + 2)))
+            worksheet.set_column(i, i, min(MOST_WIDTH, max(10, width + 2)))
         return Sheet(self, worksheet)
 
     def mark_up(self, worksheet: Any, first: int, heads: Sequence[str], rows: int) -> None:
-        """Mark up a table of so many rows, with its header in row `first` (from 0)."""
+        """Mark up a table with this number of rows; its heads are in row `first` (from 0)."""
         from xlsxwriter.utility import xl_range_abs
 
         self._tables += 1
@@ -125,7 +128,7 @@ class Book:
         worksheet.add_table(*ends, {"name": name, "columns": columns, **looks})
 
     def save(self, path: Path) -> None:
-        """Write the file. Raises OSError if it can't be written."""
+        """Write the file; raise OSError if it can't be written."""
         from xlsxwriter.exceptions import FileCreateError
 
         try:
@@ -135,10 +138,10 @@ class Book:
         path.write_bytes(self._stream.getbuffer())
 
     def discard(self) -> None:
-        """Close the files of rows, which XlsxWriter leaves open after a failure."""
+        """Close the temporary files of rows, which XlsxWriter leaves open after a failure."""
         for worksheet in self._workbook.worksheets():
             for stream in filter(None, (worksheet.row_data_fh, worksheet.fh)):
-                with suppress(OSError):  # of the same disk, whose error is already reported
+                with suppress(OSError):  # the error of the same disk is already reported
                     stream.close()
 
 
@@ -149,7 +152,7 @@ class Sheet:
         self._book, self._worksheet, self._row = book, worksheet, 0
 
     def add(self, cells: Sequence[Cell], styles: Sequence[str] = ()) -> None:
-        """Write a row, each cell in its style or number format, if any."""
+        """Write a row; each cell has its style or number format, if there is one."""
         looks = map(self._book.style, styles or [""] * len(cells))
         for column, (cell, look) in enumerate(zip(cells, looks, strict=True)):
             self._write(column, cell, look)
@@ -160,7 +163,7 @@ class Sheet:
         self.add([text], [style])
 
     def add_heads(self, heads: Sequence[str], rows: int) -> None:
-        """Write the header of a table of so many rows below; an empty table is not marked up."""
+        """Write the heads of a table with this number of rows; an empty table is not marked up."""
         if rows:
             self._book.mark_up(self._worksheet, self._row, heads, rows)
         self.add(heads, ["head"] * len(heads))
@@ -172,7 +175,7 @@ class Sheet:
             self._worksheet.write_number(self._row, column, cell, look)
         elif isinstance(cell, Link):
             self._worksheet.write_url(self._row, column, f"internal:'{cell}'!A1", look, cell)
-        elif cell and AMBIGUOUS.search(cell):  # each character by itself is only a character
+        elif cell and AMBIGUOUS.search(cell):  # XlsxWriter does not interpret single characters
             end = [] if look is None else [look]
             self._worksheet.write_rich_string(self._row, column, *fit(cell), *end)
         elif cell:

@@ -1,4 +1,4 @@
-"""Write the sheets of a workbook: cover, contents, notes, and one per table."""
+"""Write the sheets of a workbook: a cover, contents, notes, and one sheet per table."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from dprelease.exports.cubes import NOT_FINITE, suppressed_columns
 from dprelease.exports.excel.book import Book, Cell, Link, Number, exact_number
 from dprelease.exports.export import PublishedRelease
 from dprelease.exports.layout import Laid
-from dprelease.exports.names import all_in_first, in_first, nonempty
+from dprelease.exports.names import first_language_text, first_language_texts, nonempty
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 TITLE, NAME = 180, 48
-"""Characters of a title, and of a name after it, in a column header; Excel allows 255."""
+"""Maximum characters of a title in a column's head, and of the name after it; Excel allows 255."""
 
 LEFT_EMPTY, NO_VALUE = "[c]", "[x]"
 SHORTHAND = {
     LEFT_EMPTY: "left empty: the noised value is below the declared threshold",
     NO_VALUE: "no value: not defined, such as a mean if the noised count is below 1",
 }
-"""Shorthands in cells without a number, as the UK government's analysts agreed."""
+"""Shorthands for cells without a number, as recommended for the UK government's analysts."""
 
 ONE_TABLE = "This worksheet contains one table."
 
@@ -45,7 +45,7 @@ def write_sheets(book: Book, tables: Sequence[Laid], release: PublishedRelease) 
     """Write all sheets of a release."""
     metadata = release.metadata
     names = [laid.table.name for laid in tables]
-    titles = [in_first(laid.table.label, metadata) or laid.table.name for laid in tables]
+    titles = [first_language_text(laid.table.label, metadata) or laid.table.name for laid in tables]
     titled = [
         TitledTable(f"Table {i}", laid, title)
         for i, (laid, title) in enumerate(zip(tables, unique_titles(titles, names), strict=True), 1)
@@ -61,7 +61,7 @@ def write_sheets(book: Book, tables: Sequence[Laid], release: PublishedRelease) 
 
 
 def _write_cover(book: Book, release: PublishedRelease) -> None:
-    """Write what the workbook is, whom to contact, who is protected and how strongly."""
+    """Write the cover: the content, the contact, who is protected and how strongly."""
     record, metadata = release.central, release.metadata
     about = metadata.about
     properties = {
@@ -77,10 +77,10 @@ def _write_cover(book: Book, release: PublishedRelease) -> None:
     units = [unit.words.removesuffix(".") for unit in record.privacy_unit]
     sentences = dict.fromkeys(sentence for text in units for sentence in text.split(". "))
     sections = {
-        "": [in_first(about.description, metadata)],
+        "": [first_language_text(about.description, metadata)],
         "About": [f"{name}: {text}" for name, text in nonempty(properties).items()],
         "Who is protected": [f"{sentence}." for sentence in sentences],
-        "How well": _guarantee(record),
+        "How well": _guarantee_sentences(record),
         "What is not protected": record.unprotected_quantities,
         "Processing of the numbers": record.post_processing,
     }
@@ -94,8 +94,8 @@ def _write_cover(book: Book, release: PublishedRelease) -> None:
             sheet.add_text(line, "text")
 
 
-def _guarantee(record: CentralManifest) -> list[str]:
-    """Return epsilon and delta, and what they mean for an attacker's guess about a person."""
+def _guarantee_sentences(record: CentralManifest) -> list[str]:
+    """Return sentences on epsilon and delta, and on their meaning for an attacker's guess."""
     parameters, reading = record.privacy_parameters, record.reading
     exact = record.guarantee.invariants
     but = f", except the values that are published exactly: {', '.join(exact)}" if exact else ""
@@ -125,7 +125,7 @@ def _write_texts(
 def _write_table(book: Book, titled: TitledTable, release: PublishedRelease) -> None:
     """Write the sheet of a table, row by row."""
     laid, language = titled.laid, release.metadata.language
-    heads = heads_of(laid, language)
+    heads = unique_heads_of(laid, language)
     sheet = book.sheet(titled.sheet, [len(head) for head in heads])
     sheet.add_text(f"{titled.sheet}: {titled.title}", "title")
     for line in (ONE_TABLE, *_header_lines(titled, release)):
@@ -143,20 +143,22 @@ def _write_table(book: Book, titled: TitledTable, release: PublishedRelease) -> 
 
 
 def _header_lines(titled: TitledTable, release: PublishedRelease) -> Iterator[str]:
-    """Yield the lines above a table."""
+    """Yield the lines above a table on its sheet."""
     laid = titled.laid
-    text = in_first(laid.table.description, release.metadata)
+    text = first_language_text(laid.table.description, release.metadata)
     if text:
         yield text
-    if laid.totals is not None and "/" not in laid.table.name:  # else a step made them agree
+    if (
+        laid.totals is not None and "/" not in laid.table.name
+    ):  # in a folder, a step made the totals consistent
         yield "Totals have separate noise: the cells of a row need not add up to them."
     yield f"Shorthand: {'; '.join(f'{mark} {meaning}' for mark, meaning in SHORTHAND.items())}."
 
 
 def value_labels(column: ColumnMetadata, language: str) -> dict[Code, str]:
-    """Return the label of each value of a column with labels; empty for other columns.
+    """Return the label of each value of a column; empty for a column without labels.
 
-    If two values have the same label, each is followed by its code.
+    If two values have the same label, each label is followed by the value's code.
     """
     if column.codes is None or not column.codes.labels:
         return {}
@@ -171,7 +173,7 @@ def value_labels(column: ColumnMetadata, language: str) -> dict[Code, str]:
 def _cells(
     array: pa.Array, column: ColumnMetadata, labels: dict[Code, str], missing: str
 ) -> Iterator[Cell]:
-    """Yield the cells of a column, one per row; `labels`: those of its values, if any."""
+    """Yield the cells of a column, one per row; `labels`: the labels of its values, if any."""
     if labels:
         yield from (missing if v is None else labels[v] for v in array.to_pylist())
     elif column.kind == "bool":
@@ -184,7 +186,7 @@ def _cells(
 
 
 def _number_format(column: ColumnMetadata) -> str:
-    """Return the number format of a column; none for a key, which is not an amount."""
+    """Return the number format of a column; empty for a key, which is not an amount."""
     if column.role == Role.KEY:
         return ""
     if column.decimals is None:
@@ -192,18 +194,18 @@ def _number_format(column: ColumnMetadata) -> str:
     return "#,##0." + "0" * column.decimals if column.decimals else "#,##0"
 
 
-def heads_of(laid: Laid, language: str) -> list[str]:
-    """Return the unique headers of the columns of a table.
+def unique_heads_of(laid: Laid, language: str) -> list[str]:
+    """Return the unique heads of a table's columns.
 
-    Where columns share a title, their names are added.
+    If columns have the same title, their names are added.
     """
     columns = laid.columns
     names = [column.name for column in columns]
-    return unique(unique_titles([c.title(laid.turned, language) for c in columns], names))
+    return unique_heads(unique_titles([c.title(laid.turned, language) for c in columns], names))
 
 
 def unique_titles(titles: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Return titles, with the name added to each title that occurs twice."""
+    """Return titles; a title that occurs twice is followed by the column's name."""
     often = Counter(title.casefold() for title in titles)
     return [
         title if often[title.casefold()] == 1 else f"{title[:TITLE]} ({name[:NAME]})"
@@ -211,8 +213,8 @@ def unique_titles(titles: Sequence[str], names: Sequence[str]) -> list[str]:
     ]
 
 
-def unique(heads: Iterable[str]) -> list[str]:
-    """Return headers that are unique to Excel, not empty and not too long."""
+def unique_heads(heads: Iterable[str]) -> list[str]:
+    """Return heads that are unique for Excel, not empty and not too long."""
     taken: dict[str, str] = {}
     for i, head in enumerate(heads, 1):
         whole = head[: TITLE + NAME] or f"Column {i}"
@@ -224,7 +226,7 @@ def unique(heads: Iterable[str]) -> list[str]:
 
 
 def note_rows(tables: Sequence[TitledTable], release: PublishedRelease) -> Iterator[Sequence[str]]:
-    """Yield the notes: shorthand, how columns are computed and processed, footnotes.
+    """Yield the notes: shorthands, computation and processing of columns, footnotes.
 
     A note that applies to several tables appears once.
     """
@@ -232,7 +234,7 @@ def note_rows(tables: Sequence[TitledTable], release: PublishedRelease) -> Itera
     for mark, meaning in SHORTHAND.items():
         notes["", f"{mark}: {meaning}."] = []
     for note in release.metadata.about.notes:
-        notes["", in_first(note, release.metadata)] = []
+        notes["", first_language_text(note, release.metadata)] = []
     for titled in tables:
         for column, text in _table_notes(titled.laid.table, release):
             notes.setdefault((column, text), []).append(titled.sheet)
@@ -241,15 +243,15 @@ def note_rows(tables: Sequence[TitledTable], release: PublishedRelease) -> Itera
 
 
 def _table_notes(table: TableMetadata, release: PublishedRelease) -> Iterator[tuple[str, str]]:
-    """Yield the notes of a table and of its columns, by their titles."""
+    """Yield the notes on a table and on its columns, each with its title."""
     metadata = release.metadata
     record = next(file for file in release.central.files if file.name == table.file)
     for note in table.footnotes:
-        yield "", in_first(note, metadata)
+        yield "", first_language_text(note, metadata)
     titles = [column.title(metadata.language) for column in table.columns]
     heads = unique_titles(titles, [column.name for column in table.columns])
     for column, head in zip(table.columns, heads, strict=True):
-        texts = all_in_first((column.description, *column.footnotes), metadata)
+        texts = first_language_texts((column.description, *column.footnotes), metadata)
         if column.unit and column.role == Role.VALUE:
             texts.append(f"Unit: {column.unit}.")
         formula = record.computed.get(column.name, "")

@@ -11,20 +11,20 @@ from zipfile import BadZipFile, ZipFile
 from dprelease.documents.metadata import Metadata
 from dprelease.exports.export import Export, Problem, PublishedRelease
 from dprelease.exports.layout import Laid, is_records, laid_out, most_rows
-from dprelease.exports.names import parent
+from dprelease.exports.names import with_parent_folder
 
 FILE = "excel/release.xlsx"
 
-ABOVE = 8
-"""Maximum number of rows above the first row of a table."""
+MOST_ROWS_ABOVE = 8
+"""Maximum number of rows on a sheet above the first row of its table."""
 
-MOST_ROWS, MOST_COLUMNS = 1_048_576 - ABOVE, 16_384
+MOST_ROWS, MOST_COLUMNS = 1_048_576 - MOST_ROWS_ABOVE, 16_384
 
 IN_MEMORY = 1 << 17
-"""Maximum number of cells of a workbook whose rows are in memory, in some 100 MB."""
+"""Maximum number of cells of a workbook whose rows are in memory, which takes some 100 MB."""
 
-MOST_TIMES = 4
-"""A workbook more than this many times as large as the other is not compared."""
+MOST_SIZE_RATIO = 4
+"""A workbook that is more than this many times as large as another one is not compared with it."""
 
 
 class Excel(Export):
@@ -58,7 +58,7 @@ class Excel(Export):
         from dprelease.exports.excel.book import Book
         from dprelease.exports.excel.sheets import write_sheets
 
-        metadata, path = release.metadata, parent(folder / FILE)
+        metadata, path = release.metadata, with_parent_folder(folder / FILE)
         title, author = metadata.about.heading(metadata.language), metadata.about.publisher
         tables = _tables(metadata)
         cells = sum((laid.rows or 0) * len(laid.columns) for laid in tables)
@@ -81,19 +81,19 @@ class Excel(Export):
                     return False
         except BadZipFile as problem:
             raise ValueError("no archive") from problem
-        if sizes[0] > MOST_TIMES * sizes[1]:
+        if sizes[0] > MOST_SIZE_RATIO * sizes[1]:
             return False
         return all(left == right for left, right in zip_longest(_cells(one), _cells(other)))
 
 
 def _tables(metadata: Metadata) -> list[Laid]:
-    """Return the tables for people, laid out; synthetic records are for programs only."""
+    """Return the tables for people with their layouts; synthetic records are only for programs."""
     read = (table for table in metadata.read if table.values and not is_records(table))
     return [laid_out(table, metadata) for table in read]
 
 
 def _cells(path: Path) -> Iterator[tuple[Any, ...]]:
-    """Yield the content of every sheet in order: its name and state, then each row."""
+    """Yield the content of all sheets in order: name and state of a sheet, then its rows."""
     from openpyxl import load_workbook
 
     book = load_workbook(path, read_only=True)

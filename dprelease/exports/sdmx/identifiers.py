@@ -14,10 +14,10 @@ from datetime import date, timedelta
 
 ESCAPED = re.compile(r"_x([0-9A-F]{4,6})_")
 EMPTY = "_x_"
-"""The code of an empty text; it can't be confused with an escape, which has digits."""
+"""The code of an empty text, which differs from all escapes, since they have digits."""
 
 INITIAL = "X_x_"
-"""Prefix of a component's name that does not begin with a letter."""
+"""Prefix of the identifier of a component whose name does not begin with a letter."""
 
 RESERVED = frozenset(
     # columns of SDMX-CSV 1 and 2
@@ -28,7 +28,7 @@ RESERVED = frozenset(
     | {"MEASURE", "OBS_STATUS", "CONF_STATUS", "UNIT_MEASURE", "DECIMALS", "CONFIDENCE_LEVEL"}
     | {"MARGIN_OF_ERROR", "STANDARD_ERROR", "LOWER_BOUND", "UPPER_BOUND", "VALUE_LABEL", "ADJUSTED"}
 )
-"""Names that no key may have, in upper or lower case: readers of CSV ignore case."""
+"""Names that no key may have, in upper or lower case, because readers of CSV ignore case."""
 
 _IN_CODES = re.compile(r"_(?=x)|[^A-Za-z0-9_@$\-]")
 _IN_COMPONENTS = re.compile(r"_(?=x)|[^A-Za-z0-9_\-]")
@@ -37,18 +37,18 @@ _VERSION = re.compile(r"[0-9]+\.[0-9]+(\.[0-9]+)?")
 
 
 def code_id(value: str) -> str:
-    """Return the identifier of a value in a code list; unique per value."""
+    """Return the identifier of a value in a code list, unique for each value."""
     return _IN_CODES.sub(_escape, value) or EMPTY
 
 
 def component_id(name: str) -> str:
-    """Return the identifier of a column; unique per name."""
+    """Return the identifier of a column, unique for each name."""
     escaped = _IN_COMPONENTS.sub(_escape, name)
     return escaped if re.match("[A-Za-z]", name) else INITIAL + escaped
 
 
 def value_of(code: str) -> str:
-    """Return the value or name of an identifier made by `code_id` or `component_id`."""
+    """Return the value or name whose identifier `code_id` or `component_id` returned."""
     if code == EMPTY:
         return ""
     return ESCAPED.sub(lambda found: chr(int(found[1], 16)), code.removeprefix(INITIAL))
@@ -59,17 +59,16 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def cube_id(table: str, column: str = "") -> str:
-    """Return the identifier of a table's cube, or of the cube of one column that is not numeric.
+    """Return the identifier of a table's cube, or of the cube of one column of labels.
 
-    A folder is separated by `-`, a column by `--`; neither occurs in the name of a query or
-    column.
+    A folder is separated by `-`, a column by `--`; neither occurs in the name of a query or column.
     """
     parts = [component_id(part) for part in table.split("/")]
     return "-".join(parts) + (f"--{component_id(column)}" if column else "")
 
 
 def agency_id(publisher: str) -> str:
-    """Return the identifier of the maintainer of the structures: its name, words joined by `_`."""
+    """Return the identifier of the structures' publisher: its name, with words joined by `_`."""
     words = re.findall("[A-Za-z0-9]+", publisher)
     if not words:
         return "UNSPECIFIED"
@@ -85,14 +84,15 @@ def version_of(declared: str) -> str:
 
 
 def time_period(period: str) -> str | None:
-    """Return a reference period in the standard's notation; None if it is not a period.
+    """Return a reference period in the standard's notation; None for a text that is not a period.
 
     `period`: a year, a month or a day of ISO 8601, or two days with a slash, both within the
-    period. A whole year, quarter or month is written as such; others as first day and duration.
+    period. A whole year, quarter or month is written as such; other periods are written as first
+    day and duration.
     """
     if re.fullmatch(ISO, period):
-        return period if _days(period) is not None else None
-    ends = [_days(end) for end in period.split("/")]
+        return period if _first_and_last_day(period) is not None else None
+    ends = [_first_and_last_day(end) for end in period.split("/")]
     if len(ends) != 2 or ends[0] is None or ends[1] is None or ends[1][1] < ends[0][0]:
         return None
     first, last = ends[0][0], ends[1][1]
@@ -103,8 +103,8 @@ def time_period(period: str) -> str | None:
     return f"{first.isoformat()}/P{(last - first).days + 1}D"
 
 
-def _days(text: str) -> tuple[date, date] | None:
-    """Return the first and the last day of a year, a month or a day; None for none of these."""
+def _first_and_last_day(text: str) -> tuple[date, date] | None:
+    """Return the first and the last day of a year, a month or a day; None for any other text."""
     if not re.fullmatch(ISO, text):
         return None
     try:

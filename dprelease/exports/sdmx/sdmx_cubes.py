@@ -2,8 +2,8 @@
 
 One observation is a number in a cell: the names of a table's numeric columns are the codes of a
 dimension `MEASURE`, and `OBS_VALUE` is the number. So each number has its own status, and readers
-of SDMX 2.1 can read it. A column of labels, such as a mode, is a separate cube whose `OBS_VALUE`
-is a code. Synthetic persons have no cube.
+of SDMX 2.1 can read it. A column of labels, such as a mode, is a separate cube whose `OBS_VALUE` is
+a code. Synthetic persons have no cube.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ NUMBERS = ("int64", "double", "decimal128")
 UNRELIABLE = "_unreliable"
 """Suffix of the name of the `flag_above` column, which becomes a status and not an attribute."""
 
-BESIDE = {
+ATTRIBUTES_BY_ROLE = {
     "MARGIN_OF_ERROR": Role.MARGIN,
     "STANDARD_ERROR": Role.STANDARD_ERROR,
     "LOWER_BOUND": Role.LOWER,
     "UPPER_BOUND": Role.UPPER,
     "VALUE_LABEL": Role.LABEL,
 }
-"""The attributes of a value, by role of their column."""
+"""The attributes of a value, by the role of the column that holds them."""
 
 
 @dataclass(frozen=True)
 class Cube:
-    """A table's numbers, or one of its columns of labels.
+    """A cube: the numeric columns of a table, or one of its columns of labels.
 
-    `time`: the reference period of the whole cube in the standard's notation; None if not
+    `time`: the reference period of the whole cube in the standard's notation; None if it is not
     declared.
     """
 
@@ -45,14 +45,14 @@ class Cube:
 
     @property
     def id(self) -> str:
-        """Return the identifier of its dataflow and of its structure."""
+        """Return the identifier of the cube's dataflow and structure."""
         return cube_id(self.table.name, self.values[0].name if self.labels else "")
 
     @cached_property
     def attribute_columns(self) -> dict[str, dict[str, ColumnMetadata]]:
-        """Return the columns of each attribute by the value they describe; none is empty."""
+        """Return the columns of each attribute by the value that they describe; none is empty."""
         found: dict[str, dict[str, ColumnMetadata]] = {}
-        for attribute, role in BESIDE.items():
+        for attribute, role in ATTRIBUTES_BY_ROLE.items():
             for value in self.values:
                 column = self.table.companion_of(value.name, role)
                 if column is not None:
@@ -64,7 +64,7 @@ class Cube:
 
     @cached_property
     def unreliable(self) -> dict[str, ColumnMetadata]:
-        """Return the flag columns of unreliable cells by the value they describe."""
+        """Return the flag columns for unreliable cells by the value that they describe."""
         return {flag.of: flag for flag in self._flags(unreliable=True)}
 
     def _flags(self, *, unreliable: bool) -> Iterator[ColumnMetadata]:
@@ -81,7 +81,7 @@ class Cube:
 
     @property
     def units(self) -> bool:
-        """Return whether any of its values has a unit."""
+        """Return whether any value of the cube has a unit."""
         return any(value.unit for value in self.values)
 
     @property
@@ -94,7 +94,7 @@ def cubes(metadata: Metadata, time: str | None) -> Iterator[Cube]:
     """Yield the cubes of all published tables for readers, in order."""
     for table in metadata.read:
         if table.name.startswith(f"{RECORDS}/"):
-            continue  # synthetic persons: no key identifies a row
+            continue  # no key identifies a row of synthetic persons
         numbers = tuple(value for value in table.values if not is_label(value))
         if numbers:
             yield Cube(table, numbers, labels=False, time=time)
@@ -104,5 +104,5 @@ def cubes(metadata: Metadata, time: str | None) -> Iterator[Cube]:
 
 
 def is_label(value: ColumnMetadata) -> bool:
-    """Return whether the values of a column are labels, of whatever type."""
+    """Return whether the values of a column are labels, whatever their type."""
     return value.codes is not None or not value.kind.startswith(NUMBERS)

@@ -1,7 +1,7 @@
 """Set the status and the confidentiality of an observation.
 
-Codes and meanings are those of the cross-domain lists CL_OBS_STATUS 2.2 and CL_CONF_STATUS 1.3 of
-SDMX; only the codes that a release needs.
+Codes and meanings come from the cross-domain lists CL_OBS_STATUS 2.2 and CL_CONF_STATUS 1.3 of
+SDMX; only the codes that a release needs are defined.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OBS_STATUS: Final = {
         "Not defined, such as a mean if the noised count is below 1.",
     ),
 }
-"""Name and meaning of each status of an observation."""
+"""Name and meaning of each observation status."""
 
 CONF_STATUS: Final = {
     FREE: ("Free (free for publication)", "Published."),
@@ -36,14 +36,14 @@ CONF_STATUS: Final = {
         "Withheld by the rule that the release declares; no other table may tell it.",
     ),
 }
-"""Name and meaning of each status of confidentiality."""
+"""Name and meaning of each confidentiality status."""
 
 
 def status_of(value: str | None, unreliable: bool, may_be_empty: bool) -> tuple[str, str]:
-    """Return the two statuses of an observation.
+    """Return the observation status and the confidentiality status of an observation.
 
-    `value`: as it is written; None if the cell is empty. `may_be_empty`: whether the release
-    declares that small values of the column are suppressed.
+    `value`: the value as it is written; None if the cell is empty. `may_be_empty`: whether the
+    release declares that small values of the column are suppressed.
     """
     if value is None:
         return (SUPPRESSED, WITHHELD) if may_be_empty else (MISSING, FREE)

@@ -22,9 +22,9 @@ Content = TypeVar("Content")
 
 CONCEPTS = "CONCEPTS"
 TEXT_TYPES = {"int64": "Long", "date32[day]": "GregorianDay", "bool": "Boolean"}
-"""Data types of keys without a code list, by Arrow type; all others are texts."""
+"""Data types of keys without a code list, by Arrow type; keys of other types are texts."""
 
-OWN = {
+COMMON_CONCEPTS = {
     "MEASURE": ("Measure", "Which of the table's columns the number is."),
     "TIME_PERIOD": ("Time period", "The reference period of the release."),
     "OBS_VALUE": ("Observation value", "The noised value."),
@@ -40,12 +40,12 @@ OWN = {
     "VALUE_LABEL": ("Label of the value", "The value as a text, where its ends are coded."),
     "ADJUSTED": ("Adjusted", "Whether the value had to leave its interval."),
 }
-"""Concepts of every release, with their meaning."""
+"""Concepts of every release, with their meanings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A concept, a code or another named object: its texts by language."""
+    """A concept, a code or another named object, with its texts by language."""
 
     id: str
     name: Texts
@@ -60,8 +60,7 @@ class Component:
     """A component of a data structure.
 
     `codes`: the identifier of its code list; empty for an uncoded component, which has a
-    `text_type`.
-    `level`: of an attribute, "observation" or the dimension that it belongs to.
+    `text_type`. `level`: for an attribute, "observation" or the dimension to which it belongs.
     """
 
     id: str
@@ -74,7 +73,7 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """The data structure of a cube, and the dataflow of the same identifier."""
+    """The data structure of a cube, and the dataflow with the same identifier."""
 
     item: Item
     dimensions: tuple[Component, ...]
@@ -96,12 +95,12 @@ class Structures:
     cubes: list[Structure] = field(default_factory=list)
 
     def concept(self, column: ColumnMetadata) -> str:
-        """Return the concept of a column, shared by all tables with the same metadata."""
+        """Return the concept of a column, which all tables with the same metadata share."""
         item = _item(component_id(column.name), column, self.languages[0])
         return _identifier_of_content(self.concepts, item.id, item)
 
     def code_list(self, column: ColumnMetadata) -> str:
-        """Return the code list of a column, shared by all tables with the same codes."""
+        """Return the code list of a column, which all tables with the same codes share."""
         if column.codes is None:
             return ""
         own = component_id(column.name)
@@ -127,11 +126,11 @@ def structures_of(metadata: Metadata) -> Structures:
         languages=metadata.languages,
         title=about.title,
     )
-    for name, (title, meaning) in OWN.items():
+    for name, (title, meaning) in COMMON_CONCEPTS.items():
         made.concepts[name] = Item(name, {"en": title}, {"en": meaning})
     for name, codes in (("OBS_STATUS", OBS_STATUS), ("CONF_STATUS", CONF_STATUS)):
         items = tuple(Item(code, {"en": a}, {"en": b}) for code, (a, b) in codes.items())
-        made.code_lists[f"CL_{name}"] = (Item("", {"en": OWN[name][0]}), items)
+        made.code_lists[f"CL_{name}"] = (Item("", {"en": COMMON_CONCEPTS[name][0]}), items)
     for cube in cubes(metadata, time_period(about.period)):
         made.cubes.append(_structure(made, cube))
     return made
@@ -170,9 +169,10 @@ def _dimension(made: Structures, key: ColumnMetadata) -> Component:
 
 
 def is_coded(key: ColumnMetadata) -> bool:
-    """Return whether a key has a code list: texts and keys with labels, with declared values.
+    """Return whether a key has a code list: declared texts, and keys with labels.
 
-    Integers and days have none: there may be as many as cells, and they need no explanation.
+    Integers and days have no code list: there may be as many of them as cells, and they need no
+    explanation.
     """
     return key.codes is not None and (key.kind == "string" or bool(key.codes.labels))
 
@@ -214,7 +214,7 @@ def _item(own: str, column: ColumnMetadata, language: str) -> Item:
 
 
 def _identifier_of_content(held: dict[str, Content], own: str, content: Content) -> str:
-    """Return a unique identifier for some content, with a number if already taken."""
+    """Return a unique identifier for some content, with a number if it is already used."""
     if held.setdefault(own, content) == content:
         return own
     names = (f"{own}-{number}" for number in count(2))

@@ -1,8 +1,7 @@
 """Compute an upper bound of the bytes of all formats of a release, from its declarations.
 
-The bound takes texts of numbers, keys and names at their maximum length, and per format the
-markup
-around them, uncompressed, and its temporary files.
+The bound assumes the maximum length of texts of numbers, keys and names. Per format it adds the
+uncompressed markup around them, and the temporary files.
 """
 
 from __future__ import annotations
@@ -13,27 +12,27 @@ from dataclasses import dataclass
 from dprelease.documents.metadata import ColumnMetadata, Metadata, Role, TableMetadata, code_text
 from dprelease.exports.layout import most_rows
 
-NUMBER = {"bool": 5, "date32[day]": 10, "double": 25, "int64": 20, "int32": 11}
-"""Bytes of a number as text; decimals have 41."""
+NUMBER_BYTES = {"bool": 5, "date32[day]": 10, "double": 25, "int64": 20, "int32": 11}
+"""Bytes of a number as text, by Arrow type; decimals have 41."""
 
-ESCAPED = 6
+ESCAPED_BYTES = 6
 """Bytes of an escaped character in XML or JSON."""
 
 LINKS, CELL = 192, 48
-"""Bytes of names that each observation repeats, and of markup around a cell."""
+"""Bytes of the names that each observation repeats, and of the markup around a cell."""
 
 ONCE, DESCRIBED = 1 << 16, 1 << 12
-"""Bytes of a format without rows, and of the metadata of a column or a code, per language."""
+"""Bytes of a format without rows; and of the metadata of a column or code, per language."""
 
 PAGE = 1 << 22
-"""Bytes of a report, whose pictures and lists are cut to fit."""
+"""Bytes of a report, whose pictures and lists are truncated to fit."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Size:
-    """A table: its rows, its non-key columns, and the bytes per row of keys and of others.
+    """The size of a table: its rows, its columns except keys, and bytes per row of keys and others.
 
-    `row`: of all of them, in CSV; the other fields as in XML and JSON.
+    `row`: the bytes of all columns in CSV; the other fields are bytes in XML and JSON.
     """
 
     rows: int
@@ -50,11 +49,11 @@ ROWS: dict[str, Callable[[_Size], int]] = {
     "sdmx-csv": lambda one: one.others + one.columns * (LINKS + one.keys),
     "mbi": lambda one: 8 * one.columns,
 }
-"""Bytes of one row of a table, by format with rows."""
+"""A function that returns the bytes of one row of a table, by format with rows."""
 
 
 def most_bytes(names: Iterable[str], metadata: Metadata) -> int:
-    """Return the maximum bytes of the formats; rows of unknown number are left out."""
+    """Return the maximum bytes of the formats; tables of unknown size are left out."""
     tables = [_size(table) for table in metadata.tables]
     described = ONCE + len(metadata.languages) * sum(map(_metadata_size, metadata.tables))
     total = 0
@@ -77,7 +76,9 @@ def _size(table: TableMetadata) -> _Size:
 
 
 def _escaped_width(columns: Iterable[ColumnMetadata]) -> int:
-    return sum(_width(column) * (ESCAPED if column.kind == "string" else 1) for column in columns)
+    return sum(
+        _width(column) * (ESCAPED_BYTES if column.kind == "string" else 1) for column in columns
+    )
 
 
 def _width(column: ColumnMetadata) -> int:
@@ -87,14 +88,14 @@ def _width(column: ColumnMetadata) -> int:
         if isinstance(values, range):
             return 22
         return 4 + max((2 * len(code_text(value).encode()) for value in values), default=0)
-    return 2 + NUMBER.get(column.kind, 41)
+    return 2 + NUMBER_BYTES.get(column.kind, 41)
 
 
 def _metadata_size(table: TableMetadata) -> int:
-    """Return the bytes of a table's metadata: of its columns, and of each code of its keys."""
+    """Return the bytes of the metadata of a table's columns, and of each code of its keys."""
     size = DESCRIBED * (1 + len(table.columns))
     for column in table.columns:
         if column.codes is not None:
             values = column.codes.values
-            size += len(values) * 2 * (LINKS + ESCAPED * _width(column))
+            size += len(values) * 2 * (LINKS + ESCAPED_BYTES * _width(column))
     return size

@@ -1,11 +1,11 @@
 """Try formats on blank tables before any privacy budget is charged.
 
-Everything that a format reads is known beforehand except the values. So errors in labels, names,
+Everything that a format reads is known in advance except the values. So errors in labels, names,
 types or packages already occur on blank tables, and cost nothing.
 
-A blank table has the columns, keys and types of a published one, and values that come from no
-data. A small table has all its cells. A larger one has cells from its first to its last, so that
-it has rows for only some of its keys, as sparse tables do.
+A blank table has the columns, keys and types of a published table, and values that do not come from
+data. A small table has all its cells. A larger table has some cells between its first and its last
+one, so that rows are missing for some keys, as in sparse tables.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-ROWS, LEAST = 256, 4
-"""Maximum rows of a blank table, and minimum rows of each of very many."""
+MOST_ROWS, LEAST_ROWS = 256, 4
+"""Maximum rows of a blank table, and minimum rows of each table if there are very many."""
 
 ALL_ROWS = 1 << 12
-"""Maximum rows of all blank tables together, unless each has the minimum."""
+"""Maximum rows of all blank tables together, unless each table has the minimum."""
 
-BLANK = "0" * 64
-"""Placeholder for the digest of a file in the manifest."""
+BLANK_DIGEST = "0" * 64
+"""Placeholder in the manifest for the digest of a file."""
 
-WIDE = 2**63 - 1
-"""The largest of the numbers, before multiplication by a step."""
+LARGEST_NUMBER = 2**63 - 1
+"""The largest number of a blank table, before multiplication by a step."""
 
-BESIDE = (Role.MARGIN, Role.STANDARD_ERROR)
+NONNEGATIVE_ROLES = (Role.MARGIN, Role.STANDARD_ERROR)
 """Roles of columns that are never below 0."""
 
-PLAIN = ("", "a", 'a "b", c', " é\n", "=1+1", "-1", "\U0001f600")
+SAMPLE_TEXTS = ("", "a", 'a "b", c', " é\n", "=1+1", "-1", "\U0001f600")
 """Texts for columns without declared values; texts that a file format can't hold are not tried."""
 
 
@@ -59,9 +59,9 @@ def blank_release(record: GuaranteedManifest, metadata: Metadata, folder: Path) 
     record
         The manifest of such a release; digests and numbers of rows are filled in here.
     metadata
-        Its metadata. Tables without all cells get the number of their rows.
+        The metadata of the release. Tables without all cells get their number of rows.
     folder
-        An empty one.
+        An empty folder.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def blank_release(record: GuaranteedManifest, metadata: Metadata, folder: Path) 
         If the files can't be written.
     """
     published = PublishedRelease(folder, record, metadata)
-    most = max(LEAST, min(ROWS, ALL_ROWS // max(1, len(metadata.tables))))
+    most = max(LEAST_ROWS, min(MOST_ROWS, ALL_ROWS // max(1, len(metadata.tables))))
     tables, rows = [], {}
     for table in metadata.tables:
         blank = _blank_table(table, suppressed_columns(published, table), most)
@@ -78,7 +78,9 @@ def blank_release(record: GuaranteedManifest, metadata: Metadata, folder: Path) 
         known = None if table.rows is None else rows[table.file]
         tables.append(replace(table, rows=known))
     files = [
-        file.model_copy(update={"rows": rows.get(file.name, 0), "sha256": BLANK, "parts": []})
+        file.model_copy(
+            update={"rows": rows.get(file.name, 0), "sha256": BLANK_DIGEST, "parts": []}
+        )
         for file in record.files
     ]
     told = record.model_copy(update={"files": files})
@@ -87,9 +89,9 @@ def blank_release(record: GuaranteedManifest, metadata: Metadata, folder: Path) 
 
 
 def _blank_table(table: TableMetadata, emptied: set[str], most: int) -> pa.Table:
-    """Return a table of some rows: keys as declared, values from no data.
+    """Return a table of at most `most` rows, with keys as declared, and values from no data.
 
-    `emptied`: columns whose small values are published as missing.
+    `emptied`: the columns whose small values are published as missing.
     """
     import pyarrow as pa
 
@@ -124,7 +126,7 @@ def _codes(key: ColumnMetadata) -> Sequence[Code]:
 
 
 def _values(column: ColumnMetadata, *, missing: bool) -> list[Any]:
-    """Return values that a column may have: zero, large, small, and a missing value."""
+    """Return values that a column may have: zero, large values, small values, a missing value."""
     kind = column.kind
     values: list[Any]
     if column.codes is not None:
@@ -137,22 +139,24 @@ def _values(column: ColumnMetadata, *, missing: bool) -> list[Any]:
     elif kind.startswith(("int", "decimal", "double")):
         values = _numbers(column)
     else:
-        values = list(PLAIN)
+        values = list(SAMPLE_TEXTS)
     return [*values, None] if missing else values
 
 
 def _numbers(column: ColumnMetadata) -> list[Any]:
-    """Return the numbers of a column: extremes of what its file type can hold of noise."""
+    """Return the numbers of a column: the extremes of noise that its file type can hold."""
     kind = column.kind
     if kind == "double":
         values: list[Any] = [0.0, 1 / 3, 1e15, -1e15]
     elif kind.startswith("int"):
-        wide = 2**31 - 1 if kind == "int32" else WIDE
+        wide = 2**31 - 1 if kind == "int32" else LARGEST_NUMBER
         values = [0, 1, wide, -wide]
     else:
         places = int(kind.rstrip(")").rpartition(",")[2])
-        values = [Decimal(number).scaleb(-places) for number in (0, 1, WIDE, -WIDE)]
-    return values[:-1] if column.role in BESIDE else values
+        values = [
+            Decimal(number).scaleb(-places) for number in (0, 1, LARGEST_NUMBER, -LARGEST_NUMBER)
+        ]
+    return values[:-1] if column.role in NONNEGATIVE_ROLES else values
 
 
 def _array(values: Sequence[Any], kind: str) -> pa.Array:
@@ -171,16 +175,16 @@ def try_formats(
     place: Place,
     folder: Path | None = None,
 ) -> None:
-    """Write the formats of blank tables, and delete all files.
+    """Write the formats of blank tables, then delete all files.
 
     Parameters
     ----------
     record
         The manifest that the release would have, without the entries of formats and its digest.
     place
-        The location of `formats` in the declaration.
+        The position of `formats` in the declaration.
     folder
-        For temporary files; the system's own otherwise.
+        The folder for temporary files; by default that of the system.
 
     Raises
     ------
