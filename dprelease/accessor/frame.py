@@ -233,7 +233,7 @@ class DpAccessor(Questions):
             if made is not None:
                 self._frame.attrs[TOKEN] = made
                 return
-        # # Queries read the registered snapshot, so changes after the registration have no effect.
+        # Queries read the registered snapshot, so changes after the registration have no effect.
         known = token or session.first
         self._refuse_changed_rows(session, known)
         self._frame.attrs[TOKEN] = known

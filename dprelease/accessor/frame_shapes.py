@@ -71,7 +71,7 @@ def crosstab(answer: pd.DataFrame, index: str, columns: str) -> pd.DataFrame:
     """Return counts with one key as rows and another key as columns, both in declared order."""
     rows, heads = answer[index].unique(), answer[columns].unique()
     counts = next(name for name in answer.columns if name not in (index, columns))
-    # # `loc` would use boolean keys as a mask, and would drop the false ones.
+    # `loc` would use boolean keys as a mask, and would drop the false ones.
     shown = answer.pivot(index=index, columns=columns, values=counts)
     shown = shown.reindex(index=rows, columns=heads).rename_axis(index=index, columns=columns)
     shown.attrs = answer.attrs

@@ -45,11 +45,13 @@ def labelled(answer: Shown, language: str | None = None) -> Shown:
         DP-SESSION-018 for a language without labels.
     """
     attrs = getattr(answer, "attrs", None)
-    told = attrs.get(ATTRIBUTE, attrs.get(SQL_ATTRIBUTES)) if isinstance(attrs, dict) else None
-    if not isinstance(told, Mapping):
+    column_labels = (
+        attrs.get(ATTRIBUTE, attrs.get(SQL_ATTRIBUTES)) if isinstance(attrs, dict) else None
+    )
+    if not isinstance(column_labels, Mapping):
         kind, wanted = type(answer).__name__, "the result of a query"
         raise UsageError("DP-SESSION-016", name="answer", wanted=wanted, kind=kind)
-    labels: Mapping[str, Mapping[str, Any]] = told.get("labels", {})
+    labels: Mapping[str, Mapping[str, Any]] = column_labels.get("labels", {})
     _refuse_unknown(labels, language)
     shown: Any = answer.copy()
     shown.index = _label_levels(shown.index, labels, language)
@@ -68,8 +70,8 @@ def labelled(answer: Shown, language: str | None = None) -> Shown:
 
 def _refuse_unknown(labels: Mapping[str, Mapping[str, Any]], language: str | None) -> None:
     known: dict[str, None] = {}
-    for told in labels.values():
-        for texts in (told.get("label", {}), *told.get("values", {}).values()):
+    for column_labels in labels.values():
+        for texts in (column_labels.get("label", {}), *column_labels.get("values", {}).values()):
             known |= dict.fromkeys(texts)
     if language is not None and language not in known and EVERY not in known:
         listed = ", ".join(tag for tag in known if tag) or "none"

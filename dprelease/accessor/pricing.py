@@ -67,8 +67,8 @@ def budget_of(session: Session, options: Options) -> BudgetSpec:
     if session.budget.rho is None:
         given = "a rho, but the session's budget is an epsilon"
         raise SessionError("DP-SESSION-011", what="A question", found=given)
-    told = delta or session.delta
-    return BudgetSpec(rho=asked.rho, delta=told, neighbours=session.neighbours)
+    answer_delta = delta or session.delta
+    return BudgetSpec(rho=asked.rho, delta=answer_delta, neighbours=session.neighbours)
 
 
 def plan_queries(
@@ -80,7 +80,7 @@ def plan_queries(
     ledger = session.ledger
     charged = None if ledger is None else counted_by(ledger.path, queries, pure=pure)
     if charged is None and session.budget.rho is not None:
-        # # A session in rho charges rho, so `auto` selects only noise that has a rho.
+        # A session in rho charges rho, so `auto` selects only noise that has a rho.
         charged = LedgerCost.RHO
     return make_plan(queries, budget, share=share, charged=charged)
 

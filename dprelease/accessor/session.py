@@ -260,7 +260,7 @@ class Session:
             if not price.within(left):
                 raise BudgetError("DP-BUDGET-090", what=what, price=price, left=left)
             spent, charged = self._spent + price, ChargeState.SPENT
-            # # One statement without a call, so that no interrupt can come between the two
+            # One statement without a call, so that no interrupt can come between the two
             # assignments.
             self._spent, state.charge = spent, charged
 

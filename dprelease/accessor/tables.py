@@ -271,7 +271,7 @@ def _declaration_of_tables(
     values: dict[str, Plain] = {
         "title": NAME,
         "tables": [NAME],
-        # # The query has its own budget; the neighbouring relation is that of the session.
+        # The query has its own budget; the neighbouring relation is that of the session.
         "budget": {"epsilon": "1", "neighbours": session.neighbours.value},
         "queries": {NAME: query},
         "output": NAME,

@@ -61,7 +61,7 @@ def application() -> typer.Typer:
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )
-    made.callback()(_before)  # makes a group even of a single command
+    made.callback()(_version_option)  # makes a group even of a single command
     for name, command in COMMANDS.items():
         if isinstance(command, typer.Typer):
             made.add_typer(command, name=name)
@@ -77,7 +77,7 @@ def _print_version(asked: bool) -> None:
         raise typer.Exit
 
 
-def _before(
+def _version_option(
     version: Annotated[
         bool,
         typer.Option(

@@ -73,11 +73,11 @@ def _write(found: pd.DataFrame, output: Path) -> None:
 def _text_rows(found: pd.DataFrame) -> list[tuple[str, ...]]:
     rows = [tuple(map(str, found.columns))]
     for held in found.itertuples(index=False):
-        rows.append(tuple(_text(value) for value in held))
+        rows.append(tuple(_value_text(value) for value in held))
     return rows
 
 
-def _text(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if value is None or value != value:
         return ""
     return f"{value:,.6g}" if isinstance(value, float) else str(value)

@@ -85,7 +85,7 @@ def _write(found: AttackOutcome, output: Path) -> None:
 
 def attack_text(found: AttackOutcome, *, wide: bool = False) -> str:
     """Return the outcome of an attack as a table and sentences for people."""
-    beside = found.baseline
+    guesses = found.baseline
     heads = ("tables", "error", "withheld", "right", "guessed", "beyond", "named alone",
              "alone right", "certain", "of these right", "solved")  # fmt: skip
     rows: list[tuple[str, ...]] = [heads]
@@ -96,7 +96,7 @@ def attack_text(found: AttackOutcome, *, wide: bool = False) -> str:
                 _number_text(one.error),
                 f"{100 * one.withheld:.3g} %",
                 f"{one.right:,}",
-                f"{max(beside.drawn, beside.apportioned):,.0f}",
+                f"{max(guesses.drawn, guesses.apportioned):,.0f}",
                 f"{one.beyond:+,.0f}",
                 f"{one.alone_named:,}",
                 f"{one.alone_right:,} of {found.alone:,}",
@@ -112,9 +112,9 @@ def attack_text(found: AttackOutcome, *, wide: bool = False) -> str:
     )
     out = [f"Left out: {name}: {why}." for name, why in found.left_out.items()]
     guess = (
-        f"Guesses from the exact one-way marginals: {beside.drawn:,.0f} right if each record is "
-        f"drawn (deviation {beside.deviation:,.0f}), {beside.apportioned:,} if apportioned; "
-        f"{beside.alone:,.0f} of the unique ones."
+        f"Guesses from the exact one-way marginals: {guesses.drawn:,.0f} right if each record is "
+        f"drawn (deviation {guesses.deviation:,.0f}), {guesses.apportioned:,} if apportioned; "
+        f"{guesses.alone:,.0f} of the unique ones."
     )
     parts = [
         about,

@@ -70,7 +70,7 @@ def init(
             f"{owner}/{name}", unit, neighbours, epsilon, delta, rho, renewal, invariant or ()
         )
         told = open_account(ledger, account, signers, key_of(key, passphrase_file))
-        told += [_outside(name) for name in account.invariants]
+        told += [_invariant_text(name) for name in account.invariants]
         amount = f"{float(account.amount):.6g} {account.privacy_measure}"
         words = one_line(" ".join([f"{account.table} has a budget of {amount}.", *told]))
         respond(as_json, account.to_json(), words)
@@ -123,7 +123,7 @@ def show(ledger: File, wide: Wide = False, as_json: AsJson = False) -> None:
             if "renewal" in row
         ]
         told += [
-            one_line(f"{row['table']}: {_outside(name)}")
+            one_line(f"{row['table']}: {_invariant_text(name)}")
             for row in accounts
             for name in row.get("invariants", ())
         ]
@@ -133,7 +133,7 @@ def show(ledger: File, wide: Wide = False, as_json: AsJson = False) -> None:
         respond(as_json, accounts, "\n\n".join([table(rows, wide=wide), *told]))
 
 
-def _outside(invariant: str) -> str:
+def _invariant_text(invariant: str) -> str:
     return f"Releases may publish outside the budget, exactly: {invariant}."
 
 
@@ -146,17 +146,19 @@ def history(ledger: File, wide: Wide = False, as_json: AsJson = False) -> None:
         entries = Ledger(ledger).history()
         rows: list[tuple[str, ...]] = [("entry", "time (UTC)", "what", "reservation", "charges")]
         for entry in entries:
-            rows.append((str(entry.number), _time(entry.body["time"]), *_entry_words(entry.body)))
+            rows.append(
+                (str(entry.number), _time_text(entry.body["time"]), *_entry_texts(entry.body))
+            )
         shown = [{"number": e.number, "digest": e.digest, **e.body} for e in entries]
         respond(as_json, shown, table(rows, wide=wide))
 
 
-def _time(text: str) -> str:
+def _time_text(text: str) -> str:
     """Return the time of a ledger entry as text; the offset of UTC is left out."""
     return text.removesuffix(UTC).replace("T", " ") if text.endswith(UTC) else text
 
 
-def _entry_words(body: dict[str, Any]) -> tuple[str, str, str]:
+def _entry_texts(body: dict[str, Any]) -> tuple[str, str, str]:
     if body["kind"] == "open":
         account = body["account"]
         named = (f"{n} {account[n]}" for n in ("epsilon", "delta", "rho") if account[n])

@@ -26,7 +26,7 @@ def local_plan_words(plan: Plan, *, wide: bool) -> str:
     lines = [f"epsilon {guarantee.epsilon:.6g}{at} for each single record, whatever it says"]
     rows = [("column", "mechanism", "parameters", "one record", "cost alone")]
     for column, price in zip(plan.local_columns, plan.alone(), strict=True):
-        shape = ", ".join(f"{name} {float(text):.6g}" for name, text in _parameters(column))
+        shape = ", ".join(f"{name} {float(text):.6g}" for name, text in _parameter_rows(column))
         name = f"{column.query.name}.{column.measurement.name}"
         rows.append((name, column.mechanism.name, shape, _record_text(column), f"{price:.4g}"))
     public = "The exact number of records is published; their order is random."
@@ -34,16 +34,16 @@ def local_plan_words(plan: Plan, *, wide: bool) -> str:
     return "\n\n".join(["\n".join(lines), table(rows, wide=wide), public, *warnings])
 
 
-def _parameters(column: LocalColumn) -> list[tuple[str, str]]:
+def _parameter_rows(column: LocalColumn) -> list[tuple[str, str]]:
     return [(name, text) for name, text in column.mechanism.parameters if text != "0.0"]
 
 
 def _record_text(column: LocalColumn) -> str:
     from dprelease.planning.local_plan import one_record
 
-    told = one_record(column)
-    if "keep" in told:
-        return f"unchanged with probability {told['keep']:.4g}"
+    effect = one_record(column)
+    if "keep" in effect:
+        return f"unchanged with probability {effect['keep']:.4g}"
     return f"margin {float(column.margin()):,.6g} at 95 % {column.measurement.unit}".rstrip()
 
 

@@ -130,7 +130,9 @@ def _comparison_text(rows: list[MechanismComparison], *, wide: bool) -> str:
     lines: list[tuple[str, ...]] = [heads]
     for row in rows:
         fields = row.to_json()
-        shape = ", ".join(f"{name} {_short(text)}" for name, text in fields["shape"].items())
+        shape = ", ".join(
+            f"{name} {_parameter_text(text)}" for name, text in fields["shape"].items()
+        )
         efficiency = "-" if row.efficiency is None else f"{100 * row.efficiency:.1f} %"
         errors = (fields["mean_absolute_error"], fields["root_mean_square_error"])
         lines.append(
@@ -146,7 +148,7 @@ def _comparison_text(rows: list[MechanismComparison], *, wide: bool) -> str:
     return table(lines, wide=wide, more=("RMSE", "99.9 %"))
 
 
-def _short(text: str) -> str:
+def _parameter_text(text: str) -> str:
     try:
         return f"{float(text):.4g}"
     except ValueError:

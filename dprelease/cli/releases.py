@@ -66,10 +66,10 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         asked = count_text(len(queries), "query", "queries")
         numbers = count_text(columns, "column", "columns")
         words = f"{one_line(release.name)} is in order: {asked}, {numbers}."
-        told = invariant_warnings(made.plan.guarantee.invariants)
+        warnings = invariant_warnings(made.plan.guarantee.invariants)
         lines = [words, *(f"Not checked until Spark runs: {one_line(what)}." for what in opened)]
         lines += [
-            f"Warning: {one_line(warning)}" for warning in [*map(refusal_text, refused), *told]
+            f"Warning: {one_line(warning)}" for warning in [*map(refusal_text, refused), *warnings]
         ]
         lines += [one_line(str(note)) for note in noted if note.found]
         if bare:
@@ -126,9 +126,9 @@ def plan(
             read = {"reads": scan_records(declaration.spec, queries)} if explain else {}
             agreed = [row for one in agreement for row in one.to_json()]
             at_most = {"tables_at_most": None if has_unknown_rows(planned) else most}  # bytes
-            told = {"consistent": agreed, "ledger": charged.answer, **at_most}
-            told["unread"] = [error.to_json() for error in refused]
-            respond(True, {**planned.to_json(), **read, **told}, "")
+            details = {"consistent": agreed, "ledger": charged.answer, **at_most}
+            details["unread"] = [error.to_json() for error in refused]
+            respond(True, {**planned.to_json(), **read, **details}, "")
             return
         words = [
             _any_plan_text(declaration, planned, wide=wide),
@@ -314,7 +314,8 @@ def _table_plan_text(planned: Plan, *, wide: bool) -> str:
 def _plan_table_rows(planned: Plan, digits: int) -> list[tuple[str, ...]]:
     """Return the rows of a plan's table: the heads, then noise, errors and cost of every column."""
     confidences = {float(column.confidence) for column in planned.columns}
-    margin = ["margin", "at"] if len(confidences) > 1 else [f"margin at {_percent(*confidences)}"]
+    several = len(confidences) > 1
+    margin = ["margin", "at"] if several else [f"margin at {_percent_text(*confidences)}"]
     heads = ("column", "cells", "mechanism", "parameters", "sensitivity", "mean error")
     rows: list[tuple[str, ...]] = [(*heads, *margin, "unit", "cost alone")]
     for column, price in zip(planned.columns, planned.alone(), strict=True):
@@ -330,7 +331,7 @@ def _plan_table_rows(planned: Plan, digits: int) -> list[tuple[str, ...]]:
                 str(column.measurement.sensitivity),
                 f"{column.mean_absolute_error:,.{digits}g}",
                 f"{float(column.margin(confidence)):,.{digits}g}",
-                *([_percent(confidence)] if len(confidences) > 1 else []),
+                *([_percent_text(confidence)] if several else []),
                 column.measurement.error_unit,
                 "outside" if column.measurement.exact else f"{price:.4g}",
             )
@@ -338,7 +339,7 @@ def _plan_table_rows(planned: Plan, digits: int) -> list[tuple[str, ...]]:
     return rows
 
 
-def _percent(confidence: float) -> str:
+def _percent_text(confidence: float) -> str:
     return f"{100 * confidence:g} %"
 
 

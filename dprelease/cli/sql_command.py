@@ -35,15 +35,15 @@ def answer_text(answer: pd.DataFrame) -> str:
     heads = [str(name) for name in answer.columns]
     rows = list(answer.itertuples(index=False, name=None))
     numbers = [head for i, head in enumerate(heads) if all(_is_number(row[i]) for row in rows)]
-    told = table([heads, *([_text(value) for value in row] for row in rows)], right=numbers)
-    return told if rows else f"{told}\n(the result has no rows)"
+    text = table([heads, *([_value_text(value) for value in row] for row in rows)], right=numbers)
+    return text if rows else f"{text}\n(the result has no rows)"
 
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
-def _text(value: object) -> str:
+def _value_text(value: object) -> str:
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
@@ -87,14 +87,14 @@ def ask(
             overwrite=overwrite,
             state=state,
         )
-        told = answer.attrs["dprelease"]
-        guarantee = told["guarantee"]
-        margins = ", ".join(f"{name} {moe:,.6g}" for name, moe in told["margins_95"].items())
+        details = answer.attrs["dprelease"]
+        guarantee = details["guarantee"]
+        margins = ", ".join(f"{name} {moe:,.6g}" for name, moe in details["margins_95"].items())
         price = ", ".join(f"{name} {float(guarantee[name]):.6g}" for name in ("epsilon", "delta"))
         words = f"{price}; margins of error at 95 %: {one_line(margins)}"
-        words = "\n\n".join([answer_text(answer), words, *told["bounded_rows"]])
+        words = "\n\n".join([answer_text(answer), words, *details["bounded_rows"]])
         known = answer.astype(object).where(answer.notna(), None).to_dict("records")
         rows = [{str(name): _json_value(value) for name, value in row.items()} for row in known]
         if output is None:
             state.released = None  # a reader may see a part of the output before the rest fails
-        respond(as_json, {"rows": rows, **told}, words)
+        respond(as_json, {"rows": rows, **details}, words)

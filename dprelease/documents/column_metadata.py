@@ -157,10 +157,10 @@ class ColumnMetadataBuilder:
                 role,
                 of=name,
                 unit=getattr(declared, "unit", None) or "",
-                label=self._label(declared, columns),
+                label=self._column_label(declared, columns),
                 description=self.texts(declared.description),
                 footnotes=self.several(declared.footnotes),
-                codes=None if query.private is not None else self._codes(key, declared),
+                codes=None if query.private is not None else self._code_list(key, declared),
             )
 
     def columns_of_table(self, query: Query, spec: QuerySpec) -> Iterator[ColumnMetadata]:
@@ -169,10 +169,10 @@ class ColumnMetadataBuilder:
         for published in query.columns:
             for name, kind in published_types(query, published):
                 if name == published.name:
-                    yield self._value(request[name], name, kind)
+                    yield self._value_metadata(request[name], name, kind)
                 else:
                     role = BESIDE[name.removeprefix(f"{published.name}_")]
-                    yield self._companion(request[published.name], name, kind, role)
+                    yield self._companion_metadata(request[published.name], name, kind, role)
 
     def sums(
         self, query: Query, spec: QuerySpec, margins: Mapping[str, str]
@@ -182,8 +182,8 @@ class ColumnMetadataBuilder:
         `margins`: the name of the margin column of each sum.
         """
         for name, request in column_requests(query, spec).items():
-            yield self._value(request, name, "double")
-            margin = self._companion(request, f"{name}_moe", "double", Role.MARGIN)
+            yield self._value_metadata(request, name, "double")
+            margin = self._companion_metadata(request, f"{name}_moe", "double", Role.MARGIN)
             yield replace(margin, name=margins[name])
 
     def of_step(self, output: Output, query: Query, spec: QuerySpec) -> Iterator[ColumnMetadata]:
@@ -198,9 +198,9 @@ class ColumnMetadataBuilder:
             if of not in request:
                 yield ColumnMetadata(name, kind, role, of)
             elif role is Role.VALUE:
-                yield self._value(request[of], name, kind)
+                yield self._value_metadata(request[of], name, kind)
             else:
-                yield self._companion(request[of], name, kind, role)
+                yield self._companion_metadata(request[of], name, kind, role)
 
     def record(
         self, column: RecordColumn, kind: str, spec: RecordColumnSpec, columns: Columns
@@ -215,13 +215,13 @@ class ColumnMetadataBuilder:
             of=column.name,
             unit=column.measurement.unit,
             decimals=own if spec.decimals is None else spec.decimals,
-            label=self.texts(spec.label) or self._label(declared, columns),
+            label=self.texts(spec.label) or self._column_label(declared, columns),
             description=self.texts(spec.description) or self.texts(declared.description),
             footnotes=self.several(declared.footnotes + spec.footnotes),
-            codes=None if column.key is None else self._codes(column.key, declared),
+            codes=None if column.key is None else self._code_list(column.key, declared),
         )
 
-    def _value(self, request: ColumnRequest, name: str, kind: str) -> ColumnMetadata:
+    def _value_metadata(self, request: ColumnRequest, name: str, kind: str) -> ColumnMetadata:
         label = self.texts(request.spec.label)
         if request.rank is not None:
             label = {tag: f"{text} {request.rank}" for tag, text in label.items()}
@@ -238,7 +238,7 @@ class ColumnMetadataBuilder:
             codes=self._candidate_codes(request),
         )
 
-    def _companion(
+    def _companion_metadata(
         self, request: ColumnRequest, name: str, kind: str, role: Role
     ) -> ColumnMetadata:
         of = request.published.name
@@ -261,17 +261,17 @@ class ColumnMetadataBuilder:
             return None
         declared = request.query.table.columns[column]
         key = key_of(column, declared)
-        return self._codes(key, declared) if isinstance(key, Key) else None
+        return self._code_list(key, declared) if isinstance(key, Key) else None
 
-    def _codes(self, key: Key, declared: Column) -> CodeList:
+    def _code_list(self, key: Key, declared: Column) -> CodeList:
         """Return the values of a key in order, with the labels of the values that have one."""
         labels = {
-            _code(key, text): label.texts(self.languages)
+            _code_value(key, text): label.texts(self.languages)
             for text, label in value_labels(declared).items()
         }
         return CodeList(cast("Sequence[Code]", key.values), labels)
 
-    def _label(self, declared: Column, columns: Columns) -> dict[str, str]:
+    def _column_label(self, declared: Column, columns: Columns) -> dict[str, str]:
         """Return the label of a column; for a cut without a label, that of the column it cuts."""
         if declared.label is None and isinstance(declared, CutColumn):
             declared = columns[declared.cut]
@@ -290,7 +290,7 @@ def value_labels(column: Column) -> Mapping[str, LocalizedText]:
     return {}
 
 
-def _code(key: Key, text: str) -> Code:
+def _code_value(key: Key, text: str) -> Code:
     if key.kind == "integer":
         return int(text)
     return text == "true" if key.kind == "boolean" else text

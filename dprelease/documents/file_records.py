@@ -169,10 +169,10 @@ def files_of_parts(parts: Parts) -> list[str]:
 
 def file_record(query: str, table: TableMetadata, written: FileDigest) -> FileRecord:
     """Return the record of a file: its name, its number of rows, its columns and its digest."""
-    return FileRecord(**_fields(query, table, written))
+    return FileRecord(**_record_fields(query, table, written))
 
 
-def _fields(query: str, table: TableMetadata, written: FileDigest) -> dict[str, Any]:
+def _record_fields(query: str, table: TableMetadata, written: FileDigest) -> dict[str, Any]:
     return {
         "name": table.file,
         "query": query,
@@ -207,7 +207,7 @@ def table_records(
 def _table_record(query: Query, table: TableMetadata, written: FileDigest) -> TableRecord:
     """Return the record of one published table; its number of rows is public or noised."""
     return TableRecord(
-        **_fields(query.name, table, written),
+        **_record_fields(query.name, table, written),
         computed={column.name: column.formula for column in query.columns},
         post_processing={
             column.name: words
@@ -224,14 +224,14 @@ def _measured_record(
         measurement.name: TRUE_STEPS if measurement.exact else STEPS_OF_NOISE
         for measurement in measured.vectors
     }
-    fields = _fields(measured.query.name, table, written)
+    fields = _record_fields(measured.query.name, table, written)
     return TableRecord(**fields, computed=computed, post_processing={})
 
 
 def _output_record(
     family: Family, output: Output, table: TableMetadata, written: FileDigest
 ) -> TableRecord:
-    fields = _fields(family.name, table, written)
+    fields = _record_fields(family.name, table, written)
     return TableRecord(**fields, computed=dict(output.computed), post_processing={})
 
 

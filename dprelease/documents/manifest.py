@@ -142,12 +142,14 @@ def build(
         "reading": ReadingRecord.model_validate(reading(plan.guarantee)),
         "privacy_unit": [unit_record(query) for query in plan.queries],
         "measurements": [measurement(column) for column in plan.noisy_columns],
-        "invariants": [_invariant(column) for column in plan.columns if column.measurement.exact],
+        "invariants": [
+            _invariant_record(column) for column in plan.columns if column.measurement.exact
+        ],
         "treatments": [treatment(query) for query in plan.queries],
         "families": family_records(plan.families),
         "files": list(table_records(plan.families, written, metadata)),
         "post_processing": POST_PROCESSING,
-        "unprotected_quantities": [*_exactly(plan.guarantee), *UNPROTECTED],
+        "unprotected_quantities": [*_invariant_sentences(plan.guarantee), *UNPROTECTED],
     }
     return Manifest.model_validate(fields).sealed()
 
@@ -164,7 +166,7 @@ def fill_draft(
     return draft.changed(ledger=ledger, files=files)
 
 
-def _invariant(column: PlannedColumn) -> ExactRecord:
+def _invariant_record(column: PlannedColumn) -> ExactRecord:
     """Return the record of a vector without noise."""
     return ExactRecord.model_validate(
         {
@@ -178,7 +180,7 @@ def _invariant(column: PlannedColumn) -> ExactRecord:
     )
 
 
-def _exactly(guarantee: Guarantee) -> list[str]:
+def _invariant_sentences(guarantee: Guarantee) -> list[str]:
     """Return sentences on what invariants leave unprotected."""
     return [
         f"Published exactly, outside the guarantee, as the declaration acknowledges: {name}. "
@@ -193,7 +195,7 @@ def measurement(column: PlannedColumn) -> MeasurementRecord:
     return MeasurementRecord(
         **column.event.to_json(),
         aggregate=counted_words(column.query, measurement),
-        sensitivity_derivation=_derivation(column),
+        sensitivity_derivation=_derivation_text(column),
         cells=column.query.cells,
         step=plain_text(measurement.step),
         unit=measurement.unit,
@@ -207,7 +209,7 @@ def measurement(column: PlannedColumn) -> MeasurementRecord:
     )
 
 
-def _derivation(column: PlannedColumn) -> str:
+def _derivation_text(column: PlannedColumn) -> str:
     sensitivity = column.measurement.sensitivity
     each = column.measurement.aggregate.each(column.query.unit.max_rows_per_group)
     moves = " or ".join(

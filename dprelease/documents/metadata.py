@@ -166,10 +166,10 @@ def field_notes(table: TableMetadata) -> Notes:
     The key `label` has the label in the first language; other languages have the key `label:`
     followed by the language.
     """
-    return {column.name: _notes(column) for column in table.columns}
+    return {column.name: _column_notes(column) for column in table.columns}
 
 
-def _notes(column: ColumnMetadata) -> dict[str, str]:
+def _column_notes(column: ColumnMetadata) -> dict[str, str]:
     notes = {"role": column.role.value}
     if column.unit:
         notes["unit"] = column.unit

@@ -262,15 +262,15 @@ def opening(form: str, declaration: Declaration, metadata: Metadata) -> dict[str
     return {
         "format": form,
         "title": declaration.spec.title,
-        "about": _about(declaration, metadata),
+        "about": _about_record(declaration, metadata),
         "tool": tool(),
-        "declaration": _declaration(declaration),
+        "declaration": _declaration_record(declaration),
         "dp_variant": budget_of(declaration.spec.budget).variant.value,
         "digest": "",
     }
 
 
-def _about(declaration: Declaration, metadata: Metadata) -> AboutRecord | None:
+def _about_record(declaration: Declaration, metadata: Metadata) -> AboutRecord | None:
     """Return the manifest's facts about the release as a whole; None if nothing was declared."""
     if declaration.spec.about is None:
         return None
@@ -282,7 +282,7 @@ def _about(declaration: Declaration, metadata: Metadata) -> AboutRecord | None:
     return AboutRecord.model_validate({"languages": list(metadata.languages), **texts})
 
 
-def _declaration(declaration: Declaration) -> DeclarationRecord:
+def _declaration_record(declaration: Declaration) -> DeclarationRecord:
     texts, audit = dict(declaration.texts), declaration.audit
     kept = {
         name: {"form": file.form, "sha256": file.sha256, "size": file.size}

@@ -98,25 +98,27 @@ class ReleaseMetadata:
         """Return the metadata of a table that is published without post-processing."""
         declared = self.asked_by[query.name]
         asked = self.builder.columns_of_table(query, self.spec.queries[declared])
-        columns = [*self._keys(query), *asked]
+        columns = [*self._key_columns(query), *asked]
         size = rows if query.private is not None else query.keys.size
-        return self._table(query.name, declared, columns, size)
+        return self._table_metadata(query.name, declared, columns, size)
 
     def measured_table(self, table: FamilyTable) -> TableMetadata:
         """Return the metadata of the noised integers of a family's table."""
         names = [name for name, _ in schema_of_measured(table)[len(table.query.key_columns) :]]
-        return self._integers(table.measurements_name, table.query, names)
+        return self._integer_table(table.measurements_name, table.query, names)
 
     def messages(self, query: Query) -> TableMetadata:
         """Return the metadata of a party's messages, which are summands and not for readers."""
         names = [measurement.name for measurement in query.measurements]
-        return self._integers(query.name, query, names)
+        return self._integer_table(query.name, query, names)
 
     def sums(self, query: Query) -> TableMetadata:
         """Return the metadata of the sums of all parties' messages, and of their margins."""
         declared = self.asked_by[query.name]
         asked = self.builder.sums(query, self.spec.queries[declared], margin_names(query))
-        return self._table(query.name, declared, [*self._keys(query), *asked], query.keys.size)
+        return self._table_metadata(
+            query.name, declared, [*self._key_columns(query), *asked], query.keys.size
+        )
 
     def output(self, family: Family, output: Output, rows: int | None = None) -> TableMetadata:
         """Return the metadata of a table that a step publishes.
@@ -131,7 +133,7 @@ class ReleaseMetadata:
         role = Role.KEY if output.columns else Role.VALUE
         keys = self.builder.keys(output.keys.keys, query, role)
         columns = [*keys, *self.builder.of_step(output, query, asked)]
-        return self._table(output.name, declared, columns, rows)
+        return self._table_metadata(output.name, declared, columns, rows)
 
     def records(self, part: Records, rows: int | None = None) -> TableMetadata:
         """Return the metadata of single records."""
@@ -145,19 +147,19 @@ class ReleaseMetadata:
             self.builder.record(column, kind, asked.columns[name], declared)
             for column, (name, kind) in zip(part.columns, schema_of_records(part), strict=True)
         ]
-        return self._table(part.name, part.name, columns, rows)
+        return self._table_metadata(part.name, part.name, columns, rows)
 
-    def _keys(self, query: Query) -> list[ColumnMetadata]:
+    def _key_columns(self, query: Query) -> list[ColumnMetadata]:
         return list(self.builder.keys(query.key_columns, query, Role.KEY))
 
-    def _integers(self, name: str, query: Query, measured: Sequence[str]) -> TableMetadata:
+    def _integer_table(self, name: str, query: Query, measured: Sequence[str]) -> TableMetadata:
         """Return the metadata of integers that are published for verification, in steps."""
-        columns = self._keys(query)
+        columns = self._key_columns(query)
         columns += [ColumnMetadata(one, "int64", Role.MEASUREMENT, one) for one in measured]
         declared, rows = self.asked_by[query.name], query.keys.size
-        return self._table(name, declared, columns, rows, measured=True)
+        return self._table_metadata(name, declared, columns, rows, measured=True)
 
-    def _table(
+    def _table_metadata(
         self,
         name: str,
         declared: str,
@@ -178,12 +180,16 @@ class ReleaseMetadata:
             tuple(columns),
             rows,
             measured,
-            _by_step(builder.texts(own.label) or self._with_keys(asked, columns), name),
+            _label_with_kind(
+                builder.texts(own.label) or self._label_with_keys(asked, columns), name
+            ),
             builder.texts(own.description) or builder.texts(asked.description),
             builder.several(asked.footnotes + own.footnotes),
         )
 
-    def _with_keys(self, asked: Documented, columns: Sequence[ColumnMetadata]) -> dict[str, str]:
+    def _label_with_keys(
+        self, asked: Documented, columns: Sequence[ColumnMetadata]
+    ) -> dict[str, str]:
         """Return the label of a query, followed by the table's keys if it has several tables."""
         label = self.builder.texts(asked.label)
         if not isinstance(asked, QuerySpec) or not asked.is_several:
@@ -214,7 +220,7 @@ class ReleaseMetadata:
         )
 
 
-def _by_step(label: Mapping[str, str], name: str) -> dict[str, str]:
+def _label_with_kind(label: Mapping[str, str], name: str) -> dict[str, str]:
     """Return a label, followed by the kind of the table among those of one family.
 
     The kinds are estimates, measurements and records; integer tables have no addition.

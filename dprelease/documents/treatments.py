@@ -69,7 +69,7 @@ def _key_treatment(key: Key, column: Column) -> str:
         return f"missing: {missing}; outside the edges: {_cell_text(key, key.others)}"
     if key.kind == "text":
         return f"missing: {missing}; not declared: {_cell_text(key, key.others)}"
-    # # A value that is not a boolean counts as missing.
+    # A value that is not a boolean counts as missing.
     return f"missing: {missing}" + ("" if key.kind == "boolean" else "; outside the bounds: drop")
 
 

@@ -56,7 +56,7 @@ def check_paths(*value: object) -> None:
     DeclarationError
         DP-PATH-001 for a URI, 002 for `~` at its start, 003 for a name that is not UTF-8.
     """
-    for path in _paths(value):
+    for path in _paths_in(value):
         fields = uri_fields(path)
         if fields is not None:
             raise DeclarationError(URI_CODE, **fields)
@@ -66,11 +66,11 @@ def check_paths(*value: object) -> None:
             raise DeclarationError(ENCODING_CODE, path=path)
 
 
-def _paths(value: object) -> Iterator[str]:
+def _paths_in(value: object) -> Iterator[str]:
     if isinstance(value, str | os.PathLike):
         yield str(value)
     elif isinstance(value, Mapping):
-        yield from _paths([*value.values()])
+        yield from _paths_in([*value.values()])
     elif isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
         for one in value:
-            yield from _paths(one)
+            yield from _paths_in(one)

@@ -55,7 +55,7 @@ class DataPackage(Export):
         if CsvFiles().name in release.written:
             resources += _csv_resources(release, folder)
         described = first_language_texts((about.description, *about.notes), metadata)
-        licences, contact = _licences(about.licence), _contact(about.contact)
+        licences, contact = _licence_descriptors(about.licence), _contact_properties(about.contact)
         described += [f"Licence: {about.licence}"] if about.licence and not licences else []
         if about.contact and not (about.publisher and contact):
             described.append(f"Contact: {about.contact}")
@@ -78,10 +78,10 @@ def _parquet_resources(release: PublishedRelease) -> Iterator[dict[str, Any]]:
     recorded = {file.name: file for file in release.record.files}
     for table in release.metadata.tables:
         columns = [LaidColumn(column.name, column) for column in table.columns]
-        resource = _resource(table, table.file, PARQUET, "application/vnd.apache.parquet")
+        resource = _table_resource(table, table.file, PARQUET, "application/vnd.apache.parquet")
         resource |= _file_properties(release, recorded[table.file])
         laid = Laid(table, tuple(columns))
-        yield {**resource, "schema": _schema(laid, release.metadata, {})}
+        yield {**resource, "schema": _table_schema(laid, release.metadata, {})}
 
 
 def _csv_resources(release: PublishedRelease, folder: Path) -> Iterator[dict[str, Any]]:
@@ -90,11 +90,13 @@ def _csv_resources(release: PublishedRelease, folder: Path) -> Iterator[dict[str
     by_key = {key: _slug(file) for key, file in lists.items()}
     for laid in tables:
         path = csv_file(laid.table)
-        resource = _resource(laid.table, path, "csv", "text/csv")
+        resource = _table_resource(laid.table, path, "csv", "text/csv")
         resource |= {"encoding": "utf-8", **_size_and_hash(folder / path)}
-        yield {**resource, "schema": _schema(laid, release.metadata, by_key)}
+        yield {**resource, "schema": _table_schema(laid, release.metadata, by_key)}
     for key, path in lists.items():
-        fields = [{"name": "code", "type": _type(key.column), "constraints": {"required": True}}]
+        fields = [
+            {"name": "code", "type": _field_type(key.column), "constraints": {"required": True}}
+        ]
         heads = label_column_names(label_languages(key, release.metadata))
         fields += [{"name": head, "type": "string"} for head in heads]
         yield {
@@ -106,11 +108,11 @@ def _csv_resources(release: PublishedRelease, folder: Path) -> Iterator[dict[str
             "mediatype": "text/csv",
             "encoding": "utf-8",
             **_size_and_hash(folder / path),
-            "schema": _whole_schema({"fields": fields, "primaryKey": ["code"]}),
+            "schema": _complete_schema({"fields": fields, "primaryKey": ["code"]}),
         }
 
 
-def _resource(table: TableMetadata, path: str, form: str, media: str) -> dict[str, Any]:
+def _table_resource(table: TableMetadata, path: str, form: str, media: str) -> dict[str, Any]:
     return nonempty(
         {
             "name": _slug(f"{table.name}-{form}" if form == PARQUET else table.name),
@@ -136,8 +138,8 @@ def _size_and_hash(path: Path, digest: str | None = None) -> dict[str, Any]:
     return {"bytes": path.stat().st_size, "hash": f"sha256:{digest or sha256_of(path)}"}
 
 
-def _schema(laid: Laid, metadata: Metadata, lists: Mapping[ListedKey, str]) -> dict[str, Any]:
-    fields = [_field(column, laid, metadata) for column in laid.columns]
+def _table_schema(laid: Laid, metadata: Metadata, lists: Mapping[ListedKey, str]) -> dict[str, Any]:
+    fields = [_field_descriptor(column, laid, metadata) for column in laid.columns]
     has_key = laid.table.values or laid.table.measured
     links = [
         {"fields": [key.name], "reference": {"resource": lists[key], "fields": ["code"]}}
@@ -146,22 +148,22 @@ def _schema(laid: Laid, metadata: Metadata, lists: Mapping[ListedKey, str]) -> d
     ]
     key = [column.name for column in laid.keys] if has_key else []
     properties = nonempty({"primaryKey": key, "foreignKeys": links})
-    return _whole_schema({"fields": fields, **properties})
+    return _complete_schema({"fields": fields, **properties})
 
 
-def _whole_schema(schema: dict[str, Any]) -> dict[str, Any]:
+def _complete_schema(schema: dict[str, Any]) -> dict[str, Any]:
     return {"$schema": f"{PROFILES}/tableschema.json", **schema, "missingValues": [""]}
 
 
-def _field(column: LaidColumn, laid: Laid, metadata: Metadata) -> dict[str, Any]:
+def _field_descriptor(column: LaidColumn, laid: Laid, metadata: Metadata) -> dict[str, Any]:
     source = column.metadata
     texts = first_language_texts((source.description, *source.footnotes), metadata)
     properties = {
         "name": column.name,
-        "type": _type(source),
+        "type": _field_type(source),
         "title": column.title(laid.turned, metadata.language),
         "description": "\n\n".join(texts),
-        "categories": _categories(source.codes, metadata) if _is_listed(source) else None,
+        "categories": _listed_categories(source.codes, metadata) if _is_listed(source) else None,
         "constraints": {"required": True} if source.role == Role.KEY else None,
         "role": source.role.value,
         "of": source.of if source.of != source.name else None,
@@ -178,7 +180,7 @@ def _is_listed(column: ColumnMetadata) -> bool:
     return column.kind == "string" or (column.kind == "int64" and bool(codes.labels))
 
 
-def _categories(codes: CodeList | None, metadata: Metadata) -> list[Any]:
+def _listed_categories(codes: CodeList | None, metadata: Metadata) -> list[Any]:
     if codes is None:
         return []
     if not codes.labels:
@@ -188,7 +190,7 @@ def _categories(codes: CodeList | None, metadata: Metadata) -> list[Any]:
     ]
 
 
-def _type(column: ColumnMetadata) -> str:
+def _field_type(column: ColumnMetadata) -> str:
     return "number" if column.kind.startswith("decimal") else TYPES.get(column.kind, "string")
 
 
@@ -197,7 +199,7 @@ def _slug(text: str) -> str:
     return re.sub(r"[^a-z0-9._-]+", "-", text.casefold()).strip("-._") or "release"
 
 
-def _licences(licence: str) -> list[dict[str, str]]:
+def _licence_descriptors(licence: str) -> list[dict[str, str]]:
     """Return a licence by its address or identifier; empty for a licence in words.
 
     The licence of a package needs a `path` or a `name`.
@@ -207,7 +209,7 @@ def _licences(licence: str) -> list[dict[str, str]]:
     return [{"name": licence}] if is_spdx(licence) else []
 
 
-def _contact(contact: str) -> dict[str, str]:
+def _contact_properties(contact: str) -> dict[str, str]:
     """Return the mail or web address of a contributor; empty for free text."""
     if re.fullmatch(MAIL, contact):
         return {"email": contact}

@@ -57,65 +57,67 @@ def dataset(release: PublishedRelease, folder: Path) -> Node:
     node: Node = {
         "@id": "./",
         "@type": "dcat:Dataset",
-        "dct:title": _texts(about.titles or {language: about.title}),
-        "dct:description": _texts(described),
-        "dct:accessRights": {**_iri(PUBLIC), "@type": "dct:RightsStatement"},
-        "dpv:hasTechnicalMeasure": _iri(DIFFERENTIAL_PRIVACY),
+        "dct:title": _text_nodes(about.titles or {language: about.title}),
+        "dct:description": _text_nodes(described),
+        "dct:accessRights": {**_iri_node(PUBLIC), "@type": "dct:RightsStatement"},
+        "dpv:hasTechnicalMeasure": _iri_node(DIFFERENTIAL_PRIVACY),
         "dct:provenance": {
             "@type": "dct:ProvenanceStatement",
-            "rdfs:label": _text("en", guarantee_paragraph(release.central)),
+            "rdfs:label": _text_node("en", guarantee_paragraph(release.central)),
         },
-        **_about(about, language),
+        **_about_node(about, language),
     }
     languages = [tag for tag in metadata.languages if tag != UNDETERMINED]
     if languages:
         node["dct:language"] = [
-            {**_iri(language_of(tag)), "@type": "dct:LinguisticSystem"} for tag in languages
+            {**_iri_node(language_of(tag)), "@type": "dct:LinguisticSystem"} for tag in languages
         ]
     if about.notes:
-        node["skos:note"] = [text for note in about.notes for text in _texts(note)]
-    node["dcat:distribution"] = list(_distributions(release, folder))
+        node["skos:note"] = [text for note in about.notes for text in _text_nodes(note)]
+    node["dcat:distribution"] = list(_distribution_nodes(release, folder))
     return node
 
 
-def _about(about: About, language: str) -> Node:
+def _about_node(about: About, language: str) -> Node:
     """Return the declared properties of the release as a whole."""
     made: Node = {}
     if about.publisher:
         made["dct:publisher"] = {
             "@type": "foaf:Agent",
-            "foaf:name": _text(language, about.publisher),
+            "foaf:name": _text_node(language, about.publisher),
         }
     if about.contact:
-        made["dcat:contactPoint"] = _contact(about, language)
+        made["dcat:contactPoint"] = _contact_node(about, language)
     if about.period:
-        made["dct:temporal"] = _period(about.period)
+        made["dct:temporal"] = _period_node(about.period)
     if about.area:
-        made["dct:spatial"] = _place(about.area, language)
+        made["dct:spatial"] = _place_node(about.area, language)
     if about.version:
         made["dcat:version"] = about.version
     if about.replaces:
-        # # No class is stated, because a dataset would need its own title and description.
+        # No class is stated, because a dataset would need its own title and description.
         replaced = about.replaces
-        made["dct:replaces"] = _iri(replaced) if is_iri(replaced) else {"dct:identifier": replaced}
+        made["dct:replaces"] = (
+            _iri_node(replaced) if is_iri(replaced) else {"dct:identifier": replaced}
+        )
     if about.methodology:
-        made["foaf:page"] = {**_iri(about.methodology), "@type": "foaf:Document"}
+        made["foaf:page"] = {**_iri_node(about.methodology), "@type": "foaf:Document"}
     return made
 
 
-def _contact(about: About, language: str) -> Node:
+def _contact_node(about: About, language: str) -> Node:
     name = about.publisher or about.contact
-    made: Node = {"@type": "vcard:Kind", "vcard:fn": _text(language, name)}
+    made: Node = {"@type": "vcard:Kind", "vcard:fn": _text_node(language, name)}
     if is_iri(about.contact):
-        made["vcard:hasURL"] = _iri(about.contact)
+        made["vcard:hasURL"] = _iri_node(about.contact)
     elif "@" in about.contact and is_iri(f"mailto:{about.contact}"):
-        made["vcard:hasEmail"] = _iri(f"mailto:{about.contact}")
+        made["vcard:hasEmail"] = _iri_node(f"mailto:{about.contact}")
     else:
-        made["vcard:note"] = _text(language, about.contact)
+        made["vcard:note"] = _text_node(language, about.contact)
     return made
 
 
-def _period(period: str) -> Node:
+def _period_node(period: str) -> Node:
     ends = period.split("/")
     kinds = {4: "xsd:gYear", 7: "xsd:gYearMonth", 10: "xsd:date"}
     first, last = (
@@ -124,13 +126,13 @@ def _period(period: str) -> Node:
     return {"@type": "dct:PeriodOfTime", "dcat:startDate": first, "dcat:endDate": last}
 
 
-def _place(area: str, language: str) -> Node:
+def _place_node(area: str, language: str) -> Node:
     if is_iri(area):
-        return {**_iri(area), "@type": "dct:Location"}
-    return {"@type": "dct:Location", "skos:prefLabel": _text(language, area)}
+        return {**_iri_node(area), "@type": "dct:Location"}
+    return {"@type": "dct:Location", "skos:prefLabel": _text_node(language, area)}
 
 
-def _distributions(release: PublishedRelease, folder: Path) -> Iterator[Node]:
+def _distribution_nodes(release: PublishedRelease, folder: Path) -> Iterator[Node]:
     """Yield the files in the same folder, tables and other formats, with their digests."""
     titles = {table.file: table.label for table in release.metadata.tables}
     for table in release.record.files:
@@ -138,27 +140,27 @@ def _distributions(release: PublishedRelease, folder: Path) -> Iterator[Node]:
     for name, files in release.written.items():
         home = release.folder if name == PARQUET else folder
         for file in files:
-            yield _distribution(release, file, titles.get(file, {}), home / file)
+            yield _distribution_node(release, file, titles.get(file, {}), home / file)
 
 
-def _distribution(release: PublishedRelease, file: str, label: Texts, path: Path) -> Node:
+def _distribution_node(release: PublishedRelease, file: str, label: Texts, path: Path) -> Node:
     metadata = release.metadata
     node: Node = {
         "@type": "dcat:Distribution",
-        "dct:title": _texts(label or {metadata.language: file}),
-        "dcat:accessURL": _iri(file),
-        "dcat:downloadURL": _iri(file),
+        "dct:title": _text_nodes(label or {metadata.language: file}),
+        "dcat:accessURL": _iri_node(file),
+        "dcat:downloadURL": _iri_node(file),
         "dcat:byteSize": {"@value": str(path.stat().st_size), "@type": "xsd:nonNegativeInteger"},
         "spdx:checksum": {
             "@type": "spdx:Checksum",
-            "spdx:algorithm": _iri(SHA256),
+            "spdx:algorithm": _iri_node(SHA256),
             "spdx:checksumValue": {"@value": sha256_of(path), "@type": "xsd:hexBinary"},
         },
     }
     types = types_of(file)
     if types is not None:
-        node["dcat:mediaType"] = {**_iri(types[0]), "@type": "dct:MediaType"}
-        node["dct:format"] = {**_iri(types[1]), "@type": "dct:MediaTypeOrExtent"}
+        node["dcat:mediaType"] = {**_iri_node(types[0]), "@type": "dct:MediaType"}
+        node["dct:format"] = {**_iri_node(types[1]), "@type": "dct:MediaTypeOrExtent"}
     if metadata.about.licence:
         node["dct:license"] = licence_of(metadata.about.licence, metadata.language)
     return node
@@ -168,25 +170,25 @@ def licence_of(licence: str, language: str) -> Node:
     """Return a licence by its address, by its SPDX identifier, or in words."""
     made: Node = {"@type": "dct:LicenseDocument"}
     if licence in LICENCES:
-        return {**_iri(LICENCES[licence]), **made}
+        return {**_iri_node(LICENCES[licence]), **made}
     if is_iri(licence):
-        return {**_iri(licence), **made}
+        return {**_iri_node(licence), **made}
     if is_spdx(licence):
-        return {**_iri(f"https://spdx.org/licenses/{licence}"), **made}
-    return {**made, "rdfs:label": _text(language, licence)}
+        return {**_iri_node(f"https://spdx.org/licenses/{licence}"), **made}
+    return {**made, "rdfs:label": _text_node(language, licence)}
 
 
-def _iri(address: str) -> Node:
+def _iri_node(address: str) -> Node:
     return {"@id": address}
 
 
-def _text(language: str, text: str) -> Node:
+def _text_node(language: str, text: str) -> Node:
     tag = {} if language == UNDETERMINED else {"@language": language}
     return {"@value": text, **tag}
 
 
-def _texts(texts: Texts) -> Sequence[Node]:
-    return [_text(language, text) for language, text in texts.items()]
+def _text_nodes(texts: Texts) -> Sequence[Node]:
+    return [_text_node(language, text) for language, text in texts.items()]
 
 
 EXPORT = Dcat()

@@ -75,9 +75,9 @@ def registry_record(release: PublishedRelease) -> Part:
     deployment = {
         "basic": _basic_fields(about, release.metadata),
         "dp_variant": _privacy_variant(record),
-        "privacy_loss": _privacy_loss(record),
+        "privacy_loss": _privacy_loss_fields(record),
         "deployment_model": {"model_name": "Central", "access_type": "Non-interactive"},
-        "implementation": _implementation(record, about),
+        "implementation": _implementation_fields(record, about),
         "administrative": {"status": "Draft", "tier": 3},
     }
     slug = re.sub("[^a-z0-9]+", "-", about.title.lower()).strip("-")
@@ -105,22 +105,22 @@ def _privacy_variant(record: CentralManifest) -> Part:
 
 def _domain_texts(record: CentralManifest) -> Iterator[str]:
     """Yield a text per table: its columns, and the treatment of missing and undeclared values."""
-    treated = {told.query: told for told in record.treatments}
+    treated = {table_record.query: table_record for table_record in record.treatments}
     texts = set()
     for unit in record.privacy_unit:
-        told = treated[unit.query]
-        words = f"Rows of table '{unit.table}'. {told.rows.removesuffix('.')}"
-        if told.columns:
-            columns = sorted(told.columns.items())
+        table_record = treated[unit.query]
+        words = f"Rows of table '{unit.table}'. {table_record.rows.removesuffix('.')}"
+        if table_record.columns:
+            columns = sorted(table_record.columns.items())
             words += ". " + "; ".join(f"{name}: {how}" for name, how in columns)
-        if told.join:
-            words += f". {told.join}"
+        if table_record.join:
+            words += f". {table_record.join}"
         if words not in texts:
             texts.add(words)
             yield words
 
 
-def _privacy_loss(record: CentralManifest) -> Part:
+def _privacy_loss_fields(record: CentralManifest) -> Part:
     held = record.guarantee
     rho = held.rho if record.dp_variant == "zero_concentrated" else None
     parameters: Part = {} if rho is not None else {"epsilon": float(held.epsilon)}
@@ -158,7 +158,7 @@ def _guarantee_meanings(record: CentralManifest) -> Iterator[str]:
         yield "A ledger adds up what all releases about the same people cost."
 
 
-def _implementation(record: CentralManifest, about: About) -> Part:
+def _implementation_fields(record: CentralManifest, about: About) -> Part:
     tool = record.tool
     return _drop_missing(
         mechanisms=_markdown_list(_mechanism_texts(record)),
@@ -197,9 +197,9 @@ def _processing_texts(record: CentralManifest) -> Iterator[str]:
     for family in record.families:
         yield from family.words
     texts = (
-        f"{told.name}, {column}: {words}"
-        for told in record.files
-        for column, several in told.post_processing.items()
+        f"{table_record.name}, {column}: {words}"
+        for table_record in record.files
+        for column, several in table_record.post_processing.items()
         for words in several
     )
     yield from dict.fromkeys(texts)

@@ -119,16 +119,19 @@ def _zcdp_event(vector: PricedVector) -> EventClass:
     return EventClass(CONCENTRATED, {"rho": rho_of([vector]), "xi": 0.0}, words)
 
 
-def tree_of(several: Sequence[EventClass]) -> dict[str, Any]:
+def tree_of(events_of_release: Sequence[EventClass]) -> dict[str, Any]:
     """Return the composition of all events as JSON values.
 
     The fields are those of dp-accounting's `to_named_tuple`: the names of module and class, and the
     attributes of the class.
     """
-    return _node("ComposedDpEvent", {"events": [_node(one.kind, one.fields) for one in several]})
+    return _tree_node(
+        "ComposedDpEvent",
+        {"events": [_tree_node(one.kind, one.fields) for one in events_of_release]},
+    )
 
 
-def _node(kind: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+def _tree_node(kind: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     return {"module_name": MODULE, "class_name": kind, **fields}
 
 
@@ -140,7 +143,7 @@ def dp_event(tree: Mapping[str, Any]) -> DpEvent:
     ValueError
         For a tree with a class of another module.
     """
-    event: DpEvent = _events_module().DpEvent.from_named_tuple(_named_tuple(tree))
+    event: DpEvent = _dp_accounting_events().DpEvent.from_named_tuple(_named_tuple(tree))
     return event
 
 
@@ -155,7 +158,7 @@ def _named_tuple(tree: Any) -> Any:
     return tree
 
 
-def _events_module() -> Any:
+def _dp_accounting_events() -> Any:
     return importlib.import_module(MODULE)
 
 
@@ -187,15 +190,15 @@ def event_record(record: ReleaseManifest) -> dict[str, Any]:
     Values that are published without noise, outside the guarantee, have no event; they are listed.
     """
     measurements = record.measurements
-    several = accountant_events([one.event for one in measurements])
+    events_of_release = accountant_events([one.event for one in measurements])
     exact = record.invariants if isinstance(record, CentralManifest) else []
-    kinds = {one.kind for one in several}
+    kinds = {one.kind for one in events_of_release}
     accountant = "RdpAccountant" if "ZCDpEvent" in kinds else "PLDAccountant"
     return {
         "format": FORMAT,
         "accountant": None if "UnsupportedDpEvent" in kinds else accountant,
         "neighboring_relation": RELATION,
-        "event": tree_of(several),
+        "event": tree_of(events_of_release),
         "outside_the_guarantee": [one.name for one in exact],
         "measurements": [
             {
@@ -205,7 +208,7 @@ def event_record(record: ReleaseManifest) -> dict[str, Any]:
                 "class_name": one.kind,
                 "words": one.words,
             }
-            for measurement, one in zip(measurements, several, strict=True)
+            for measurement, one in zip(measurements, events_of_release, strict=True)
         ],
     }
 

@@ -18,11 +18,11 @@ class HtmlReport(Export):
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
         """See `Export.write`."""
-        (folder / FILE).write_bytes(_page(release))
+        (folder / FILE).write_bytes(_report_bytes(release))
         return [FILE]
 
 
-def _page(release: PublishedRelease) -> bytes:
+def _report_bytes(release: PublishedRelease) -> bytes:
     from dprelease.documents.local_manifest import RecordsManifest
 
     if isinstance(release.record, RecordsManifest):

@@ -115,11 +115,13 @@ def _dataset_head(
 ) -> dict[str, Any]:
     """Return a dataset without its values."""
     table = cube.table
-    dimensions = {key.name: _dimension(key, categories[key.name], metadata) for key in table.keys}
+    dimensions = {
+        key.name: _key_dimension(key, categories[key.name], metadata) for key in table.keys
+    }
     metric = METRIC
     while metric in dimensions:
         metric += "_"
-    dimensions[metric] = _metric(cube, metadata)
+    dimensions[metric] = _metric_dimension(cube, metadata)
     about = _dataset_metadata(metadata)
     notes = first_language_texts((table.description, *table.footnotes), metadata)
     times = [key.name for key in table.keys if key.kind.startswith("date")]
@@ -161,7 +163,9 @@ def _write_items(file: TextIO, name: str, marks: str, items: Iterator[str]) -> N
     file.write(marks[1])
 
 
-def _dimension(key: ColumnMetadata, values: Iterable[Any], metadata: Metadata) -> dict[str, Any]:
+def _key_dimension(
+    key: ColumnMetadata, values: Iterable[Any], metadata: Metadata
+) -> dict[str, Any]:
     codes = [code_text(value) for value in values]
     language = metadata.language
     labels = {} if key.codes is None else key.codes.labels
@@ -177,7 +181,7 @@ def _dimension(key: ColumnMetadata, values: Iterable[Any], metadata: Metadata) -
     return {**nonempty(properties), "category": category}
 
 
-def _metric(cube: Cube, metadata: Metadata) -> dict[str, Any]:
+def _metric_dimension(cube: Cube, metadata: Metadata) -> dict[str, Any]:
     columns = cube.numbers
     notes = {
         column.name: first_language_texts((column.description, *column.footnotes), metadata)
@@ -186,7 +190,7 @@ def _metric(cube: Cube, metadata: Metadata) -> dict[str, Any]:
     category = {
         "index": [column.name for column in columns],
         "label": {column.name: column.title(metadata.language) for column in columns},
-        "unit": _units(columns),
+        "unit": _units_by_column(columns),
         "note": nonempty(notes),
     }
     return {
@@ -200,19 +204,19 @@ def _metric(cube: Cube, metadata: Metadata) -> dict[str, Any]:
     }
 
 
-def _decimals(column: ColumnMetadata) -> int | None:
+def _displayed_decimals(column: ColumnMetadata) -> int | None:
     """Return the number of displayed decimals: the declared one, or the largest that can occur."""
     if column.decimals is not None or column.kind == "double":
         return column.decimals
     return int(column.kind.rpartition(",")[2].rstrip(")")) if "(" in column.kind else 0
 
 
-def _units(columns: Sequence[ColumnMetadata]) -> dict[str, dict[str, Any]]:
+def _units_by_column(columns: Sequence[ColumnMetadata]) -> dict[str, dict[str, Any]]:
     """Return the unit of each number whose decimals are known, which the format requires."""
     return {
         column.name: nonempty({"label": column.unit, "decimals": decimals})
         for column in columns
-        if (decimals := _decimals(column)) is not None
+        if (decimals := _displayed_decimals(column)) is not None
     }
 
 

@@ -138,7 +138,7 @@ def _totals_table(
     """Return the published table of totals over a key, with all other keys in the same order."""
     others = [(one.name, one.codes) for one in table.keys if one is not key]
     for other in metadata.read:
-        same = other.query == table.query and _folder(other) == _folder(table)
+        same = other.query == table.query and _folder_name(other) == _folder_name(table)
         if (
             same
             and [(one.name, one.codes) for one in other.keys] == others
@@ -148,7 +148,7 @@ def _totals_table(
     return None
 
 
-def _folder(table: TableMetadata) -> str:
+def _folder_name(table: TableMetadata) -> str:
     return table.name.rpartition("/")[0]
 
 
@@ -162,7 +162,7 @@ def _wide_columns(
         if there.get(one.name) == one.kind:
             yield LaidColumn(one.name, one, total=True)
     for code in key.codes.values if key.codes else ():
-        # # Column names contain no dot, so these names are unique.
+        # Column names contain no dot, so these names are unique.
         yield from (LaidColumn(f"{one.name}.{code_text(code)}", one, code) for one in rest)
 
 

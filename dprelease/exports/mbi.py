@@ -49,10 +49,10 @@ class Marginals(Export):
         groups: dict[tuple[str, str], _Group] = {}
         left_out, files = [], []
         for table in release.metadata.tables:
-            for column, measurement, reason in _columns(release, table):
-                keys = {} if reason else _values(release, table)
+            for column, measurement, reason in _measured_columns(release, table):
+                keys = {} if reason else _key_values(release, table)
                 declared = all(key.codes is not None for key in table.keys)
-                full = declared and prod(map(len, keys.values())) == _rows(release, table)
+                full = declared and prod(map(len, keys.values())) == _number_of_rows(release, table)
                 if not reason and not full:
                     reason = "its keys are not all combinations of declared values"
                 if reason or measurement is None:
@@ -61,8 +61,8 @@ class Marginals(Export):
                 group = groups.setdefault((table.query, column), _Group(table.query, column))
                 group.values |= keys
                 vector = f"{self.name}/{table.name.replace('/', '-')}-{column}.npy"
-                group.measurements.append(_measurement(vector, list(keys), measurement))
-                np.save(folder / vector, _vector(release, table, column), allow_pickle=False)
+                group.measurements.append(_measurement_json(vector, list(keys), measurement))
+                np.save(folder / vector, _noisy_counts(release, table, column), allow_pickle=False)
                 files.append(vector)
         index = f"{self.name}/index.json"
         record = {
@@ -74,11 +74,11 @@ class Marginals(Export):
         return [index, *files]
 
 
-def _columns(
+def _measured_columns(
     release: PublishedRelease, table: TableMetadata
 ) -> Iterator[tuple[str, MeasurementRecord | None, str]]:
     """Yield each numeric column with its measurement, or with the reason why it is left out."""
-    file = _file(release, table)
+    file = _table_record(release, table)
     measured = {m.column: m for m in release.central.measurements if m.query == file.query}
     for column in table.of_role(Role.VALUE, Role.MEASUREMENT):
         formula = file.computed.get(column.name, "")
@@ -96,29 +96,31 @@ def _columns(
             yield column.name, measurement, ""
 
 
-def _file(release: PublishedRelease, table: TableMetadata) -> TableRecord:
+def _table_record(release: PublishedRelease, table: TableMetadata) -> TableRecord:
     return next(one for one in release.central.files if one.name == table.file)
 
 
-def _rows(release: PublishedRelease, table: TableMetadata) -> int:
-    return _file(release, table).rows
+def _number_of_rows(release: PublishedRelease, table: TableMetadata) -> int:
+    return _table_record(release, table).rows
 
 
-def _values(release: PublishedRelease, table: TableMetadata) -> dict[str, list[Any]]:
+def _key_values(release: PublishedRelease, table: TableMetadata) -> dict[str, list[Any]]:
     """Return the values of each key in the cell order of the table."""
     keys = [key.name for key in table.keys]
     found: dict[str, dict[Any, None]] = {key: {} for key in keys}
     for batch in release.batches(table, keys) if keys else ():
         for key in keys:
             found[key].update(dict.fromkeys(batch.column(key).unique().to_pylist()))
-    return {key: [_json(value) for value in values] for key, values in found.items()}
+    return {key: [_json_value(value) for value in values] for key, values in found.items()}
 
 
-def _json(value: Any) -> str | int | bool:
+def _json_value(value: Any) -> str | int | bool:
     return value if isinstance(value, (str, int)) else str(value)
 
 
-def _measurement(file: str, clique: list[str], measurement: MeasurementRecord) -> dict[str, Any]:
+def _measurement_json(
+    file: str, clique: list[str], measurement: MeasurementRecord
+) -> dict[str, Any]:
     return {
         "file": file.rpartition("/")[2],
         "clique": clique,
@@ -128,7 +130,7 @@ def _measurement(file: str, clique: list[str], measurement: MeasurementRecord) -
     }
 
 
-def _vector(release: PublishedRelease, table: TableMetadata, column: str) -> Floats:
+def _noisy_counts(release: PublishedRelease, table: TableMetadata, column: str) -> Floats:
     """Return the noisy counts of a table's cells in order."""
     parts = [batch.column(0).to_numpy() for batch in release.batches(table, [column])]
     vector: Floats = np.concatenate(parts).astype(np.float64)

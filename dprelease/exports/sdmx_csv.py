@@ -47,24 +47,24 @@ def write_observations(release: PublishedRelease, cube: Cube, flow: str, path: P
 
     `flow`: the dataflow of the cube, as `AGENCY:ID(VERSION)`.
     """
-    rows = _Rows(release, cube)
+    rows = _CubeRows(release, cube)
     fixed = ["dataflow", flow, INFORMATION]
     with path.open("x", encoding="utf-8", newline="") as file:
-        file.write(_line(["STRUCTURE", "STRUCTURE_ID", "ACTION", *rows.header]))
-        start = "".join(_field(text) + "," for text in fixed)
+        file.write(_csv_line(["STRUCTURE", "STRUCTURE_ID", "ACTION", *rows.header]))
+        start = "".join(_csv_field(text) + "," for text in fixed)
         for batch in release.batches(cube.table, rows.columns):
             for first in range(0, batch.num_rows, CELLS):
                 file.writelines(start + line for line in rows.lines(batch.slice(first, CELLS)))
 
 
-class _Rows:
+class _CubeRows:
     def __init__(self, release: PublishedRelease, cube: Cube) -> None:
         self._cube = cube
         told = next(one for one in release.central.files if one.name == cube.table.file)
         words = told.post_processing
         self._may_be_empty = {v.name: leaves_empty(words.get(v.name, ())) for v in cube.values}
         self._attributes = list(cube.attribute_columns)
-        self._last = {value.name: self._constants(value) for value in cube.values}
+        self._last = {value.name: self._constant_fields(value) for value in cube.values}
         self._key_texts = [_texts_of_key(key) for key in cube.table.keys]
 
     @property
@@ -92,7 +92,7 @@ class _Rows:
         columns += [column for of in cube.attribute_columns.values() for column in of.values()]
         return [column.name for column in columns]
 
-    def _constants(self, value: ColumnMetadata) -> list[str | None]:
+    def _constant_fields(self, value: ColumnMetadata) -> list[str | None]:
         cube = self._cube
         decimals = None if value.decimals is None else str(value.decimals)
         return [
@@ -111,7 +111,7 @@ class _Rows:
         measured = [self._measure_fields(batch, value) for value in self._cube.values]
         for cell, *several in zip(cells, *measured, strict=True):
             for observed in several:
-                yield _line([*cell, *observed])
+                yield _csv_line([*cell, *observed])
 
     def _measure_fields(
         self, batch: pa.RecordBatch, value: ColumnMetadata
@@ -163,11 +163,11 @@ def _code_ids(array: pa.Array) -> Cells:
     return [None if text is None else codes[text] for text in texts]
 
 
-def _line(fields: Iterable[str | None]) -> str:
-    return ",".join(map(_field, fields)) + "\n"
+def _csv_line(fields: Iterable[str | None]) -> str:
+    return ",".join(map(_csv_field, fields)) + "\n"
 
 
-def _field(text: str | None) -> str:
+def _csv_field(text: str | None) -> str:
     """Return a CSV field (RFC 4180); an empty text is quoted, and a missing value is not."""
     if text is None:
         return ""
@@ -193,23 +193,23 @@ def write_message(structures: Structures, path: Path) -> None:
     root = Element("mes:Structure")
     for prefix, part in (("mes", "message"), ("str", "structure"), ("com", "common")):
         root.set(f"xmlns:{prefix}", f"{SCHEMAS}/{part}")
-    _header(root, structures)
-    _structures(SubElement(root, "mes:Structures"), structures)
+    _add_header(root, structures)
+    _add_structures(SubElement(root, "mes:Structures"), structures)
     indent(root, "  ")
     with path.open("xb") as file:
         ElementTree(root).write(file, encoding="UTF-8", xml_declaration=True)
         file.write(b"\n")
 
 
-def _header(root: Element, structures: Structures) -> None:
+def _add_header(root: Element, structures: Structures) -> None:
     header = SubElement(root, "mes:Header")
-    _text(header, "mes:ID", "STRUCTURE")
-    _text(header, "mes:Test", "false")
-    _text(header, "mes:Prepared", PREPARED)
+    _add_text(header, "mes:ID", "STRUCTURE")
+    _add_text(header, "mes:Test", "false")
+    _add_text(header, "mes:Prepared", PREPARED)
     SubElement(header, "mes:Sender", id=structures.agency)
 
 
-def _structures(parent: Element, structures: Structures) -> None:
+def _add_structures(parent: Element, structures: Structures) -> None:
     agencies = SubElement(parent, "str:AgencySchemes")
     scheme = SubElement(agencies, "str:AgencyScheme", id="AGENCIES", agencyID="SDMX")
     _add_names(scheme, Item("", {"en": "Agencies"}))
@@ -229,43 +229,43 @@ def _structures(parent: Element, structures: Structures) -> None:
     for cube in structures.cubes:
         flow = _add_maintainable(flows, "str:Dataflow", cube.item.id, structures, cube.item)
         urn = _urn(structures, "datastructure.DataStructure", cube.item.id)
-        _text(flow, "str:Structure", urn)
+        _add_text(flow, "str:Structure", urn)
     definitions = SubElement(parent, "str:DataStructures")
     for cube in structures.cubes:
-        _definition(definitions, structures, cube)
+        _add_data_structure(definitions, structures, cube)
 
 
-def _definition(parent: Element, structures: Structures, cube: Structure) -> None:
+def _add_data_structure(parent: Element, structures: Structures, cube: Structure) -> None:
     named = _add_maintainable(parent, "str:DataStructure", cube.item.id, structures, cube.item)
     parts = SubElement(named, "str:DataStructureComponents")
     dimensions = SubElement(parts, "str:DimensionList", id="DimensionDescriptor")
     for place, dimension in enumerate(cube.dimensions, start=1):
         if dimension.id == "TIME_PERIOD":
-            _component(dimensions, "str:TimeDimension", structures, dimension)
+            _add_component(dimensions, "str:TimeDimension", structures, dimension)
         else:
-            _component(dimensions, "str:Dimension", structures, dimension, position=str(place))
+            _add_component(dimensions, "str:Dimension", structures, dimension, position=str(place))
     attributes = SubElement(parts, "str:AttributeList", id="AttributeDescriptor")
     for attribute in cube.attributes:
         usage = "mandatory" if attribute.mandatory else "optional"
-        made = _component(attributes, "str:Attribute", structures, attribute, usage=usage)
+        made = _add_component(attributes, "str:Attribute", structures, attribute, usage=usage)
         related = SubElement(made, "str:AttributeRelationship")
         if attribute.level == "observation":
             SubElement(related, "str:Observation")
         else:
-            _text(related, "str:Dimension", attribute.level)
+            _add_text(related, "str:Dimension", attribute.level)
     measures = SubElement(parts, "str:MeasureList", id="MeasureDescriptor")
-    _component(measures, "str:Measure", structures, cube.measure, usage="optional")
+    _add_component(measures, "str:Measure", structures, cube.measure, usage="optional")
 
 
-def _component(
+def _add_component(
     parent: Element, tag: str, structures: Structures, component: Component, **attributes: str
 ) -> Element:
     made = SubElement(parent, tag, {"id": component.id, **attributes})
     concept = _urn(structures, "conceptscheme.Concept", CONCEPTS)
-    _text(made, "str:ConceptIdentity", f"{concept}.{component.concept}")
+    _add_text(made, "str:ConceptIdentity", f"{concept}.{component.concept}")
     shown = SubElement(made, "str:LocalRepresentation")
     if component.codes:
-        _text(shown, "str:Enumeration", _urn(structures, "codelist.Codelist", component.codes))
+        _add_text(shown, "str:Enumeration", _urn(structures, "codelist.Codelist", component.codes))
     else:
         SubElement(shown, "str:TextFormat", textType=component.text_type)
     return made
@@ -290,19 +290,19 @@ def _add_names(element: Element, item: Item) -> None:
         for kind, title, texts in notes:
             annotation = SubElement(annotations, "com:Annotation")
             if title:
-                _text(annotation, "com:AnnotationTitle", title)
-            _text(annotation, "com:AnnotationType", kind)
-            _texts(annotation, "com:AnnotationText", texts)
-    _texts(element, "com:Name", item.name)
-    _texts(element, "com:Description", item.description)
+                _add_text(annotation, "com:AnnotationTitle", title)
+            _add_text(annotation, "com:AnnotationType", kind)
+            _add_texts(annotation, "com:AnnotationText", texts)
+    _add_texts(element, "com:Name", item.name)
+    _add_texts(element, "com:Description", item.description)
 
 
-def _texts(parent: Element, tag: str, texts: Texts) -> None:
+def _add_texts(parent: Element, tag: str, texts: Texts) -> None:
     for language, text in texts.items():
-        _text(parent, tag, text).set("xml:lang", language)
+        _add_text(parent, tag, text).set("xml:lang", language)
 
 
-def _text(parent: Element, tag: str, text: str) -> Element:
+def _add_text(parent: Element, tag: str, text: str) -> Element:
     made = SubElement(parent, tag)
     made.text = _NO_XML.sub("\ufffd", text)
     return made

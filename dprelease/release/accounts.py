@@ -156,7 +156,7 @@ def balances(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def _cost(account: Account, charge: Mapping[str, Any]) -> float:
+def _charge_cost(account: Account, charge: Mapping[str, Any]) -> float:
     """Return the cost of a charge's events; infinite if such noise has no finite cost."""
     try:
         return cost_of_events(account, events_of(charge))
@@ -182,7 +182,7 @@ def check_prices(path: Path) -> list[str]:
     ]
     for number, charge in charges:
         account = state.accounts[charge["table"]]
-        if not _cost(account, charge) <= float(charge["price"]) * (1 + 1e-9):
+        if not _charge_cost(account, charge) <= float(charge["price"]) * (1 + 1e-9):
             problem = f"entry {number} charges less than its noise costs"
             raise LedgerError("DP-LEDGER-002", name=path.name, problem=problem)
     for name, account in state.accounts.items():

@@ -25,7 +25,7 @@ def labels_of(queries: Iterable[Query]) -> Labels:
             declared = query.table.columns.get(name)
             if declared is None:
                 continue
-            values, label = value_labels(declared), _label(declared, query)
+            values, label = value_labels(declared), _declared_label(declared, query)
             told: dict[str, Any] = {}
             if label is not None:
                 told["label"] = dict(label.by_language)
@@ -36,7 +36,7 @@ def labels_of(queries: Iterable[Query]) -> Labels:
     return found
 
 
-def _label(declared: Column, query: Query) -> LocalizedText | None:
+def _declared_label(declared: Column, query: Query) -> LocalizedText | None:
     """Return the label of a column; for a cut without a label, the label of the column it cuts."""
     if declared.label is None and isinstance(declared, CutColumn):
         return query.table.columns[declared.cut].label

@@ -105,7 +105,7 @@ def value_bytes(kind: str, rows: TableSize, near: NearCounts | None = None) -> i
     in_group = min(1.0, ROW_GROUP / rows.number) * near.people
     bits = math.log2(spread + 2 * math.sqrt(in_group)) + 1 + ALTERNATION_BITS
     entries = spread + 2 * math.sqrt(near.people / rows.groups)
-    # # Each such group needs this many people.
+    # Each such group needs this many people.
     given_up = min(rows.groups, 16 * near.people // largest**2)
     together = (
         rows.number * bits / 8
@@ -116,31 +116,31 @@ def value_bytes(kind: str, rows: TableSize, near: NearCounts | None = None) -> i
     return min(plain, math.ceil(together) + pages)
 
 
-def key_bytes(each: int, several: int, changes: int, rows: TableSize) -> int:
+def key_bytes(longest: int, distinct: int, changes: int, rows: TableSize) -> int:
     """Return the maximum bytes of a key column whose rows are in the order of cells.
 
     Parameters
     ----------
-    each
+    longest
         Maximum bytes of a value.
-    several
+    distinct
         Maximum number of different values in a row group.
     changes
         Number of runs of equal values in the order of the cells, in the whole table.
     rows
         The size of the table.
     """
-    bits = max(1, (several - 1).bit_length())
+    bits = max(1, (distinct - 1).bit_length())
     runs = min(rows.number, changes) + rows.groups
     indices = min(rows.number * (bits + ALTERNATION_BITS) / 8, runs * (2 * bits + 16))
     pages = rows.groups * PAGE
-    listed = min(rows.groups * several, runs) * each  # each run starts at most one entry
-    if several * each <= DICTIONARY:
+    listed = min(rows.groups * distinct, runs) * longest  # each run starts at most one entry
+    if distinct * longest <= DICTIONARY:
         return math.ceil(indices) + listed + pages
-    # # A group abandons its dictionary after so many values, and there are only so many runs.
-    given_up = min(rows.groups, runs * each // DICTIONARY + 1)
+    # A group abandons its dictionary after so many values, and there are only so many runs.
+    given_up = min(rows.groups, runs * longest // DICTIONARY + 1)
     plain = min(rows.number, given_up * ROW_GROUP)
-    return math.ceil(indices) + listed + math.ceil(plain * (each + INDEX_BYTES)) + pages
+    return math.ceil(indices) + listed + math.ceil(plain * (longest + INDEX_BYTES)) + pages
 
 
 COLUMN, FILE = 2048, 1 << 12
@@ -271,7 +271,7 @@ def temporary_bytes(queries: Iterable[Query]) -> int:
         rows, finest = _most_unit_rows(query), query.finest
         if rows is None or finest is None:
             continue
-        # # This import loads modules that other plans don't need.
+        # This import loads modules that other plans don't need.
         from dprelease.exact.sorted_families import by_ranges
 
         if not by_ranges(query):

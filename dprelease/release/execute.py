@@ -62,7 +62,7 @@ def execute(
 ) -> Path:
     """Publish a planned release and return its folder; raises the same errors as `pipeline.run`."""
     bits = bits or Entropy()
-    # # Check: raises for formats that the tables can't have, or a manifest that readers would
+    # Check: raises for formats that the tables can't have, or a manifest that readers would
     # refuse.
     draft = release.draft()
     exports, tables = release.exports(), release.tables_at_most
@@ -79,7 +79,7 @@ def execute(
         exports=exports,
     )
     with claim_and_charge as publication, release.open_engines(frames) as engines:
-        # # Read, add noise, post-process and write. After the first record nothing is refunded.
+        # Read, add noise, post-process and write. After the first record nothing is refunded.
         publication.charged.read()
         written = release.write(engines, publication, bits, progress)
         # Describe and publish.
@@ -173,7 +173,7 @@ class Publication:
             files.add(SIGNATURE)
         self.claim.sync_files()
         self.charged.publish()
-        # # A signal between the two steps would permanently lose the manifest's digest for the
+        # A signal between the two steps would permanently lose the manifest's digest for the
         # ledger.
         with defer_signals():
             try:

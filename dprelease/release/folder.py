@@ -142,7 +142,9 @@ def claim_target(target: Path, overwrite: bool, state: RunState) -> Iterator[Cla
             claim: Claim | None = None
             try:
                 with defer_signals():
-                    folder = Path(tempfile.mkdtemp(prefix=_prefix(target), dir=target.parent))
+                    folder = Path(
+                        tempfile.mkdtemp(prefix=_private_prefix(target), dir=target.parent)
+                    )
                     claim = Claim(target, folder, overwrite)
                 yield claim
             finally:
@@ -229,13 +231,13 @@ def _recover(target: Path) -> None:
         # otherwise the release that was moved aside is the only copy
         elif (target / NAME).is_file():
             _discard(aside)
-    for folder in folders_with_prefix(target.parent, _prefix(target)):
+    for folder in folders_with_prefix(target.parent, _private_prefix(target)):
         _discard(folder)
 
 
 def working_names(target: Path) -> tuple[Path, ...]:
     """Return other paths where a release may temporarily be; a pattern stands for several."""
-    return target.parent / f"{_prefix(target)}{'x' * 8}", _replaced_release_path(target)
+    return target.parent / f"{_private_prefix(target)}{'x' * 8}", _replaced_release_path(target)
 
 
 def _replaced_release_path(target: Path) -> Path:
@@ -243,7 +245,7 @@ def _replaced_release_path(target: Path) -> Path:
     return target.parent / f".{target.name}.dprelease-replaced"
 
 
-def _prefix(target: Path) -> str:
+def _private_prefix(target: Path) -> str:
     return f".{target.name}.dprelease-staging-"
 
 

@@ -154,10 +154,10 @@ def outlooks_for(ledger: Ledger, state: State, charges: Sequence[Charge]) -> lis
     priced = [ledger.with_cost(state.accounts, charge) for charge in charges]
     for charge in charges:
         refuse_renamed(state, charge, ledger.path.name)
-    return [_outlook(state, charge, cost) for charge, cost in priced]
+    return [_table_outlook(state, charge, cost) for charge, cost in priced]
 
 
-def _outlook(state: State, charge: Charge, cost: float) -> Outlook:
+def _table_outlook(state: State, charge: Charge, cost: float) -> Outlook:
     from dprelease.ledger import periods
     from dprelease.ledger.account import fits_alone
     from dprelease.ledger.history import open_period

@@ -163,7 +163,7 @@ def _would_read(folder: Path, pattern: str, target: Path, written: Iterable[str]
         seen.add((real, used))
         if real == there and any(_matches_path(parts[used:], file) for file in files):
             return True
-        # # A file that is not a link is inside the folder that contains it.
+        # A file that is not a link is inside the folder that contains it.
         for reached, then in _next_matches(real, parts, used, links=not _is_below(end, real)):
             if os.path.isdir(reached):
                 todo.append((reached, then))
@@ -175,7 +175,7 @@ def _would_read(folder: Path, pattern: str, target: Path, written: Iterable[str]
 def _existing_part(path: str) -> tuple[str, list[str]]:
     """Return the longest existing part of a path, and the names after that part."""
     missing: list[str] = []
-    # # Even the root of a path may be unreadable.
+    # Even the root of a path may be unreadable.
     while not os.path.lexists(path) and os.path.dirname(path) != path:
         path, name = os.path.split(path)
         missing.insert(0, name)

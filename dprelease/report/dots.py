@@ -66,20 +66,20 @@ def is_drawn(value: float | None) -> bool:
 
 def rows_of_dots(rows: Sequence[Row], scale: Scale, key: Sequence[tuple[str, str]] = ()) -> Sheet:
     """Return a drawing of rows from top to bottom; `key`: the meaning of each kind of mark."""
-    low, high = scale.ends or _around([*rows, *scale.others])
+    low, high = scale.ends or _scale_ends([*rows, *scale.others])
     above = 0.08 + 0.17 * len(key)
     x, y = Axis(low, high, scale.is_log), Axis(len(rows) * ROW, 0.0)  # inches from the top
     sheet = Sheet(ROW * len(rows), x, y, above=above, left=0.1, right=0.12)
     places = scale.ticks or (ticks_between(low, high) if scale.is_log else (low, high))
     sheet.scale([(place, scale.number(place)) for place in places], scale.name)
     for i, row in enumerate(rows):
-        _draw(sheet, row, i * ROW)
+        _draw_row(sheet, row, i * ROW)
     for i, (look, meaning) in enumerate(key):
-        _explain(sheet, look, meaning, -0.17 * (len(key) - i) + 0.03)
+        _draw_legend_entry(sheet, look, meaning, -0.17 * (len(key) - i) + 0.03)
     return sheet
 
 
-def _around(rows: Sequence[Row]) -> tuple[float, float]:
+def _scale_ends(rows: Sequence[Row]) -> tuple[float, float]:
     """Return the ends of a logarithmic scale, with space around the outermost marks."""
     drawn = [place for row in rows for place, _ in row.marks if is_drawn(place)]
     drawn += [end for row in rows for end in row.line or () if is_drawn(end)]
@@ -92,7 +92,7 @@ def _around(rows: Sequence[Row]) -> tuple[float, float]:
     return low / room, high * room
 
 
-def _draw(sheet: Sheet, row: Row, top: float) -> None:
+def _draw_row(sheet: Sheet, row: Row, top: float) -> None:
     low, high = sheet.x.low, sheet.x.high
     text, line = top + 0.1, top + 0.235
     sheet.write(low, text, truncated(row.name, LETTERS - len(row.note)), "start", "middle")
@@ -105,7 +105,7 @@ def _draw(sheet: Sheet, row: Row, top: float) -> None:
             sheet.dot(value, line, LOOKS[look])
 
 
-def _explain(sheet: Sheet, look: str, meaning: str, top: float) -> None:
+def _draw_legend_entry(sheet: Sheet, look: str, meaning: str, top: float) -> None:
     """Draw the legend entry of one kind of mark above the field."""
     value = sheet.x.at(0.02)
     sheet.dot(value, top, LOOKS[look])

@@ -63,13 +63,15 @@ class Words:
             if value == int(value) and size < 1e15:
                 decimals = 0
             elif size >= 1e15 or size < 1e-4:
-                return self._signs(f"{value:.3g}")
+                return self._localized_separators(f"{value:.3g}")
             else:
                 decimals = max(0, 2 - math.floor(math.log10(size)))
         text = f"{value:,.{decimals}f}"
         if short and "." in text:
             text = text.rstrip("0").rstrip(".")
-        return self._signs("0" if text.strip("-0.,") == "" and decimals == 0 else text)
+        return self._localized_separators(
+            "0" if text.strip("-0.,") == "" and decimals == 0 else text
+        )
 
     def percent(self, part: float | None, *, up: bool = False) -> str:
         """Return a share as a percentage; only 0 is 0 %, and less than 1 is 100 % only with `up`.
@@ -79,25 +81,25 @@ class Words:
         if part is None or not math.isfinite(part):
             return NOTHING
         if 0.0 < part < 0.001:
-            return self._signs(f"<{SPACE}0.1{SPACE}%")
+            return self._localized_separators(f"<{SPACE}0.1{SPACE}%")
         if 0.999 < part < 1.0 and not up:
-            return self._signs(f">{SPACE}99.9{SPACE}%")
+            return self._localized_separators(f">{SPACE}99.9{SPACE}%")
         if part >= 10.0:
             return f"{self.number(float(f'{100.0 * part:.2g}'))}{SPACE}%"
         tenths = 1000.0 * part
         rounded = math.ceil(tenths - 1e-9) if up else round(tenths)
         text = f"{rounded / 10.0:.1f}".removesuffix(".0")
-        return self._signs(f"{text}{SPACE}%")
+        return self._localized_separators(f"{text}{SPACE}%")
 
     def exactly(self, value: Fraction) -> str:
         """Return a declared number with all its digits, unless it has too many."""
         text = plain_text(value)
         if len(text) > 16:
-            return self._signs(f"{float(value):g}")
+            return self._localized_separators(f"{float(value):g}")
         whole, point, decimals = text.removeprefix("-").partition(".")
-        return self._signs(f"{'-' * (value < 0)}{int(whole):,}{point}{decimals}")
+        return self._localized_separators(f"{'-' * (value < 0)}{int(whole):,}{point}{decimals}")
 
-    def _signs(self, text: str) -> str:
+    def _localized_separators(self, text: str) -> str:
         signs = {".": self.decimal, ",": self.thousands, "-": "\u2212"}
         return "".join(signs.get(sign, sign) for sign in text)
 

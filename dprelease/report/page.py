@@ -44,7 +44,7 @@ class Example:
 
 
 @dataclass(frozen=True)
-class _Cell:
+class _ExampleCell:
     one: ColumnQuality
     keys: dict[str, Any]
     value: float
@@ -56,11 +56,11 @@ def example_of(
     release: ReleaseFiles, facts: Facts, words: Words, names: Names, gallery: Gallery
 ) -> Example:
     """Return the middle cell of the first column that has margins."""
-    cell = next(_cells(release, facts), None)
+    cell = next(_example_cells(release, facts), None)
     if cell is None:
         return Example([words.say("margin.none")])
     column, table = cell.one.column, cell.one.table
-    confidence = _confidence(facts, cell.one)
+    confidence = _confidence_of(facts, cell.one)
     decimals = column.decimals
 
     def number(value: float) -> str:
@@ -90,7 +90,9 @@ def example_of(
     return Example(sentences, interval(gallery, name, cell.value, cell.ends, number))
 
 
-def _cell_position_text(table: TableMetadata, cell: _Cell, words: Words, names: Names) -> Markup:
+def _cell_position_text(
+    table: TableMetadata, cell: _ExampleCell, words: Words, names: Names
+) -> Markup:
     title = names.table(table)
     if not cell.keys:
         return words.say("margin.cell.total", table=title)
@@ -101,7 +103,7 @@ def _cell_position_text(table: TableMetadata, cell: _Cell, words: Words, names: 
     return words.say("margin.cell", table=title, cell=Markup(", ").join(parts))
 
 
-def _cells(release: ReleaseFiles, facts: Facts) -> Iterator[_Cell]:
+def _example_cells(release: ReleaseFiles, facts: Facts) -> Iterator[_ExampleCell]:
     """Yield the middle cell of columns with margins, good examples first."""
     columns = [
         column_quality(facts, table, column)
@@ -119,7 +121,7 @@ def _example_order(one: ColumnQuality) -> tuple[bool, bool]:
     return one.table.companion_of(one.column.name, Role.MARGIN) is None, not one.table.keys
 
 
-def _middle_cell(release: ReleaseFiles, one: ColumnQuality) -> Iterator[_Cell]:
+def _middle_cell(release: ReleaseFiles, one: ColumnQuality) -> Iterator[_ExampleCell]:
     """Yield the middle one of the first cells of a column that have a margin, if there are any."""
     table, name = one.table, one.column.name
     keys = [key.name for key in table.keys]
@@ -142,10 +144,10 @@ def _middle_cell(release: ReleaseFiles, one: ColumnQuality) -> Iterator[_Cell]:
     else:
         low, high = value - margin, value + margin
     cell = {key: batch.column(key)[row].as_py() for key in keys}
-    yield _Cell(one, cell, value, margin, (low, high))
+    yield _ExampleCell(one, cell, value, margin, (low, high))
 
 
-def _confidence(facts: Facts, one: ColumnQuality) -> float:
+def _confidence_of(facts: Facts, one: ColumnQuality) -> float:
     output = facts.query_column(one.table, one.column)
     if facts.is_agreed(one.table) and one.expected is not None:
         return one.expected.confidence

@@ -120,7 +120,7 @@ def trade_off(gallery: Gallery, pairs: Pairs, *, replace: bool) -> Picture:
     sheet.line([(0.0, 1.0), (1.0, 0.0)], PALE, 1.0, "4 3")
     sheet.line(zip(alarms.tolist(), missed, strict=True), BLUE, 1.8)
     sheet.write(0.62, 0.41, words.plain("trade.blind"), "start", "bottom", colour=PALE)
-    # # The text is below the line if there is space, otherwise between it and the dashed line.
+    # The text is below the line if there is space, otherwise between it and the dashed line.
     roomy = missed[20] > 0.25
     x, y = (0.04, 0.06) if roomy else (0.35, (missed[35] + 0.65) / 2.0)
     sheet.write(x, y, words.plain("trade.this"), "start", "bottom", colour=BLUE, bold=True)

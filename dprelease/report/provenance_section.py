@@ -71,7 +71,7 @@ def provenance_section(
                 context.words.say("made.family", name=names.name(family.name)),
                 [names.sentence(text, LONGEST) for text in family.words],
             )
-            for family in _families(record)[: context.most]
+            for family in _family_records(record)[: context.most]
         ],
         checked=None
         if checks is None
@@ -83,7 +83,7 @@ def provenance_section(
     )
 
 
-def _families(record: ReleaseManifest) -> Sequence[FamilyRecord]:
+def _family_records(record: ReleaseManifest) -> Sequence[FamilyRecord]:
     return record.families if isinstance(record, CentralManifest) else ()
 
 

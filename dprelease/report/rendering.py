@@ -55,9 +55,9 @@ def page(release: ReleaseFiles, language: str | None, filled: PageFiller) -> byt
 
 
 def _render_html(words: Words, values: Mapping[str, Any]) -> bytes:
-    style = _file("style.css")
+    style = _template_text("style.css")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    template = _environment().get_template("page.html")
+    template = _template_environment().get_template("page.html")
     text = template.render(
         **values, say=words.say, lang=words.language, style=Markup(style), style_digest=digest
     )  # fmt: skip
@@ -65,16 +65,16 @@ def _render_html(words: Words, values: Mapping[str, Any]) -> bytes:
 
 
 @cache
-def _file(name: str) -> str:
+def _template_text(name: str) -> str:
     return resources.files(TEMPLATES).joinpath(name).read_text(encoding="utf-8")
 
 
 @cache
-def _environment() -> Environment:
+def _template_environment() -> Environment:
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     environment = Environment(
-        loader=FunctionLoader(_file),
+        loader=FunctionLoader(_template_text),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -131,7 +131,7 @@ class Sheet:
         self.dots: list[Dot] = []
         self.texts: list[Text] = []
 
-    def _position(self, x: float, y: float) -> tuple[float, float]:
+    def _svg_position(self, x: float, y: float) -> tuple[float, float]:
         across, up = self.x.part(x), self.y.part(y)
         return self._left + across * self._wide, self._above + (1 - up) * self._high
 
@@ -143,13 +143,13 @@ class Sheet:
         dashes: str = "",
     ) -> None:
         """Draw a line through points of the field; points outside are moved to its edge."""
-        places = [self._position(self.x.clip(x), self.y.clip(y)) for x, y in points]
+        places = [self._svg_position(self.x.clip(x), self.y.clip(y)) for x, y in points]
         corners = " ".join(f"{_decimal_text(x)},{_decimal_text(y)}" for x, y in places)
         self.lines.append(Line(corners, colour, width, dashes))
 
     def dot(self, x: float, y: float, look: Look) -> None:
         """Draw a dot."""
-        across, down = self._position(x, y)
+        across, down = self._svg_position(x, y)
         self.dots.append(Dot(_decimal_text(across), _decimal_text(down), look))
 
     def write(
@@ -171,7 +171,7 @@ class Sheet:
         part that is there: top, middle or bottom. `offset`: a shift in points to the right and
         upwards.
         """
-        across, down = self._position(x, y)
+        across, down = self._svg_position(x, y)
         line = down - offset[1] + BASELINE_SHIFT[place] * size
         start, label = _decimal_text(across + offset[0]), printable_text(text, None)
         self.texts.append(Text(start, _decimal_text(line), label, anchor, colour, size, bold))

@@ -81,7 +81,7 @@ def described_table(path: Path) -> DescribedTable:
     """
     values, why = _parse(path)
     if not why:
-        table = _table(values)
+        table = _described_table(values)
         why = "it describes no columns"
         if table is not None and table.columns:
             often = Counter(same_name(column.name) for column in table.columns)
@@ -116,7 +116,7 @@ def _as_yaml(text: str) -> str:
         return text  # it may be YAML in braces
 
 
-def _table(values: Any) -> DescribedTable | None:
+def _described_table(values: Any) -> DescribedTable | None:
     if not isinstance(values, Mapping):
         return None
     bare = {_without_namespace(name): value for name, value in values.items()}
@@ -124,10 +124,10 @@ def _table(values: Any) -> DescribedTable | None:
         first = next((one for one in bare["tables"] if isinstance(one, Mapping)), {})
         bare = {_without_namespace(name): value for name, value in first.items()}
     if isinstance(bare.get("tableSchema"), Mapping):
-        return _csvw(bare)
+        return _csvw_table(bare)
     for root in (values.get("Database"), values):
         if isinstance(root, Mapping) and "columns" not in bare:
-            table = _smartnoise(root)
+            table = _smartnoise_database_table(root)
             if table is not None:
                 return table
     return _listed_columns(bare) if "columns" in bare else None
@@ -138,7 +138,7 @@ def _without_namespace(name: str) -> str:
     return re.split(r"[:.]", name)[-1] if not name.startswith("@") else name
 
 
-def _csvw(table: Properties) -> DescribedTable:
+def _csvw_table(table: Properties) -> DescribedTable:
     schema = {_without_namespace(name): value for name, value in table["tableSchema"].items()}
     unit = _text(table.get("privacyUnit"))
     columns = []
@@ -152,7 +152,7 @@ def _csvw(table: Properties) -> DescribedTable:
             columns.append(
                 ColumnDescription(
                     name,
-                    _kind_of(base),
+                    _column_kind(base),
                     _text(inner.get("minimum", inner.get("minInclusive", column.get("minimum")))),
                     _text(inner.get("maximum", inner.get("maxInclusive", column.get("maximum")))),
                     _key_values(column),
@@ -186,7 +186,7 @@ def _key_values(column: Properties) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _smartnoise(databases: Properties) -> DescribedTable | None:
+def _smartnoise_database_table(databases: Properties) -> DescribedTable | None:
     """Return the first table in databases, schemas and tables that are nested to any depth."""
     for name, entry in databases.items():
         if not isinstance(entry, Mapping):
@@ -194,7 +194,7 @@ def _smartnoise(databases: Properties) -> DescribedTable | None:
         columns = {key: value for key, value in entry.items() if isinstance(value, Mapping)}
         if any("type" in column for column in columns.values()):
             return _smartnoise_table(name, entry, columns)
-        inner = _smartnoise(entry)
+        inner = _smartnoise_database_table(entry)
         if inner is not None:
             return inner
     return None
@@ -206,10 +206,10 @@ def _smartnoise_table(
     described = [
         ColumnDescription(
             column,
-            _kind_of(entry.get("type")),
+            _column_kind(entry.get("type")),
             _text(entry.get("lower", entry.get("min"))),
             _text(entry.get("upper", entry.get("max"))),
-            is_unit=_flag(entry.get("private_id")),
+            is_unit=_is_true(entry.get("private_id")),
         )
         for column, entry in columns.items()
     ]
@@ -240,7 +240,7 @@ def _listed_columns(table: Properties) -> DescribedTable | None:
             described.append(
                 ColumnDescription(
                     name,
-                    _kind_of(kind),
+                    _column_kind(kind),
                     _text(
                         description.get(
                             "lower", description.get("min", description.get("minimum", low))
@@ -265,7 +265,7 @@ def _listed_columns(table: Properties) -> DescribedTable | None:
     return DescribedTable(COLUMNS, name, tuple(described))
 
 
-def _kind_of(written: object) -> str:
+def _column_kind(written: object) -> str:
     type_name = re.split(r"[.:#/]", str(written or "string"))[-1].strip().lower()
     return _KIND.get(type_name, "text")
 
@@ -274,7 +274,7 @@ def _mappings_in(values: object) -> Iterator[Properties]:
     return (one for one in (values if isinstance(values, list) else ()) if isinstance(one, Mapping))
 
 
-def _flag(value: object) -> bool:
+def _is_true(value: object) -> bool:
     return (_text(value) or "").lower() == "true"
 
 

@@ -62,17 +62,17 @@ def translate_description(
         raise DataError("DP-DATA-011", place=place, column=unit, known=known)
     own_unit = next((column.name for column in table.columns if column.is_unit), None)
     lines = [HEAD.format(form=table.form).rstrip(), f"table: {name_of(table.name)}"]
-    lines.append(_source(table, source, folder))
-    lines += _unit(table, unit or own_unit)
+    lines.append(_source_text(table, source, folder))
+    lines += _unit_lines(table, unit or own_unit)
     lines.append("columns:")
     for column in table.columns:
         lines.append(
-            f"  {yaml_text(column.name)}: {_body(column, column.name == (unit or own_unit))}"
+            f"  {yaml_text(column.name)}: {_column_text(column, column.name == (unit or own_unit))}"
         )
     return "\n".join(lines) + "\n"
 
 
-def _source(table: DescribedTable, source: Path | None, folder: Path | None) -> str:
+def _source_text(table: DescribedTable, source: Path | None, folder: Path | None) -> str:
     if source is not None:
         path = str(source) if folder is None else os.path.relpath(source, folder)
         return f"source: {yaml_text(path)}"
@@ -81,7 +81,7 @@ def _source(table: DescribedTable, source: Path | None, folder: Path | None) -> 
     return "# source: FILL IN, the path of the rows, relative to this file"
 
 
-def _unit(table: DescribedTable, unit: str | None) -> list[str]:
+def _unit_lines(table: DescribedTable, unit: str | None) -> list[str]:
     if unit is None:
         return [
             "# Every row is a privacy unit. If people have several rows, declare which column",
@@ -105,29 +105,29 @@ def _positive_integer(text: str | None) -> str | None:
     return plain_text(number) if number.denominator == 1 and number >= 1 else None
 
 
-def _body(column: ColumnDescription, is_unit: bool) -> str:
-    label = _label(column)
+def _column_text(column: ColumnDescription, is_unit: bool) -> str:
+    label = _label_text(column)
     if is_unit:
         kind = column.kind if column.kind in ("integer", "text") else "text"
         return f"{{type: {kind}{label}}}"
     if column.values:
         values = ", ".join(quote_yaml(value) for value in dict.fromkeys(column.values))
         return f"{{type: category, values: [{values}]{label}}}{MARK}"
-    bounds = _bounds(column)
+    bounds = _bounds_text(column)
     if bounds:
         return f"{{type: {column.kind}, {bounds}{label}}}{MARK}"
     known = {"integer": INTEGER, "number": NUMBER, "text": TEXT, "date": DATE, **OTHERS}
     return known[column.kind].replace(f"type: {column.kind}", f"type: {column.kind}{label}", 1)
 
 
-def _label(column: ColumnDescription) -> str:
+def _label_text(column: ColumnDescription) -> str:
     text = column.label.strip()
     if text in ("", column.name) or problem_of(text, LONGEST_LABEL) is not None:
         return ""
     return f", label: {quote_yaml(text)}"
 
 
-def _bounds(column: ColumnDescription) -> str:
+def _bounds_text(column: ColumnDescription) -> str:
     """Return both bounds as declared; empty if one is missing, or if they are invalid."""
     ends = [column.lower, column.upper]
     if None in ends or column.kind not in ("integer", "number", "date"):

@@ -89,11 +89,11 @@ def limits_of(checks: Iterable[Check], kind: str, *, is_enum: bool = False) -> L
     `kind`: the type as which the values of the column are read. `is_enum`: whether the values are
     labels of an enumeration.
     """
-    found = [_limits_of(check, kind, is_enum) for check in checks]
+    found = [_limits_of_check(check, kind, is_enum) for check in checks]
     return reduce(intersection, found, Limits())
 
 
-def _limits_of(check: Check, kind: str, is_enum: bool) -> Limits:
+def _limits_of_check(check: Check, kind: str, is_enum: bool) -> Limits:
     if kind not in _OF_KIND or len(check.condition) > LONGEST:
         return Limits()
     try:
@@ -146,7 +146,7 @@ def _limits_of_comparison(tree: exp.Binary, column: _ConstrainedColumn) -> Limit
     lower = None if how in (exp.LT, exp.LTE) else value
     upper = None if how in (exp.GT, exp.GTE) else value
     if column.kind == "integer":
-        # # Both integers above 2 and integers from 2.5 on begin with 3.
+        # Both integers above 2 and integers from 2.5 on begin with 3.
         lower = _integer_end(lower, ceil, 1 if how is exp.GT else 0)
         upper = _integer_end(upper, floor, -1 if how is exp.LT else 0)
     return Limits(lower, upper)
@@ -270,7 +270,7 @@ CHECK = (
 
 def proposal_of(form: ServerForm, name: str) -> str:
     """Return a list of values, or bounds, of a column; empty if the catalogue has neither."""
-    limits, labels = _limits(form, name), form.labels.get(name)
+    limits, labels = _column_limits(form, name), form.labels.get(name)
     if limits.values is not None:
         values = [one for one in limits.values if labels is None or one in labels]
         return _category_text(values, CHECK)
@@ -281,14 +281,14 @@ def proposal_of(form: ServerForm, name: str) -> str:
 
 def notes_of(form: ServerForm, name: str) -> str:
     """Return further facts about a column: one end of its bounds, or that it is NOT NULL."""
-    limits = Limits() if proposal_of(form, name) else _limits(form, name)
+    limits = Limits() if proposal_of(form, name) else _column_limits(form, name)
     ends = {"lower": limits.lower, "upper": limits.upper}
     bound_texts = [f"{key}: {_bound_text(end)}" for key, end in ends.items() if end is not None]
     notes = [f"its CHECK constraint leaves {bound_texts[0]}"] if len(bound_texts) == 1 else []
     return "; ".join([*notes, *["NOT NULL"] * (name in form.required)])
 
 
-def _limits(form: ServerForm, name: str) -> Limits:
+def _column_limits(form: ServerForm, name: str) -> Limits:
     is_enum = name in form.labels
     return limits_of(form.checks.get(name, ()), form.columns[name], is_enum=is_enum)
 

@@ -94,13 +94,13 @@ def audit_texts(result: Audit, *, wide: bool) -> list[str]:
     if result.twins is not None:
         words.append(
             f"Twin runs: {result.twins.runs} whole runs, {result.twins.silent} of them byte for "
-            f"byte the same; {_verdict(result.twins.holds)}."
+            f"byte the same; {_verdict_text(result.twins.holds)}."
         )
         words += [f"Excepted: {one_line(what)}." for what in result.twins.excepted]
     if result.canaries is not None:
         words.append(
             f"Canaries: of {result.canaries.columns} columns, in {result.canaries.searched} files "
-            f"and {result.canaries.failures} failures; {_verdict(result.canaries.holds)}."
+            f"and {result.canaries.failures} failures; {_verdict_text(result.canaries.holds)}."
         )
     if result.black_box or result.not_tried:
         words.append(_epsilon_bounds_text(result, wide=wide))
@@ -114,7 +114,7 @@ def audit_texts(result: Audit, *, wide: bool) -> list[str]:
     return words
 
 
-def _verdict(holds: bool) -> str:
+def _verdict_text(holds: bool) -> str:
     return "all held" if holds else "something did not hold"
 
 

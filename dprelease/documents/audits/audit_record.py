@@ -138,16 +138,16 @@ def digest_of_declaration(declaration: Declaration) -> str:
     """Return the SHA-256 of the whole declaration: every text, every file, every variable."""
     kept = {name: file.sha256 for name, (file, _) in declaration.kept.items()}
     name = declaration.document.path.name
-    return _digest(name, declaration.texts, declaration.variables, kept)
+    return _digest_of_parts(name, declaration.texts, declaration.variables, kept)
 
 
 def digest_of_declared(held: DeclarationRecord) -> str:
     """Return the SHA-256 of the declaration in a manifest, as `digest_of_declaration`."""
     kept = {name: file.sha256 for name, file in held.files.items()}
-    return _digest(held.release, held.texts, held.variables, kept)
+    return _digest_of_parts(held.release, held.texts, held.variables, kept)
 
 
-def _digest(
+def _digest_of_parts(
     name: str, texts: Mapping[str, str], variables: Mapping[str, str], kept: Mapping[str, str]
 ) -> str:
     told = {"texts": {**texts}, "variables": {**variables}, "files": {**kept}}

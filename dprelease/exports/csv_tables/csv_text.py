@@ -29,7 +29,7 @@ def csv_lines(names: Iterable[str], batches: Iterable[pa.RecordBatch]) -> Iterat
     for batch in batches:
         size = max(1, CELLS // max(1, batch.num_columns))
         for first in range(0, batch.num_rows, size):
-            yield _lines(batch.slice(first, size))
+            yield _batch_lines(batch.slice(first, size))
 
 
 def quote_field(text: str) -> str:
@@ -38,7 +38,7 @@ def quote_field(text: str) -> str:
     return text if plain else '"' + text.replace('"', '""') + '"'
 
 
-def _lines(batch: pa.RecordBatch) -> bytes:
+def _batch_lines(batch: pa.RecordBatch) -> bytes:
     import pyarrow.compute as pc
 
     fields = [fields_of(column) for column in batch.columns]

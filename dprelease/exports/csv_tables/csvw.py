@@ -36,15 +36,17 @@ def csvw_metadata(
     folder = posixpath.dirname(file)
     return {
         "@context": [CONTEXT, {"@language": metadata.language}],
-        **_about(metadata),
+        **_about_properties(metadata),
         "tables": [
             nonempty(
                 {
                     "url": posixpath.relpath(file, folder or "."),
-                    "dc:title": _texts(laid.table.label or {metadata.language: laid.table.name}),
-                    "dc:description": _texts(laid.table.description),
-                    "skos:note": _texts(*laid.table.footnotes),
-                    "tableSchema": _schema(laid, metadata, lists, folder),
+                    "dc:title": _texts_with_language(
+                        laid.table.label or {metadata.language: laid.table.name}
+                    ),
+                    "dc:description": _texts_with_language(laid.table.description),
+                    "skos:note": _texts_with_language(*laid.table.footnotes),
+                    "tableSchema": _table_schema(laid, metadata, lists, folder),
                 }
             ),
             *(
@@ -81,7 +83,7 @@ def datatype(column: ColumnMetadata) -> Any:
     return base
 
 
-def _schema(
+def _table_schema(
     laid: Laid, metadata: Metadata, lists: Mapping[str, str], folder: str
 ) -> dict[str, Any]:
     links = [
@@ -96,7 +98,7 @@ def _schema(
         if column.metadata.role == Role.KEY and column.name in lists
     ]
     schema = {
-        "columns": [_column(column, laid, metadata) for column in laid.columns],
+        "columns": [_column_description(column, laid, metadata) for column in laid.columns],
         "primaryKey": [name_of(column) for column in laid.keys] if laid.table.values else None,
         "foreignKeys": links,
     }
@@ -108,7 +110,7 @@ def name_of(column: LaidColumn) -> str:
     return quote(column.name, safe="").replace("-", "%2D").replace("~", "%7E")
 
 
-def _column(column: LaidColumn, laid: Laid, metadata: Metadata) -> dict[str, Any]:
+def _column_description(column: LaidColumn, laid: Laid, metadata: Metadata) -> dict[str, Any]:
     source = column.metadata
     kind = PROPERTIES.get(source.role, "AttributeProperty")
     titles = {UNDETERMINED: [column.name]}  # as in the header of the file
@@ -124,8 +126,8 @@ def _column(column: LaidColumn, laid: Laid, metadata: Metadata) -> dict[str, Any
         "dc:type": source.role.value,
         "dc:relation": source.of if source.of != source.name else None,
         "schema:unitText": source.unit,
-        "dc:description": _texts(source.description),
-        "skos:note": _texts(*source.footnotes),
+        "dc:description": _texts_with_language(source.description),
+        "skos:note": _texts_with_language(*source.footnotes),
     }
     described = nonempty(properties)
     return _exact_texts(described) if source.kind == "string" else described
@@ -136,29 +138,29 @@ def _exact_texts(column: dict[str, Any]) -> dict[str, Any]:
     return {**column, "null": []}
 
 
-def _about(metadata: Metadata) -> dict[str, Any]:
+def _about_properties(metadata: Metadata) -> dict[str, Any]:
     """Return the properties of the release as a whole."""
     about = metadata.about
     properties = {
-        "dc:title": _texts({tag: about.heading(tag) for tag in metadata.languages}),
-        "dc:description": _texts(about.description),
+        "dc:title": _texts_with_language({tag: about.heading(tag) for tag in metadata.languages}),
+        "dc:description": _texts_with_language(about.description),
         "dc:publisher": about.publisher,
         "dc:temporal": about.period,
         "dc:spatial": about.area,
         "schema:version": about.version,
         "dc:replaces": about.replaces,
         "schema:contactPoint": about.contact,
-        "dc:license": _link(about.licence),
-        "dc:conformsTo": _link(about.methodology),
-        "skos:note": _texts(*about.notes),
+        "dc:license": _link_or_text(about.licence),
+        "dc:conformsTo": _link_or_text(about.methodology),
+        "skos:note": _texts_with_language(*about.notes),
     }
     return nonempty(properties)
 
 
-def _link(text: str) -> str | dict[str, str]:
+def _link_or_text(text: str) -> str | dict[str, str]:
     return {"@id": text} if is_address(text) else text
 
 
-def _texts(*several: Texts) -> list[dict[str, str]]:
+def _texts_with_language(*several: Texts) -> list[dict[str, str]]:
     """Return texts, each with its language."""
     return [{"@value": text, "@language": tag} for texts in several for tag, text in texts.items()]

@@ -155,7 +155,7 @@ class Sheet:
         """Write a row; each cell has its style or number format, if there is one."""
         looks = map(self._book.style, styles or [""] * len(cells))
         for column, (cell, look) in enumerate(zip(cells, looks, strict=True)):
-            self._write(column, cell, look)
+            self._write_cell(column, cell, look)
         self._row += 1
 
     def add_text(self, text: str, style: str = "") -> None:
@@ -168,7 +168,7 @@ class Sheet:
             self._book.mark_up(self._worksheet, self._row, heads, rows)
         self.add(heads, ["head"] * len(heads))
 
-    def _write(self, column: int, cell: Cell, look: Any) -> None:
+    def _write_cell(self, column: int, cell: Cell, look: Any) -> None:
         if isinstance(cell, bool):
             self._worksheet.write_boolean(self._row, column, cell, look)
         elif isinstance(cell, Number):

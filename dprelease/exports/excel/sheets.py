@@ -137,7 +137,7 @@ def _write_table(book: Book, titled: TitledTable, release: PublishedRelease) -> 
     missing = [LEFT_EMPTY if column.name in empty else NO_VALUE for column in columns]
     formats = [_number_format(column) for column in columns]
     for batch in laid.batches(release):
-        cells = map(_cells, batch.columns, columns, labels, missing)
+        cells = map(_column_cells, batch.columns, columns, labels, missing)
         for row in zip(*cells, strict=True):
             sheet.add(row, formats)
 
@@ -170,7 +170,7 @@ def value_labels(column: ColumnMetadata, language: str) -> dict[Code, str]:
     }
 
 
-def _cells(
+def _column_cells(
     array: pa.Array, column: ColumnMetadata, labels: dict[Code, str], missing: str
 ) -> Iterator[Cell]:
     """Yield the cells of a column, one per row; `labels`: the labels of its values, if any."""

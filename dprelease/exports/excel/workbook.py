@@ -36,7 +36,7 @@ class Excel(Export):
 
     def problems(self, metadata: Metadata) -> Iterator[Problem]:
         """See `Export.problems`."""
-        tables = _tables(metadata)
+        tables = _tables_for_people(metadata)
         if not tables:
             yield Problem("no table has readable values")
         for laid in tables:
@@ -60,7 +60,7 @@ class Excel(Export):
 
         metadata, path = release.metadata, with_parent_folder(folder / FILE)
         title, author = metadata.about.heading(metadata.language), metadata.about.publisher
-        tables = _tables(metadata)
+        tables = _tables_for_people(metadata)
         cells = sum((laid.rows or 0) * len(laid.columns) for laid in tables)
         scratch = path.parent if cells > IN_MEMORY else None
         book = Book(title, author or "dprelease", metadata.language, scratch)
@@ -83,16 +83,19 @@ class Excel(Export):
             raise ValueError("no archive") from problem
         if sizes[0] > MOST_SIZE_RATIO * sizes[1]:
             return False
-        return all(left == right for left, right in zip_longest(_cells(one), _cells(other)))
+        return all(
+            left == right
+            for left, right in zip_longest(_sheet_contents(one), _sheet_contents(other))
+        )
 
 
-def _tables(metadata: Metadata) -> list[Laid]:
+def _tables_for_people(metadata: Metadata) -> list[Laid]:
     """Return the tables for people with their layouts; synthetic records are only for programs."""
     read = (table for table in metadata.read if table.values and not is_records(table))
     return [laid_out(table, metadata) for table in read]
 
 
-def _cells(path: Path) -> Iterator[tuple[Any, ...]]:
+def _sheet_contents(path: Path) -> Iterator[tuple[Any, ...]]:
     """Yield the content of all sheets in order: name and state of a sheet, then its rows."""
     from openpyxl import load_workbook
 

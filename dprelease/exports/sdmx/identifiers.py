@@ -38,12 +38,12 @@ _VERSION = re.compile(r"[0-9]+\.[0-9]+(\.[0-9]+)?")
 
 def code_id(value: str) -> str:
     """Return the identifier of a value in a code list, unique for each value."""
-    return _IN_CODES.sub(_escape, value) or EMPTY
+    return _IN_CODES.sub(_escaped, value) or EMPTY
 
 
 def component_id(name: str) -> str:
     """Return the identifier of a column, unique for each name."""
-    escaped = _IN_COMPONENTS.sub(_escape, name)
+    escaped = _IN_COMPONENTS.sub(_escaped, name)
     return escaped if re.match("[A-Za-z]", name) else INITIAL + escaped
 
 
@@ -54,7 +54,7 @@ def value_of(code: str) -> str:
     return ESCAPED.sub(lambda found: chr(int(found[1], 16)), code.removeprefix(INITIAL))
 
 
-def _escape(found: re.Match[str]) -> str:
+def _escaped(found: re.Match[str]) -> str:
     return f"_x{ord(found[0]):04X}_"
 
 

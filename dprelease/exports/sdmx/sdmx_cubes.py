@@ -57,7 +57,7 @@ class Cube:
                 column = self.table.companion_of(value.name, role)
                 if column is not None:
                     found.setdefault(attribute, {})[value.name] = column
-        for flag in self._flags(unreliable=False):
+        for flag in self._flag_columns(unreliable=False):
             attribute = flag.name.removeprefix(f"{flag.of}_").upper()
             found.setdefault(attribute, {})[flag.of] = flag
         return found
@@ -65,9 +65,9 @@ class Cube:
     @cached_property
     def unreliable(self) -> dict[str, ColumnMetadata]:
         """Return the flag columns for unreliable cells by the value that they describe."""
-        return {flag.of: flag for flag in self._flags(unreliable=True)}
+        return {flag.of: flag for flag in self._flag_columns(unreliable=True)}
 
-    def _flags(self, *, unreliable: bool) -> Iterator[ColumnMetadata]:
+    def _flag_columns(self, *, unreliable: bool) -> Iterator[ColumnMetadata]:
         names = {value.name for value in self.values}
         for flag in self.table.of_role(Role.FLAG):
             if flag.of in names and (flag.name == flag.of + UNRELIABLE) == unreliable:

@@ -96,7 +96,7 @@ class Structures:
 
     def concept(self, column: ColumnMetadata) -> str:
         """Return the concept of a column, which all tables with the same metadata share."""
-        item = _item(component_id(column.name), column, self.languages[0])
+        item = _concept_item(component_id(column.name), column, self.languages[0])
         return _identifier_of_content(self.concepts, item.id, item)
 
     def code_list(self, column: ColumnMetadata) -> str:
@@ -132,15 +132,15 @@ def structures_of(metadata: Metadata) -> Structures:
         items = tuple(Item(code, {"en": a}, {"en": b}) for code, (a, b) in codes.items())
         made.code_lists[f"CL_{name}"] = (Item("", {"en": COMMON_CONCEPTS[name][0]}), items)
     for cube in cubes(metadata, time_period(about.period)):
-        made.cubes.append(_structure(made, cube))
+        made.cubes.append(_data_structure(made, cube))
     return made
 
 
-def _structure(made: Structures, cube: Cube) -> Structure:
+def _data_structure(made: Structures, cube: Cube) -> Structure:
     table = cube.table
-    dimensions = [_dimension(made, key) for key in table.keys]
+    dimensions = [_dimension_component(made, key) for key in table.keys]
     language = made.languages[0]
-    codes = tuple(_item(component_id(value.name), value, language) for value in cube.values)
+    codes = tuple(_concept_item(component_id(value.name), value, language) for value in cube.values)
     several = (Item("", {"en": f"Measures of {table.name}"}), codes)
     measures = _identifier_of_content(made.code_lists, f"CL_{cube.id}-MEASURE", several)
     dimensions.append(Component("MEASURE", "MEASURE", codes=measures))
@@ -156,12 +156,12 @@ def _structure(made: Structures, cube: Cube) -> Structure:
             table.footnotes,
         ),
         tuple(dimensions),
-        tuple(_attributes(cube)),
-        _measure(made, cube),
+        tuple(_attribute_components(cube)),
+        _measure_component(made, cube),
     )
 
 
-def _dimension(made: Structures, key: ColumnMetadata) -> Component:
+def _dimension_component(made: Structures, key: ColumnMetadata) -> Component:
     concept = made.concept(key)
     codes = made.code_list(key) if is_coded(key) else ""
     text_type = "" if codes else TEXT_TYPES.get(key.kind, "String")
@@ -177,7 +177,7 @@ def is_coded(key: ColumnMetadata) -> bool:
     return key.codes is not None and (key.kind == "string" or bool(key.codes.labels))
 
 
-def _measure(made: Structures, cube: Cube) -> Component:
+def _measure_component(made: Structures, cube: Cube) -> Component:
     if cube.labels:
         codes = made.code_list(cube.values[0])
         return Component("OBS_VALUE", "OBS_VALUE", codes, "" if codes else "String")
@@ -186,11 +186,11 @@ def _measure(made: Structures, cube: Cube) -> Component:
     return Component("OBS_VALUE", "OBS_VALUE", "", "Long" if kinds == {"int64"} else text_type)
 
 
-def _attributes(cube: Cube) -> Iterator[Component]:
+def _attribute_components(cube: Cube) -> Iterator[Component]:
     for status in ("OBS_STATUS", "CONF_STATUS"):
         yield Component(status, status, f"CL_{status}", level="observation", mandatory=True)
     for name, columns in cube.attribute_columns.items():
-        yield Component(name, name, "", _text_type(columns.values()), "observation")
+        yield Component(name, name, "", _common_text_type(columns.values()), "observation")
     if cube.confidence:
         yield Component("CONFIDENCE_LEVEL", "CONFIDENCE_LEVEL", "", "Decimal", "MEASURE")
     if cube.units:
@@ -199,7 +199,7 @@ def _attributes(cube: Cube) -> Iterator[Component]:
         yield Component("DECIMALS", "DECIMALS", "", "Integer", "MEASURE")
 
 
-def _text_type(columns: Iterable[ColumnMetadata]) -> str:
+def _common_text_type(columns: Iterable[ColumnMetadata]) -> str:
     kinds = {column.kind for column in columns}
     if kinds <= {"bool"}:
         return "Boolean"
@@ -208,7 +208,7 @@ def _text_type(columns: Iterable[ColumnMetadata]) -> str:
     return "Double" if "double" in kinds else "Decimal"
 
 
-def _item(own: str, column: ColumnMetadata, language: str) -> Item:
+def _concept_item(own: str, column: ColumnMetadata, language: str) -> Item:
     name = column.label or {language: column.name}
     return Item(own, name, column.description, column.footnotes)
 

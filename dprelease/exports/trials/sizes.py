@@ -54,8 +54,8 @@ ROWS: dict[str, Callable[[_Size], int]] = {
 
 def most_bytes(names: Iterable[str], metadata: Metadata) -> int:
     """Return the maximum bytes of the formats; tables of unknown size are left out."""
-    tables = [_size(table) for table in metadata.tables]
-    described = ONCE + len(metadata.languages) * sum(map(_metadata_size, metadata.tables))
+    tables = [_table_size(table) for table in metadata.tables]
+    described = ONCE + len(metadata.languages) * sum(map(_metadata_bytes, metadata.tables))
     total = 0
     for name in names:
         bytes_of = ROWS.get(name)
@@ -65,23 +65,24 @@ def most_bytes(names: Iterable[str], metadata: Metadata) -> int:
     return total
 
 
-def _size(table: TableMetadata) -> _Size:
+def _table_size(table: TableMetadata) -> _Size:
     others = [column for column in table.columns if column.role != Role.KEY]
     row, keys, values = (
-        sum(map(_width, table.columns)),
-        _escaped_width(table.keys),
-        _escaped_width(others),
+        sum(map(_field_bytes, table.columns)),
+        _escaped_row_bytes(table.keys),
+        _escaped_row_bytes(others),
     )
     return _Size(most_rows(table) or 0, len(others), row, keys, values)
 
 
-def _escaped_width(columns: Iterable[ColumnMetadata]) -> int:
+def _escaped_row_bytes(columns: Iterable[ColumnMetadata]) -> int:
     return sum(
-        _width(column) * (ESCAPED_BYTES if column.kind == "string" else 1) for column in columns
+        _field_bytes(column) * (ESCAPED_BYTES if column.kind == "string" else 1)
+        for column in columns
     )
 
 
-def _width(column: ColumnMetadata) -> int:
+def _field_bytes(column: ColumnMetadata) -> int:
     """Return the bytes of a value as a field of a text file, with quotes and separator."""
     if column.codes is not None:
         values = column.codes.values
@@ -91,11 +92,11 @@ def _width(column: ColumnMetadata) -> int:
     return 2 + NUMBER_BYTES.get(column.kind, 41)
 
 
-def _metadata_size(table: TableMetadata) -> int:
+def _metadata_bytes(table: TableMetadata) -> int:
     """Return the bytes of the metadata of a table's columns, and of each code of its keys."""
     size = DESCRIBED * (1 + len(table.columns))
     for column in table.columns:
         if column.codes is not None:
             values = column.codes.values
-            size += len(values) * 2 * (LINKS + ESCAPED_BYTES * _width(column))
+            size += len(values) * 2 * (LINKS + ESCAPED_BYTES * _field_bytes(column))
     return size

@@ -83,9 +83,9 @@ def blank_release(record: GuaranteedManifest, metadata: Metadata, folder: Path) 
         )
         for file in record.files
     ]
-    told = record.model_copy(update={"files": files})
+    blank_record = record.model_copy(update={"files": files})
     beside = {PARQUET: [file.name for file in files]}
-    return PublishedRelease(folder, told, replace(metadata, tables=tuple(tables)), beside)
+    return PublishedRelease(folder, blank_record, replace(metadata, tables=tuple(tables)), beside)
 
 
 def _blank_table(table: TableMetadata, emptied: set[str], most: int) -> pa.Table:
@@ -95,21 +95,21 @@ def _blank_table(table: TableMetadata, emptied: set[str], most: int) -> pa.Table
     """
     import pyarrow as pa
 
-    arrays = _keys(table, most)
+    arrays = _blank_keys(table, most)
     number = len(next(iter(arrays.values()))) if arrays else (1 if table.rows == 1 else most)
     for column in table.columns:
         if column.role != Role.KEY:
             missing = column.kind == "double" or {column.name, column.of} & emptied
-            values = _values(column, missing=bool(missing))
+            values = _blank_values(column, missing=bool(missing))
             cells = [values[i % len(values)] for i in range(number)]
-            arrays[column.name] = _array(cells, column.kind)
+            arrays[column.name] = _arrow_array(cells, column.kind)
     names = [column.name for column in table.columns]
     return pa.table([arrays[name] for name in names], names=names)
 
 
-def _keys(table: TableMetadata, most: int) -> dict[str, pa.Array]:
+def _blank_keys(table: TableMetadata, most: int) -> dict[str, pa.Array]:
     """Return the keys of some cells in order; keys without declared values are unique."""
-    lists = [_codes(key) for key in table.keys]
+    lists = [_declared_values(key) for key in table.keys]
     total = math.prod(map(len, lists))
     number = min(total, most)
     cells = [i * (total - 1) // max(1, number - 1) for i in range(number)]  # as long as allowed
@@ -117,15 +117,15 @@ def _keys(table: TableMetadata, most: int) -> dict[str, pa.Array]:
     for key, codes in zip(table.keys, lists, strict=True):
         stride //= len(codes)
         taken = [codes[cell // stride % len(codes)] for cell in cells]
-        arrays[key.name] = _array(taken, key.kind)
+        arrays[key.name] = _arrow_array(taken, key.kind)
     return arrays
 
 
-def _codes(key: ColumnMetadata) -> Sequence[Code]:
-    return _values(key, missing=False) if key.codes is None else key.codes.values
+def _declared_values(key: ColumnMetadata) -> Sequence[Code]:
+    return _blank_values(key, missing=False) if key.codes is None else key.codes.values
 
 
-def _values(column: ColumnMetadata, *, missing: bool) -> list[Any]:
+def _blank_values(column: ColumnMetadata, *, missing: bool) -> list[Any]:
     """Return values that a column may have: zero, large values, small values, a missing value."""
     kind = column.kind
     values: list[Any]
@@ -137,13 +137,13 @@ def _values(column: ColumnMetadata, *, missing: bool) -> list[Any]:
     elif kind.startswith("date"):
         values = [date(1970, 1, 1), date.min, date.max]
     elif kind.startswith(("int", "decimal", "double")):
-        values = _numbers(column)
+        values = _extreme_numbers(column)
     else:
         values = list(SAMPLE_TEXTS)
     return [*values, None] if missing else values
 
 
-def _numbers(column: ColumnMetadata) -> list[Any]:
+def _extreme_numbers(column: ColumnMetadata) -> list[Any]:
     """Return the numbers of a column: the extremes of noise that its file type can hold."""
     kind = column.kind
     if kind == "double":
@@ -159,7 +159,7 @@ def _numbers(column: ColumnMetadata) -> list[Any]:
     return values[:-1] if column.role in NONNEGATIVE_ROLES else values
 
 
-def _array(values: Sequence[Any], kind: str) -> pa.Array:
+def _arrow_array(values: Sequence[Any], kind: str) -> pa.Array:
     import pyarrow as pa
 
     if kind.startswith("decimal"):

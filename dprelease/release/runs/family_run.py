@@ -274,7 +274,7 @@ class _OpenTable:
         rows, at = _with_metadata(piece.rows, self.notes), piece.part or 0
         if self._writer is None or at >= len(self._rows):
             self.close()
-            path = self._files[at]
+            path = self._written_files[at]
             path.parent.mkdir(exist_ok=True, parents=True)
             self._writer = self._open.enter_context(formats.PUBLISHED.writer(path, rows.schema))
             self._rows.append(0)
@@ -287,7 +287,7 @@ class _OpenTable:
 
     def record_of_files(self) -> FileDigest:
         """Return the digests of the written files; call it after `close`."""
-        digests = [sha256_of(path) for path in self._files]
+        digests = [sha256_of(path) for path in self._written_files]
         if self.parts is None:
             return FileDigest(digests[0], self._rows[0])
         named = zip(files_of_parts(self.parts), digests, self._rows, strict=True)
@@ -296,7 +296,7 @@ class _OpenTable:
         )
 
     @cached_property
-    def _files(self) -> list[Path]:
+    def _written_files(self) -> list[Path]:
         if self.parts is None:
             return [self.path]
         return [self.path / name for name in files_of_parts(self.parts)]

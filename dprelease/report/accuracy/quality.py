@@ -50,7 +50,7 @@ def class_bounds(size: int) -> tuple[int, int]:
     return (0 if size == 0 else 10**size), 10 ** (size + 1)
 
 
-def _zeros() -> Floats:
+def _class_zeros() -> Floats:
     return np.zeros(CLASSES)
 
 
@@ -70,9 +70,9 @@ class CellCounts:
     flagged: int = 0
     wide: int = 0
     above: int = 0
-    by_class: Floats = field(default_factory=_zeros)
-    sizes: Floats = field(default_factory=_zeros)
-    margins: Floats = field(default_factory=_zeros)
+    by_class: Floats = field(default_factory=_class_zeros)
+    sizes: Floats = field(default_factory=_class_zeros)
+    margins: Floats = field(default_factory=_class_zeros)
 
     @property
     def with_margin(self) -> int:
@@ -121,14 +121,14 @@ class ColumnQuality:
         counted = self.counted
         if self.limit is None or not counted.cells:
             return None
-        flagged = self._flag is not None and not self.absolute
+        flagged = self._flag_column is not None and not self.absolute
         return (counted.flagged if flagged else counted.above) / counted.cells
 
     @property
     def adjusted_share(self) -> float | None:
         """Return the share of cells of an integer table outside their interval; None elsewhere."""
         counted = self.counted
-        if self.limit is not None or self._flag is None or not counted.cells:
+        if self.limit is not None or self._flag_column is None or not counted.cells:
             return None
         return counted.flagged / counted.cells
 
@@ -155,29 +155,29 @@ class ColumnQuality:
         return [int(size) for size in np.flatnonzero(self.counted.by_class)]
 
     @property
-    def _flag(self) -> ColumnMetadata | None:
+    def _flag_column(self) -> ColumnMetadata | None:
         return self.table.companion_of(self.column.name, Role.FLAG)
 
     @property
-    def _margin(self) -> ColumnMetadata | None:
+    def _margin_column(self) -> ColumnMetadata | None:
         return self.table.companion_of(self.column.name, Role.MARGIN)
 
     @property
-    def _error(self) -> ColumnMetadata | None:
+    def _error_column(self) -> ColumnMetadata | None:
         return self.table.companion_of(self.column.name, Role.STANDARD_ERROR)
 
     @property
     def source_columns(self) -> list[str]:
         """Return the names of the columns from which the quality is computed."""
-        companions = (self._margin, self._error, self._flag)
+        companions = (self._margin_column, self._error_column, self._flag_column)
         return [self.column.name, *(one.name for one in companions if one is not None)]
 
     def margins_of(self, batch: pa.RecordBatch) -> Floats:
         """Return the margin of each cell of a batch; NaN for cells without a margin."""
-        if self._margin is not None:
-            return floats(batch.column(self._margin.name))
-        if self._error is not None:
-            return Z95 * floats(batch.column(self._error.name))
+        if self._margin_column is not None:
+            return floats(batch.column(self._margin_column.name))
+        if self._error_column is not None:
+            return Z95 * floats(batch.column(self._error_column.name))
         fixed = self.expected
         known = fixed is not None and fixed.rows is None and fixed.unit == self.column.unit
         return np.full(len(batch), fixed.margin if fixed is not None and known else math.nan)
@@ -194,8 +194,8 @@ class ColumnQuality:
             counted.negative += int((values < 0).sum())
         if self.whole:
             counted.fractional += int((there & (values != np.rint(values))).sum())
-        if self._flag is not None:
-            counted.flagged += batch.column(self._flag.name).true_count
+        if self._flag_column is not None:
+            counted.flagged += batch.column(self._flag_column.name).true_count
         both = there & np.isfinite(margins)
         classes, sizes, margins = class_of(values[both]), sizes[both], margins[both]
         counted.wide += int((margins > sizes).sum())

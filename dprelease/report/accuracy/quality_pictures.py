@@ -30,14 +30,14 @@ Of more columns, every n-th one in the order of margins gets a ring.
 """
 
 
-def _by_unit(columns: Iterable[ColumnQuality]) -> Mapping[str, list[ColumnQuality]]:
+def _columns_by_unit(columns: Iterable[ColumnQuality]) -> Mapping[str, list[ColumnQuality]]:
     units: dict[str, list[ColumnQuality]] = {}
     for one in columns:
         units.setdefault(one.column.unit, []).append(one)
     return dict(list(units.items())[:MOST_UNITS])
 
 
-def _unit(context: Context, unit: str) -> dict[str, str]:
+def _unit_title(context: Context, unit: str) -> dict[str, str]:
     return {"unit": unit or context.words.plain("errors.unit.none")}
 
 
@@ -49,7 +49,7 @@ def error_pictures(context: Context, columns: Sequence[ColumnQuality]) -> list[P
             by_unit.setdefault(one.expected.unit, []).append(one)
     pictures = []
     for unit, group in list(by_unit.items())[:MOST_UNITS]:
-        name = _unit(context, unit)["unit"]
+        name = _unit_title(context, unit)["unit"]
         parts = _rows_of_margins(context, group)
         every = tuple(row for rows in parts.values() for row in rows)
         axis = context.words.plain("errors.axis", unit=name)
@@ -67,7 +67,9 @@ def _rows_of_margins(context: Context, columns: Sequence[ColumnQuality]) -> Mapp
 
     groups = group_columns(columns)
     if len(columns) <= MOST_ROWS:
-        return {"": [_row_of_margins(context, _title(context, one), [one]) for one in columns]}
+        return {
+            "": [_row_of_margins(context, _column_title(context, one), [one]) for one in columns]
+        }
     if len(groups) <= MOST_UNITS and all(len(group) <= MOST_ROWS for group in groups):
         return {
             printable_text(f"{group_name(group)}: {group[0].column.name}", 60): [
@@ -86,7 +88,7 @@ def _table_title(context: Context, one: ColumnQuality) -> str:
     return context.names.plain(one.table.label, one.table.name.rpartition("/")[2])
 
 
-def _title(context: Context, one: ColumnQuality) -> str:
+def _column_title(context: Context, one: ColumnQuality) -> str:
     return f"{_table_title(context, one)}: {context.names.plain(one.column.label, one.column.name)}"
 
 
@@ -103,7 +105,7 @@ def _row_of_margins(context: Context, name: str, group: Sequence[ColumnQuality])
 def size_pictures(context: Context, columns: Sequence[ColumnQuality]) -> list[Picture]:
     """Return pictures of margins as shares of the values, by size of the value."""
     pictures = []
-    for unit, group in _by_unit(one for one in columns if one.classes).items():
+    for unit, group in _columns_by_unit(one for one in columns if one.classes).items():
         rows = [row for size in range(CLASSES) if (row := _row_of_size(context, group, size))]
         if not rows:
             continue
@@ -112,7 +114,7 @@ def size_pictures(context: Context, columns: Sequence[ColumnQuality]) -> list[Pi
         key = [("dot", context.words.plain("size.dot"))]
         if any(look == "faint" for row in rows for _, look in row.marks):
             key.insert(0, ("faint", context.words.plain("size.ring")))
-        title = _unit(context, unit)
+        title = _unit_title(context, unit)
         pictures.append(context.gallery.rows("size", rows, scale, key, title))
     return pictures
 
@@ -174,7 +176,7 @@ def simulated_pictures(
     """Return pictures of simulated and expected errors by the size of the true value."""
     pictures = []
     words = context.words
-    for unit, group in _by_unit(columns).items():
+    for unit, group in _columns_by_unit(columns).items():
         rows = []
         for size, of_class in _columns_by_class(group, simulated).items():
             errors = [simulated[one.table.name, one.column.name] for one, _ in of_class]
@@ -196,12 +198,12 @@ def simulated_pictures(
             )
             rows.append(Row(class_text(context, size), note, tuple(marks)))
         if rows:
-            scale = Scale(words.plain("simulated.axis", **_unit(context, unit)), words.number)
+            scale = Scale(words.plain("simulated.axis", **_unit_title(context, unit)), words.number)
             key = (
                 ("dot", words.plain("simulated.dot")),
                 ("ring", words.plain("simulated.ring")),
             )
-            title = _unit(context, unit)
+            title = _unit_title(context, unit)
             pictures.append(context.gallery.rows("simulated", rows, scale, key, title))
     return pictures
 
@@ -212,7 +214,7 @@ def bias_pictures(
     """Return pictures of the simulated bias by the size of the true value, with random errors."""
     pictures = []
     words = context.words
-    for unit, group in _by_unit(columns).items():
+    for unit, group in _columns_by_unit(columns).items():
         found = []
         for size, of_class in _columns_by_class(group, simulated).items():
             errors = [simulated[one.table.name, one.column.name] for one, _ in of_class]
@@ -234,7 +236,7 @@ def bias_pictures(
         ]
         far = 1.05 * max(abs(bias) + doubt for _, bias, doubt in found) or 1.0
         near = float(f"{far / 1.4:.1g}")
-        axis = words.plain("bias.axis", **_unit(context, unit))
+        axis = words.plain("bias.axis", **_unit_title(context, unit))
         scale = Scale(axis, words.number, (-far, far), (-near, 0.0, near))
-        pictures.append(context.gallery.rows("bias", rows, scale, title=_unit(context, unit)))
+        pictures.append(context.gallery.rows("bias", rows, scale, title=_unit_title(context, unit)))
     return pictures

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def _zeros() -> Floats:
+def _class_zeros() -> Floats:
     return np.zeros(CLASSES)
 
 
@@ -35,10 +35,10 @@ class SimulatedColumn:
     margin contains the true value.
     """
 
-    cells: Floats = field(default_factory=_zeros)
-    off: Floats = field(default_factory=_zeros)
-    sizes: Floats = field(default_factory=_zeros)
-    squares: Floats = field(default_factory=_zeros)
+    cells: Floats = field(default_factory=_class_zeros)
+    off: Floats = field(default_factory=_class_zeros)
+    sizes: Floats = field(default_factory=_class_zeros)
+    squares: Floats = field(default_factory=_class_zeros)
     covered: int = 0
     with_margin: int = 0
 

@@ -98,7 +98,7 @@ class RecordsPart:
 
 
 @dataclass(frozen=True)
-class _Column:
+class _EstimatedColumn:
     table: TableMetadata
     metadata: ColumnMetadata
     column: RecordColumn
@@ -135,7 +135,7 @@ def page_of_records(
     return page(release, language, fill_page)
 
 
-def _estimated_columns(release: ReleaseFiles, facts: RecordFacts) -> Iterator[_Column]:
+def _estimated_columns(release: ReleaseFiles, facts: RecordFacts) -> Iterator[_EstimatedColumn]:
     """Yield every column with estimates from its published values."""
     import pyarrow as pa
 
@@ -156,19 +156,21 @@ def _estimated_column(
     metadata: ColumnMetadata,
     column: RecordColumn,
     values: pa.ChunkedArray | None,
-) -> _Column:
+) -> _EstimatedColumn:
     number = 0 if values is None else len(values)
     law = facts.laws[part.name, column.name]
     found = estimates(values, column, law, CONFIDENCE) if number else ()
-    return _Column(table, metadata, column, number, found)
+    return _EstimatedColumn(table, metadata, column, number, found)
 
 
-def _records_part(context: Context, facts: RecordFacts, columns: list[_Column]) -> RecordsPart:
+def _records_part(
+    context: Context, facts: RecordFacts, columns: list[_EstimatedColumn]
+) -> RecordsPart:
     example = next((one for one in columns if one.found), None)
     sentences: list[Markup] = []
     pictures: list[Picture] = []
     if example is not None:
-        sentences, pictures = _example(context, example)
+        sentences, pictures = _example_sentences(context, example)
     return RecordsPart(
         singles=_single_record_table(context, facts),
         tables=[_estimates_table(context, one) for one in columns if one.found],
@@ -224,7 +226,7 @@ def _provenance(context: Context, facts: RecordFacts, checks: Checks | None) -> 
     )
 
 
-def _estimates_table(context: Context, one: _Column) -> PageTable:
+def _estimates_table(context: Context, one: _EstimatedColumn) -> PageTable:
     """Return the table of a column's estimates; of many values, the most frequent ones."""
     words, names = context.words, context.names
     shown = sorted(one.found, key=lambda each: -each.estimate)[: _most_listed_values(context)]
@@ -248,14 +250,16 @@ def _estimates_table(context: Context, one: _Column) -> PageTable:
     return PageTable(caption, heads, rows)
 
 
-def _value_label(context: Context, one: _Column, each: Estimate) -> Markup:
+def _value_label(context: Context, one: _EstimatedColumn, each: Estimate) -> Markup:
     if each.value is None:
         return context.words.say("records.mean")
     codes: Any = each.value
     return context.names.value(one.metadata, codes)
 
 
-def _estimate_and_margin_text(context: Context, one: _Column, each: Estimate) -> tuple[str, str]:
+def _estimate_and_margin_text(
+    context: Context, one: _EstimatedColumn, each: Estimate
+) -> tuple[str, str]:
     """Return an estimate and its margin as text, in the column's unit or as shares of records."""
     words = context.words
     if each.value is not None:
@@ -267,7 +271,9 @@ def _estimate_and_margin_text(context: Context, one: _Column, each: Estimate) ->
     )
 
 
-def _example(context: Context, one: _Column) -> tuple[list[Markup], list[Picture]]:
+def _example_sentences(
+    context: Context, one: _EstimatedColumn
+) -> tuple[list[Markup], list[Picture]]:
     """Return sentences on how to read the first estimate, and its picture."""
     words, names = context.words, context.names
     each = max(one.found, key=lambda found: found.estimate)

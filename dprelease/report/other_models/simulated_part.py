@@ -36,11 +36,11 @@ def with_error_section(
     """
     if errors is None:
         return {"parts": parts}
-    part = SimulatedPart(context.words.say(lead), _rows(context, errors))
+    part = SimulatedPart(context.words.say(lead), _error_table(context, errors))
     return {"parts": (*parts[:-1], NAME, parts[-1]), NAME: part, "rehearsed": True}
 
 
-def _rows(context: Context, errors: Errors) -> PageTable:
+def _error_table(context: Context, errors: Errors) -> PageTable:
     """Return the table of expected and true errors of each column, over all its cells."""
     words, names, rows = context.words, context.names, []
     for one in errors[: context.most]:
@@ -48,10 +48,10 @@ def _rows(context: Context, errors: Errors) -> PageTable:
             context.cells(
                 names.name(f"{one.table}.{one.column}"),
                 words.number(one.cells),
-                _number(context, one.expected),
-                _number(context, one.mean_absolute_error),
+                _number_text(context, one.expected),
+                _number_text(context, one.mean_absolute_error),
                 words.percent(one.covered),
-                _number(context, one.bias),
+                _number_text(context, one.bias),
                 names.name(one.unit),
             )
         )
@@ -60,5 +60,5 @@ def _rows(context: Context, errors: Errors) -> PageTable:
     return PageTable(caption, [words.say(f"simulated.head.{head}") for head in heads], rows)
 
 
-def _number(context: Context, value: float | None) -> str:
+def _number_text(context: Context, value: float | None) -> str:
     return context.words.number(None if value is None else three(value))
