@@ -63,7 +63,7 @@ NO_THREAD_MESSAGE = "can't start new thread"
 UNPRINTED = "DP-OUTPUT-007"
 
 BROKEN_PIPE_EXIT_CODE = 128 + signal.SIGPIPE
-"""Exit code of a command whose output nobody reads, as shells report the end of a pipe."""
+"""Exit code of a command whose output is no longer read, as shells report a broken pipe."""
 
 USAGE_ERROR: Any = typer.BadParameter.__base__
 """Base class of errors on the command line; typer defines it under different names."""
@@ -209,7 +209,8 @@ def reporting(as_json: bool, *, prints_only: bool = False) -> Iterator[RunState]
     """Turn every failure in a block into a message and an exit code, without a traceback.
 
     Yields the state of the run. The block must advance it, because every message contains it.
-    `prints_only`: the block only prints its result, so that nothing is reported if nobody reads it.
+    `prints_only`: the block only prints its result, so that nothing is reported if its output is
+    not read.
     """
     state = RunState()
     failure: DpReleaseError | None = None

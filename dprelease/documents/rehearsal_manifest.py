@@ -1,4 +1,4 @@
-"""The manifest of a rehearsal: the manifest of the rehearsed release, in a format of its own name.
+"""The manifest of a rehearsal: the manifest of the rehearsed release, in its own format.
 
 No program that reads releases accepts this format, and the digest covers its name. Each Parquet
 file also states that it belongs to a rehearsal, so no single file can pass as one of a release:

@@ -1,23 +1,23 @@
-"""One tree of errors, each with a stable code, a place, a cause, a fix and the state of the world.
+"""The tree of exceptions, each with a stable code, a position, a cause, a fix and a state.
 
 DpReleaseError
 ├── DeclarationError   the schema or the release file is wrong; nothing was read   (exit 2)
 ├── QueryError         a query has no bounded meaning; nothing was read            (exit 2)
-├── DataError          a source cannot be used as it was declared                  (exit 2)
-│   └── FrameError     something else than frames was given, also a TypeError
+├── DataError          a source differs from its declaration, or can't be opened   (exit 2)
+│   └── FrameError     an argument is not a frame; also a TypeError
 ├── OutputError        the release cannot be written                               (exit 2)
-├── BudgetError        the budget does not allow it                                (exit 3)
+├── BudgetError        the budget does not allow the release                       (exit 3)
 ├── LedgerError        the ledger can't be used; nothing was read                  (exit 2)
-├── VerificationError  a release is not what its manifest says                     (exit 4)
+├── VerificationError  the files of a release differ from its manifest             (exit 4)
 ├── SignatureError     a key or a list of signers can't be used                    (exit 2)
-├── SessionError       a frame or a session of `df.dp` is used wrongly             (exit 2)
-│   └── UsageError     a question is called wrongly, also a TypeError
-├── SystemRefusedError no memory, no open file, no disk is to be had               (exit 1)
+├── SessionError       a frame or a session of `df.dp` can't be used in this way   (exit 2)
+│   └── UsageError     a query method has invalid arguments; also a TypeError
+├── SystemRefusedError memory, files or disk space are exhausted                   (exit 1)
 ├── EndedError         a signal ended the command                       (exit 128 + its number)
-├── InternalError      a promise of this library does not hold: please report      (exit 1)
-└── Findings           several of the above, reported together
+├── InternalError      an assumption of this library fails: please report it       (exit 1)
+└── Findings           several of these errors, reported together
 
-No error ever carries a value of the data: not in its message, not in `args`, not in its cause.
+No exception contains a value of the data: not in its message, its `args` or its cause.
 """
 
 from dprelease.errors.error_tree import (

@@ -307,7 +307,7 @@ def temporary_space(declaration: Declaration, queries: Iterable[Query]) -> tuple
 
 
 def refuse_full(
-    folder: Path, name: str, needed: int, place: Place, beside: tuple[Path, int] | None = None
+    folder: Path, name: str, needed: int, place: Place, temporary: tuple[Path, int] | None = None
 ) -> None:
     """Raise OutputError DP-OUTPUT-015 if a disk has less space than a release may take.
 
@@ -319,12 +319,12 @@ def refuse_full(
         The name of the output in the error message.
     needed
         The maximum bytes of the output.
-    beside
+    temporary
         The temporary folder, and its maximum bytes; the folder may be on the same disk.
     """
     asked = [(folder, name, needed)]
-    if beside is not None:
-        other, more = beside
+    if temporary is not None:
+        other, more = temporary
         if _device(other) == _device(folder):
             asked = [(folder, name, needed + more)]
         else:

@@ -127,8 +127,8 @@ def publishing(
     copies = sum(file.size for file, _ in declaration.kept.values())
     with state.add_state_to_errors(), claim_target(target, overwrite, state) as claim:
         place, needed = declaration.place("output"), tables + written + copies + ROOM
-        beside = temporary_space(declaration, plan.queries)
-        refuse_full(claim.folder, claim.target.name, needed, place, beside)
+        temporary = temporary_space(declaration, plan.queries)
+        refuse_full(claim.folder, claim.target.name, needed, place, temporary)
         if exports is not None and isinstance(draft, GuaranteedManifest):
             exports.try_on_blank_tables(draft, claim.folder)
         claim.refuse_leftovers()

@@ -84,8 +84,8 @@ def blank_release(record: GuaranteedManifest, metadata: Metadata, folder: Path) 
         for file in record.files
     ]
     blank_record = record.model_copy(update={"files": files})
-    beside = {PARQUET: [file.name for file in files]}
-    return PublishedRelease(folder, blank_record, replace(metadata, tables=tuple(tables)), beside)
+    written = {PARQUET: [file.name for file in files]}
+    return PublishedRelease(folder, blank_record, replace(metadata, tables=tuple(tables)), written)
 
 
 def _blank_table(table: TableMetadata, emptied: set[str], most: int) -> pa.Table:
