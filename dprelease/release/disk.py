@@ -13,7 +13,7 @@ each value, a file has at most the value itself, and the part of an abandoned di
 written before it; compression never adds more than a page's header. The bound is much lower where
 
 - values come in runs, as the keys of ordered cells do: a run costs two started groups of eight
-  indices and its own index, however long it is;
+  indices and the run itself, however long it is;
 - integers are close to counts of people. With noise within w steps of 0 and counts that sum to t in
   a row group, the integers lie between -w and w, or exceed w by at most their count: k different
   such integers need k^2 / 4 people on both sides together. So a group has at most 2 w + 1 + 2
