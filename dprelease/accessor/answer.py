@@ -19,7 +19,7 @@ from dprelease.accessor.row_selection import RowSelection
 from dprelease.accessor.session import Session, Spending
 from dprelease.errors import UsageError
 from dprelease.exact.post_view import run_statement, to_pandas
-from dprelease.planning.bounded_words import counted_words
+from dprelease.planning.bounded_words import measured_value_text
 from dprelease.planning.plan import Plan
 from dprelease.query.resolve import Query, resolve_one
 from dprelease.query.select import NOISED, select
@@ -161,7 +161,7 @@ def explain_plan(session: Session, plan: Plan, price: Spending) -> pd.DataFrame:
         {
             "table": column.query.name,
             "column": column.measurement.name,
-            "counts": counted_words(column.query, column.measurement),
+            "counts": measured_value_text(column.query, column.measurement),
             "mechanism": column.mechanism.name,
             "cells": column.query.cells,
             "sensitivity": str(column.measurement.sensitivity),
@@ -170,7 +170,7 @@ def explain_plan(session: Session, plan: Plan, price: Spending) -> pd.DataFrame:
             "unit": column.measurement.error_unit,
             "price_alone": alone,
         }
-        for column, alone in zip(plan.columns, plan.alone(), strict=True)
+        for column, alone in zip(plan.columns, plan.costs_alone(), strict=True)
     ]
     rows += [
         {

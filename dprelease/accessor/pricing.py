@@ -11,7 +11,7 @@ from fractions import Fraction
 from dprelease.accessor.query_options import Noise, Options, option_value
 from dprelease.accessor.session import Session, Spending, amount, spending
 from dprelease.errors import BudgetError, ChargeState, RunState, SessionError, UsageError
-from dprelease.planning.auto.ledger_cost import LedgerCost, counted_by
+from dprelease.planning.auto.ledger_cost import LedgerCost, ledger_cost_of
 from dprelease.planning.budget_shares import Share
 from dprelease.planning.plan import Plan, make_plan
 from dprelease.privacy.renyi import rho_of
@@ -78,7 +78,7 @@ def plan_queries(
     budget = budget_of(session, options)
     pure = budget.rho is None and budget.delta == 0
     ledger = session.ledger
-    charged = None if ledger is None else counted_by(ledger.path, queries, pure=pure)
+    charged = None if ledger is None else ledger_cost_of(ledger.path, queries, pure=pure)
     if charged is None and session.budget.rho is not None:
         # A session in rho charges rho, so `auto` selects only noise that has a rho.
         charged = LedgerCost.RHO

@@ -223,7 +223,7 @@ def _attributes(plan: Plan) -> dict[str, Any]:
     return {
         "guarantee": plan.guarantee.to_json(),
         "tables": by_table,
-        "bounded_rows": plan.bounded_rows(),
+        "bounded_rows": plan.contribution_limits_texts(),
         **({"labels": labels} if labels else {}),
     }
 

@@ -61,7 +61,7 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
             "left_open": opened,
             "unread": [error.to_json() for error in refused],
             "without_label": bare,
-            **{note.name: note.found for note in noted},
+            **{note.name: note.items for note in noted},
         }
         asked = count_text(len(queries), "query", "queries")
         numbers = count_text(columns, "column", "columns")
@@ -71,7 +71,7 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         lines += [
             f"Warning: {one_line(warning)}" for warning in [*map(refusal_text, refused), *warnings]
         ]
-        lines += [one_line(str(note)) for note in noted if note.found]
+        lines += [one_line(str(note)) for note in noted if note.items]
         if bare:
             lines.append(f"Without a label, although others have one: {one_line(', '.join(bare))}.")
         respond(as_json, answer, "\n".join(lines))
@@ -380,7 +380,7 @@ def _guarantee_text(planned: Plan) -> str:
 def _attacker_texts(planned: Plan) -> list[str]:
     from dprelease.planning.guarantees import reading
 
-    read = reading(planned.guarantee)
+    read = interpretation_of(planned.guarantee)
     posteriors = ", ".join(
         f"{100 * row['prior']:g} % to {100 * row['posterior']:.4g} %"
         for row in read["largest_posterior"]

@@ -21,7 +21,12 @@ from dprelease.documents.release_metadata import metadata_of_records
 from dprelease.documents.treatments import TreatmentRecord
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.rounding import plain_text
-from dprelease.planning.local_plan import LocalColumn, LocalPlan, local_reading, one_record
+from dprelease.planning.local_plan import (
+    LocalColumn,
+    LocalPlan,
+    local_interpretation_of,
+    record_noise_json,
+)
 from dprelease.postprocess.record_estimates import estimates_json
 from dprelease.query.local_records import Records
 from dprelease.schema.document_part import Part
@@ -103,7 +108,7 @@ class LocalMeasurementRecord(NoiseRecord):
     """One noised column: its event, the noise of one record, and the distribution of estimates."""
 
     weight: str
-    one_record: NumberRecord | ResponseRecord
+    record_noise_json: NumberRecord | ResponseRecord
     all_records: MeanRecord | FrequencyRecord | None
 
 
@@ -155,7 +160,7 @@ def build(
         "guarantee": guarantee,
         "ledger": ledger,
         "composition": composition(plan.guarantee),
-        "reading": ReadingRecord.model_validate(local_reading(plan.guarantee)),
+        "reading": ReadingRecord.model_validate(local_interpretation_of(plan.guarantee)),
         "model": MODEL,
         "measurements": [
             measurement(column, sizes[column.query.name]) for column in plan.local_columns
@@ -182,7 +187,7 @@ def measurement(planned: LocalColumn, records: int) -> LocalMeasurementRecord:
             "unit": measurement.unit,
             "weight": plain_text(measurement.weight),
             "chosen_by": planned.chosen_by,
-            "one_record": one_record(planned),
+            "one_record": record_noise_json(planned),
             "all_records": estimates_json(law, measurement.step, records),
         }
     )

@@ -31,8 +31,8 @@ from dprelease.documents.release_manifest import (
 )
 from dprelease.documents.treatments import treatment
 from dprelease.numerics.rounding import finite, plain_text
-from dprelease.planning.bounded_words import counted_words
-from dprelease.planning.guarantees import reading
+from dprelease.planning.bounded_words import measured_value_text
+from dprelease.planning.guarantees import interpretation_of
 from dprelease.planning.invariant_plans import invariant_name
 from dprelease.planning.plan import Plan, PlannedColumn
 from dprelease.postprocess.families import Family
@@ -139,7 +139,7 @@ def build(
         "guarantee": guarantee,
         "ledger": ledger,
         "composition": composition(plan.guarantee),
-        "reading": ReadingRecord.model_validate(reading(plan.guarantee)),
+        "reading": ReadingRecord.model_validate(interpretation_of(plan.guarantee)),
         "privacy_unit": [unit_record(query) for query in plan.queries],
         "measurements": [measurement(column) for column in plan.noisy_columns],
         "invariants": [

@@ -22,7 +22,7 @@ from dprelease.documents.release_manifest import (
 from dprelease.documents.release_metadata import metadata_of_messages
 from dprelease.documents.treatments import treatment
 from dprelease.numerics.rounding import plain_text
-from dprelease.planning.bounded_words import counted_words
+from dprelease.planning.bounded_words import measured_value_text
 from dprelease.planning.federated_plan import FederatedPlan, ShareColumn
 from dprelease.privacy.event import Event
 from dprelease.query.resolve import Query
@@ -148,7 +148,7 @@ def measurement(share: ShareColumn, parties: int) -> ShareRecord:
     )
     return ShareRecord(
         **event.to_json(),
-        aggregate=counted_words(share.query, share.measurement),
+        aggregate=measured_value_text(share.query, share.measurement),
         refined=share.refined,
         step=plain_text(share.measurement.step),
         unit=share.measurement.unit,

@@ -18,7 +18,7 @@ from dprelease.documents.file_records import ExportRecord, FileRecord, Texts
 from dprelease.documents.ledger_record import LedgerRecord
 from dprelease.documents.metadata import Metadata
 from dprelease.documents.treatments import TreatmentRecord
-from dprelease.planning.bounded_words import bounded_words
+from dprelease.planning.bounded_words import contribution_limits_text
 from dprelease.planning.guarantees import budget_of
 from dprelease.privacy.event import Event
 from dprelease.privacy.guarantee import Guarantee
@@ -347,7 +347,11 @@ def unit_record(query: Query) -> UnitRecord:
         if query.neighbours is Neighbours.ADD_REMOVE
         else "one privacy unit replaced by another"
     )
-    limits = f"Values are {bounded_words(query)}." if unit.bounded_rows else UNLIMITED
+    limits = (
+        f"Values are {contribution_limits_text(query)}."
+        if unit.contribution_limits_text
+        else UNLIMITED
+    )
     return UnitRecord.model_validate(
         {
             "query": query.name,

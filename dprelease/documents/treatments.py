@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from dprelease.planning.bounded_words import counted_rows, read_keys
+from dprelease.planning.bounded_words import counted_rows_text, read_keys
 from dprelease.query.expressions.computed_order import closure
 from dprelease.query.grouping.group_keys import Key, key_of
 from dprelease.query.resolve import Query
@@ -127,7 +127,7 @@ def computed_and_joined(query: Query, columns: dict[str, str]) -> TreatmentRecor
             described[name] = "; ".join(words)
     return TreatmentRecord(
         query=query.name,
-        rows=counted_rows(query),
+        rows=counted_rows_text(query),
         columns=described,
         join=None if join is None else join.words(table.name),
     )

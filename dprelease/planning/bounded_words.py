@@ -1,6 +1,6 @@
-"""Describe which rows count, in total and per person, for plan and manifest.
+"""Describe in sentences which rows count, in total and per person, for plan and manifest.
 
-All of it follows from declarations.
+All sentences follow from declarations.
 """
 
 from __future__ import annotations
@@ -10,26 +10,27 @@ from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 
 
-def counted_words(query: Query, measurement: Measurement) -> str:
-    """Return what is counted or summed, and whether limits leave out rows of a person."""
+def measured_value_text(query: Query, measurement: Measurement) -> str:
+    """Return a text on what a measurement counts or sums, and whether limits leave out rows."""
     return measurement.aggregate.words + (
-        ", after contribution limits" if query.unit.bounded_rows else ""
+        ", after contribution limits" if query.unit.contribution_limits_text else ""
     )
 
 
-def bounded_words(query: Query) -> str:
-    """Return which rows a query includes; empty if every row is its own unit, and all count.
+def contribution_limits_text(query: Query) -> str:
+    """Return a text on the rows within contribution limits; empty if each row is a privacy unit.
 
-    The number of rows that are left out depends on the data, so it is not published; whether any
-    may be, and why, follows from the limits and the number of groups.
+    The number of rows that are left out depends on the data, so the text does not contain it.
+    Whether rows may be left out, and why, follows from the limits and the number of groups.
     """
-    if not query.unit.bounded_rows:
+    if not query.unit.contribution_limits_text:
         return ""
-    return f"{query.unit.bounded_rows}. {_of_finest(query)}{_of_groups(query)}"
+    groups = f"{_finest_groups_text(query)}{_left_out_rows_text(query)}"
+    return f"{query.unit.contribution_limits_text}. {groups}"
 
 
-def _of_finest(query: Query) -> str:
-    """Return what groups are for the tables of a family; empty for a single table."""
+def _finest_groups_text(query: Query) -> str:
+    """Return a sentence on the groups of a family's tables; empty for a table without a family."""
     if query.finest is None:
         return ""
     names = ", ".join(key.column for key in query.finest.keys) or "all rows"
@@ -39,7 +40,8 @@ def _of_finest(query: Query) -> str:
     )
 
 
-def _of_groups(query: Query) -> str:
+def _left_out_rows_text(query: Query) -> str:
+    """Return a sentence on the rows that `max_groups` may leave out."""
     most, rows = query.unit.max_groups, query.unit.max_rows_per_group
     cells = None if query.private else query.cells  # the number of selected keys is a result
     if query.finest is not None:
@@ -64,8 +66,8 @@ def _of_groups(query: Query) -> str:
     )
 
 
-def counted_rows(query: Query) -> str:
-    """Return which rows count in a table, in a sentence."""
+def counted_rows_text(query: Query) -> str:
+    """Return a sentence on which rows count in a table."""
     keys = [key.column for key in read_keys(query)]
     conditions = []
     if query.predicate is not None:
@@ -84,5 +86,5 @@ def counted_rows(query: Query) -> str:
 
 
 def read_keys(query: Query) -> list[Key]:
-    """Return the keys that decide which rows count; the same for every table of a family."""
+    """Return the keys that a counted row must have; they are equal for all tables of a family."""
     return query.key_columns if query.finest is None else list(query.finest.keys)

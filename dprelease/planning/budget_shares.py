@@ -20,15 +20,16 @@ from dprelease.schema.release import ReleaseSpec
 from dprelease.schema.release_parts.records import RecordColumnSpec
 from dprelease.schema.release_parts.shares import ShareSpec
 
-ONE = Fraction(1)
+UNCHANGED = Fraction(1)
 
 
 @dataclass(frozen=True)
 class Share:
-    """A part of the budget; columns are the leaves, by their index in the plan.
+    """A node in the tree that divides the budget; the leaves are columns of the plan, by index.
 
-    `weight`: relative to its siblings; None stands for the sum of its own parts, so that undeclared
-    levels change nothing. `amount`: an absolute epsilon or rho, by `variant`.
+    `weight` is the declared weight relative to the siblings of the node. None stands for the sum of
+    the weights of its parts, so that undeclared levels change nothing. `amount` is an absolute
+    epsilon, or rho if `in_rho`.
     """
 
     name: str
@@ -39,14 +40,18 @@ class Share:
     parts: tuple[Share, ...] = ()
 
     @cached_property
-    def size(self) -> Fraction:
-        """Return the weight relative to siblings."""
+    def relative_weight(self) -> Fraction:
+        """Return the weight of the part relative to its siblings."""
         if self.weight is not None:
             return self.weight
-        return sum((part.size for part in self.parts), Fraction(0)) if self.parts else Fraction(1)
+        return (
+            sum((part.relative_weight for part in self.parts), Fraction(0))
+            if self.parts
+            else Fraction(1)
+        )
 
     def columns(self) -> Iterator[int]:
-        """Yield the indexes of all columns below."""
+        """Yield the indexes of all columns in this part of the budget."""
         if self.column is not None:
             yield self.column
         for part in self.parts:
@@ -54,7 +59,7 @@ class Share:
 
 
 def flat(weights: Sequence[Fraction]) -> Share:
-    """Return the shares of columns that are siblings."""
+    """Return shares without tables and queries: all columns divide the budget by their weights."""
     parts = (Share(f"column {i}", weight, column=i) for i, weight in enumerate(weights))
     return Share("the release", parts=tuple(parts))
 
@@ -66,39 +71,41 @@ def shares_of(
 ) -> Share:
     """Return the shares that a release file declares, with columns in the plan's order.
 
-    `factors`: by table and measurement, the factor of its declared weight; 1 without one.
+    `factors` has, by table and measurement, the factor of a declared weight. A missing factor is 1.
     """
     tables: dict[str, dict[str, list[Share]]] = {}
-    named = {
+    query_names = {
         table: name
         for name, spec_of_query in spec.queries.items()
         for table in spec_of_query.tables(name)
     }
-    place = 0
+    position = 0
     for query in queries:
-        spec_of_query = spec.queries[named[query.name]]
+        spec_of_query = spec.queries[query_names[query.name]]
         columns = []
-        for name, measurements in _by_column(query).items():
+        for name, measurements in _measurements_by_column(query).items():
             label = f"{query.name}.{name}"
             leaves = [
                 Share(
                     measurement.name,
-                    measurement.weight * factors.get((query.name, measurement.name), ONE),
-                    column=place + i,
+                    measurement.weight * factors.get((query.name, measurement.name), UNCHANGED),
+                    column=position + i,
                 )
                 for i, measurement in enumerate(measurements)
             ]
-            columns += _column(label, spec_of_query.spec_of(name), leaves)
-            place += len(measurements)
-        parts_of_query = tables.setdefault(query.table.name, {}).setdefault(named[query.name], [])
+            columns += _column_shares(label, spec_of_query.spec_of(name), leaves)
+            position += len(measurements)
+        parts_of_query = tables.setdefault(query.table.name, {}).setdefault(
+            query_names[query.name], []
+        )
         parts_of_query += columns
     declared = spec.budget.tables
     parts = (
-        _inner(
+        _share_of_parts(
             f"table '{name}'",
             declared.get(name, ShareSpec()),
             tuple(
-                _inner(f"query '{query}'", spec.queries[query].share, tuple(columns))
+                _share_of_parts(f"query '{query}'", spec.queries[query].share, tuple(columns))
                 for query, columns in by_query.items()
             ),
         )
@@ -110,32 +117,32 @@ def shares_of(
 def shares_of_records(spec: ReleaseSpec, queries: Sequence[Query]) -> Share:
     """Return the shares that a local release declares, with columns in the plan's order."""
     tables: dict[str, list[Share]] = {}
-    place = 0
+    position = 0
     for query in queries:
         spec_of_records = spec.records[query.name]
         columns = []
         for measurement in query.measurements:
             name = f"{query.name}.{measurement.name}"
-            leaf = Share(name, measurement.weight, column=place)
-            columns += _column(name, spec_of_records.columns[measurement.name], [leaf])
-            place += 1
-        part = _inner(f"records '{query.name}'", spec_of_records.share, tuple(columns))
+            leaf = Share(name, measurement.weight, column=position)
+            columns += _column_shares(name, spec_of_records.columns[measurement.name], [leaf])
+            position += 1
+        part = _share_of_parts(f"records '{query.name}'", spec_of_records.share, tuple(columns))
         tables.setdefault(query.table.name, []).append(part)
     declared = spec.budget.tables
     parts = (
-        _inner(f"table '{name}'", declared.get(name, ShareSpec()), tuple(shares))
+        _share_of_parts(f"table '{name}'", declared.get(name, ShareSpec()), tuple(shares))
         for name, shares in tables.items()
     )
     return Share("the release", parts=tuple(parts))
 
 
-def _inner(name: str, spec: ShareSpec, parts: tuple[Share, ...]) -> Share:
+def _share_of_parts(name: str, spec: ShareSpec, parts: tuple[Share, ...]) -> Share:
     amount = spec.rho if spec.epsilon is None else spec.epsilon
     return Share(name, spec.weight, amount, spec.rho is not None, None, parts)
 
 
-def _by_column(query: Query) -> dict[str, list[Measurement]]:
-    """Return the measurements of a query by the column that they are charged for, both in order."""
+def _measurements_by_column(query: Query) -> dict[str, list[Measurement]]:
+    """Return the noised measurements of a query, by the declared column that needs them."""
     by_column: dict[str, list[Measurement]] = {}
     for measurement in query.measurements:
         if not measurement.exact:  # no budget covers it
@@ -143,8 +150,10 @@ def _by_column(query: Query) -> dict[str, list[Measurement]]:
     return by_column
 
 
-def _column(name: str, spec: ColumnSpec | RecordColumnSpec, leaves: list[Share]) -> list[Share]:
-    """Return the shares of a column's measurements; its own amount is divided among them."""
+def _column_shares(
+    name: str, spec: ColumnSpec | RecordColumnSpec, leaves: list[Share]
+) -> list[Share]:
+    """Return the shares of a column's measurements, which divide its own amount if it has one."""
     amount = spec.rho if spec.epsilon is None else spec.epsilon
     if amount is None:
         return leaves
@@ -164,9 +173,10 @@ def spend(
 ) -> list[Randomizer]:
     """Return the mechanisms of all columns, in order, which together spend the budget.
 
-    Columns with an accuracy or an absolute amount are settled first; one factor for all others is
-    solved so that everything together costs the budget. `unlimited`: no amount is declared, so
-    every column must settle itself. `known`, `rough`: as in `solve`.
+    Columns with a declared accuracy or an absolute amount get their mechanisms first. For all other
+    columns, one common factor is solved so that all columns together cost the budget. `unlimited`
+    means that the budget declares no amount, so that every column must declare an accuracy or an
+    amount. `known` and `rough` are those of `solve`.
 
     Raises
     ------
@@ -174,11 +184,13 @@ def spend(
         DP-BUDGET-004 to 008; DP-MECH-001 to 005 for a shape without a mechanism.
     """
     by_column: dict[int, Randomizer] = {}
-    _settle(share, noises, budget, by_column, unlimited, {} if known is None else known, rough)
+    _settle_share(
+        share, noises, budget, by_column, unlimited, {} if known is None else known, rough
+    )
     return [by_column[i] for i in range(len(noises))]
 
 
-def _settle(
+def _settle_share(
     share: Share,
     noises: Sequence[UnscaledNoise],
     budget: Budget,
@@ -187,22 +199,26 @@ def _settle(
     known: Factors,
     rough: bool,
 ) -> None:
-    for part in _own_amounts(share, noises):
+    for part in _parts_with_own_amount(share, noises):
         place = noises[next(part.columns())].place
         if part.column is not None and noises[part.column].width is not None:
-            by_column[part.column] = noises[part.column].accurate()
+            by_column[part.column] = noises[part.column].with_declared_accuracy()
             continue
         if part.amount is not None:
             if part.in_rho is not (budget.variant is Variant.ZERO_CONCENTRATED):
                 kind = "epsilon" if part.in_rho else "rho"
                 other = "rho" if part.in_rho else "epsilon"
                 raise BudgetError(
-                    "DP-BUDGET-005", place=place, kind=kind, name=part.name, found=f"a {other}"
+                    "DP-BUDGET-005",
+                    place=place,
+                    kind=kind,
+                    name=part.name,
+                    found=f"a {other}",
                 )
-            # Not approximately: a part with its own amount is checked against it below.
+            # The search is not rough here, because the amount of the part is a limit.
             inner = budget.but(part.amount)
-            _settle(replace(part, amount=None), noises, inner, by_column, False, known, False)
-    rest = list(_weights(share, noises, share.size))
+            _settle_share(replace(part, amount=None), noises, inner, by_column, False, known, False)
+    rest = list(_weights_of_rest(share, noises, share.relative_weight))
     settled = [i for i in share.columns() if i in by_column]
     if rest and unlimited:
         place = noises[rest[0][0]].place
@@ -227,8 +243,8 @@ def _settle(
         by_column.update({i: mechanism for (i, _), mechanism in zip(rest, mechanisms, strict=True)})
 
 
-def _own_amounts(share: Share, noises: Sequence[UnscaledNoise]) -> Iterator[Share]:
-    """Yield the outermost parts, `share` or below, that settle themselves."""
+def _parts_with_own_amount(share: Share, noises: Sequence[UnscaledNoise]) -> Iterator[Share]:
+    """Yield the outermost parts, from `share` down, with an own amount or a declared accuracy."""
     if share.column is not None:
         if share.amount is not None or noises[share.column].width is not None:
             yield share
@@ -237,21 +253,21 @@ def _own_amounts(share: Share, noises: Sequence[UnscaledNoise]) -> Iterator[Shar
         if part.amount is not None:
             yield part
         else:
-            yield from _own_amounts(part, noises)
+            yield from _parts_with_own_amount(part, noises)
 
 
-def _weights(
+def _weights_of_rest(
     share: Share, noises: Sequence[UnscaledNoise], size: Fraction
 ) -> Iterator[tuple[int, Fraction]]:
-    """Yield (index, weight) of the columns that share the rest."""
+    """Yield (index, weight) of the columns without an own amount, which share the rest."""
     if share.column is not None:
         if share.amount is None and noises[share.column].width is None:
             yield share.column, size
         return
     open_parts = [part for part in share.parts if part.amount is None]
     if len(open_parts) == 1:  # all of it: fractions for thousands of queries are slow
-        yield from _weights(open_parts[0], noises, size)
+        yield from _weights_of_rest(open_parts[0], noises, size)
         return
-    total = sum((part.size for part in open_parts), Fraction(0))
+    total = sum((part.relative_weight for part in open_parts), Fraction(0))
     for part in open_parts:
-        yield from _weights(part, noises, size * part.size / total)
+        yield from _weights_of_rest(part, noises, size * part.relative_weight / total)

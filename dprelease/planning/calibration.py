@@ -19,24 +19,26 @@ from dprelease.privacy.priced_vector import PricedVector, priced_vector
 from dprelease.privacy.renyi import has_rho
 from dprelease.privacy.unit import Sensitivity
 
-ROOM = 1.0 + 2.0**-40
-"""A pure split leaves this margin, so that rounded shares never exceed the budget."""
+PURE_MARGIN = 1.0 + 2.0**-40
+"""The shares of a pure budget are divided by this factor, so that their rounded sum never exceeds
+the budget."""
 
-NO_MEAN = 1000.0
+MEDIANS_WITHOUT_MEAN = 1000.0
+"""Median errors that stand for the mean error of a mechanism without a mean."""
 
 Shape = Mapping[str, str | float]
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 Factors = dict[object, tuple[float, float]]
-"""Solved factors of noises, by their families and shapes: where to start the next search.
+"""Solved factors of noises, by their families and shapes, from which the next search starts.
 
-With each, the approximate slope of the cost there, in logarithms.
+Each factor comes with the approximate slope of the cost at this factor, in logarithms.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class UnscaledNoise:
-    """One vector with its family and shape; only the scale is open."""
+    """The noise of one vector, with its family and shape but without a scale."""
 
     kind: type[Randomizer]
     shape: Shape
@@ -44,18 +46,18 @@ class UnscaledNoise:
     weight: Fraction
     place: Place
     width: Fraction | None = None
-    """Declared margin of error, in steps: it determines the scale, whatever the budget."""
+    """Declared margin of error, in steps, which determines the scale without the budget."""
     confidence: float = 0.95
 
     @property
     def base(self) -> Fraction:
-        """Return the norm of the sensitivity over the weight: the scale at factor one."""
+        """Return the scale at factor one: the norm of the sensitivity over the weight."""
         if self.kind.norm == 1:
             return self.sensitivity.l1 / self.weight
         return Fraction(math.isqrt(self.sensitivity.l2_squared * 4**40)) / 2**40 / self.weight
 
     @property
-    def law(self) -> object:
+    def distribution_key(self) -> object:
         """Return a value that is equal for noises with the same distribution at every factor."""
         return self.kind, tuple(sorted(self.shape.items())), self.sensitivity, self.weight
 
@@ -65,24 +67,27 @@ class UnscaledNoise:
         Raises
         ------
         BudgetError
-            DP-MECH-001 to 005 if there is no such mechanism, or its numbers can't be certified.
+            DP-MECH-001 to 005 if no such mechanism exists, or its numbers can't be certified.
         """
         scale = round_up(self.base * Fraction(factor))
         return self.kind.design(scale, self.sensitivity, self.place, **self.shape)
 
     def admits(self, factor: float) -> bool:
-        """Return False where certainly no mechanism has scale factor x base; constructs none."""
+        """Return False if certainly no mechanism has the scale factor x base.
+
+        The check constructs no mechanism, so True does not prove that one exists.
+        """
         scale = round_up(self.base * Fraction(factor))
         return self.kind.admits(scale, self.sensitivity, **self.shape)
 
-    def accurate(self) -> Randomizer:
+    def with_declared_accuracy(self) -> Randomizer:
         """Return the mechanism with the most noise whose margin of error is at most `width`.
 
         Raises
         ------
         BudgetError
-            DP-BUDGET-008 if none is that accurate; DP-MECH-001 to 005 as `at`, if there is no
-            mechanism at any scale.
+            DP-BUDGET-008 if no mechanism is that accurate; DP-MECH-001 to 005, as from `at`, if no
+            mechanism exists at any scale.
         """
         width = self.width or Fraction(0)
         built_any = False
@@ -103,7 +108,7 @@ class UnscaledNoise:
         largest = _largest_factor(fits, start)
         if largest is not None:
             return self.at(largest)
-        # If there are mechanisms with more noise, the accuracy is what is impossible.
+        # If mechanisms with more noise exist, only the declared accuracy is impossible.
         built_any = built_any or any(self.admits(start * 2.0**i) for i in range(1, 60))
         if problem is not None and not built_any:
             raise problem
@@ -116,7 +121,7 @@ class UnscaledNoise:
 
 
 def _largest_factor(fits: Callable[[float], bool], start: float) -> float | None:
-    """Return nearly the largest factor that fits, to a part in 4096; None if there is none."""
+    """Return the largest factor that fits, less at most a part in 4096; None if none fits."""
     low = start
     for _ in range(80):
         if fits(low):
@@ -135,17 +140,16 @@ def _largest_factor(fits: Callable[[float], bool], start: float) -> float | None
 
 def make_accounting_input(mechanism: Randomizer, sensitivity: Sensitivity) -> PricedVector:
     """Return the accountant's input for one vector."""
-    law = mechanism
-    return priced_vector(law, law.losses, sensitivity, by_squares=law.by_squares)
+    return priced_vector(mechanism, mechanism.losses, sensitivity, by_squares=mechanism.by_squares)
 
 
 def typical_error(mechanism: Randomizer) -> float:
-    """Return the mean absolute error; a thousand times the median error if there is no mean.
+    """Return the mean absolute error, or a thousand times the median error if no mean exists.
 
-    So mechanisms with a mean come first, and those without one can still be compared.
+    So mechanisms with a mean come first, and mechanisms without a mean can still be compared.
     """
     mean = mechanism.mean_absolute_error
-    return mean if math.isfinite(mean) else NO_MEAN * mechanism.half_width(0.5)
+    return mean if math.isfinite(mean) else MEDIANS_WITHOUT_MEAN * mechanism.half_width(0.5)
 
 
 def solve(
@@ -156,12 +160,12 @@ def solve(
     known: Factors | None = None,
     rough: bool = False,
 ) -> list[Randomizer]:
-    """Return mechanisms that with `fixed` spend the budget to within 0.1 %, and never more.
+    """Return mechanisms that, together with `fixed`, spend between 99.9 % and 100 % of the budget.
 
-    Pure budgets: each noise spends its share of the rest, its weight over the sum of weights.
-    Otherwise one common factor for all: each noise's scale is factor x base. The search starts from
-    `known`, and stores its result there. `rough`: only near the budget, on either side, for
-    comparing candidates.
+    Under a pure budget, each noise spends its share of what `fixed` leaves: its weight over the sum
+    of weights. Under other budgets, one common factor is solved, and each noise gets the scale
+    factor x base. The search starts from the factors in `known`, and stores its result in them.
+    With `rough`, the cost is only near the budget, above or below, for comparisons of candidates.
 
     Raises
     ------
@@ -173,72 +177,81 @@ def solve(
     if budget.variant is Variant.PURE:
         left = budget.amount - (pure_epsilon(fixed) or 0)
         total = sum((noise.weight for noise in noises), Fraction(0))
-        return _each_once(noises, lambda noise: _pure(noise, left * noise.weight / total, known))
+        return _each_once(
+            noises,
+            lambda noise: _mechanism_of_pure_share(noise, left * noise.weight / total, known),
+        )
 
     @cache
     def cost_of(factor: float) -> float:
         try:
             vectors = _each_once(
-                noises, lambda each: make_accounting_input(each.at(factor), each.sensitivity)
+                noises, lambda noise: make_accounting_input(noise.at(factor), noise.sensitivity)
             )
         except BudgetError:
-            return math.inf  # outside the certified scales
+            return math.inf  # the scale is outside the certified range
         return budget.price([*fixed, *vectors], ROUGH if rough else FINE)
 
     families = (budget, tuple(noise.kind.name for noise in noises))
     exact = (families, tuple(tuple(sorted(noise.shape.items())) for noise in noises))
     goal = round_down(budget.amount)
-    start = known.get(exact) or known.get(families) or _start(noises, budget, known)
+    start = known.get(exact) or known.get(families) or _start_of_search(noises, budget, known)
     if budget.needs_concentration:
         _check_concentration(noises, start[0])
     if rough:
         solved = near_factor(cost_of, goal, *start)
     else:
         # Upper bounds of rho are above the approximate costs.
-        nudge = 1.0 + 2.0**-12 if budget.needs_concentration else 1.0
-        solved = _fine_factor(cost_of, goal, start[0] * nudge, searched=exact in known)
+        start_margin = 1.0 + 2.0**-12 if budget.needs_concentration else 1.0
+        solved = _fine_factor(cost_of, goal, start[0] * start_margin, searched=exact in known)
     if solved is None:
-        _explain(noises, start[0])
+        _raise_reason(noises, start[0])
     known[exact] = known[families] = solved
     return _each_once(noises, lambda noise: noise.at(solved[0]))
 
 
 def _each_once(
-    noises: Sequence[UnscaledNoise], make: Callable[[UnscaledNoise], Made]
-) -> list[Made]:
-    """Apply a function to each noise; noises that differ only in their place share the result.
+    noises: Sequence[UnscaledNoise], make: Callable[[UnscaledNoise], Result]
+) -> list[Result]:
+    """Return the results of a function for all noises, computed once for equal noises.
 
-    In releases of many queries, most noises are equal.
+    In releases of many queries, most noises differ only in their place.
     """
-    built: dict[object, Made] = {}
+    built: dict[object, Result] = {}
     for noise in noises:
-        if noise.law not in built:
-            built[noise.law] = make(noise)
-    return [built[noise.law] for noise in noises]
+        if noise.distribution_key not in built:
+            built[noise.distribution_key] = make(noise)
+    return [built[noise.distribution_key] for noise in noises]
 
 
 def _fine_factor(
     cost_of: Callable[[float], float], goal: float, start: float, *, searched: bool
 ) -> tuple[float, float] | None:
-    """Return a factor that fits; if a search ended near the budget, one that spends it."""
+    """Return a factor that fits, with a slope; None if no factor fits.
+
+    If `start` was already searched, one more evaluation tries a factor that spends more.
+    """
     factor = least_factor(cost_of, goal, start)
     if factor is None:
         return None
     return nearer_factor(cost_of, goal, factor) if searched else factor, -1.0
 
 
-def _start(noises: Sequence[UnscaledNoise], budget: Budget, known: Factors) -> tuple[float, float]:
-    """Return where to start; for mixed families, at the largest factor of a single family.
+def _start_of_search(
+    noises: Sequence[UnscaledNoise], budget: Budget, known: Factors
+) -> tuple[float, float]:
+    """Return the factor and slope from which a search without earlier results starts.
 
-    Costs of too much noise are the fastest to compute.
+    For mixed families, it starts at the largest factor that was solved for one of the families
+    alone, because the cost of too much noise is the fastest to compute.
     """
     alone = ((budget, (name,) * len(noises)) for name in {noise.kind.name for noise in noises})
     factors = [known[families][0] for families in alone if families in known]
-    return (max(factors) if factors else _guess(noises, budget)), -1.0
+    return (max(factors) if factors else _approximate_factor(noises, budget)), -1.0
 
 
-def _guess(noises: Sequence[UnscaledNoise], budget: Budget) -> float:
-    """Return an approximate factor: losses of weight / factor, added up like normal ones."""
+def _approximate_factor(noises: Sequence[UnscaledNoise], budget: Budget) -> float:
+    """Return an approximate factor, as if losses of weight / factor added up like normal losses."""
     amount = float(budget.amount)
     squares = float(sum((noise.weight**2 for noise in noises), Fraction(0)))
     if budget.variant is Variant.ZERO_CONCENTRATED:
@@ -251,9 +264,9 @@ def _guess(noises: Sequence[UnscaledNoise], budget: Budget) -> float:
     return min(float(total / budget.amount), start)
 
 
-def _pure(noise: UnscaledNoise, share: Fraction, known: Factors) -> Randomizer:
-    """Return the mechanism that spends a share; earlier results are reused."""
-    found = known.get((noise.law, share))
+def _mechanism_of_pure_share(noise: UnscaledNoise, share: Fraction, known: Factors) -> Randomizer:
+    """Return the mechanism that spends a share of a pure budget, from `known` if it has one."""
+    found = known.get((noise.distribution_key, share))
     if found is not None:
         return noise.at(found[0])
     mechanisms: dict[float, Randomizer] = {}
@@ -266,17 +279,17 @@ def _pure(noise: UnscaledNoise, share: Fraction, known: Factors) -> Randomizer:
             return math.inf
         return math.inf if epsilon is None else round_up(epsilon)
 
-    goal = round_down(share / Fraction(ROOM))
-    start = round_up(noise.weight / Fraction(goal)) * ROOM
+    goal = round_down(share / Fraction(PURE_MARGIN))
+    start = round_up(noise.weight / Fraction(goal)) * PURE_MARGIN
     factor = least_factor(cost_of, goal, start)
     if factor is None:
-        _explain([noise], start)
-    known[noise.law, share] = factor, -1.0
+        _raise_reason([noise], start)
+    known[noise.distribution_key, share] = factor, -1.0
     return mechanisms[factor]
 
 
 def _check_concentration(noises: Sequence[UnscaledNoise], factor: float) -> None:
-    """Raise BudgetError DP-BUDGET-010 for noise that has no rho at any scale."""
+    """Raise BudgetError DP-BUDGET-010 for a noise that has no rho at any scale."""
     kinds = {(noise.kind, tuple(sorted(noise.shape.items()))): noise for noise in noises}
     for noise in kinds.values():
         if noise.kind.pure:
@@ -292,8 +305,8 @@ def _check_concentration(noises: Sequence[UnscaledNoise], factor: float) -> None
             )
 
 
-def _explain(noises: Sequence[UnscaledNoise], factor: float) -> NoReturn:
-    """Raise the reason why no factor fits: a mechanism's own one if there is one."""
+def _raise_reason(noises: Sequence[UnscaledNoise], factor: float) -> NoReturn:
+    """Raise the error of a mechanism at this factor, or else DP-BUDGET-004: no factor fits."""
     for noise in noises:
         noise.at(factor)
     reason = "delta is too small for the composition to certify, or epsilon is too small"

@@ -21,9 +21,10 @@ FORMATS = (".png", ".svg", ".pdf")
 
 
 def check_target(path: Path) -> None:
-    """Raise OutputError before any work is done for a chart that can't be drawn.
+    """Raise OutputError if a chart can't be drawn, before any other work.
 
-    DP-OUTPUT-004: matplotlib is not installed; DP-OUTPUT-005: the file name has no image suffix.
+    The code is DP-OUTPUT-004 if matplotlib is not installed, and DP-OUTPUT-005 if the file name has
+    no suffix of an image format.
     """
     if path.suffix.lower() not in FORMATS:
         formats = ", ".join(FORMATS)
@@ -32,14 +33,14 @@ def check_target(path: Path) -> None:
         raise OutputError("DP-OUTPUT-004", place=Place(key="plot"), name=path.name)
 
 
-MARKS = (("mean", "o", "C0"), ("95 %", "o", "white"), ("99.9 %", "|", "0.1"))
-"""The errors of a comparison, and their marks: distinguished by shape, not by colour."""
+ERROR_MARKS = (("mean", "o", "C0"), ("95 %", "o", "white"), ("99.9 %", "|", "0.1"))
+"""The label, the marker and the face colour of each error; shape alone distinguishes the marks."""
 
 
 def draw_comparison(rows: Sequence[MechanismComparison], path: Path) -> None:
-    """Write dots of the mean, 95 % and 99.9 % errors of every mechanism, on a logarithmic axis.
+    """Draw the mean, 95 % and 99.9 % errors of every mechanism as dots on a logarithmic axis.
 
-    Not bars, whose lengths are meaningless on such an axis, because it has no 0.
+    Bars would mislead, because their lengths have no meaning on an axis without 0.
 
     Raises
     ------
@@ -51,22 +52,22 @@ def draw_comparison(rows: Sequence[MechanismComparison], path: Path) -> None:
     figure = Figure(figsize=(7.5, 1.2 + 0.3 * len(rows)), layout="constrained")
     axes = figure.add_subplot()
     axes.set(xscale="log", xlabel="error of one result, in steps", yticks=[])
-    named = False
-    for at, row in enumerate(rows):
+    has_labels = False
+    for y, row in enumerate(rows):
         errors = _errors(row)
         drawn = [error for error in errors if is_drawn(error)]
-        axes.plot([min(drawn, default=1), max(drawn, default=1)], [at, at], color="0.75", zorder=1)
-        for error, (_, marker, face) in zip(errors, MARKS, strict=True):
+        axes.plot([min(drawn, default=1), max(drawn, default=1)], [y, y], color="0.75", zorder=1)
+        for error, (_, marker, face) in zip(errors, ERROR_MARKS, strict=True):
             if is_drawn(error):
-                look = {"marker": marker, "mfc": face, "mec": "0.1" if marker == "|" else "C0"}
-                axes.plot([error], [at], linestyle="", markersize=6, zorder=2, **look)  # type: ignore[arg-type]
-        write_row_label(axes, at, row.mechanism.name)
+                style = {"marker": marker, "mfc": face, "mec": "0.1" if marker == "|" else "C0"}
+                axes.plot([error], [y], linestyle="", markersize=6, zorder=2, **style)  # type: ignore[arg-type]
+        write_row_label(axes, y, row.mechanism.name)
         write_row_label(
-            axes, at, f"{errors[0]:.3g}" if is_drawn(errors[0]) else "no mean", right=True
+            axes, y, f"{errors[0]:.3g}" if is_drawn(errors[0]) else "no mean", right=True
         )
-        if not named and len(drawn) == len(MARKS):
-            _name_marks(axes, at, errors)
-            named = True
+        if not has_labels and len(drawn) == len(ERROR_MARKS):
+            _label_marks(axes, y, errors)
+            has_labels = True
     axes.set_ylim(len(rows) - 0.4, -0.9)  # from the top
     finish_log_axis(axes)
     save(figure, path)
@@ -81,11 +82,11 @@ def _errors(row: MechanismComparison) -> list[float]:
     ]
 
 
-def _name_marks(axes: Axes, at: float, errors: Sequence[float]) -> None:
-    """Label the first row's marks."""
-    for error, (label, _, _) in zip(errors, MARKS, strict=True):
+def _label_marks(axes: Axes, y: float, errors: Sequence[float]) -> None:
+    """Label the marks in the first row that has all of them."""
+    for error, (label, _, _) in zip(errors, ERROR_MARKS, strict=True):
         axes.annotate(
-            label, (error, at), xytext=(0, 6), textcoords="offset points",
+            label, (error, y), xytext=(0, 6), textcoords="offset points",
             ha="center", va="bottom", fontsize=7, color="0.3",
         )  # fmt: skip
 
@@ -96,12 +97,12 @@ def is_drawn(error: float) -> bool:
 
 
 def write_row_label(
-    axes: Axes, at: float, label: str, *, right: bool = False, weight: str = "normal"
+    axes: Axes, y: float, label: str, *, right: bool = False, weight: str = "normal"
 ) -> None:
-    """Write text next to a row; plain text, not a tick label, so that no formula is parsed."""
+    """Write a label next to a row, as a text: matplotlib would parse formulas in tick labels."""
     axes.text(
         1.01 if right else -0.01,
-        at,
+        y,
         label,
         transform=axes.get_yaxis_transform(),
         ha="left" if right else "right",
@@ -115,7 +116,7 @@ def finish_log_axis(axes: Axes) -> None:
     """Add ticks to a logarithmic axis below rows, and remove the rest of the frame."""
     from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
-    low, high = axes.get_xlim()  # within one power of ten, a logarithmic axis has hardly a tick
+    low, high = axes.get_xlim()  # within one power of ten, a logarithmic axis has hardly any ticks
     if high < 10 * low:
         axes.xaxis.set_major_locator(MaxNLocator(6))
     else:
@@ -129,7 +130,7 @@ def finish_log_axis(axes: Axes) -> None:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a chart with literal names; no name is parsed as a formula.
+    """Write a chart to a file, without parsing any name in it as a formula.
 
     Raises OutputError DP-OUTPUT-002 if the file can't be written.
     """
@@ -150,7 +151,7 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def _tick_labels(axes: Axes) -> list[Text]:
-    """Return the labels of an axis that are made from its numbers when it is drawn."""
+    """Return the tick labels of both axes, which matplotlib makes from numbers when it draws."""
     return [
         label for axis in (axes.xaxis, axes.yaxis) for label in axis.get_ticklabels(which="both")
     ]

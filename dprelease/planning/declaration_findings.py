@@ -1,4 +1,4 @@
-"""Report all errors in a declaration at once: its form, its queries, its noise."""
+"""Report all errors in a declaration at once: errors in its form, its queries and its noise."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from dprelease.schema.mistakes.partial_validation import (
 from dprelease.schema.release import PRIVATE_KEYS
 from dprelease.schema.yaml_text.reader import dotted_path
 
-MANY = 100
-"""Number of errors from which on no more are searched."""
+ENOUGH_ERRORS = 100
+"""With so many errors in its form, a declaration is not searched for further errors."""
 
-KEYS = {
+KEYS_OF_ERRORS = {
     "DP-BUDGET-003": ("mechanism",),
     "DP-BUDGET-005": ("epsilon", "rho"),
     "DP-BUDGET-007": ("epsilon", "rho", "moe", "relative_moe"),
@@ -33,7 +33,8 @@ KEYS = {
     "DP-BUDGET-010": ("mechanism",),
     **dict.fromkeys([f"DP-MECH-00{i}" for i in range(1, 6)], ("mechanism",)),
 }
-"""The key of a column that an error about its noise refers to: the first one that exists."""
+"""Keys of a column to which an error about its noise can refer, by the code of the error. The error
+refers to the first of these keys that is declared."""
 
 
 def load_declaration(path: Path, variables: Mapping[str, str] | None = None) -> Declaration:
@@ -42,49 +43,51 @@ def load_declaration(path: Path, variables: Mapping[str, str] | None = None) -> 
     Raises
     ------
     DeclarationError, QueryError, BudgetError, Findings
-        As `read_declaration`, together with errors in the queries that remain valid.
+        The errors of `read_declaration`, together with the errors in the valid parts of the file.
     """
     errors: list[DpReleaseError] = []
     try:
         return read_declaration(path, variables)
     except DpReleaseError as error:
-        errors += several(error)
-    if len(errors) < MANY:
+        errors += single_errors(error)
+    if len(errors) < ENOUGH_ERRORS:
         left = what_is_left(path, variables)
-        errors = _with_unplaced(errors, [*left.findings, *_of_what_is_left(left)])
+        errors = _with_errors_elsewhere(errors, [*left.findings, *_errors_of_valid_parts(left)])
     files = list(dict.fromkeys(error.place.file for error in errors))
     errors.sort(key=lambda error: (files.index(error.place.file), error.place.line or 0))
     raise_all(errors)
-    raise AssertionError("what is refused has findings")
+    raise AssertionError("a rejected declaration has findings")
 
 
-def several(error: DpReleaseError) -> tuple[DpReleaseError, ...]:
-    """Return the errors that an error stands for."""
+def single_errors(error: DpReleaseError) -> tuple[DpReleaseError, ...]:
+    """Return the errors in `Findings`, or any other error alone."""
     return error.errors if isinstance(error, Findings) else (error,)
 
 
 def queries_and_findings(
     declaration: Declaration,
 ) -> tuple[tuple[Query, ...], list[DpReleaseError]]:
-    """Return the queries without errors, and all errors that need no search for noise."""
+    """Return the queries without errors, and all errors that are found without planning noise."""
     queries, errors = _resolve_without_faults(declaration)
     places = {error.place for error in errors}
-    noise = [*_unknown_mechanisms(declaration), *_check_noise_requests(declaration, queries)]
-    for error in noise:
+    noise_errors = [*_unknown_mechanisms(declaration), *_check_noise_requests(declaration, queries)]
+    for error in noise_errors:
         if error.place not in places:
             places.add(error.place)
             errors.append(error)
     budget = declaration.spec.budget
     errors += budget_findings(budget, lambda key: declaration.place("budget", key))
-    own = declaration.document.path.name
-    errors.sort(key=lambda error: (error.place.file == own, error.place.line or 0))
-    return queries, errors  # those of the tables first
+    release_file = declaration.document.path.name
+    errors.sort(key=lambda error: (error.place.file == release_file, error.place.line or 0))
+    return queries, errors  # errors in the files of tables come first
 
 
-def nameless(declaration: Declaration, queries: Iterable[Query]) -> list[DeclarationError]:
-    """Return DP-RELEASE-011 for each table that would be charged but has no name for ledgers.
+def missing_owner_errors(
+    declaration: Declaration, queries: Iterable[Query]
+) -> list[DeclarationError]:
+    """Return DP-RELEASE-011 for each table that a ledger would charge but that has no owner.
 
-    Rehearsals charge none, and need no such name.
+    Rehearsals charge no ledger, so their tables need no owner.
     """
     if declaration.spec.ledger is None:
         return []
@@ -95,11 +98,11 @@ def nameless(declaration: Declaration, queries: Iterable[Query]) -> list[Declara
     return [DeclarationError("DP-RELEASE-011", place=place, name=name) for name in charged]
 
 
-def _of_what_is_left(left: ValidParts) -> list[DpReleaseError]:
-    """Return the errors of the valid parts, and of the budget in any case."""
+def _errors_of_valid_parts(left: ValidParts) -> list[DpReleaseError]:
+    """Return the errors in the valid parts of a declaration; the budget is checked in any case."""
     if left.declaration is not None:
         found = queries_and_findings(left.declaration)[1]
-        # otherwise errors next to it may disappear with the declared budget
+        # With an invalid budget, errors about the budget of valid parts may be wrong.
         known = left.budget is not None
         return [error for error in found if known or not error.code.startswith("DP-BUDGET")]
     document = left.document
@@ -111,47 +114,46 @@ def _of_what_is_left(left: ValidParts) -> list[DpReleaseError]:
 def _resolve_without_faults(
     declaration: Declaration,
 ) -> tuple[tuple[Query, ...], list[DpReleaseError]]:
-    """Return the queries without errors, and all errors of others.
+    """Return the queries without errors, and the errors of all other queries.
 
-    A faulty formula in a table's schema hides all queries of the table: those that don't need it
-    are checked without it.
+    A faulty formula in the schema of a table makes all queries of the table fail. So the queries
+    that don't need the formula are resolved again without it, to find their own errors.
     """
     queries, errors = resolve_with_findings(declaration)
     faulty = {name: faulty_columns(table, errors) for name, table in declaration.tables.items()}
     left = without_columns(declaration, faulty) if any(faulty.values()) else None
-    return queries, errors if left is None else _with_unplaced(
+    return queries, errors if left is None else _with_errors_elsewhere(
         errors, resolve_with_findings(left)[1]
     )
 
 
-def _with_unplaced(
+def _with_errors_elsewhere(
     errors: Iterable[DpReleaseError], more: Iterable[DpReleaseError]
 ) -> list[DpReleaseError]:
-    """Return errors, and those of others whose place has no error yet."""
+    """Return `errors`, and each error of `more` at a place where `errors` has none."""
     all_errors = [*errors]
     places = {error.place for error in all_errors}
     return all_errors + [error for error in more if error.place not in places]
 
 
 def relocate_findings(errors: Iterable[DpReleaseError], declaration: Declaration) -> None:
-    """Move errors about a column's noise to the key that they refer to."""
+    """Give each error about the noise of a column the place of the key that it refers to."""
     document = declaration.document
     lines = {dotted_path(keys): line for keys, line in document.lines.items()}
     for error in errors:
         if error.place.file != document.path.name:
             continue
-        keys_of_error = KEYS.get(error.code, ())
-        spots = [f"{error.place.key}.{key}" for key in keys_of_error]
-        spots += [
-            key for key in keys_of_error if key == "mechanism"
-        ]  # the one of the whole release
-        spot = next((key for key in spots if key in lines), None)
-        if spot is not None and ".columns." in error.place.key:
-            error.stand_at(Place(document.path.name, lines[spot], spot))
+        keys_of_error = KEYS_OF_ERRORS.get(error.code, ())
+        keys = [f"{error.place.key}.{key}" for key in keys_of_error]
+        # The last one is the mechanism of the whole release.
+        keys += [key for key in keys_of_error if key == "mechanism"]
+        key_with_line = next((key for key in keys if key in lines), None)
+        if key_with_line is not None and ".columns." in error.place.key:
+            error.stand_at(Place(document.path.name, lines[key_with_line], key_with_line))
 
 
 def _unknown_mechanisms(declaration: Declaration) -> Iterator[DpReleaseError]:
-    """Yield an error for every unknown mechanism."""
+    """Yield an error for every declared mechanism that does not exist."""
     mechanisms = [(declaration.spec.mechanism, declaration.place("mechanism"))]
     for name, query in declaration.spec.queries.items():
         for column, spec in query.columns.items():
@@ -171,19 +173,19 @@ def _is_known(mechanism: MechanismSpec) -> bool:
     return mechanism.name == AUTO or mechanism.name in registry.selection_names()
 
 
-def _columns_of(declaration: Declaration, query: str) -> Callable[[str], Place]:
-    """Return the places of a query's columns."""
+def _column_places(declaration: Declaration, query: str) -> Callable[[str], Place]:
+    """Return a function that returns the place of a column of a query."""
     return lambda column: declaration.place("queries", query, "columns", column)
 
 
 def _check_noise_requests(
     declaration: Declaration, queries: Iterable[Query]
 ) -> Iterator[DpReleaseError]:
-    """Yield errors of declared noise that do not depend on its scale."""
+    """Yield the errors in declared noise that do not depend on the scale of the noise."""
     spec = declaration.spec
     budget, asked_by = budget_of(spec.budget), spec.query_of_table
     for query in queries:
-        yield from too_large_totals(query, _columns_of(declaration, asked_by[query.name]))
+        yield from too_large_totals(query, _column_places(declaration, asked_by[query.name]))
         for measurement in query.measurements:
             is_key = measurement.finds_keys
             within = (PRIVATE_KEYS,) if is_key else ("columns", measurement.asked_by)
@@ -192,10 +194,10 @@ def _check_noise_requests(
             if keys not in declaration.document.lines:
                 keys = column if is_key or spec.mechanism.name == AUTO else ("mechanism",)
 
-            def inside(key: str, keys: tuple[str, ...] = keys) -> Place:
+            def place_in_mechanism(key: str, keys: tuple[str, ...] = keys) -> Place:
                 return declaration.place(*keys, key)
 
-            request = NoiseRequest(measurement, declaration.place(*keys), inside)
+            request = NoiseRequest(measurement, declaration.place(*keys), place_in_mechanism)
             try:
                 request.check(budget)
                 _ = request.shape

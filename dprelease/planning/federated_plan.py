@@ -1,4 +1,4 @@
-"""The plan of a federated release: shares of noise, finer steps, and trust assumptions."""
+"""The plan of a federated release: the share of noise of each party, and trust assumptions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dprelease.planning.calibration import make_accounting_input
 from dprelease.planning.families.family_plan import refuse_families
 from dprelease.planning.guarantees import budget_findings, guarantee_of
 from dprelease.planning.largest_totals import too_large_totals
-from dprelease.planning.plan import Placer, Plan, PlannedColumn, make_plan
+from dprelease.planning.plan import PlaceOfColumn, Plan, PlannedColumn, make_plan
 from dprelease.privacy.event import Event
 from dprelease.privacy.guarantee import Guarantee
 from dprelease.privacy.rounded_shares import rounding_exponent
@@ -35,14 +35,18 @@ from dprelease.schema.release import BudgetSpec
 from dprelease.schema.release_parts.parties import FederatedSpec
 
 ROOM = Fraction(1023, 1024)
-"""Fraction of the budget for the noise of the honest parties; rounding may cost the rest."""
+"""Fraction of the budget that the noise of the honest parties spends; the parties' rounding may
+cost the rest."""
 
 MOST_REFINED = 2**40
 
 
 @dataclass(frozen=True, slots=True)
 class ShareColumn:
-    """One column of messages: every party adds `law`, in steps of 1 / `refined` of the column's."""
+    """One column of messages, to which every party adds its share of the noise.
+
+    Each party adds noise with the distribution `law`, in steps of 1 / `refined` of a column's step.
+    """
 
     query: Query
     measurement: Measurement
@@ -51,7 +55,7 @@ class ShareColumn:
     chosen_by: str
 
     def sum_law(self, parties: int) -> SymmetricAlphaStable:
-        """Return the noise of so many shares together, rounded once; its scale is rounded down."""
+        """Return the noise of the sum of so many shares, with its scale rounded down."""
         if parties == 1:
             return self.law
         with ctx.workprec(128):
@@ -62,14 +66,14 @@ class ShareColumn:
 
     @property
     def fine_sensitivity(self) -> Sensitivity:
-        """Return how far one privacy unit can move the messages, in the parties' steps."""
+        """Return how far one privacy unit can move the messages, in the finer steps of parties."""
         sensitivity = self.measurement.sensitivity
         moves = tuple(replace(move, shift=move.shift * self.refined) for move in sensitivity.moves)
         return replace(sensitivity, moves=moves)
 
     @property
     def fine_event(self) -> Event:
-        """Return the record of one party's messages, in the parties' steps."""
+        """Return the record of the noise in one party's messages, in the finer steps of parties."""
         name, mechanism = self.measurement.name, self.law
         return Event(
             self.query.name, name, mechanism.name, mechanism.parameters, self.fine_sensitivity
@@ -82,17 +86,17 @@ class ShareColumn:
         return sensitivity.slots * max(move.cells for move in sensitivity.moves)
 
     def reach(self, parties: int) -> int:
-        """Return the bound at which each party's true values saturate, in the column's own steps.
+        """Return the value at which each party clamps its true values, in steps of the column.
 
-        The sum over all parties stays within 2^62 of the parties' steps; noise has the same room
-        again before a sum modulo 2^64 could be ambiguous.
+        So the true sum over all parties is at most 2^62 of the finer steps. Noise of the same size
+        may be added before a sum modulo 2^64 is ambiguous.
         """
         return LIMIT // (parties * self.refined)
 
     def margin(self, parties: int, confidence: float = 0.95) -> Fraction:
         """Return the margin of error of a sum over all parties, in the column's unit.
 
-        Each party's rounding moves the sum by at most half of its own step.
+        The rounding of each party moves the sum by at most half of one finer step.
         """
         width = self.sum_law(parties).half_width(confidence) + Fraction(parties, 2)
         return width * self.measurement.step / self.refined
@@ -100,15 +104,15 @@ class ShareColumn:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """The guarantee if `honest` parties add their noise, keep it secret, and only sums appear."""
+    """The guarantee if `honest` parties add noise and keep it secret, and only sums are known."""
 
     honest: int
     guarantee: Guarantee
     rounding: float
-    """The part of epsilon that covers every party's own rounding."""
+    """The part of epsilon that covers the rounding of all parties."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the guarantee and its assumption as JSON values."""
         return {
             "honest": self.honest,
             "guarantee": self.guarantee.to_json(),
@@ -118,7 +122,10 @@ class Trust:
 
 @dataclass(frozen=True)
 class FederatedPlan(Plan):
-    """The combined noise of the honest parties (`columns`), and the share of each."""
+    """The plan of a federated release.
+
+    `columns` have the combined noise of the honest parties, and `shares` the noise of one party.
+    """
 
     shares: tuple[ShareColumn, ...] = ()
     trusts: tuple[Trust, ...] = ()
@@ -151,12 +158,13 @@ class FederatedPlan(Plan):
 
 
 def resolve_federated(declaration: Declaration) -> tuple[Query, ...]:
-    """Return the queries of a federated release; `auto` stands for stable noise.
+    """Return the queries of a federated release, with stable noise in place of `auto`.
 
     Raises
     ------
     QueryError, BudgetError, Findings
-        As `resolve`; DP-FED-001 for other noise, DP-FED-002 for results that only the sum can have.
+        The errors of `resolve`; DP-FED-001 for other noise, DP-FED-002 for results that parties
+        can't compute from their own rows.
     """
     errors: list[DpReleaseError] = []
     queries = []
@@ -165,7 +173,7 @@ def resolve_federated(declaration: Declaration) -> tuple[Query, ...]:
         for measurement in query.measurements:
             asked_by = declaration.spec.query_of_table[query.name]
             place = declaration.place("queries", asked_by, "columns", measurement.asked_by)
-            errors += _findings(measurement, query, place)
+            errors += _column_errors(measurement, query, place)
             spec = measurement.mechanism
             if spec.name == AUTO:
                 spec = MechanismSpec(name=SymmetricAlphaStable.name)
@@ -175,7 +183,7 @@ def resolve_federated(declaration: Declaration) -> tuple[Query, ...]:
     return tuple(queries)
 
 
-def _findings(measurement: Measurement, query: Query, place: Place) -> Iterator[BudgetError]:
+def _column_errors(measurement: Measurement, query: Query, place: Place) -> Iterator[BudgetError]:
     name = measurement.mechanism.name
     if name not in (AUTO, SymmetricAlphaStable.name):
         reason = "nothing is proved about its rounded sums"
@@ -198,13 +206,13 @@ def _findings(measurement: Measurement, query: Query, place: Place) -> Iterator[
 
 
 def prepare_federated(declaration: Declaration) -> FederatedPlan:
-    """Return the plan whose honest parties spend the budget; opens no data.
+    """Return the plan in which the noise of the honest parties spends the budget.
 
     Raises
     ------
     QueryError, BudgetError, Findings
-        As `resolve_federated` and `make_plan`; DP-QUERY-013 for tables that a step publishes, and
-        DP-MECH-001 if a share can't be certified.
+        The errors of `resolve_federated` and `make_plan`; DP-QUERY-013 for tables that a step, such
+        as consistent tables, publishes; DP-MECH-001 if a share can't be certified.
     """
     spec = declaration.spec.federated
     if spec is None:
@@ -220,8 +228,8 @@ def prepare_federated(declaration: Declaration) -> FederatedPlan:
     raise_all(budget_findings(budget, lambda key: declaration.place("budget", key)))
     inner = make_plan(queries, noise_budget(budget), place, shares_of(declaration.spec, queries))
     refuse_families(declaration, inner.families)
-    shares = _shares(inner.columns, spec, budget)
-    raise_all([*_too_large(shares, spec.parties, place)])
+    shares = _share_columns(inner.columns, spec, budget)
+    raise_all([*_saturation_errors(shares, spec.parties, place)])
     trusts = trusts_of(shares, spec, budget)
     return FederatedPlan(
         inner.columns,
@@ -234,10 +242,17 @@ def prepare_federated(declaration: Declaration) -> FederatedPlan:
     )
 
 
-def _too_large(shares: Sequence[ShareColumn], parties: int, place: Placer) -> Iterator[QueryError]:
-    """Yield DP-QUERY-014 for sums that may saturate in one party's table of a declared size."""
+def _saturation_errors(
+    shares: Sequence[ShareColumn], parties: int, place: PlaceOfColumn
+) -> Iterator[QueryError]:
+    """Yield DP-QUERY-014 for columns whose values one party may have to clamp.
+
+    Only tables with a declared size are checked.
+    """
     for query in {share.query.name: share.query for share in shares}.values():
-        reach = {s.measurement.name: s.reach(parties) for s in shares if s.query is query}
+        reach = {
+            share.measurement.name: share.reach(parties) for share in shares if share.query is query
+        }
         if query.table.size is not None:
             yield from too_large_totals(
                 query,
@@ -247,29 +262,31 @@ def _too_large(shares: Sequence[ShareColumn], parties: int, place: Placer) -> It
 
 
 def noise_budget(budget: BudgetSpec) -> BudgetSpec:
-    """Return the budget of the noise; rounding may spend the rest."""
+    """Return the part of a budget that the noise spends; rounding may spend the rest."""
     epsilon = None if budget.epsilon is None else budget.epsilon * ROOM
     return budget.model_copy(update={"epsilon": epsilon, "delta": budget.delta * ROOM})
 
 
-def _shares(
+def _share_columns(
     columns: Sequence[PlannedColumn], spec: FederatedSpec, budget: BudgetSpec
 ) -> tuple[ShareColumn, ...]:
-    """Return every party's share, in steps fine enough for the remaining budget."""
+    """Return the share of each party, in steps so fine that rounding costs less than the rest."""
     shares = []
     for column in columns:
         mechanism = column.mechanism
         assert isinstance(mechanism, SymmetricAlphaStable)  # the queries request no other noise
-        share_law = mechanism.federated(spec.least)
-        shares.append(ShareColumn(column.query, column.measurement, share_law, 1, column.chosen_by))
-    moved = sum(share.cells_of_unit for share in shares)
-    room = min(float(budget.epsilon or 0), 1.0) * float(1 - ROOM) / (4 * moved)
-    return tuple(_on_finer_lattice(share, room, spec.parties) for share in shares)
+        noise_of_party = mechanism.federated(spec.least)
+        shares.append(
+            ShareColumn(column.query, column.measurement, noise_of_party, 1, column.chosen_by)
+        )
+    moved_cells = sum(share.cells_of_unit for share in shares)
+    largest_exponent = min(float(budget.epsilon or 0), 1.0) * float(1 - ROOM) / (4 * moved_cells)
+    return tuple(_with_finer_steps(share, largest_exponent, spec.parties) for share in shares)
 
 
-def _on_finer_lattice(share: ShareColumn, room: float, parties: int) -> ShareColumn:
+def _with_finer_steps(share: ShareColumn, largest_exponent: float, parties: int) -> ShareColumn:
     mechanism, refined = share.law, 1
-    while rounding_exponent(mechanism.alpha, mechanism.scale * refined, parties) > room:
+    while rounding_exponent(mechanism.alpha, mechanism.scale * refined, parties) > largest_exponent:
         refined *= 2  # a power of two, so that the scale stays an exact float
         if refined > MOST_REFINED:
             raise BudgetError(
@@ -285,29 +302,31 @@ def _on_finer_lattice(share: ShareColumn, room: float, parties: int) -> ShareCol
 def trusts_of(
     shares: Sequence[ShareColumn], spec: FederatedSpec, budget: BudgetSpec
 ) -> tuple[Trust, ...]:
-    """Return the guarantee for all parties, for those that the budget relies on, and for one."""
+    """Return the guarantee if all parties, the declared least number, or one of them is honest."""
     numbers = sorted({spec.parties, spec.least, 1}, reverse=True)
     return tuple(_trust(shares, honest, budget) for honest in numbers)
 
 
 def _trust(shares: Sequence[ShareColumn], honest: int, budget: BudgetSpec) -> Trust:
-    vectors = [make_accounting_input(s.sum_law(honest), s.fine_sensitivity) for s in shares]
+    vectors = [
+        make_accounting_input(share.sum_law(honest), share.fine_sensitivity) for share in shares
+    ]
     guarantee = guarantee_of(vectors, noise_budget(budget))
     exponent = sum(
-        s.cells_of_unit * Fraction(rounding_exponent(s.law.alpha, s.law.scale, honest))
-        for s in shares
+        share.cells_of_unit * Fraction(rounding_exponent(share.law.alpha, share.law.scale, honest))
+        for share in shares
     )
-    # So exp(exponent) times the noise's delta is at most the budget's.
+    # With a larger exponent, exp(exponent) times the delta of the noise could exceed the budget's.
     if exponent > (1 - ROOM) / 2:
         raise BudgetError("DP-BUDGET-004", reason="rounding needs more than its part of the budget")
-    more = round_up(2 * Fraction(exponent))
+    rounding_epsilon = round_up(2 * Fraction(exponent))
     return Trust(
         honest,
         replace(
             guarantee,
-            epsilon=round_up(Fraction(guarantee.epsilon) + Fraction(more)),
-            pure_epsilon=round_up(Fraction(guarantee.pure_epsilon) + Fraction(more)),
+            epsilon=round_up(Fraction(guarantee.epsilon) + Fraction(rounding_epsilon)),
+            pure_epsilon=round_up(Fraction(guarantee.pure_epsilon) + Fraction(rounding_epsilon)),
             delta=budget.delta,
         ),
-        more,
+        rounding_epsilon,
     )

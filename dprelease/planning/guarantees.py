@@ -24,25 +24,26 @@ RANGES: dict[str, tuple[str, Fraction, Fraction, str, str]] = {
     "delta": ("DP-BUDGET-002", LEAST_DELTA, LARGEST_DELTA, "1e-300", "0.01"),
     "rho": ("DP-BUDGET-009", LEAST_RHO, LARGEST_RHO, "1e-12", "100"),
 }
-"""Ranges of one release: the error code, the limits, and these as texts; a delta may be 0."""
+"""Valid ranges of the numbers of a budget: the error code, the two limits as numbers, and both
+limits as texts; a delta may also be 0."""
 
 REPORTED_DELTA = Fraction(1, 10**9)
-"""The delta at which epsilon is reported for a rho that declares none."""
+"""The delta at which epsilon is reported for a budget in rho that declares no delta."""
 
 
-LONGEST_FOUND = 60
-"""Characters of a number that a message repeats."""
+LONGEST_NUMBER = 60
+"""Maximum length of a number that an error message repeats in full."""
 
 
 def budget_of(spec: BudgetSpec) -> Budget:
-    """Return the declared budget; its amount is 0 where none is declared."""
+    """Return the declared budget; its amount is 0 if the budget declares no amount."""
     if spec.rho is not None:
         return Budget(Variant.ZERO_CONCENTRATED, spec.rho, spec.delta or REPORTED_DELTA)
     return Budget.of(epsilon=spec.epsilon or Fraction(0), delta=spec.delta)
 
 
 def has_no_amount(spec: BudgetSpec) -> bool:
-    """Return whether no amount is declared, so that columns settle themselves."""
+    """Return whether a budget declares no amount, so that every column must declare its own."""
     return spec.epsilon is None and spec.rho is None
 
 
@@ -83,7 +84,10 @@ def check_budget(budget: BudgetSpec, place: Place) -> None:
 
 
 def budget_findings(budget: BudgetSpec, at: Callable[[str], Place]) -> Iterator[BudgetError]:
-    """Yield BudgetError DP-BUDGET-001, 002, 009; `at` gives the place of a key of the budget."""
+    """Yield BudgetError DP-BUDGET-001, 002 or 009 for each number that is out of range.
+
+    `at` returns the place of a key of the budget.
+    """
     for name, (_, least, largest, *_) in RANGES.items():
         number = getattr(budget, name)
         if number is None or (name == "delta" and number == 0) or least <= number <= largest:
@@ -94,19 +98,19 @@ def budget_findings(budget: BudgetSpec, at: Callable[[str], Place]) -> Iterator[
 def budget_number(name: str, value: object) -> Fraction | None:
     """Return an epsilon, a delta or a rho; None for a value that is invalid in any budget.
 
-    An epsilon and a rho are above zero; a delta is at least zero and below 1, which protects
-    nobody.
+    An epsilon and a rho must be above 0. A delta must be at least 0, and below 1: a delta of 1
+    would protect nobody.
     """
     try:
         number = exact_of(value)
     except ValueError:
         return None
-    fits = 0 <= number < 1 if name == "delta" else number > 0
-    return number if fits else None
+    is_valid = 0 <= number < 1 if name == "delta" else number > 0
+    return number if is_valid else None
 
 
 def release_budget(place: Place, **numbers: object) -> BudgetSpec:
-    """Return the budget of one release, from numbers of any type; None where one is missing.
+    """Return the budget of one release, from numbers of any type; a number may be None.
 
     Raises
     ------
@@ -132,23 +136,26 @@ def _number_text(value: object) -> str:
 
 def _out_of_range(name: str, found: str, place: Place) -> BudgetError:
     code, _, _, least, largest = RANGES[name]
-    found = found if len(found) <= LONGEST_FOUND else f"a number of {len(found)} characters"
+    found = found if len(found) <= LONGEST_NUMBER else f"a number of {len(found)} characters"
     return BudgetError(code, place=place, found=found, least=least, largest=largest)
 
 
-def reading(guarantee: Guarantee) -> dict[str, Any]:
+def interpretation_of(guarantee: Guarantee) -> dict[str, Any]:
     """Return what the guarantee means for an attacker who knows everyone except one person."""
-    growth = math.exp(guarantee.epsilon)
+    likelihood_ratio = math.exp(guarantee.epsilon)
     priors = (0.01, 0.1, 0.5)
     return {
-        "least_total_error": 2.0 * (1.0 - float(guarantee.delta)) / (1.0 + growth),
+        "least_total_error": 2.0 * (1.0 - float(guarantee.delta)) / (1.0 + likelihood_ratio),
         "least_total_error_words": (
             "An attacker who guesses from the release whether a privacy unit is in the data errs "
             "by at least this much: the rates of false alarms and of misses, added; 1 is blind "
             "guessing, 0 certainty."
         ),
         "largest_posterior": [
-            {"prior": prior, "posterior": growth * prior / (1.0 - prior + growth * prior)}
+            {
+                "prior": prior,
+                "posterior": likelihood_ratio * prior / (1.0 - prior + likelihood_ratio * prior),
+            }
             for prior in priors
         ],
         "largest_posterior_words": (

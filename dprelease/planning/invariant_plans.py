@@ -1,12 +1,13 @@
 """Invariants in a plan: exactly published tables have no privacy cost, and are listed by name.
 
-A release with invariants promises less, and not in numbers: its guarantee is that of the noised
-columns, between tables that agree in the invariants (`dprelease.query.declared_invariants`). So
-they are left out of every cost, and the guarantee lists them by name.
+A release with invariants promises less, but no number says how much less: its guarantee is the
+guarantee of the noised columns, between tables with equal invariants
+(`dprelease.query.declared_invariants`). So every cost leaves out invariants, and the guarantee
+lists them by name.
 
-A name must stand for one function of the rows: if two functions are published exactly, their
-difference is exact as well, and no name reveals it. So the ledger records which function each name
-stands for.
+A name must stand for one function of the rows: if a release published two functions under one
+name, their difference would also be published, but the name would not show it. So the ledger
+records which function each name stands for.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ from dprelease.schema.columns import CutColumn
 if TYPE_CHECKING:
     from dprelease.planning.plan import PlannedColumn
 
-AS_IT_IS = Invariant()
+INVARIANT_MECHANISM = Invariant()
 
-CHOSEN_BY = "declared: an invariant, published exactly"
+INVARIANT_ORIGIN = "declared: an invariant, published exactly"
 
 
 def without_invariants(columns: Iterable[PlannedColumn]) -> tuple[PlannedColumn, ...]:
-    """Return the columns that noise protects, which have a cost."""
+    """Return the columns that are not invariants: noise protects them, and they have a cost."""
     return tuple(column for column in columns if not column.measurement.exact)
 
 
-MEANING = (
+ROW_PROPERTIES = (
     "type",
     "lower",
     "upper",
@@ -48,27 +49,27 @@ MEANING = (
     "edges",
     "closed",
 )
-"""Declared properties of a column that determine the rows of a cell; the others are
+"""Declared properties of a column that determine the rows of a cell; the other properties are
 descriptions."""
 
 
 def invariant_name(query: Query, measurement: Measurement) -> str:
     """Return the name of an invariant in reports, and in the ledger that allows it.
 
-    Names of computed columns are not sufficient, so their definitions are included.
+    The name includes the definitions of computed columns, because a declaration can change them.
     """
     names = [key.column for key in query.key_columns]
     rows = "" if query.predicate is None else f" where {query.predicate.sql}"
     by = f" by {', '.join(names)}" if names else ", in all"
     used_columns = (*names, *(query.predicate.columns if query.predicate is not None else ()))
     computed = "".join(
-        f"; {formula_text}" for formula_text in _column_formulas(query, used_columns)
+        f"; {formula_text}" for formula_text in _column_formula_texts(query, used_columns)
     )
     return f"{measurement.aggregate.words}{rows}{by}, of {query.table.name}{computed}"
 
 
-def _column_formulas(query: Query, names: Sequence[str]) -> Iterator[str]:
-    """Yield how columns, and those that they are computed from, are computed, in words."""
+def _column_formula_texts(query: Query, names: Sequence[str]) -> Iterator[str]:
+    """Yield a text on how each computed column, and each computed column in it, is defined."""
     columns = query.table.columns
     for name in closure(columns, query.formulas, names):
         column = columns[name]
@@ -85,19 +86,19 @@ def definitions_of(columns: Iterable[PlannedColumn]) -> tuple[tuple[str, str], .
     A name occurs twice if two functions have it.
     """
     found = (
-        (invariant_name(column.query, column.measurement), _digest(column.query))
+        (invariant_name(column.query, column.measurement), _function_digest(column.query))
         for column in columns
         if column.measurement.exact == DECLARED
     )
     return tuple(dict.fromkeys(found))
 
 
-def _digest(query: Query) -> str:
-    """Return a digest of everything that decides which rows count, and where, in one table.
+def _function_digest(query: Query) -> str:
+    """Return a digest of everything that decides which rows count in which cell of one table.
 
-    Rows count if they have a finest cell of the family, so all attributes of its tables by which a
-    row may lack a cell are included. Contributions are limited by these cells, and all of them are
-    there.
+    A row counts if it has a finest cell of the family. So the digest includes all attributes of the
+    family's tables that can leave a row without a cell. With contribution limits, it includes all
+    attributes, because the limits apply to finest cells.
     """
     key_sources = {key.read_from for key in query.key_columns}
     finest = [
@@ -114,25 +115,25 @@ def _digest(query: Query) -> str:
         "where": None if query.predicate is None else query.predicate.sql,
         "finest": [[key.column, [*map(str, key.values)], key.nulls, key.others] for key in finest],
         "areas": [[key.column, [*key.ancestors]] for key in query.key_columns],
-        "columns": _columns(query, [*read, *predicate]),
+        "columns": _column_definitions(query, [*read, *predicate]),
         "unit": [unit.id, unit.max_groups, unit.max_rows_per_group],
         "join": None if query.join is None else [query.join.declared.table.name, query.join.on],
     }
     return hashlib.sha256(json.dumps(digest_input, sort_keys=True).encode()).hexdigest()
 
 
-def _columns(query: Query, names: Sequence[str]) -> dict[str, Any]:
+def _column_definitions(query: Query, names: Sequence[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in closure(query.table.columns, query.formulas, names):
         if name in query.formulas:
             found[name] = query.formulas[name].sql
             continue
-        found[name] = query.table.columns[name].model_dump(mode="json", include={*MEANING})
+        found[name] = query.table.columns[name].model_dump(mode="json", include={*ROW_PROPERTIES})
     return found
 
 
 def invariants_of(columns: Iterable[PlannedColumn]) -> tuple[str, ...]:
-    """Return the names of all declared invariants of a plan, each once."""
+    """Return the names of all declared invariants of a plan, without repetitions."""
     names = (
         invariant_name(column.query, column.measurement)
         for column in columns
@@ -142,7 +143,7 @@ def invariants_of(columns: Iterable[PlannedColumn]) -> tuple[str, ...]:
 
 
 def invariant_warnings(names: Sequence[str]) -> Iterator[str]:
-    """Yield warnings of a plan: each invariant by its name."""
+    """Yield a warning for each invariant of a plan, with its name."""
     for name in names:
         yield (
             f"outside the guarantee: {name}. These true values and all their sums are published; "

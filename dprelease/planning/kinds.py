@@ -1,9 +1,9 @@
 """The kinds of releases: tables of aggregates, single records, or messages of one party.
 
-Each kind is one object, and `kind_of` returns that of a declaration. It knows how the release is
-resolved and planned, and what is not possible with it. It can't know more in this layer, which
-imports no manifests, files or checks: what a run publishes is in `release/kinds.py`, by one class
-for each kind, and checks of published folders are chosen by the format of their manifest.
+Each kind is one object, and `kind_of` returns the kind of a declaration. The object resolves and
+plans the release, and has the reasons why something is not possible with this kind. This layer
+imports no manifests, files or checks. So `release/kinds.py` has the classes that publish each kind,
+and checks of published folders select their code by the format of the manifest.
 """
 
 from __future__ import annotations
@@ -14,9 +14,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dprelease.errors import DpReleaseError, Place, raise_all
-from dprelease.planning.auto.ledger_cost import counted_by
+from dprelease.planning.auto.ledger_cost import ledger_cost_of
 from dprelease.planning.budget_shares import shares_of
-from dprelease.planning.declaration_findings import queries_and_findings, relocate_findings, several
+from dprelease.planning.declaration_findings import (
+    queries_and_findings,
+    relocate_findings,
+    single_errors,
+)
 from dprelease.planning.plan import Plan, make_plan
 from dprelease.query.resolve import Query, resolve
 from dprelease.schema.load import Declaration
@@ -26,7 +30,7 @@ if TYPE_CHECKING:
     from dprelease.query.local_records import Records
 
 Part = TypeVar("Part")
-"""What a kind publishes one by one: queries, or records."""
+"""Type of the parts that a kind of release publishes: queries, or tables of records."""
 
 Weights = Mapping[tuple[str, str], Fraction]
 EQUAL: Weights = MappingProxyType({})
@@ -36,31 +40,31 @@ class ReleaseKind(Generic[Part]):
     """A kind of release; the defaults hold for tables of aggregates."""
 
     mode_problem = "it declares another mode"
-    """The finding on a manifest of this kind whose declaration is of another one."""
+    """Text of the finding on a manifest of this kind whose declaration is of another kind."""
 
     profile_problem = ""
-    """Why the data can't be profiled; empty if they can."""
+    """Reason why the data of such a release can't be profiled; empty if they can."""
 
     engine_problem = ""
-    """Why only the default engine can run it; empty if others can."""
+    """Reason why only the default engine can run such a release; empty if other engines can."""
 
     read_alone = ""
-    """Why no two tables are read in one scan; empty if they may be."""
+    """Reason why no two tables are read in one scan; empty if one scan may read several tables."""
 
     has_charts = True
-    """Whether its plan can be drawn."""
+    """Whether charts of the plan can be drawn."""
 
     compares_noise = True
-    """Whether forecasts of the ledger compare its noise with other mechanisms."""
+    """Whether forecasts of the ledger compare the declared noise with other mechanisms."""
 
     has_all_formats = True
-    """Whether it can be published in every format."""
+    """Whether such a release can be published in every format."""
 
     has_ledger = True
-    """Whether a ledger can pay for it."""
+    """Whether a ledger can be charged for such a release."""
 
     def resolve(self, declaration: Declaration) -> tuple[Part, ...]:
-        """Return what the release publishes, in declared order; raises all errors together."""
+        """Return the parts of the release, in declared order, or raise all errors together."""
         raise NotImplementedError
 
     def plan(self, declaration: Declaration, weights: Weights = EQUAL) -> Plan:
@@ -87,15 +91,15 @@ class ReleaseKind(Generic[Part]):
         charged = None
         if spec.ledger is not None:  # `auto` then minimizes errors for the ledger's charge
             pure = spec.budget.rho is None and spec.budget.delta == 0
-            charged = counted_by(declaration.folder / spec.ledger, queries, pure=pure)
+            charged = ledger_cost_of(declaration.folder / spec.ledger, queries, pure=pure)
         try:
             return make_plan(queries, spec.budget, place, shares, charged=charged)
         except DpReleaseError as error:
-            relocate_findings(several(error), declaration)
+            relocate_findings(single_errors(error), declaration)
             raise
 
     def statements(self, plan: Plan) -> dict[str, str]:
-        """Return the SQL of what is published, by name, for the declared types of columns."""
+        """Return the SQL query of each published table, by name, for declared column types."""
         from dprelease.statements.compiled_queries import compile_without_data
 
         return {query.name: compile_without_data(query).text for query in plan.queries}

@@ -1,7 +1,7 @@
 """Find totals that may be too large for their integers, from declarations alone.
 
-Totals are clamped to 2^62 steps. No table may reach that, because wrong numbers would be published
-unnoticed.
+Totals are clamped to 2^62 steps. No total may reach this limit, because a clamped total would be
+wrong, and published unnoticed.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ def too_large_totals(
 ) -> Iterator[QueryError]:
     """Yield DP-QUERY-014 for each column whose total may exceed a limit, in steps.
 
-    A total is the sum of the contributions of all people to its cell. `place` is that of a column.
+    A total is the sum of the contributions of all people to a cell. `place` returns the place of a
+    column.
     """
-    units, number = _units(query)
+    units, units_text = _most_units(query)
     for column in query.columns:
         most = limit(column) // column.form.largest_shift(column)
         aggregate = column.parts[0].aggregate
@@ -39,18 +40,19 @@ def too_large_totals(
                 place=place(column.parts[0].asked_by),
                 column=column.name,
                 table=query.table.name,
-                units=number,
+                units=units_text,
                 most=f"{most:,}",
                 step=plain_text(step),
                 coarser=plain_text(step * 10 ** len(str(2 * units // (most + 1)))),
             )
 
 
-def _units(query: Query) -> tuple[int, str]:
-    """Return the maximum number of people in a cell, and the reason in words."""
+def _most_units(query: Query) -> tuple[int, str]:
+    """Return the maximum number of privacy units in a cell, and a text with the reason."""
     declared, unit = query.table.most_units, query.unit
     if declared is not None:
         return declared, f"{declared:,} privacy units, twice its declared `size`"
-    groups = 1 if query.finest is None else unit.max_groups  # that may lie in one cell
+    # In a family, all groups of a privacy unit may lie in one cell.
+    groups = 1 if query.finest is None else unit.max_groups
     units = max(1, MOST_ROWS // (unit.max_rows_per_group * groups))
     return units, f"{units:,} privacy units with all their rows, as it declares no `size`"

@@ -18,8 +18,8 @@ from dprelease.planning.guarantees import (
     budget_of,
     guarantee_of,
     has_no_amount,
+    interpretation_of,
     meets_budget,
-    reading,
 )
 from dprelease.planning.noise_requests import NoiseRequest
 from dprelease.planning.plan import LARGE_EPSILON, Plan, PlannedColumn
@@ -31,23 +31,26 @@ from dprelease.schema.load import Declaration
 
 @dataclass(frozen=True, slots=True)
 class LocalColumn(PlannedColumn):
-    """One column of records with its noise."""
+    """One column of a table of records, with its noise."""
 
     column: RecordColumn
 
     def to_json(self) -> dict[str, Any]:
-        """Return the column as JSON values; errors are those of one record."""
+        """Return the column as JSON values, with the errors of one record."""
         return {
             **self.event.to_json(),
             "step": plain_text(self.measurement.step),
             "unit": self.measurement.unit,
             "chosen_by": self.chosen_by,
-            **one_record(self),
+            **record_noise_json(self),
         }
 
 
-def one_record(planned: LocalColumn) -> dict[str, Any]:
-    """Return the effect of noise on one record: probabilities of answers, or errors of a number."""
+def record_noise_json(planned: LocalColumn) -> dict[str, Any]:
+    """Return the effect of noise on one record, as JSON values.
+
+    These are the probabilities of answers for randomized response, and errors for a number.
+    """
     mechanism = planned.mechanism
     if isinstance(mechanism, RandomizedResponse):
         return {"values": planned.column.values, "keep": mechanism.keep, "other": mechanism.other}
@@ -64,7 +67,7 @@ def one_record(planned: LocalColumn) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class LocalPlan(Plan):
-    """All columns of all records of a release; one record's columns together have the guarantee."""
+    """All columns of a local release; the guarantee covers all columns of one record together."""
 
     records: tuple[Records, ...] = ()
 
@@ -85,31 +88,32 @@ class LocalPlan(Plan):
             "definitions": self.definitions(),
             "columns": [
                 {**column.to_json(), "price_alone": finite(cost)}
-                for column, cost in zip(self.local_columns, self.alone(), strict=True)
+                for column, cost in zip(self.local_columns, self.costs_alone(), strict=True)
             ],
-            "reading": local_reading(self.guarantee),
+            "reading": local_interpretation_of(self.guarantee),
             "warnings": list(self.warnings),
         }
 
 
-def local_reading(guarantee: Guarantee) -> dict[str, Any]:
+def local_interpretation_of(guarantee: Guarantee) -> dict[str, Any]:
     """Return what the guarantee means against somebody who sees all published records."""
-    record = reading(guarantee)
-    record["least_total_error_words"] = (
+    interpretation = interpretation_of(guarantee)
+    interpretation["least_total_error_words"] = (
         "An attacker who guesses which of two true records a published record comes from errs by "
         "at least this much: the rates of both kinds of errors, added; 1 is blind guessing."
     )
-    record["largest_posterior_words"] = (
+    interpretation["largest_posterior_words"] = (
         "The published records can raise this prior belief in a statement about one record at "
         "most to the posterior, except with a probability of about delta."
     )
-    return record
+    return interpretation
 
 
 def prepare_local(declaration: Declaration) -> LocalPlan:
-    """Return the plan that spends the budget on every single record; opens no data.
+    """Return the plan that spends the budget on every single record, without opening data.
 
-    All columns of all tables of records add up, as if they were about the same people.
+    The costs of all columns of all tables of records add up, as if the tables were about the same
+    people.
 
     Raises
     ------
@@ -120,20 +124,22 @@ def prepare_local(declaration: Declaration) -> LocalPlan:
     spec = declaration.spec.budget
     raise_all(budget_findings(spec, lambda key: declaration.place("budget", key)))
     requests = [
-        (part, column, NoiseRequest(column.measurement, _place(declaration, part, column)))
-        for part in records
-        for column in part.columns
+        (table, column, NoiseRequest(column.measurement, _place(declaration, table, column)))
+        for table in records
+        for column in table.columns
     ]
     if has_no_amount(spec):
         name = requests[0][1].name
         raise BudgetError("DP-BUDGET-006", place=declaration.place("budget"), column=name)
     budget = budget_of(spec)
-    noises, how = _noises([request for *_, request in requests], budget)
-    share = shares_of_records(declaration.spec, [part.query for part in records])
+    noises, origins = _noises([request for *_, request in requests], budget)
+    share = shares_of_records(declaration.spec, [table.query for table in records])
     mechanisms = spend(share, noises, budget)
     columns = tuple(
-        LocalColumn(part.query, column.measurement, mechanism, chosen_by, column)
-        for (part, column, _), mechanism, chosen_by in zip(requests, mechanisms, how, strict=True)
+        LocalColumn(table.query, column.measurement, mechanism, chosen_by, column)
+        for (table, column, _), mechanism, chosen_by in zip(
+            requests, mechanisms, origins, strict=True
+        )
     )
     guarantee = guarantee_of([column.accounting_input for column in columns], spec)
     if not meets_budget(guarantee, spec):
@@ -142,8 +148,8 @@ def prepare_local(declaration: Declaration) -> LocalPlan:
     return LocalPlan(columns, guarantee, budget, _warnings(guarantee), records)
 
 
-def _place(declaration: Declaration, part: Records, column: RecordColumn) -> Place:
-    return declaration.place("records", part.name, "columns", column.name)
+def _place(declaration: Declaration, table: Records, column: RecordColumn) -> Place:
+    return declaration.place("records", table.name, "columns", column.name)
 
 
 def _warnings(guarantee: Guarantee) -> tuple[str, ...]:
@@ -157,27 +163,31 @@ def _noises(
 ) -> tuple[list[UnscaledNoise], list[str]]:
     """Return one noise for each column, and how it was selected.
 
-    Families for numbers are selected as if they had only their weights' part of the budget; the
-    scales are solved afterwards for all columns together.
+    The families of numerical columns are selected as if these columns had only the part of the
+    budget that their weights give them. The scales are then solved for all columns together.
     """
-    noises = [_response(request) if _is_response(request) else None for request in requests]
-    how = ["declared"] * len(requests)
-    places = [i for i, noise in enumerate(noises) if noise is None]
-    if places:
-        numbers = [requests[i] for i in places]
+    noises = [
+        _randomized_response(request) if _is_randomized_response(request) else None
+        for request in requests
+    ]
+    origins = ["declared"] * len(requests)
+    positions = [i for i, noise in enumerate(noises) if noise is None]
+    if positions:
+        numbers = [requests[i] for i in positions]
         weights = [request.measurement.weight for request in numbers]
         total = sum((request.measurement.weight for request in requests), Fraction(0))
-        part = budget.but(budget.amount * sum(weights, Fraction(0)) / total)
-        for i, noise, why in zip(places, *noises_of(numbers, flat(weights), part), strict=True):
-            noises[i], how[i] = noise, why
-    return [noise for noise in noises if noise is not None], how
+        budget_part = budget.but(budget.amount * sum(weights, Fraction(0)) / total)
+        selected = noises_of(numbers, flat(weights), budget_part)
+        for i, noise, origin in zip(positions, *selected, strict=True):
+            noises[i], origins[i] = noise, origin
+    return [noise for noise in noises if noise is not None], origins
 
 
-def _is_response(request: NoiseRequest) -> bool:
+def _is_randomized_response(request: NoiseRequest) -> bool:
     return request.measurement.mechanism.name == RandomizedResponse.name
 
 
-def _response(request: NoiseRequest) -> UnscaledNoise:
+def _randomized_response(request: NoiseRequest) -> UnscaledNoise:
     """Return the noise of randomized response among a column's values."""
     measurement = request.measurement
     for name in measurement.mechanism.shape:

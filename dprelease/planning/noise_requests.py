@@ -20,11 +20,11 @@ from dprelease.schema.mechanism import AUTO
 
 MEASURES: dict[str, Callable[[Randomizer], float]] = {
     "mae": typical_error,
-    "rmse": lambda law: law.root_mean_square_error,
-    "p95": lambda law: float(law.half_width(0.95)),
-    "p999": lambda law: float(law.half_width(0.999)),
+    "rmse": lambda mechanism: mechanism.root_mean_square_error,
+    "p95": lambda mechanism: float(mechanism.half_width(0.95)),
+    "p999": lambda mechanism: float(mechanism.half_width(0.999)),
 }
-"""Errors that `auto` can minimize, of one cell, in steps."""
+"""Measures of the error of one cell, in steps, which `auto` can minimize."""
 
 CONSTRAINTS = ("pure", "bounded", "integer", "unbiased")
 OPTIONS = ("measure", *CONSTRAINTS, "allowed")
@@ -32,21 +32,24 @@ OPTIONS = ("measure", *CONSTRAINTS, "allowed")
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What `auto` minimizes, and among which mechanisms."""
+    """The options of `auto`: the error that it minimizes, and the mechanisms that it may use."""
 
     measure: str = "mae"
     constraints: frozenset[str] = frozenset()
     allowed: tuple[str, ...] = ()
 
     def admit(self, kind: type[Randomizer]) -> bool:
-        """Return whether a mechanism meets the constraints; `unbiased` is checked by its mean."""
+        """Return whether a family meets all constraints except `unbiased`.
+
+        Whether a mechanism is unbiased depends on its parameters, so `error` checks its mean.
+        """
         if self.allowed and kind.name not in self.allowed:
             return False
         required = {"pure": kind.pure, "bounded": kind.bounded, "integer": kind.integers}
         return all(holds for name, holds in required.items() if name in self.constraints)
 
     def error(self, mechanism: Randomizer) -> float:
-        """Return the declared error of one cell; infinity for an excluded bias."""
+        """Return the error of one cell in the declared measure; infinity for an excluded bias."""
         if "unbiased" in self.constraints and mechanism.mean != 0.0:
             return float("inf")
         return MEASURES[self.measure](mechanism)
@@ -54,16 +57,17 @@ class Options:
 
 @dataclass(frozen=True)
 class NoiseRequest:
-    """One column's declared noise."""
+    """The declared noise of one column."""
 
     measurement: Measurement
     place: Place
-    inside: Callable[[str], Place] | None = None
-    """Returns the place of a key of the mechanism; without it, all errors are at `place`."""
+    place_in_mechanism: Callable[[str], Place] | None = None
+    """Function that returns the place of a key of the mechanism; without this function, all errors
+    refer to `place`."""
 
     @property
     def is_auto(self) -> bool:
-        """Return whether the plan selects the family."""
+        """Return whether the declaration leaves the family to the plan."""
         return self.measurement.mechanism.name == AUTO
 
     @cached_property
@@ -80,36 +84,36 @@ class NoiseRequest:
         for name in declared:
             if name not in OPTIONS:
                 known = ", ".join(OPTIONS)
-                self._refuse("DP-MECH-002", name=name, known=known)
+                self._raise_error("DP-MECH-002", name=name, known=known)
         measure = declared.get("measure", "mae")
         if measure not in MEASURES:
-            self._refuse("DP-MECH-005", name="measure", admissible=" or ".join(MEASURES))
+            self._raise_error("DP-MECH-005", name="measure", admissible=" or ".join(MEASURES))
         constraints = set()
         for name in CONSTRAINTS:
             if declared.get(name, "false") not in ("true", "false"):
-                self._refuse("DP-MECH-005", name=name, admissible="true or false")
+                self._raise_error("DP-MECH-005", name=name, admissible="true or false")
             if declared.get(name) == "true":
                 constraints.add(name)
         allowed = tuple(part.strip() for part in declared.get("allowed", "").split(",") if part)
         for name in allowed:
-            registry.get(name, self._at("allowed"))
+            registry.get(name, self._place_of_key("allowed"))
         return Options(measure, frozenset(constraints), allowed)
 
-    def _refuse(self, code: str, **fields: str) -> NoReturn:
+    def _raise_error(self, code: str, **fields: str) -> NoReturn:
         mechanism = self.measurement.mechanism.name
-        named: dict[str, Any] = {"mechanism": mechanism, **fields}
-        raise BudgetError(code, place=self._at(fields["name"]), **named)
+        named_fields: dict[str, Any] = {"mechanism": mechanism, **fields}
+        raise BudgetError(code, place=self._place_of_key(fields["name"]), **named_fields)
 
-    def _at(self, key: str) -> Place:
-        return self.place if self.inside is None else self.inside(key)
+    def _place_of_key(self, key: str) -> Place:
+        return self.place if self.place_in_mechanism is None else self.place_in_mechanism(key)
 
     def fixes(self, noise: UnscaledNoise) -> bool:
-        """Return whether the declaration determines a noise's family and shape completely."""
+        """Return whether the declaration alone determines the family and shape of a noise."""
         searched = {name for shape in noise.kind.search for name in shape}
         return not self.is_auto and searched <= set(self.measurement.mechanism.shape)
 
     def noise(self, family: str, shape: Shape) -> UnscaledNoise:
-        """Return the noise of a family and a shape, whose scale is open."""
+        """Return the noise of a family and a shape, without a scale."""
         measurement = self.measurement
         return UnscaledNoise(
             registry.randomizer(family, self.place),
@@ -121,25 +125,28 @@ class NoiseRequest:
             float(measurement.confidence or DEFAULT_CONFIDENCE),
         )
 
-    def has_price(self, kind: type[Randomizer]) -> bool:
-        """Return whether a mechanism has a cost when several changes may meet in one cell."""
+    def has_cost(self, kind: type[Randomizer]) -> bool:
+        """Return whether the cost of a family is known if several changes add up in one cell."""
         return self.measurement.sensitivity.meeting == 1 or kind.pure or kind.by_squares
 
     def may_take(self, kind: type[Randomizer]) -> bool:
-        """Return whether `auto` may use it: it has a cost and, if needed, a certified variance."""
+        """Return whether `auto` may use a family.
+
+        Its cost must be known, and for consistent tables also a certified variance.
+        """
         weighed = self.measurement.of_family
-        return self.has_price(kind) and (not weighed or kind.tells_moments())
+        return self.has_cost(kind) and (not weighed or kind.tells_moments())
 
     def check(self, budget: Budget) -> None:
-        """Raise BudgetError for impossible requests; other noise is never substituted.
+        """Raise BudgetError for an impossible request; the plan never substitutes other noise.
 
-        DP-BUDGET-003 or 011, DP-MECH-002 to 005, DP-CONSIST-005.
+        The codes are DP-BUDGET-003 and 011, DP-MECH-002 to 005, and DP-CONSIST-005.
         """
         if self.is_auto:
             _ = self.options
             return
         kind = registry.randomizer(self.measurement.mechanism.name, self.place)
-        if not self.has_price(kind):
+        if not self.has_cost(kind):
             name = self.measurement.name
             raise BudgetError("DP-CONSIST-005", place=self.place, column=name, mechanism=kind.name)
         if budget.needs_pure_noise and self.measurement.aggregate.selects_keys:
@@ -155,14 +162,14 @@ class NoiseRequest:
 
     @cached_property
     def shape(self) -> Shape:
-        """Return the declared shape, checked by name; lengths are converted to steps.
+        """Return the declared shape, with valid keys and with lengths converted to steps.
 
         Raises
         ------
         BudgetError
             DP-MECH-002 for a key that the mechanism does not have, DP-MECH-003 for a value that is
-            not a number and for an omitted key without a best value, DP-MECH-005 for an invalid
-            word.
+            not a number and for a missing key that `auto` can't optimize, DP-MECH-005 for a text
+            that is not among the allowed ones.
         """
         if self.is_auto:
             return {}
@@ -171,25 +178,25 @@ class NoiseRequest:
         checked: dict[str, str | float] = {}
         for name, text in spec.shape.items():
             if name not in known:
-                self._refuse("DP-MECH-002", name=name, known=", ".join(known) or "none")
+                self._raise_error("DP-MECH-002", name=name, known=", ".join(known) or "none")
             shape = known[name]
             if shape.choices and text not in shape.choices:
-                self._refuse("DP-MECH-005", name=name, admissible=" or ".join(shape.choices))
-            number = None if shape.choices else _number(text)
+                self._raise_error("DP-MECH-005", name=name, admissible=" or ".join(shape.choices))
+            number = None if shape.choices else _number_or_none(text)
             if number is None and not shape.choices:
-                place = self._at(name)
+                place = self._place_of_key(name)
                 raise BudgetError("DP-MECH-003", place=place, mechanism=spec.name, known=name)
             checked[name] = text
             if shape.in_units and number is not None:
                 checked[name] = float(number / self.measurement.step)
-        left_out = registry.randomizer(spec.name).needed - checked.keys()
-        if left_out:
-            keys = ", ".join(sorted(left_out))
+        missing_keys = registry.randomizer(spec.name).needed - checked.keys()
+        if missing_keys:
+            keys = ", ".join(sorted(missing_keys))
             raise BudgetError("DP-MECH-003", place=self.place, mechanism=spec.name, known=keys)
         return checked
 
 
-def _number(text: str) -> Fraction | None:
+def _number_or_none(text: str) -> Fraction | None:
     try:
         return exact(text)
     except ValueError:

@@ -15,7 +15,7 @@ from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import finite, plain_text
 from dprelease.planning.auto.ledger_cost import LedgerCost, extra_ledger_cost
 from dprelease.planning.auto.mechanism_choice import noises_of
-from dprelease.planning.bounded_words import bounded_words, counted_rows
+from dprelease.planning.bounded_words import contribution_limits_text, counted_rows_text
 from dprelease.planning.budget_shares import Share, flat, spend
 from dprelease.planning.calibration import Factors, make_accounting_input
 from dprelease.planning.guarantees import (
@@ -23,12 +23,12 @@ from dprelease.planning.guarantees import (
     check_budget,
     guarantee_of,
     has_no_amount,
+    interpretation_of,
     meets_budget,
-    reading,
 )
 from dprelease.planning.invariant_plans import (
-    AS_IT_IS,
-    CHOSEN_BY,
+    INVARIANT_MECHANISM,
+    INVARIANT_ORIGIN,
     invariant_warnings,
     invariants_of,
     without_invariants,
@@ -54,20 +54,21 @@ if TYPE_CHECKING:
     from dprelease.query.local_records import Records
 
 LARGE_EPSILON = 10.0
-NEARLY = Fraction(999, 1000)
-"""Noise that is 0 with at least this probability gets a warning."""
+NEARLY_CERTAIN = Fraction(999, 1000)
+"""The plan warns of noise that is 0 with at least this probability."""
 
 FEW_KINDS = 16
-"""Maximum kinds of columns for which a plan also reports guarantees in other definitions."""
+"""A plan with at most so many kinds of columns also reports its guarantee in other definitions."""
 
 ORDERS = (2, 8, 32)
+"""Orders of the reported Rényi divergences."""
 
-Placer = Callable[[str, str], Place]
+PlaceOfColumn = Callable[[str, str], Place]
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedColumn:
-    """One column with its noise; errors and margins are in the column's own unit."""
+    """One column with its noise; its errors and margins are in the unit of the column."""
 
     query: Query
     measurement: Measurement
@@ -76,7 +77,7 @@ class PlannedColumn:
 
     @property
     def event(self) -> Event:
-        """Return the record of what will run."""
+        """Return the record of the noise that the run will add."""
         return Event(
             query=self.query.name,
             column=self.measurement.name,
@@ -87,12 +88,12 @@ class PlannedColumn:
 
     @property
     def is_bounded(self) -> bool:
-        """Return whether contribution limits may leave out some rows of a person."""
+        """Return whether contribution limits may leave out rows of a person."""
         return self.query.unit.id is not None
 
     @property
     def accounting_input(self) -> PricedVector:
-        """Return the accountant's input."""
+        """Return the column's losses and sensitivity, as input for the accountant."""
         return make_accounting_input(self.mechanism, self.measurement.sensitivity)
 
     @property
@@ -102,17 +103,17 @@ class PlannedColumn:
 
     @property
     def mean_absolute_error(self) -> float:
-        """Return the expected absolute error of one cell, in `error_unit`; it may be infinite."""
+        """Return the expected absolute error of one cell, in `error_unit`, perhaps infinite."""
         error = self.mechanism.mean_absolute_error * float(self.measurement.error_step)
-        if self._levels > 1:
-            return min(self._levels * error, self.standard_deviation)
+        if self._tree_levels > 1:
+            return min(self._tree_levels * error, self.standard_deviation)
         return error + self._rows_inside
 
     @property
     def standard_deviation(self) -> float:
         """Return the standard deviation of one cell's noise, in the column's unit."""
         error = self.mechanism.standard_deviation * float(self.measurement.error_step)
-        return error * math.sqrt(self._levels) + self._rows_inside
+        return error * math.sqrt(self._tree_levels) + self._rows_inside
 
     @property
     def confidence(self) -> Fraction:
@@ -120,25 +121,25 @@ class PlannedColumn:
         return self.measurement.confidence or DEFAULT_CONFIDENCE
 
     def margin(self, confidence: float = 0.95) -> Fraction:
-        """Return the margin of error of one cell at a confidence, exact, in the column's unit."""
-        if self._levels > 1 and isinstance(self.mechanism, Mechanism):
-            return Fraction(path_width(self.mechanism, self._levels, confidence))
+        """Return the exact margin of error of one cell at a confidence, in the column's unit."""
+        if self._tree_levels > 1 and isinstance(self.mechanism, Mechanism):
+            return Fraction(path_width(self.mechanism, self._tree_levels, confidence))
         return (
             self.mechanism.half_width(confidence) * self.measurement.error_step + self._rows_inside
         )
 
     @property
-    def _levels(self) -> int:
+    def _tree_levels(self) -> int:
         """Return the number of tree levels whose noise adds up; 1 without a tree."""
         return self.measurement.aggregate.levels
 
     @property
     def _rows_inside(self) -> int:
-        """Return the rank distance from the end for a minimum or maximum; otherwise 0."""
+        """Return how many ranks the target of a minimum or maximum lies inside; otherwise 0."""
         return max(0, rows_inside(self.measurement.aggregate, self.mechanism) - 1)
 
 
-def _several(names: Sequence[str]) -> str:
+def _table_range_text(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}, {len(names)} tables"
 
 
@@ -151,11 +152,11 @@ class Plan:
     budget: Budget
     warnings: tuple[str, ...] = ()
     shared: tuple[str, ...] = field(default=(), kw_only=True)
-    """How good the shares of consistent tables are, in words."""
+    """Sentences on how close the shares of consistent tables are to the optimum."""
 
     @property
     def records(self) -> tuple[Records, ...]:
-        """Return the records of a local release; none of any other."""
+        """Return the records of a local release; an empty tuple for other kinds of releases."""
         return ()
 
     @cached_property
@@ -165,18 +166,18 @@ class Plan:
 
     @cached_property
     def families(self) -> tuple[Family, ...]:
-        """Return which tables are published together, and by which step, in declared order."""
+        """Return the families of tables, each with its step, in declared order."""
         return families_of(self.columns)
 
     @property
     def noisy_columns(self) -> tuple[PlannedColumn, ...]:
-        """Return the columns that noise protects: all but invariants."""
+        """Return the columns that noise protects: all columns except invariants."""
         return without_invariants(self.columns)
 
-    def alone(self) -> list[float]:
-        """Return the cost of each column by itself, in epsilon or rho as in the budget.
+    def costs_alone(self) -> list[float]:
+        """Return what each column would cost without the others, in the budget's measure.
 
-        Infinite for invariants, which no budget covers.
+        The cost of an invariant is infinite, because no budget covers it.
         """
         known: dict[object, float] = {}
         for column in self.noisy_columns:
@@ -191,12 +192,12 @@ class Plan:
         ]
 
     def rho(self) -> float | None:
-        """Return the zero-concentrated guarantee; None where there is none, or many kinds."""
+        """Return the rho of the release; None if no rho exists, or columns have many kinds."""
         vectors = [column.accounting_input for column in self.noisy_columns]
         return finite(rho_of(vectors)) if len(kinds_of(vectors)) <= FEW_KINDS else None
 
     def definitions(self) -> dict[str, Any]:
-        """Return the guarantee under each definition; None where there is none, or many kinds."""
+        """Return the guarantee under each definition; None where no number is known."""
         vectors = [column.accounting_input for column in self.noisy_columns]
         few = len(kinds_of(vectors)) <= FEW_KINDS
         orders = {str(order): renyi_of(vectors, order) if few else math.inf for order in ORDERS}
@@ -210,8 +211,8 @@ class Plan:
     def computed_columns(self) -> Iterator[tuple[Query, OutputColumn, float | None]]:
         """Yield columns that are computed from several vectors, with a margin of error (95 %).
 
-        The margin is that of a cell of 1,000 rows spread evenly over the bounds; for a sum, that of
-        any cell. None where it depends on more.
+        The margin holds for a cell of 1,000 rows spread evenly over the bounds; for a sum, it holds
+        for any cell. It is None if it depends on other numbers.
         """
         for query in self.queries:
             mechanisms = {c.measurement.name: c.mechanism for c in self.of_query(query.name)}
@@ -219,29 +220,26 @@ class Plan:
                 if is_computed(column):
                     yield query, column, typical_margin(column, mechanisms, 0.95)
 
-    def counted_rows(self) -> list[str]:
-        """Return which rows count in which tables, in words, before contribution limits."""
+    def counted_rows_texts(self) -> list[str]:
+        """Return sentences on which rows each table counts, before contribution limits."""
         names: dict[str, list[str]] = {}
         for query in self.queries:
-            names.setdefault(counted_rows(query), []).append(query.name)
-        return [f"{_several(tables)}: {description}" for description, tables in names.items()]
+            names.setdefault(counted_rows_text(query), []).append(query.name)
+        return [f"{_table_range_text(tables)}: {rows}" for rows, tables in names.items()]
 
-    def bounded_rows(self) -> list[str]:
-        """Return, for each query that leaves rows out, which of them count, in words.
+    def contribution_limits_texts(self) -> list[str]:
+        """Return a sentence on the rows within contribution limits, for each query with limits.
 
-        Tables of one family are described together, because their rows are the same.
+        The tables of a family have one sentence in common, because they count the same rows.
         """
         names: dict[object, list[str]] = {}
-        descriptions: dict[object, str] = {}
+        texts: dict[object, str] = {}
         for query in self.queries:
             rows = query.name if query.finest is None else id(query.finest)
             names.setdefault(rows, []).append(query.name)
-            descriptions[rows] = descriptions.get(rows) or bounded_words(query)
-        return [
-            f"{_several(names[rows])}: values are {description}."
-            for rows, description in descriptions.items()
-            if description
-        ]
+            texts[rows] = texts.get(rows) or contribution_limits_text(query)
+        found = [(_table_range_text(names[rows]), text) for rows, text in texts.items() if text]
+        return [f"{tables}: values are {text}." for tables, text in found]
 
     def of_query(self, name: str) -> tuple[PlannedColumn, ...]:
         """Return the columns of one query, in declared order."""
@@ -254,7 +252,7 @@ class Plan:
             "definitions": self.definitions(),
             "columns": [
                 {**_column_json(column), "price_alone": finite(cost)}
-                for column, cost in zip(self.columns, self.alone(), strict=True)
+                for column, cost in zip(self.columns, self.costs_alone(), strict=True)
             ],
             "computed": [
                 {
@@ -266,9 +264,9 @@ class Plan:
                 }
                 for query, column, margin in self.computed_columns()
             ],
-            "counted_rows": self.counted_rows(),
-            "bounded_rows": self.bounded_rows(),
-            "reading": reading(self.guarantee),
+            "counted_rows": self.counted_rows_texts(),
+            "bounded_rows": self.contribution_limits_texts(),
+            "reading": interpretation_of(self.guarantee),
             "warnings": list(self.warnings),
             "shared": list(self.shared),
         }
@@ -294,30 +292,31 @@ def _column_json(column: PlannedColumn) -> dict[str, Any]:
 def make_plan(
     queries: Sequence[Query],
     budget: BudgetSpec,
-    place: Placer | None = None,
+    place: PlaceOfColumn | None = None,
     share: Share | None = None,
     charged: LedgerCost | None = None,
 ) -> Plan:
-    """Return the plan that spends the budget to within 0.1 %, and never more.
+    """Return the plan that spends between 99.9 % and 100 % of the budget.
 
-    `share` divides the budget; without it, columns share the budget by their weights. `charged`:
-    the ledger's measure; `auto` then minimizes errors for the ledger's charge.
+    `place` returns the place of a column, for error messages. `share` divides the budget; without
+    it, columns share the budget by their weights. `charged` is the measure of a ledger; `auto` then
+    minimizes errors for the ledger's charge.
 
     Raises
     ------
     BudgetError
-        DP-BUDGET-001 to 010, DP-MECH-001 to 005; `place` gives the place of a column.
+        DP-BUDGET-001 to 010, DP-MECH-001 to 005.
     QueryError, Findings
         DP-QUERY-014 for totals that may be too large.
     """
-    where = place or _place
-    check_budget(budget, where("", ""))
+    place_of = place or _place_without_file
+    check_budget(budget, place_of("", ""))
     if any(query.neighbours is not budget.neighbours for query in queries):
-        raise TypeError("sensitivities are those of the neighbours that a guarantee is for")
+        raise TypeError("sensitivities and guarantee need the same neighbouring relation")
     for query in queries:
-        raise_all([*too_large_totals(query, partial(where, query.name))])
+        raise_all([*too_large_totals(query, partial(place_of, query.name))])
     requests = [
-        (query, NoiseRequest(measurement, where(query.name, measurement.asked_by)))
+        (query, NoiseRequest(measurement, place_of(query.name, measurement.asked_by)))
         for query in queries
         for measurement in query.measurements
         if not measurement.exact
@@ -325,7 +324,7 @@ def make_plan(
     share = share or flat([request.measurement.weight for _, request in requests])
     limit, is_open = budget_of(budget), has_no_amount(budget)
     known: Factors = {}
-    noises, how = noises_of(
+    noises, origins = noises_of(
         [request for _, request in requests],
         share,
         limit,
@@ -334,58 +333,59 @@ def make_plan(
         known=known,
     )
     mechanisms = spend(share, noises, limit, unlimited=is_open, known=known)
-    columns = _with_invariants(queries, zip(mechanisms, how, strict=True))
+    columns = _planned_columns(queries, zip(mechanisms, origins, strict=True))
     guarantee = guarantee_of_columns(columns, budget)
     if not meets_budget(guarantee, budget):
         reason = f"all columns together cost epsilon {guarantee.epsilon:.4g}"
-        raise BudgetError("DP-BUDGET-004", place=where("", ""), reason=reason)
+        raise BudgetError("DP-BUDGET-004", place=place_of("", ""), reason=reason)
     warnings = (
         *invariant_warnings(guarantee.invariants),
-        *_warnings(queries, guarantee),
-        *_columns_without_noise(without_invariants(columns)),
+        *_declaration_warnings(queries, guarantee),
+        *_negligible_noise_warnings(without_invariants(columns)),
     )
     return Plan(columns, guarantee, limit, warnings)
 
 
-def _with_invariants(
+def _planned_columns(
     queries: Sequence[Query], mechanisms: Iterator[tuple[Randomizer, str]]
 ) -> tuple[PlannedColumn, ...]:
-    """Return all columns in declared order; `mechanisms`: those of noised columns, with origin."""
+    """Return all columns in declared order, from the mechanisms of noised columns, with origins."""
     columns = []
     for query in queries:
         for measurement in query.measurements:
-            mechanism, reason = (AS_IT_IS, CHOSEN_BY) if measurement.exact else next(mechanisms)
-            columns.append(PlannedColumn(query, measurement, mechanism, reason))
+            exact = (INVARIANT_MECHANISM, INVARIANT_ORIGIN)
+            mechanism, origin = exact if measurement.exact else next(mechanisms)
+            columns.append(PlannedColumn(query, measurement, mechanism, origin))
     return tuple(columns)
 
 
 def guarantee_of_columns(columns: Sequence[PlannedColumn], budget: BudgetSpec) -> Guarantee:
-    """Return the guarantee of all columns with noise, between tables that agree in the others."""
+    """Return the guarantee of all columns with noise, between tables with equal invariants."""
     guarantee = guarantee_of(
         [column.accounting_input for column in without_invariants(columns)], budget
     )
     return replace(guarantee, invariants=invariants_of(columns))
 
 
-def _place(query: str, column: str) -> Place:
-    """Return the place of a column that is in no file; without a column, that of the budget."""
+def _place_without_file(query: str, column: str) -> Place:
+    """Return the place of a column of a release without a file; without a query, the budget's."""
     return Place(key=f"queries.{query}.columns.{column}" if query else "budget")
 
 
-def _columns_without_noise(columns: Sequence[PlannedColumn]) -> Iterator[str]:
-    """Yield the columns whose noise is nearly always 0."""
+def _negligible_noise_warnings(columns: Sequence[PlannedColumn]) -> Iterator[str]:
+    """Yield a warning for each column whose noise is nearly always 0."""
     for column in columns:
         mechanism = column.mechanism
-        if isinstance(mechanism, Mechanism) and mechanism.half_width(float(NEARLY)) == 0:
+        if isinstance(mechanism, Mechanism) and mechanism.half_width(float(NEARLY_CERTAIN)) == 0:
             yield (
                 f"the noise of '{column.query.name}.{column.measurement.name}' is 0 with a "
-                f"probability above {100 * float(NEARLY):g} %: with "
-                "that probability the true numbers are published."
+                f"probability above {100 * float(NEARLY_CERTAIN):g} %: with that probability the "
+                "true numbers are published."
             )
 
 
-def _warnings(queries: Sequence[Query], guarantee: Guarantee) -> Iterator[str]:
-    """Yield warnings about valid but probably unintended declarations."""
+def _declaration_warnings(queries: Sequence[Query], guarantee: Guarantee) -> Iterator[str]:
+    """Yield a warning for each valid but probably unintended declaration."""
     for table in {query.table.name: query.table for query in queries}.values():
         if table.size is not None and guarantee.delta * table.size >= 1:
             yield (
@@ -395,5 +395,5 @@ def _warnings(queries: Sequence[Query], guarantee: Guarantee) -> Iterator[str]:
     if guarantee.epsilon > LARGE_EPSILON:
         yield (
             f"epsilon {guarantee.epsilon:.4g} promises little: a belief of 1 % may rise to "
-            f"{100 * reading(guarantee)['largest_posterior'][0]['posterior']:.4g} %."
+            f"{100 * interpretation_of(guarantee)['largest_posterior'][0]['posterior']:.4g} %."
         )

@@ -1,4 +1,4 @@
-"""From a declaration to queries and a plan; loads no database and opens no data."""
+"""Derive queries and a plan from a declaration, without a database and without data."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ def prepare(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
     Raises
     ------
     QueryError, BudgetError, Findings
-        If a query has no bounded meaning, nothing fits the budget, or a family of tables is
-        impossible as declared.
+        If the sensitivity of a query is not bounded, no noise fits the budget, or a family of
+        tables is impossible as declared.
     """
     kind = kind_of(declaration.spec)
     plan = kind.plan(declaration)
     refuse_families(declaration, plan.families)
     if declaration.spec.budget.spend == "least":
-        from dprelease.planning.families.least_budget import least  # slow to import
+        from dprelease.planning.families.least_budget import plan_of_least_budget  # slow to import
 
-        plan = least(declaration, plan, kind.plan)
+        plan = plan_of_least_budget(declaration, plan, kind.plan)
     elif any(query.consistent for query in declaration.spec.queries.values()):
         from dprelease.planning.families.family_shares import optimize_shares  # slow to import
 

@@ -12,39 +12,42 @@ from dprelease.numerics.lattice import Integers
 from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.query.aggregates.quantile import Quantile
 
-BEYOND = 0.05
+OUTSIDE_PROBABILITY = 0.05
 """Maximum probability that a published minimum or maximum lies outside the cell's values.
 
-It holds for cells of enough rows: `rows_inside`, or three times as many where both ends are
-published in order.
+It holds for cells with at least `rows_inside` rows, or three times as many rows if both the minimum
+and the maximum are published, in order.
 """
 
 
 def rows_inside(aggregate: Aggregate, mechanism: Randomizer) -> int:
-    """Return k, if the k-th value from an end is sought instead of the end itself; otherwise 0.
+    """Return k if a minimum or maximum is defined as the k-th value from the end; otherwise 0.
 
-    Every candidate outside the values has no row, and most of these lie far away: all of them
-    together must not outweigh a good one. Each lies k rows from the k-th value, so that a candidate
-    that far from it, or farther, is selected with a probability of at most `BEYOND`.
+    Many candidates lie outside the values of a cell, and most of them far away. The noise must not
+    select one of them instead of a good candidate. Each lies k rows from the k-th value, so that
+    a candidate at this distance or farther is selected with a probability of at most
+    `OUTSIDE_PROBABILITY`.
 
-    In a cell of n < k rows there is no such value: all candidates up to the smallest value are
-    equally good for the largest one, with a score of n - k, and those above the largest value have
-    -k.
+    A cell of n < k rows has no k-th value. For the maximum, all candidates up to the smallest value
+    then have the score n - k, and all candidates above the largest value have the score -k.
 
-    Both ends are put in order. With e^(-k / scale) <= 1 / (20 N) for N candidates, the value
-    selected as the largest lies above all values with a probability of at most (N - 1) / (20 N);
-    the one selected as the smallest, with at most N e^(-(n - k + 1) / scale). From n = 3 k - 1 on
-    the latter is at most 1 / (400 N), and both together are below 1 / 20.
+    The published minimum and maximum are put in order. With e^(-k / scale) <= 1 / (20 N) for N
+    candidates, the selected maximum lies above all values with a probability of at most
+    (N - 1) / (20 N), and the selected minimum with a probability of at most
+    N e^(-(n - k + 1) / scale). For n >= 3 k - 1 the second probability is at most 1 / (400 N), and
+    the sum of both is below 1 / 20.
     """
-    return max(1, mechanism.half_width(1.0 - BEYOND)) if aggregate.part in (0, 1) else 0
+    return (
+        max(1, mechanism.half_width(1.0 - OUTSIDE_PROBABILITY)) if aggregate.part in (0, 1) else 0
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The rank a n / b among n values; scores are those of `Quantile`.
+    """The rank a n / b among n values, with the scores of `Quantile`.
 
-    A candidate with `below` values below it and `upto` of them below or at it holds the rank if b
-    `below` - a n <= `least` and b `upto` - a n >= `most`.
+    A candidate with `below` values below it, and `upto` values below or equal to it, holds the rank
+    if b `below` - a n <= `least` and b `upto` - a n >= `most`.
     """
 
     a: int
@@ -54,7 +57,7 @@ class Target:
 
     @classmethod
     def of(cls, aggregate: Quantile, k: int) -> Target:
-        """Return the rank of a quantile; for the ends, that of the k-th value from there, k > 0."""
+        """Return the target of a quantile; for minimum and maximum, the k-th value, k > 0."""
         a, b = aggregate.at.numerator, aggregate.at.denominator
         if aggregate.at not in (0, 1):
             return cls(a, b)
@@ -64,29 +67,30 @@ class Target:
     def scores(
         self, below: Integers | int, upto: Integers | int, total: Integers | int
     ) -> Integers:
-        """Return minus the distances of the rank from those of candidates, b points per row."""
-        passed = self.b * below - self.a * total - self.least
-        short = self.a * total + self.most - self.b * upto
-        scores: Integers = -np.maximum(np.maximum(passed, short), 0)
+        """Return minus the distances of candidates from the rank, with b points for each row."""
+        points_above_rank = self.b * below - self.a * total - self.least
+        points_below_rank = self.a * total + self.most - self.b * upto
+        scores: Integers = -np.maximum(np.maximum(points_above_rank, points_below_rank), 0)
         return scores
 
     def near(self, upto: Integers, total: int, reach: int) -> tuple[int, int]:
-        """Return first and last + 1 of a range; all others are at least `reach` below the best.
+        """Return the first index, and the last index + 1, of the candidates near the best score.
 
-        `upto` (candidates,) ascends. So scores rise up to the first candidate that reaches the rank
-        from below, and never rise from there on.
+        All other candidates have scores at least `reach` below the best score. `upto`, of shape
+        (candidates,), is sorted. So scores rise up to the first candidate that reaches the rank
+        from below, and never rise after it.
         """
-        crossing = self._first(upto, self.a * total + self.most)
+        crossing = self._first_reaching(upto, self.a * total + self.most)
         neighbours = [i for i in (crossing - 1, crossing) if 0 <= i < len(upto)]
         best = max(
             int(self.scores(int(upto[i - 1]) if i else 0, int(upto[i]), total)) for i in neighbours
         )
         far = reach - best
-        first = self._first(upto, self.a * total + self.most + 1 - far)
-        passed = self.a * total + self.least + far
-        last = 1 + self._first(upto, passed) if passed > 0 else 0
+        first = self._first_reaching(upto, self.a * total + self.most + 1 - far)
+        points_above_rank = self.a * total + self.least + far
+        last = 1 + self._first_reaching(upto, points_above_rank) if points_above_rank > 0 else 0
         return first, min(last, len(upto))
 
-    def _first(self, upto: Integers, points: int) -> int:
-        """Return the first candidate with b `upto` of at least `points`."""
-        return bisect_left(upto, -(-points // self.b))  # numpy would convert all of them
+    def _first_reaching(self, upto: Integers, points: int) -> int:
+        """Return the index of the first candidate for which b `upto` is at least `points`."""
+        return bisect_left(upto, -(-points // self.b))  # numpy would convert the whole array

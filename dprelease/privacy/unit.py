@@ -30,7 +30,7 @@ class PrivacyUnit:
     max_rows_per_group: int = 1
 
     @property
-    def bounded_rows(self) -> str:
+    def contribution_limits_text(self) -> str:
         """Return a text on which rows are counted; empty if every row is a privacy unit."""
         if self.id is None:
             return ""

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from dprelease.documents.encoding import NAME
 from dprelease.documents.ledger_record import LedgerRecord, RenewalRecord
 from dprelease.errors import ChargeState, LedgerError, RunState, raise_all
-from dprelease.planning.declaration_findings import nameless
+from dprelease.planning.declaration_findings import missing_owner_errors
 from dprelease.planning.invariant_plans import definitions_of, without_invariants
 from dprelease.planning.plan import Plan
 from dprelease.schema.load import Declaration
@@ -80,7 +80,7 @@ def refuse_no_ledger(declaration: Declaration, plan: Plan) -> None:
     if declaration.spec.ledger is not None:
         from dprelease.ledger.store import refuse_missing
 
-        raise_all(nameless(declaration, plan.queries))
+        raise_all(missing_owner_errors(declaration, plan.queries))
         refuse_missing(declaration.folder / declaration.spec.ledger)
 
 
@@ -104,7 +104,7 @@ def charging(
     from dprelease.ledger.ledger import Ledger
 
     ledger = Ledger(declaration.folder / declaration.spec.ledger, declaration.key)
-    raise_all(nameless(declaration, plan.queries))
+    raise_all(missing_owner_errors(declaration, plan.queries))
     if target is not None:
         _refuse_rollback(ledger.path, target)
     with ledger.reserve_for_block(charges_of(plan), declaration.spec.title, state) as reservation:

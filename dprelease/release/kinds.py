@@ -24,7 +24,7 @@ from dprelease.documents.release_metadata import (
     metadata_of_records,
 )
 from dprelease.errors import raise_all
-from dprelease.planning.declaration_findings import nameless
+from dprelease.planning.declaration_findings import missing_owner_errors
 from dprelease.planning.kinds import FEDERATED, LOCAL, kind_of
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
@@ -64,7 +64,7 @@ class PlannedRelease:
             DP-RELEASE-011 for a table without a name for ledgers; the errors of `exports`;
             DP-EXPORT-008.
         """
-        raise_all(nameless(self.declaration, self.plan.queries))
+        raise_all(missing_owner_errors(self.declaration, self.plan.queries))
         exports = self.exports()
         if trial and exports is not None:
             draft = self.draft()

@@ -15,7 +15,7 @@ from dprelease.errors.local_paths import check_paths
 from dprelease.exact.engines import frame_of, open_engine, refuse_unknown_frames
 from dprelease.exact.post_view import run_statement, to_pandas
 from dprelease.numerics.rounding import Number, exact_of, plain_text
-from dprelease.planning.declaration_findings import several
+from dprelease.planning.declaration_findings import single_errors
 from dprelease.planning.guarantees import release_budget
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
@@ -147,7 +147,7 @@ def _errors_at_statement() -> Iterator[None]:
     try:
         yield
     except DpReleaseError as error:
-        for finding in several(error):
+        for finding in single_errors(error):
             if finding.place.file == FILE:
                 key = finding.place.key
                 part = next((part for start, part in PARTS if key.startswith(start)), key)
@@ -170,7 +170,7 @@ def attributes(plan: Plan) -> dict[str, Any]:
             c.measurement.name: float(c.margin()) for c in plan.columns if c.measurement.is_choice
         },
         "mechanisms": {c.measurement.name: c.mechanism.name for c in plan.columns},
-        "bounded_rows": plan.bounded_rows(),
+        "bounded_rows": plan.contribution_limits_texts(),
         **({"labels": labels} if labels else {}),
     }
 

@@ -21,7 +21,11 @@ from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import exact
-from dprelease.planning.invariant_plans import AS_IT_IS, CHOSEN_BY, without_invariants
+from dprelease.planning.invariant_plans import (
+    INVARIANT_MECHANISM,
+    INVARIANT_ORIGIN,
+    without_invariants,
+)
 from dprelease.planning.plan import PlannedColumn
 from dprelease.planning.trade_off import Pairs, pairs_of
 from dprelease.postprocess.consistent.consistency_record import (
@@ -232,7 +236,7 @@ class Facts:
         for query in self.queries.values():
             for measurement in query.measurements:
                 if measurement.exact:
-                    yield PlannedColumn(query, measurement, AS_IT_IS, CHOSEN_BY)
+                    yield PlannedColumn(query, measurement, INVARIANT_MECHANISM, INVARIANT_ORIGIN)
                     continue
                 name = (query.name, measurement.name)
                 chosen = self.measurement_records[name].chosen_by

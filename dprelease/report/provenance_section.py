@@ -13,7 +13,7 @@ from dprelease.documents.file_records import FamilyRecord, TableRecord
 from dprelease.documents.manifest import CentralManifest
 from dprelease.documents.release_manifest import GuaranteedManifest, ReleaseManifest
 from dprelease.mechanisms.base import Mechanism
-from dprelease.planning.bounded_words import bounded_words
+from dprelease.planning.bounded_words import contribution_limits_text
 from dprelease.planning.invariant_plans import without_invariants
 from dprelease.planning.plan import PlannedColumn
 from dprelease.report.accuracy.quality_part import Context
@@ -153,7 +153,7 @@ def _counted_rows_sentences(context: Context) -> Iterator[Markup]:
         if held.join is not None:
             found[held.join] = None
     for resolved in context.facts.queries.values():
-        words = bounded_words(resolved)
+        words = contribution_limits_text(resolved)
         if words:
             found[words[0].upper() + words[1:] + ("" if words.endswith(".") else ".")] = None
     sentences = list(found)

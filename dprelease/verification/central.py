@@ -24,10 +24,14 @@ from dprelease.errors import DpReleaseError
 from dprelease.exports.export_metadata import aggregate_metadata
 from dprelease.mechanisms import registry
 from dprelease.numerics.lattice import Integers
-from dprelease.planning.declaration_findings import several
-from dprelease.planning.families.family_plan import refuse_families, with_step
+from dprelease.planning.declaration_findings import single_errors
+from dprelease.planning.families.family_plan import refuse_families, tables_with_step
 from dprelease.planning.guarantees import budget_of
-from dprelease.planning.invariant_plans import AS_IT_IS, CHOSEN_BY, without_invariants
+from dprelease.planning.invariant_plans import (
+    INVARIANT_MECHANISM,
+    INVARIANT_ORIGIN,
+    without_invariants,
+)
 from dprelease.planning.kinds import CENTRAL
 from dprelease.planning.plan import Plan, PlannedColumn
 from dprelease.postprocess.families import Family
@@ -153,7 +157,7 @@ def check_central(report: Report, record: manifest.Manifest) -> RebuiltRelease |
     if resolved is None:
         return None
     declaration, queries = resolved
-    in_families = with_step(declaration.spec)
+    in_families = tables_with_step(declaration.spec)
     single = [query for query in queries if query.name not in in_families]
     written = _recorded_files(record, single)
     sound = _check_tables(report, metadata_of(declaration, single), single, written)
@@ -199,7 +203,7 @@ def recorded_families(
     try:
         refuse_families(declaration, families)
     except DpReleaseError as error:
-        report.add_finding("DP-VERIFY-009", why=several(error)[0].code)
+        report.add_finding("DP-VERIFY-009", why=single_errors(error)[0].code)
         return None
     return families
 
@@ -281,7 +285,7 @@ def recorded_columns(
     columns = []
     for query, measurement in wanted:
         if measurement.exact:  # its record follows from the declaration
-            columns.append(PlannedColumn(query, measurement, AS_IT_IS, CHOSEN_BY))
+            columns.append(PlannedColumn(query, measurement, INVARIANT_MECHANISM, INVARIANT_ORIGIN))
             continue
         held = next(records)
         law = None if held is None else recorded_law(held, registry.law_of)

@@ -14,7 +14,7 @@ import yaml
 from typer.testing import CliRunner
 
 from dprelease import cli
-from dprelease.planning.plan_charts import APART, MOST_LINES, charts_of
+from dprelease.planning.plan_charts import LEAST_DISTANCE, MOST_LINES, charts_of
 from tests.release.build import RELEASE, write
 
 
@@ -56,7 +56,7 @@ def test_every_column_is_there_and_no_line_covers_another(name: str) -> None:
     for chart in charts:
         assert len(chart.lines) <= MOST_LINES
         values = drawn[chart.title.split(" (")[0]]
-        near = APART * math.log(max(values) / min(values)) if values else 0.0
+        near = LEAST_DISTANCE * math.log(max(values) / min(values)) if values else 0.0
         for (_, one), (_, other) in combinations(chart.lines, 2):
             pairs = [(a, b) for a, b in zip(one, other, strict=True) if a != b]
             finite = [p for p in pairs if all(0 < v < math.inf for v in p)]

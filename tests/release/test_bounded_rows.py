@@ -100,7 +100,7 @@ def test_plan_and_manifest_say_which_rows_count(bounded: bool, tmp_path: Path) -
     ],
 )
 def test_bounds_of_one_and_of_many_in_words(groups: int, rows: int, words: str) -> None:
-    assert words in PrivacyUnit("person", groups, rows).bounded_rows
+    assert words in PrivacyUnit("person", groups, rows).contribution_limits_text
 
 
 def _explained(folder: Path) -> dict[str, str]:

@@ -27,7 +27,7 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.common.invariant import Invariant
 from dprelease.noise.noised_vectors import perturb
 from dprelease.numerics.entropy import Entropy
-from dprelease.planning.invariant_plans import AS_IT_IS
+from dprelease.planning.invariant_plans import INVARIANT_MECHANISM
 from dprelease.planning.plan import PlannedColumn
 from dprelease.planning.prepare import prepare
 from dprelease.query.resolve import Query
@@ -243,7 +243,7 @@ def test_only_what_is_declared_so_is_published_as_it_is(wrong: str, tmp_path: Pa
     _, plan = prepare(declared(tmp_path, **asked("states")))
     (exact,) = plan.of_query("pop_state")
     (noisy,) = plan.of_query("pop_town")
-    law = noisy.mechanism if wrong == "noise for an invariant" else AS_IT_IS
+    law = noisy.mechanism if wrong == "noise for an invariant" else INVARIANT_MECHANISM
     of = exact if wrong == "noise for an invariant" else noisy
     column = PlannedColumn(of.query, of.measurement, law, "declared")
     table = ExactTable(of.query.name, 6, {"n": np.arange(6)})
@@ -256,7 +256,7 @@ def test_an_invariant_has_no_finite_price(tmp_path: Path) -> None:
     _, plan = prepare(declared(tmp_path, **asked("states")))
     (exact,) = plan.of_query("pop_state")
     assert plan.budget.price([exact.accounting_input]) == float("inf")
-    assert plan.alone().count(float("inf")) == 2
+    assert plan.costs_alone().count(float("inf")) == 2
     assert isinstance(exact.mechanism, Mechanism)
     assert exact.mechanism.moments_above == (Fraction(0), Fraction(0))
     assert isinstance(exact.mechanism, Invariant)

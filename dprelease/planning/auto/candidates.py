@@ -1,4 +1,7 @@
-"""The candidates of `auto`, and of a family with open shapes: families with shapes in order."""
+"""The candidates of `auto`, or of a declared family without a complete shape.
+
+A candidate is a family with a shape.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,14 @@ from dprelease.privacy.budget import Budget
 from dprelease.privacy.unit import Sensitivity
 
 FEW_CELLS = 8
-"""Maximum number of cells for which mechanisms that spend a delta of their own can be the best."""
+"""Maximum number of cells for which mechanisms that need a delta in each cell can be the best."""
 
-ALONE = Fraction(1, 10**10)
-"""Least delta at which the accountant's allowance for its own errors is well below 1/1024 of it."""
-
+LEAST_SINGLE_DELTA = Fraction(1, 10**10)
+"""Least delta of a single cell: the accountant's allowance for rounding errors is then well below
+1/1024 of the delta."""
 
 SOLVED_SHIFT = 512
-"""Maximum shift in steps for mechanisms that are found by linear programs."""
+"""Maximum shift in steps of mechanisms that linear programs compute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,27 +37,29 @@ class Candidate:
 
     @classmethod
     def of(cls, family: str, shape: Shape) -> Candidate:
-        """Return the candidate from a mapping."""
+        """Return the candidate of a family with a shape, which is a mapping."""
         return cls(family, tuple(sorted(shape.items())))
 
-    def but(self, name: str, value: float) -> Candidate:
-        """Return the candidate with another value of one shape parameter."""
+    def with_parameter(self, name: str, value: float) -> Candidate:
+        """Return the same candidate with another value of one shape parameter."""
         return Candidate.of(self.family, {**dict(self.shape), name: value})
 
     def numbers(self) -> list[float]:
-        """Return the numbers of the shape, by which candidates are ordered."""
+        """Return the numerical values in the shape, by which candidates are sorted."""
         return [float(value) for _, value in self.shape if _is_number(value)]
 
     @property
-    def twin(self) -> Candidate | None:
-        """Return the rounded variant of a mechanism on the integers."""
-        twins = (n for n in registry.names() if registry.get(n).auto.integers == self.family)
-        return next((Candidate(name, self.shape) for name in twins), None)
+    def rounded_variant(self) -> Candidate | None:
+        """Return the candidate that rounds a continuous distribution instead; None without one."""
+        for name in registry.names():
+            if registry.get(name).auto.integers == self.family:
+                return Candidate(name, self.shape)
+        return None
 
 
 @dataclass
-class Group:
-    """Open columns of one kind, which get the same candidate."""
+class ColumnGroup:
+    """Columns that differ so little that they get the same candidate."""
 
     columns: list[int]
     families: tuple[str, ...]
@@ -62,29 +67,29 @@ class Group:
 
     @property
     def is_auto(self) -> bool:
-        """Return whether the family is open, not only its shape."""
+        """Return whether the plan selects the family of these columns, not only the shape."""
         return self.request.is_auto
 
 
-def line_of(family: str, request: NoiseRequest, delta: Fraction) -> list[Candidate]:
-    """Return a family's candidates for a request, good ones first; `delta` is that of a cell."""
+def candidates_of_family(family: str, request: NoiseRequest, delta: Fraction) -> list[Candidate]:
+    """Return the candidates of a family for a request, good ones first; `delta` is for one cell."""
     kind = registry.randomizer(family)
     declared = dict(request.shape)
     names = {shape.name for shape in kind.shapes}
     if "delta" in names and "delta" not in declared and delta:
         declared["delta"] = repr(float(delta))
-    line = dict.fromkeys(Candidate.of(family, {**searched, **declared}) for searched in kind.search)
-    return list(line)
+    shapes = ({**searched, **declared} for searched in kind.search)
+    return list(dict.fromkeys(Candidate.of(family, shape) for shape in shapes))
 
 
-def open_number(line: Sequence[Candidate]) -> str | None:
-    """Return the one number in which the candidates differ; None if there is none."""
-    if len(line) < 3:
+def varying_parameter(candidates: Sequence[Candidate]) -> str | None:
+    """Return the name of the only parameter in which the candidates differ; otherwise None."""
+    if len(candidates) < 3:
         return None
     differing = [
         name
-        for name, value in line[0].shape
-        if len({dict(candidate.shape)[name] for candidate in line}) > 1
+        for name, value in candidates[0].shape
+        if len({dict(candidate.shape)[name] for candidate in candidates}) > 1
     ]
     return differing[0] if len(differing) == 1 else None
 
@@ -95,23 +100,23 @@ def families_of(
     cells: int,
     *,
     charged: LedgerCost | None = None,
-    all_of_them: bool = False,
+    unpromising: bool = False,
 ) -> tuple[str, ...]:
     """Return the families that a request, a budget and the ledger's measure admit.
 
-    `cells`: number of cells that one privacy unit moves in all open columns; `all_of_them`: include
-    families that are hardly ever the best.
+    `cells` is the number of cells that one privacy unit moves in all columns without a declared
+    family. `unpromising` adds families that are hardly ever the best.
     """
     if not request.is_auto:
         return (request.measurement.mechanism.name,)
     kinds = [registry.get(name) for name in registry.names()]
     kinds = [kind for kind in kinds if request.may_take(kind)]
-    keeping = [kind for kind in kinds if _is_admissible(request.options, kind, budget, charged)]
+    admissible = [kind for kind in kinds if _is_admissible(request.options, kind, budget, charged)]
     return tuple(
         kind.name
-        for kind in keeping
+        for kind in admissible
         if request.options.allowed
-        or all_of_them
+        or unpromising
         or _is_promising(request.options, kind, cells, pure=charged is None and not budget.delta)
     )
 
@@ -119,7 +124,7 @@ def families_of(
 def _is_admissible(
     options: Options, kind: type[Randomizer], budget: Budget, charged: LedgerCost | None
 ) -> bool:
-    """Return whether a family meets the constraints, and has a finite cost."""
+    """Return whether a family meets the constraints and has a finite cost."""
     pure = budget.needs_pure_noise or charged is LedgerCost.EPSILON
     concentrated = budget.needs_concentration or charged is LedgerCost.RHO
     if not options.admit(kind) or (pure and not kind.pure):
@@ -133,8 +138,8 @@ def _is_promising(options: Options, kind: type[Randomizer], cells: int, *, pure:
     return not kind.auto.last_resort and not (pure and kind.auto.composed)
 
 
-def kind_of(request: NoiseRequest) -> object:
-    """Return what columns of a kind have in common, so that one candidate serves all of them."""
+def group_key(request: NoiseRequest) -> object:
+    """Return a key that is equal for columns for which the same candidate is good."""
     sensitivity = request.measurement.sensitivity
     largest = sensitivity.largest_shift
     moves = tuple((move.cells, move.shift == largest) for move in sensitivity.moves)
@@ -142,12 +147,12 @@ def kind_of(request: NoiseRequest) -> object:
     accurate = request.measurement.wanted is not None
     name = request.measurement.mechanism.name
     takes = tuple(n for n in registry.names() if request.may_take(registry.get(n)))
-    # The weight is left out: among columns of one shape, it only scales the noise.
-    return name, declared, takes, sensitivity.slots, moves, _fineness(largest), accurate
+    # The key does not contain the weight, which only scales the noise.
+    return name, declared, takes, sensitivity.slots, moves, _step_class(largest), accurate
 
 
-def _fineness(largest: int) -> int:
-    """Return how fine the steps are: one or two steps are distinguished, finer ones are not."""
+def _step_class(largest: int) -> int:
+    """Return a class of shifts with similar candidates: 1, 2, up to `SOLVED_SHIFT`, and larger."""
     if largest <= 2:
         return largest
     return 3 if largest <= SOLVED_SHIFT else 4
@@ -158,8 +163,8 @@ def cells_of(sensitivity: Sensitivity) -> int:
     return sensitivity.slots * max(move.cells for move in sensitivity.moves)
 
 
-def delta_share(requests: Sequence[NoiseRequest], budget: Budget) -> Fraction:
-    """Return the delta of one cell for mechanisms that need one: equal shares of the budget's."""
+def delta_of_each_cell(requests: Sequence[NoiseRequest], budget: Budget) -> Fraction:
+    """Return the delta of one cell for mechanisms that need one: equal shares of the budget."""
     cells = sum(
         cells_of(request.measurement.sensitivity)
         for request in requests
@@ -173,8 +178,8 @@ def delta_share(requests: Sequence[NoiseRequest], budget: Budget) -> Fraction:
 
 
 def delta_of_cell(delta: Fraction, cells: int) -> Fraction:
-    """Return the delta of one cell's mechanism; composing the cells needs the rest."""
-    if cells == 1 and delta >= ALONE:
+    """Return the delta of one cell's mechanism; the composition of the cells needs the rest."""
+    if cells == 1 and delta >= LEAST_SINGLE_DELTA:
         return delta * Fraction(1023, 1024)
     return delta / (2 * cells)
 

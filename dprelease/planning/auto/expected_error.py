@@ -17,16 +17,16 @@ from dprelease.planning.noise_requests import NoiseRequest, Options
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.unit import Move
 
-COARSE = 64
-"""Steps to which sensitivities are scaled down for approximate comparisons."""
+COARSE_STEPS = 64
+"""Sensitivities are scaled down to at most so many steps for approximate comparisons."""
 
 
 @dataclass(frozen=True)
-class Pricing:
-    """The conditions under which noises are compared: their budget, and how it is divided.
+class ErrorEstimator:
+    """Estimates the error of a release under one budget, for a candidate of each column.
 
-    `charged`: the ledger's measure; errors are then compared for the same charge. `factors`:
-    factors that were solved before, see `calibration.solve`.
+    `charged` is the measure of the ledger; errors are then compared for the same charge. `factors`
+    are the factors that `calibration.solve` found before.
     """
 
     requests: Sequence[NoiseRequest]
@@ -43,48 +43,47 @@ class Pricing:
             for request, candidate in zip(self.requests, candidates, strict=True)
         ]
 
-    def rough(self, candidates: Sequence[Candidate]) -> float:
-        """Return the approximate error, with coarse steps; infinity if there is no such noise.
+    def approximate_error(self, candidates: Sequence[Candidate]) -> float:
+        """Return the approximate error, computed with coarse steps.
 
-        It is also infinite if a mechanism certainly does not exist for the true steps.
+        The error is infinite if no such noise fits the budget, or if a mechanism certainly does not
+        exist for the exact steps.
         """
         noises = self.noises(candidates)
-        coarse = noises if self.budget.needs_pure_noise else [_coarse(noise) for noise in noises]
+        coarse = [*noises] if self.budget.needs_pure_noise else [*map(_with_coarse_steps, noises)]
         try:
-            mechanisms = self._spent(coarse, rough=True)
+            mechanisms = self._mechanisms(coarse, rough=True)
         except BudgetError:
             return math.inf
-        for noise, other, mechanism in zip(noises, coarse, mechanisms, strict=True):
-            if noise is not other and not noise.admits(mechanism.scale / float(other.base)):
+        for noise, coarse_noise, mechanism in zip(noises, coarse, mechanisms, strict=True):
+            factor = mechanism.scale / float(coarse_noise.base)
+            if noise is not coarse_noise and not noise.admits(factor):
                 return math.inf
-        return self._error(coarse, mechanisms, rough=True)
+        return self._release_error(coarse, mechanisms, rough=True)
 
-    def true(self, candidates: Sequence[Candidate]) -> float:
-        """Return the exact error; infinity if the noise is impossible.
-
-        The cost is exact only for possible noise: steps are not coarsened here.
-        """
+    def exact_error(self, candidates: Sequence[Candidate]) -> float:
+        """Return the error computed with exact steps and costs; infinity if no such noise fits."""
         noises = self.noises(candidates)
         try:
-            mechanisms = self._spent(noises, rough=False)
+            mechanisms = self._mechanisms(noises, rough=False)
         except BudgetError:
             return math.inf
-        return self._error(noises, mechanisms, rough=False)
+        return self._release_error(noises, mechanisms, rough=False)
 
-    def why(self, choices: Iterable[Sequence[Candidate]]) -> BudgetError | None:
-        """Return why none of some choices is possible: the error of the cheapest one."""
-        reasons = [self._reason(candidates) for candidates in choices]
-        errors = [reason for reason in reasons if reason is not None]
-        return min(errors, key=lambda reason: reason.price, default=None)
+    def least_cost_error(self, choices: Iterable[Sequence[Candidate]]) -> BudgetError | None:
+        """Return the error that each choice raises, from the choice with the least cost."""
+        errors = [self._budget_error(candidates) for candidates in choices]
+        raised = [error for error in errors if error is not None]
+        return min(raised, key=lambda error: error.price, default=None)
 
-    def _reason(self, candidates: Sequence[Candidate]) -> BudgetError | None:
+    def _budget_error(self, candidates: Sequence[Candidate]) -> BudgetError | None:
         try:
-            self._spent(self.noises(candidates), rough=False)
+            self._mechanisms(self.noises(candidates), rough=False)
         except BudgetError as error:
             return error
         return None
 
-    def _spent(self, noises: Sequence[UnscaledNoise], *, rough: bool) -> list[Randomizer]:
+    def _mechanisms(self, noises: Sequence[UnscaledNoise], *, rough: bool) -> list[Randomizer]:
         return spend(
             self.share,
             noises,
@@ -94,19 +93,19 @@ class Pricing:
             rough=rough,
         )
 
-    def _error(
+    def _release_error(
         self, noises: list[UnscaledNoise], mechanisms: list[Randomizer], *, rough: bool
     ) -> float:
-        """Return the sum of errors, each in units of its column's sensitivity and times its weight.
+        """Return the weighted sum of the columns' errors, each in units of its sensitivity.
 
-        With a ledger, it is multiplied by the size of the charge; if all columns declare an
-        accuracy, it is the cost alone.
+        With a ledger, the sum is multiplied by the size of the charge. If all columns declare an
+        accuracy, the result is the cost instead.
         """
         vectors = [
             make_accounting_input(mechanism, noise.sensitivity)
             for mechanism, noise in zip(mechanisms, noises, strict=True)
         ]
-        size = 1.0 if self.charged is None else self.charged.size(vectors, rough=rough)
+        charge = 1.0 if self.charged is None else self.charged.charge_size(vectors, rough=rough)
         total, counted = 0.0, False
         known: dict[tuple[Options, Randomizer], float] = {}
         for request, mechanism, noise in zip(self.requests, mechanisms, noises, strict=True):
@@ -118,27 +117,27 @@ class Pricing:
             error = known[request.options, mechanism] / noise.sensitivity.largest_shift
             total += error * float(noise.weight)
         if counted:
-            return total * size
-        return self.budget.price(vectors) if self.charged is None else size
+            return total * charge
+        return self.budget.price(vectors) if self.charged is None else charge
 
 
-def percent(more: float) -> str:
-    """Return the increase of an error in percent, abbreviated if it is huge."""
+def percent_text(more: float) -> str:
+    """Return the relative increase of an error as a percentage, with few digits if it is huge."""
     times = 100 * max(0.0, more)
     return f"{times:.3f}" if times < 1e6 else f"{times:.3g}"
 
 
-def _coarse(noise: UnscaledNoise) -> UnscaledNoise:
-    """Return the noise with shifts of at most `COARSE` steps, so that similar columns merge.
+def _with_coarse_steps(noise: UnscaledNoise) -> UnscaledNoise:
+    """Return the noise with shifts of at most `COARSE_STEPS` steps, so that similar columns merge.
 
-    A noise with a declared accuracy, or with lengths in its shape, keeps its steps.
+    A noise with a declared accuracy, or with a length among its parameters, keeps its steps.
     """
     largest = noise.sensitivity.largest_shift
     lengths = {shape.name for shape in noise.kind.shapes if shape.in_units} & noise.shape.keys()
-    if largest <= COARSE or noise.width is not None or lengths:
+    if largest <= COARSE_STEPS or noise.width is not None or lengths:
         return noise
     moves = tuple(
-        Move(max(1, round(Fraction(move.shift * COARSE, largest))), move.cells)
+        Move(max(1, round(Fraction(move.shift * COARSE_STEPS, largest))), move.cells)
         for move in noise.sensitivity.moves
     )
     return replace(noise, sensitivity=replace(noise.sensitivity, moves=moves))

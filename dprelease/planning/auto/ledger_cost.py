@@ -1,4 +1,4 @@
-"""The measure in which a ledger counts, which `auto` minimizes."""
+"""The privacy measure in which a ledger counts costs, and which `auto` minimizes."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from dprelease.schema.mechanism import AUTO
 
 
 class LedgerCost(StrEnum):
-    """The ledger's measure for a release, in addition to the guarantee of the release itself."""
+    """The measure in which a ledger charges a release, which may differ from its guarantee."""
 
     RHO = "rho"
     EPSILON = "epsilon"
 
-    def size(self, vectors: Sequence[PricedVector], *, rough: bool) -> float:
-        """Return the size of the charge; the error of a mechanism is about inverse to it.
+    def charge_size(self, vectors: Sequence[PricedVector], *, rough: bool) -> float:
+        """Return the size of the charge, to which the error of noise is about inversely related.
 
-        Doubling a scale halves the epsilon, and quarters the rho.
+        Doubling a scale halves the epsilon, and divides the rho by four, so its root is returned.
         """
         if self is LedgerCost.RHO:
             return math.sqrt(rho_of(vectors, rough=rough))
@@ -34,17 +34,17 @@ class LedgerCost(StrEnum):
 
 
 def extra_ledger_cost(charged: LedgerCost | None, budget: Budget) -> LedgerCost | None:
-    """Return the ledger's measure, unless the budget itself has that measure."""
+    """Return the ledger's measure; None if the budget has the same measure."""
     same = {Variant.PURE: LedgerCost.EPSILON, Variant.ZERO_CONCENTRATED: LedgerCost.RHO}
     return None if charged is same.get(budget.variant) else charged
 
 
-def counted_by(ledger: Path, queries: Sequence[Query], *, pure: bool) -> LedgerCost | None:
+def ledger_cost_of(ledger: Path, queries: Sequence[Query], *, pure: bool) -> LedgerCost | None:
     """Return the ledger's measure for the tables of queries; None if nothing depends on it.
 
-    Rho, if one of the tables has a budget in rho or in (epsilon, delta). If the ledger can't be
-    read, or has no budget for the tables, the usual measure for such releases: a run refuses that
-    ledger before it reads a row, and reports why.
+    The measure is rho if one of the tables has a budget in rho or in (epsilon, delta). If the
+    ledger can't be read, or has no budget for the tables, the result is the usual measure for such
+    releases: a run rejects that ledger with an error before it reads a row.
     """
     if all(m.mechanism.name != AUTO for query in queries for m in query.measurements):
         return None
@@ -55,7 +55,7 @@ def counted_by(ledger: Path, queries: Sequence[Query], *, pure: bool) -> LedgerC
     except LedgerError:
         accounts = {}
     names = {table.identity for query in queries for table in query.charged_tables}
-    counted = {accounts[name].privacy_measure for name in names & accounts.keys()}
-    if not counted:
+    measures = {accounts[name].privacy_measure for name in names & accounts.keys()}
+    if not measures:
         return None if pure else LedgerCost.RHO
-    return LedgerCost.RHO if LedgerCost.RHO in counted else LedgerCost.EPSILON
+    return LedgerCost.RHO if LedgerCost.RHO in measures else LedgerCost.EPSILON

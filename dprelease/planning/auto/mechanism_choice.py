@@ -1,4 +1,4 @@
-"""Find each column's family and shape: declared, or the one with the least expected error."""
+"""Find the family and shape of each column, as declared or with the least expected error."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from dprelease.errors import BudgetError
 from dprelease.mechanisms import registry
 from dprelease.planning.auto.candidates import (
     Candidate,
-    Group,
+    ColumnGroup,
+    candidates_of_family,
     cells_of,
-    delta_share,
+    delta_of_each_cell,
     families_of,
-    kind_of,
-    line_of,
-    open_number,
+    group_key,
+    varying_parameter,
 )
-from dprelease.planning.auto.expected_error import Pricing, percent
+from dprelease.planning.auto.expected_error import ErrorEstimator, percent_text
 from dprelease.planning.auto.ledger_cost import LedgerCost
 from dprelease.planning.budget_shares import Share
 from dprelease.planning.calibration import Factors, UnscaledNoise
@@ -26,23 +26,24 @@ from dprelease.planning.noise_requests import NoiseRequest
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.calibrate import lowest
 
-PROMISING = 1.1
-"""Families whose best common shape is within this factor of the best get a shape for each kind of
-column; each family declares whether other shapes are tried at all (`auto.within`)."""
+PROMISING_FACTOR = 1.1
+"""If the error of a family with its best common shape is within this factor of the least error,
+shapes are searched for each group of columns. Each family also declares such a factor for the
+search of a common shape (`auto.within`)."""
 
-MOST_GROUPS, MOST_FAMILIES = 6, 4
+MOST_SEPARATE_GROUPS, MOST_FAMILIES = 6, 4
 
-BETTER = 1 - 1e-3
-"""A kind of column changes its mechanism for a gain of one part in a thousand."""
+FAMILY_GAIN = 1 - 1e-3
+"""A group of columns gets another family if this reduces the error by one part in a thousand."""
 
-SHAPED = 1 - 2e-4
-"""And its shape for a fifth of that gain, about the precision of approximate costs."""
+SHAPE_GAIN = 1 - 2e-4
+"""A group gets another shape for a fifth of that gain, the precision of approximate costs."""
 
-STEPS, ENOUGH = 3, 1e-4
-"""Parabolas through the best shape and its neighbours, and the gain that justifies another."""
+PARABOLAS, PARABOLA_GAIN = 3, 1e-4
+"""Maximum number of parabolas, and the gain of one that justifies the next."""
 
-CLOSE, MOST_CLOSE = 1.01, 5
-"""Choices within this approximate factor of the best are computed exactly, up to so many."""
+CLOSE_FACTOR, MOST_EXACT = 1.01, 5
+"""Exact errors are computed for choices within this factor of the best, up to so many choices."""
 
 
 def noises_of(
@@ -54,17 +55,16 @@ def noises_of(
     charged: LedgerCost | None = None,
     known: Factors | None = None,
 ) -> tuple[list[UnscaledNoise], list[str]]:
-    """Return the noises of least expected error, and how each was selected.
+    """Return the noises of least expected error, and a text on how each was selected.
 
-    Columns of a kind share one candidate. For each promising family, one shape is sought for all
-    open columns, then one for each kind, then finer ones in between. The error is the sum over all
-    columns, each in units of its sensitivity and times its weight, when the release spends its
-    whole budget. Then each kind may change to another family if that gains. If all columns declare
-    an accuracy, the candidate of the least cost is selected.
+    Similar columns form a group, with the same candidate. For each promising family, one shape is
+    searched for all groups, then one for each group, then shapes in between. Then each group may
+    change to another family. The error is the weighted sum of the errors of all columns, each in
+    units of its sensitivity, when the release spends its whole budget. If all columns declare an
+    accuracy, the candidates of the least cost are selected.
 
-    Candidates are compared by approximate costs; those that are close, by exact ones, and
-    impossible ones are dropped. `charged`: the ledger's measure, see `Pricing`; `known` stores the
-    solved factors of the noises.
+    Candidates are compared by approximate costs, and the best of them by exact costs. `charged` is
+    the ledger's measure, see `ErrorEstimator`. `known` stores the solved factors of the noises.
 
     Raises
     ------
@@ -74,201 +74,202 @@ def noises_of(
     for request in requests:
         request.check(budget)
     factors = {} if known is None else known
-    search = _Search(Pricing(requests, share, budget, unlimited, charged, factors))
+    search = _NoiseSearch(ErrorEstimator(requests, share, budget, unlimited, charged, factors))
     if search.groups:
         try:
-            search.run()
+            search.select_noises()
         except BudgetError:
             if charged is None:
                 raise
-            # Noise that the ledger can't count is left to a first release, which may take the whole
-            # budget.
+            # A first release may take a ledger's whole budget with noise that it can't count.
             return noises_of(requests, share, budget, unlimited=unlimited, known=known)
-    noises = search.pricing.noises(search.columns(search.chosen))
-    return noises, [search.how(i, noise) for i, noise in enumerate(noises)]
+    noises = search.estimator.noises(search.columns(search.selected))
+    return noises, [search.origin_text(i, noise) for i, noise in enumerate(noises)]
 
 
 DECLARED = "declared; its parameters: least expected error"
 
-Chosen = tuple[Candidate, ...]
-"""One candidate for each group."""
+Choice = tuple[Candidate, ...]
+"""A candidate for each group of columns."""
 
 
 @dataclass
-class _Search:
-    pricing: Pricing
-    groups: list[Group] = field(default_factory=list)
-    chosen: Chosen = ()
-    _errors: dict[Chosen, float] = field(default_factory=dict)
-    _notes: dict[int, str] = field(default_factory=dict)
-    _settled: list[Chosen] = field(default_factory=list)
+class _NoiseSearch:
+    estimator: ErrorEstimator
+    groups: list[ColumnGroup] = field(default_factory=list)
+    selected: Choice = ()
+    _errors: dict[Choice, float] = field(default_factory=dict)
+    _origin_texts: dict[int, str] = field(default_factory=dict)
+    _family_choices: list[Choice] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.requests = self.pricing.requests
-        self.delta = delta_share(self.requests, self.pricing.budget)
+        self.requests = self.estimator.requests
+        self.delta = delta_of_each_cell(self.requests, self.estimator.budget)
         self.fixed = {}
         kinds: dict[object, list[int]] = {}
         for i, request in enumerate(self.requests):
             name = request.measurement.mechanism.name
-            line = [] if request.is_auto else self._line(name, request)
-            if len(line) == 1:
-                self.fixed[i] = line[0]
+            candidates = [] if request.is_auto else self._candidates(name, request)
+            if len(candidates) == 1:
+                self.fixed[i] = candidates[0]
             else:
-                kinds.setdefault(kind_of(request), []).append(i)
+                kinds.setdefault(group_key(request), []).append(i)
         self._group(list(kinds.values()))
 
-    def _group(self, kinds: list[list[int]], *, all_of_them: bool = False) -> None:
+    def _group(self, kinds: list[list[int]], *, unpromising: bool = False) -> None:
         open_requests = (self.requests[i] for columns in kinds for i in columns)
         cells = sum(cells_of(request.measurement.sensitivity) for request in open_requests)
         self.groups = []
         for columns in kinds:
             request = self.requests[columns[0]]
-            budget = self.pricing.budget
-            families = families_of(
-                request, budget, cells, charged=self.pricing.charged, all_of_them=all_of_them
-            )
+            budget, charged = self.estimator.budget, self.estimator.charged
+            families = families_of(request, budget, cells, charged=charged, unpromising=unpromising)
             if not families:
                 reason = "no mechanism meets the requirements of `auto`"
                 raise BudgetError("DP-BUDGET-004", place=request.place, reason=reason)
-            self.groups.append(Group(columns, families, request))
-        self.chosen = tuple(self._first(group) for group in self.groups)
+            self.groups.append(ColumnGroup(columns, families, request))
+        self.selected = tuple(self._first_candidate(group) for group in self.groups)
 
-    def _line(self, family: str, request: NoiseRequest) -> list[Candidate]:
-        return line_of(family, request, self.delta)
+    def _candidates(self, family: str, request: NoiseRequest) -> list[Candidate]:
+        return candidates_of_family(family, request, self.delta)
 
-    def _first(self, group: Group, family: str = "") -> Candidate:
-        """Return a family's first candidate; the group's own first one if it is not admitted."""
+    def _first_candidate(self, group: ColumnGroup, family: str = "") -> Candidate:
+        """Return the first candidate of a family, or of the group's families without this one."""
         name = family if family in group.families else group.families[0]
-        return self._line(name, group.request)[0]
+        return self._candidates(name, group.request)[0]
 
-    def columns(self, choice: Chosen) -> list[Candidate]:
+    def columns(self, choice: Choice) -> list[Candidate]:
         """Return the candidates of all columns."""
         candidates = dict(self.fixed)
         for group, candidate in zip(self.groups, choice, strict=True):
             candidates.update(dict.fromkeys(group.columns, candidate))
         return [candidates[i] for i in range(len(self.requests))]
 
-    def run(self) -> None:
-        """Select noises; try all families if the usual ones leave nothing possible."""
-        self._choose()
-        if self._settle():
+    def select_noises(self) -> None:
+        """Select noises; if none of the usual families is possible, search all families."""
+        self._select_approximately()
+        if self._select_exactly():
             return
-        first = self.pricing.why(map(self.columns, dict.fromkeys([self.chosen, *self._settled])))
+        choices = dict.fromkeys([self.selected, *self._family_choices])
+        first_error = self.estimator.least_cost_error(map(self.columns, choices))
         if any(group.is_auto for group in self.groups):
             self._errors.clear()
-            self._group([group.columns for group in self.groups], all_of_them=True)
-            self._choose()
-            if self._settle():
+            self._group([group.columns for group in self.groups], unpromising=True)
+            self._select_approximately()
+            if self._select_exactly():
                 return
         place = self.requests[self.groups[0].columns[0]].place
         reason = "no candidate meets the requirements"
-        raise first or BudgetError("DP-BUDGET-004", place=place, reason=reason)
+        raise first_error or BudgetError("DP-BUDGET-004", place=place, reason=reason)
 
-    def _choose(self) -> None:
-        """Select approximately: all groups together, then shapes, then each kind separately."""
+    def _select_approximately(self) -> None:
+        """Select candidates by approximate errors: a family, then shapes, then for each group."""
         autos = [i for i, group in enumerate(self.groups) if group.is_auto]
         declared: dict[object, list[int]] = {}
         for i, group in enumerate(self.groups):
             if not group.is_auto:
-                line = tuple(self._line(group.families[0], group.request))
-                declared.setdefault(line, []).append(i)
-        choice = self.chosen
-        for places in declared.values():
-            choice = self._shape(choice, places)
+                candidates = tuple(self._candidates(group.families[0], group.request))
+                declared.setdefault(candidates, []).append(i)
+        choice = self.selected
+        for indexes in declared.values():
+            choice = self._search_shape(choice, indexes)
         if autos:
-            choice = self._by_family(choice, autos)
-            for place in autos[:MOST_GROUPS] if len(autos) > 1 else []:
-                choice = self._leave_family(choice, place)
-        self.chosen = choice
+            choice = self._select_family(choice, autos)
+            for index in autos[:MOST_SEPARATE_GROUPS] if len(autos) > 1 else []:
+                choice = self._try_other_families(choice, index)
+        self.selected = choice
 
-    def _by_family(self, choice: Chosen, autos: list[int]) -> Chosen:
-        """Return all groups with the best single family; store the errors of the best few."""
+    def _select_family(self, choice: Choice, autos: list[int]) -> Choice:
+        """Return the choice with the best family for all groups; store the best few choices."""
         names = dict.fromkeys(name for i in autos for name in self.groups[i].families)
-        first = {name: _with(choice, dict(self._first_of_family(autos, name))) for name in names}
+        first = {n: _replace(choice, dict(self._first_candidates(autos, n))) for n in names}
         errors = {name: self._error(start) for name, start in first.items()}
         within = {name: registry.get(name).auto.within for name in names}
-        self._shape_families(self._climb, first, errors, within)
-        self._shape_families(self._shape, first, errors, dict.fromkeys(names, PROMISING))
+        self._search_shapes(self._hill_climb, first, errors, within)
+        promising = dict.fromkeys(names, PROMISING_FACTOR)
+        self._search_shapes(self._search_shape, first, errors, promising)
         # Ties up to rounding errors are resolved by name, so that a plan is always the same.
         order = sorted(errors, key=lambda name: (float(f"{errors[name]:.9g}"), name))
-        self._note(autos, order, errors)
-        self._settled = [first[name] for name in order[:MOST_FAMILIES]]
+        self._set_origin_texts(autos, order, errors)
+        self._family_choices = [first[name] for name in order[:MOST_FAMILIES]]
         return first[order[0]]
 
-    def _shape_families(
+    def _search_shapes(
         self,
-        shaped: Callable[[Chosen, Sequence[int]], Chosen],
-        first: dict[str, Chosen],
+        search_shape: Callable[[Choice, Sequence[int]], Choice],
+        first: dict[str, Choice],
         errors: dict[str, float],
         within: Mapping[str, float],
     ) -> None:
-        """Search the shapes of families that are within a factor of the best, best first."""
+        """Search shapes of the families whose error is within a factor of the best error.
+
+        The best families come first. The results replace those in `first` and `errors`.
+        """
         best = min(errors.values())
         for name in sorted(errors, key=lambda name: errors[name]):
             if errors[name] <= within[name] * best and math.isfinite(errors[name]):
-                families = [group.families for group in self.groups]
-                places = [i for i, own in enumerate(families) if self._is_of(i, name, own)]
-                first[name] = shaped(first[name], places)
+                indexes = [i for i in range(len(self.groups)) if self._may_use_family(i, name)]
+                first[name] = search_shape(first[name], indexes)
                 errors[name] = self._error(first[name])
 
-    def _is_of(self, place: int, name: str, families: Sequence[str]) -> bool:
-        return self.groups[place].is_auto and name in families
+    def _may_use_family(self, index: int, name: str) -> bool:
+        return self.groups[index].is_auto and name in self.groups[index].families
 
-    def _first_of_family(self, places: Sequence[int], family: str) -> list[tuple[int, Candidate]]:
-        return [(i, self._first(self.groups[i], family)) for i in places]
+    def _first_candidates(self, indexes: Sequence[int], family: str) -> list[tuple[int, Candidate]]:
+        return [(i, self._first_candidate(self.groups[i], family)) for i in indexes]
 
-    def _note(self, autos: list[int], order: list[str], errors: Mapping[str, float]) -> None:
+    def _set_origin_texts(
+        self, autos: list[int], order: list[str], errors: Mapping[str, float]
+    ) -> None:
         least = errors[order[0]]
         alternatives = [
-            f"{name} +{percent(errors[name] / least - 1)} %"
+            f"{name} +{percent_text(errors[name] / least - 1)} %"
             for name in order[1:4]
             if math.isfinite(errors[name]) and least > 0
         ]
+        others = f"; error of others: {', '.join(alternatives)}" if alternatives else ""
         for i in autos:
-            note = self._least(self.groups[i])
-            if alternatives:
-                note += f"; error of others: {', '.join(alternatives)}"
-            self._notes[i] = note
+            self._origin_texts[i] = self._least_error_text(self.groups[i]) + others
 
-    def _least(self, group: Group) -> str:
-        counted = self.pricing.charged
+    def _least_error_text(self, group: ColumnGroup) -> str:
+        counted = self.estimator.charged
         charge = "" if counted is None else f"; for the {counted.value} that the ledger counts"
         return f"auto: least {group.request.options.measure}{charge}"
 
-    def _shape(self, choice: Chosen, places: Sequence[int]) -> Chosen:
-        """Search the shapes of groups with one family: of all, then of each, then finer."""
-        choice = self._climb(choice, places)
-        if 1 < len(places) <= MOST_GROUPS:
-            for place in places:
-                choice = self._climb(choice, [place])
-            choice = self._slide(choice, places)
-        shared: dict[Candidate, list[int]] = {}
-        for place in places:
-            shared.setdefault(choice[place], []).append(place)
-        for alike in shared.values():
-            choice = self._refine(choice, alike)
+    def _search_shape(self, choice: Choice, indexes: Sequence[int]) -> Choice:
+        """Search shapes for groups of one family: a common shape, then one for each group."""
+        choice = self._hill_climb(choice, indexes)
+        if 1 < len(indexes) <= MOST_SEPARATE_GROUPS:
+            for index in indexes:
+                choice = self._hill_climb(choice, [index])
+            choice = self._move_together(choice, indexes)
+        indexes_of: dict[Candidate, list[int]] = {}
+        for index in indexes:
+            indexes_of.setdefault(choice[index], []).append(index)
+        for equal in indexes_of.values():
+            choice = self._fit_parabola(choice, equal)
         return choice
 
-    def _climb(self, choice: Chosen, places: Sequence[int]) -> Chosen:
-        """Move along a family's shapes from the current ones, while the error does not rise.
+    def _hill_climb(self, choice: Choice, indexes: Sequence[int]) -> Choice:
+        """Move groups along the sorted shapes of their family while the error does not rise.
 
-        In a long list, large strides come first.
+        In a long list of shapes, large strides come first.
         """
-        row = self._row(choice, places[0])
-        # A kind's gain over the common shape must exceed the noise of approximate costs.
-        least = self._error(choice) * (SHAPED if len(places) < len(self.groups) else 1.0)
-        stride = 2 ** max(0, (len(row) // 8).bit_length())
+        ordered = self._sorted_candidates(choice, indexes[0])
+        # A group's gain over the common shape must exceed the inaccuracy of approximate costs.
+        least = self._error(choice) * (SHAPE_GAIN if len(indexes) < len(self.groups) else 1.0)
+        stride = 2 ** max(0, (len(ordered) // 8).bit_length())
         while stride:
-            start = choice[places[0]]
-            first = row.index(start) if start in row else 0
+            start = choice[indexes[0]]
+            first = ordered.index(start) if start in ordered else 0
             for step in (stride, -stride):
                 at, last = first + step, least
                 before = self._error(choice)
-                while 0 <= at < len(row):
-                    tried = _with(choice, dict.fromkeys(places, row[at]))
-                    error = self._error(tried)
+                while 0 <= at < len(ordered):
+                    trial = _replace(choice, dict.fromkeys(indexes, ordered[at]))
+                    error = self._error(trial)
                     if error < least:
-                        least, choice = error, tried
+                        least, choice = error, trial
                     if error > before:
                         break
                     at, before = at + step, error
@@ -277,122 +278,123 @@ class _Search:
             stride //= 2
         return choice
 
-    def _slide(self, choice: Chosen, places: Sequence[int]) -> Chosen:
-        """Move all groups by one step of their lists, while that gains: along a ridge of shapes."""
+    def _move_together(self, choice: Choice, indexes: Sequence[int]) -> Choice:
+        """Move all groups by one step along their sorted shapes, while the error falls."""
         for step in (1, -1):
             while True:
-                moved = {place: self._alternatives(choice, place, step) for place in places}
-                tried = _with(choice, {i: near for i, near in moved.items() if near is not None})
-                if None in moved.values() or not self._error(tried) < self._error(choice):
+                neighbours = {index: self._neighbour(choice, index, step) for index in indexes}
+                moved = {i: candidate for i, candidate in neighbours.items() if candidate}
+                trial = _replace(choice, moved)
+                if None in neighbours.values() or not self._error(trial) < self._error(choice):
                     break
-                choice = tried
+                choice = trial
         return choice
 
-    def _alternatives(self, choice: Chosen, place: int, step: int) -> Candidate | None:
-        row, present = self._row(choice, place), choice[place]
-        at = row.index(present) + step if present in row else -1
-        return row[at] if 0 <= at < len(row) else None
+    def _neighbour(self, choice: Choice, index: int, step: int) -> Candidate | None:
+        ordered, present = self._sorted_candidates(choice, index), choice[index]
+        at = ordered.index(present) + step if present in ordered else -1
+        return ordered[at] if 0 <= at < len(ordered) else None
 
-    def _row(self, choice: Chosen, place: int) -> list[Candidate]:
-        """Return the candidates of a group's present family, by their numbers."""
-        line = self._line(choice[place].family, self.groups[place].request)
-        return sorted(line, key=Candidate.numbers)
+    def _sorted_candidates(self, choice: Choice, index: int) -> list[Candidate]:
+        """Return the candidates of a group's family, sorted by the numbers in their shapes."""
+        candidates = self._candidates(choice[index].family, self.groups[index].request)
+        return sorted(candidates, key=Candidate.numbers)
 
-    def _refine(self, choice: Chosen, places: Sequence[int]) -> Chosen:
-        """Try the minimum of a parabola through the best shape and its neighbours."""
-        row = self._row(choice, places[0])
-        start, name = choice[places[0]], open_number(row)
-        if name is None or start not in row or math.isinf(self._error(choice)):
+    def _fit_parabola(self, choice: Choice, indexes: Sequence[int]) -> Choice:
+        """Try the shape at the minimum of a parabola through the best shape and its neighbours."""
+        ordered = self._sorted_candidates(choice, indexes[0])
+        start, name = choice[indexes[0]], varying_parameter(ordered)
+        if name is None or start not in ordered or math.isinf(self._error(choice)):
             return choice
 
         def at(value: float) -> tuple[float, float]:
-            tried = dict.fromkeys(places, start.but(name, value))
-            return value, self._error(_with(choice, tried))
+            trial = dict.fromkeys(indexes, start.with_parameter(name, value))
+            return value, self._error(_replace(choice, trial))
 
-        near = row[max(0, row.index(start) - 1) : row.index(start) + 2]
-        points = [at(float(dict(candidate.shape)[name])) for candidate in near]
+        nearby = ordered[max(0, ordered.index(start) - 1) : ordered.index(start) + 2]
+        points = [at(float(dict(candidate.shape)[name])) for candidate in nearby]
         if len(points) == 2:
             points.append(at(float(f"{(points[0][0] + points[1][0]) / 2:.6g}")))
-        for _ in range(STEPS):
+        for _ in range(PARABOLAS):
             value = lowest(sorted(points))
             if value is None or any(math.isclose(value, x, rel_tol=1e-3) for x, _ in points):
                 break
             least = min(error for _, error in points)
             points.append(at(value))
-            if points[-1][1] > least * (1 - ENOUGH):
+            if points[-1][1] > least * (1 - PARABOLA_GAIN):
                 break
         value, error = min(points, key=lambda point: point[1])
-        finer = _with(choice, dict.fromkeys(places, start.but(name, value)))
+        finer = _replace(choice, dict.fromkeys(indexes, start.with_parameter(name, value)))
         return finer if error < self._error(choice) else choice
 
-    def _leave_family(self, choice: Chosen, place: int) -> Chosen:
-        """Let one group leave the common family if that gains."""
+    def _try_other_families(self, choice: Choice, index: int) -> Choice:
+        """Return the choice with another family for one group, if it reduces the error."""
         before = self._error(choice)
-        tried = [_with(choice, {place: other[place]}) for other in self._settled]
-        best = min(tried, key=self._error)
-        if not self._error(best) < before * BETTER:
+        trials = [_replace(choice, {index: other[index]}) for other in self._family_choices]
+        best = min(trials, key=self._error)
+        if not self._error(best) < before * FAMILY_GAIN:
             return choice
-        best = self._refine(self._climb(best, [place]), [place])
+        best = self._fit_parabola(self._hill_climb(best, [index]), [index])
         gain = 100 * (1 - self._error(best) / before)
-        least = self._least(self.groups[place])
-        over = choice[place].family
-        self._notes[place] = f"{least}; errors of the release {gain:.3g} % smaller than with {over}"
+        least = self._least_error_text(self.groups[index])
+        gain_text = f"errors of the release {gain:.3g} % smaller than with {choice[index].family}"
+        self._origin_texts[index] = f"{least}; {gain_text}"
         return best
 
-    def _error(self, choice: Chosen) -> float:
+    def _error(self, choice: Choice) -> float:
         if choice not in self._errors:
-            self._errors[choice] = self.pricing.rough(self.columns(choice))
+            self._errors[choice] = self.estimator.approximate_error(self.columns(choice))
         return self._errors[choice]
 
-    def _settle(self) -> bool:
-        """Compare the approximately best choices exactly; return whether one is possible.
+    def _select_exactly(self) -> bool:
+        """Select the best choice by exact errors; return whether any choice is possible.
 
-        An impossible choice is replaced by the next of all that were tried.
+        If none of the best choices is possible, the next of all evaluated choices is selected.
         """
-        ranked = sorted(
-            dict.fromkeys([*self._settled, *self._twins(), self.chosen]), key=self._error
-        )
-        limit, priced = math.inf, list[tuple[float, Chosen]]()
+        choices = dict.fromkeys([*self._family_choices, *self._rounded_choice(), self.selected])
+        ranked = sorted(choices, key=self._error)
+        limit, possible = math.inf, list[tuple[float, Choice]]()
         for choice in ranked:
             rough = self._error(choice)
-            if rough > limit or math.isinf(rough) or len(priced) == MOST_CLOSE:
+            if rough > limit or math.isinf(rough) or len(possible) == MOST_EXACT:
                 break
-            true = self.pricing.true(self.columns(choice))
-            if math.isfinite(true):
-                limit = min(limit, CLOSE * rough)
-                priced.append((true, choice))
-        if not priced:
-            priced = self._any(set(ranked))
-        if priced:
-            self.chosen = min(priced, key=lambda pair: pair[0])[1]
-        return bool(priced)
+            exact_error = self.estimator.exact_error(self.columns(choice))
+            if math.isfinite(exact_error):
+                limit = min(limit, CLOSE_FACTOR * rough)
+                possible.append((exact_error, choice))
+        if not possible:
+            possible = self._first_possible(set(ranked))
+        if possible:
+            self.selected = min(possible, key=lambda pair: pair[0])[1]
+        return bool(possible)
 
-    def _any(self, seen: set[Chosen]) -> list[tuple[float, Chosen]]:
-        """Return the first possible one of all other choices, approximately best first."""
+    def _first_possible(self, seen: set[Choice]) -> list[tuple[float, Choice]]:
+        """Return the exact error and the best possible choice of all evaluated but `seen` ones."""
         for choice in sorted(self._errors, key=self._error):
             if choice not in seen and math.isfinite(self._error(choice)):
-                true = self.pricing.true(self.columns(choice))
-                if math.isfinite(true):
-                    return [(true, choice)]
+                exact_error = self.estimator.exact_error(self.columns(choice))
+                if math.isfinite(exact_error):
+                    return [(exact_error, choice)]
         return []
 
-    def _twins(self) -> list[Chosen]:
-        """Return the choice with rounded distributions instead of integer ones, if better."""
-        instead: dict[int, Candidate] = {}
+    def _rounded_choice(self) -> list[Choice]:
+        """Return the choice with rounded continuous distributions, if its error is smaller."""
+        replacements: dict[int, Candidate] = {}
         for i, group in enumerate(self.groups):
-            twin = self.chosen[i].twin
-            if group.is_auto and twin and group.request.options.admit(registry.get(twin.family)):
-                instead[i] = twin
-        choice = _with(self.chosen, instead)
-        return [choice] if self._error(choice) < self._error(self.chosen) * SHAPED else []
+            variant = self.selected[i].rounded_variant
+            admit = group.request.options.admit
+            if group.is_auto and variant and admit(registry.get(variant.family)):
+                replacements[i] = variant
+        choice = _replace(self.selected, replacements)
+        return [choice] if self._error(choice) < self._error(self.selected) * SHAPE_GAIN else []
 
-    def how(self, i: int, noise: UnscaledNoise) -> str:
-        """Return how a column's mechanism was selected, in words."""
+    def origin_text(self, i: int, noise: UnscaledNoise) -> str:
+        """Return a text on how the mechanism of a column was selected."""
         if self.requests[i].fixes(noise):
             return "declared"
-        place = next((n for n, group in enumerate(self.groups) if i in group.columns), None)
-        return self._notes.get(-1 if place is None else place, DECLARED)
+        index = next((n for n, group in enumerate(self.groups) if i in group.columns), None)
+        return self._origin_texts.get(-1 if index is None else index, DECLARED)
 
 
-def _with(choice: Chosen, instead: Mapping[int, Candidate]) -> Chosen:
-    return tuple(instead.get(i, candidate) for i, candidate in enumerate(choice))
+def _replace(choice: Choice, replacements: Mapping[int, Candidate]) -> Choice:
+    return tuple(replacements.get(i, candidate) for i, candidate in enumerate(choice))

@@ -19,7 +19,7 @@ from dprelease.privacy.unit import Move, Sensitivity
 
 GOLDEN = (math.sqrt(5) - 1) / 2
 REFINEMENTS = 9
-"""Golden-section steps between grid points: 1 % of the grid's spacing remains."""
+"""Golden-section steps between grid points, after which 1 % of the spacing remains."""
 
 
 def calibrate(
@@ -33,7 +33,7 @@ def calibrate(
 ) -> Mechanism:
     """Return the mechanism that spends a budget on answers with the least mean absolute error.
 
-    One privacy unit moves each of `answers` integers by at most `sensitivity` steps; all of them
+    One privacy unit moves each of `answers` integers by at most `sensitivity` steps. All answers
     together cost at most (epsilon, delta), and little less. Parameters that `shape` does not set
     are optimized, as by `dprelease mechanisms compare`.
 
@@ -53,11 +53,11 @@ def calibrate(
         )
     if kind.needed:
         return solve_mechanism(kind, shape, budget, moves)
-    pair = best(kind, budget, moves, shape)
+    pair = best_mechanism(kind, budget, moves, shape)
     if pair:
         return pair[0]
     first = next(shapes_of(kind, budget.delta, moves))
-    return solve_mechanism(kind, {**first, **shape}, budget, moves)  # which raises the reason
+    return solve_mechanism(kind, {**first, **shape}, budget, moves)  # raises the error
 
 
 def parse_budget(epsilon: Number, delta: Number) -> Budget:
@@ -74,7 +74,7 @@ def parse_budget(epsilon: Number, delta: Number) -> Budget:
 def solve_mechanism(
     kind: type[Mechanism], shape: Shape, budget: Budget, sensitivity: Sensitivity
 ) -> Mechanism:
-    """Return the mechanism of one shape that spends the budget; raises as `solve`."""
+    """Return the mechanism of one shape that spends the budget; it raises the errors of `solve`."""
     noise = UnscaledNoise(kind, shape, sensitivity, Fraction(1), Place())
     (mechanism,) = solve([noise], budget)
     if not isinstance(mechanism, Mechanism):
@@ -82,15 +82,15 @@ def solve_mechanism(
     return mechanism
 
 
-def best(
+def best_mechanism(
     kind: type[Mechanism],
     budget: Budget,
     sensitivity: Sensitivity,
     declared: Shape = MappingProxyType({}),
 ) -> tuple[Mechanism, Shape] | None:
-    """Return the mechanism of least error and its shape; None where none fits the budget.
+    """Return the mechanism of least error and its shape; None if no mechanism fits the budget.
 
-    `declared` parameters are fixed, the rest are searched.
+    The parameters in `declared` are fixed, and the others are searched.
     """
     mechanisms: dict[tuple[tuple[str, str | float], ...], Mechanism] = {}
 
@@ -108,7 +108,7 @@ def best(
         candidates = [shape for i, shape in enumerate(candidates) if shape not in candidates[:i]]
     _, start = min(((error(shape), shape) for shape in candidates), key=lambda pair: pair[0])
     if not declared:
-        _refine(error, start, kind.search)
+        _try_shapes_between(error, start, kind.search)
     if not mechanisms:
         return None
     key, mechanism = min(mechanisms.items(), key=lambda item: typical_error(item[1]))
@@ -116,7 +116,7 @@ def best(
 
 
 def shapes_of(kind: type[Mechanism], delta: Fraction, sensitivity: Sensitivity) -> Iterator[Shape]:
-    """Yield the shapes to search, or examples where a release file must declare one."""
+    """Yield the shapes to search; examples for a family whose shape must be declared."""
     names = {shape.name for shape in kind.shapes}
     if "delta" in names:
         cells = sensitivity.slots * max(move.cells for move in sensitivity.moves)
@@ -125,24 +125,24 @@ def shapes_of(kind: type[Mechanism], delta: Fraction, sensitivity: Sensitivity) 
     yield from kind.examples if kind.needed else kind.search
 
 
-def _refine(
+def _try_shapes_between(
     error: Callable[[Shape], float], start: Shape, grid: tuple[Mapping[str, float], ...]
 ) -> None:
-    """Try shapes between the best one's neighbours, if a single number is searched."""
+    """Try shapes between the neighbours of the best shape, if the shape is a single number."""
     if len(grid) < 3 or len(start) != 1:
         return
     ((name, _),) = start.items()
     values = sorted(shape[name] for shape in grid)
-    place = values.index(float(start[name]))
-    low, high = values[max(0, place - 1)], values[min(len(values) - 1, place + 1)]
-    inner = [high - GOLDEN * (high - low), low + GOLDEN * (high - low)]
-    errors = [error({name: x}) for x in inner]
+    position = values.index(float(start[name]))
+    low, high = values[max(0, position - 1)], values[min(len(values) - 1, position + 1)]
+    points = [high - GOLDEN * (high - low), low + GOLDEN * (high - low)]
+    errors = [error({name: x}) for x in points]
     for _ in range(REFINEMENTS - 2):
         if errors[0] < errors[1]:
-            high, inner[1], errors[1] = inner[1], inner[0], errors[0]
-            inner[0] = high - GOLDEN * (high - low)
-            errors[0] = error({name: inner[0]})
+            high, points[1], errors[1] = points[1], points[0], errors[0]
+            points[0] = high - GOLDEN * (high - low)
+            errors[0] = error({name: points[0]})
         else:
-            low, inner[0], errors[0] = inner[0], inner[1], errors[1]
-            inner[1] = low + GOLDEN * (high - low)
-            errors[1] = error({name: inner[1]})
+            low, points[0], errors[0] = points[0], points[1], errors[1]
+            points[1] = low + GOLDEN * (high - low)
+            errors[1] = error({name: points[1]})

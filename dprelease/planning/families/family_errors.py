@@ -1,7 +1,4 @@
-"""The expected errors of consistent tables, computed before any data is read.
-
-They are also drawn as a chart, by level and table.
-"""
+"""Compute and draw the expected errors of consistent tables, before any data is read."""
 
 from __future__ import annotations
 
@@ -27,15 +24,15 @@ if TYPE_CHECKING:
 
 
 WIDTH, ROW, FRAME = 7.5, 0.21, 1.1
-"""Inches: of the chart, of a row, of the space above and below the rows."""
+"""In inches: the width of the chart, the height of a row, the space above and below all rows."""
 
-ROOM = 0.17
-"""Fraction of the scale that the label of a mark takes."""
+LABEL_WIDTH = 0.17
+"""Fraction of the scale's length that the label of a mark takes."""
 
-ALONE, TOGETHER = "0.4", "C0"
+SINGLE_TABLE_COLOUR, ESTIMATE_COLOUR = "0.4", "C0"
 """Colours of a single table's errors, and of the estimates."""
 
-GONE = {0.0: "exact", math.inf: "not estimable"}
+TEXTS_OF_UNDRAWN = {0.0: "exact", math.inf: "not estimable"}
 """Texts in place of errors that a logarithmic axis can't show."""
 
 
@@ -50,8 +47,8 @@ def draw_family_errors(
 ) -> None:
     """Write a chart of standard errors: a row for each table, in a group for each level.
 
-    A ring is the error of the measured table of this level that determines a cell best; a dot is
-    the median error after least squares, and the line through it covers all areas of the level.
+    A ring is the error of the best estimate from a single measured table of the level. A dot is the
+    median error after least squares, and the line through the dot covers the errors of all areas.
 
     Parameters
     ----------
@@ -81,63 +78,73 @@ def draw_family_errors(
     axes = figure.add_subplot()
     of_unit = f" ({unit})" if unit else ""
     axes.set(xscale="log", xlabel=f"standard error of a cell{of_unit}", yticks=[])
-    at = 0.0
+    y = 0.0
     labelled: tuple[float, ...] = ()
     for level, rows in groups:
         number = rows[0].areas
-        of = f"{levels[level]} ({number:,} area{'s' if number > 1 else ''})"
-        write_row_label(axes, at, of, weight="bold")
+        heading = f"{levels[level]} ({number:,} area{'s' if number > 1 else ''})"
+        write_row_label(axes, y, heading, weight="bold")
         for row in rows:
-            at += 1.0
-            _draw_row(axes, at, row, step)
-            write_row_label(axes, at, tables[row.table])
-            if not labelled and _alone(row) and is_drawn(row.standard_error.median):
-                labelled = _name_marks(axes, at, row, step)
-        at += 1.5
-    axes.set_ylim(at - 0.7, -0.8)  # from the top
-    _make_room(axes, labelled)
+            y += 1.0
+            _draw_row(axes, y, row, step)
+            write_row_label(axes, y, tables[row.table])
+            if not labelled and _single_table_error(row) and is_drawn(row.standard_error.median):
+                labelled = _label_marks(axes, y, row, step)
+        y += 1.5
+    axes.set_ylim(y - 0.7, -0.8)  # from the top
+    _extend_scale(axes, labelled)
     finish_log_axis(axes)
     save(figure, path)
 
 
-def _alone(row: ExpectedError) -> float:
-    """Return the standard error without the other tables; 0 if it can't be drawn."""
+def _single_table_error(row: ExpectedError) -> float:
+    """Return the standard error of the best estimate from a single table; 0 without one."""
     return math.sqrt(row.summed) if row.summed else 0.0
 
 
-def _draw_row(axes: Axes, at: float, row: ExpectedError, step: float) -> None:
+def _draw_row(axes: Axes, y: float, row: ExpectedError, step: float) -> None:
     error = ErrorRange(*(step * part for part in row.standard_error.all()))
-    alone = step * _alone(row)
+    single_table = step * _single_table_error(row)
     if is_drawn(error.least) and is_drawn(error.greatest):
-        axes.plot([error.least, error.greatest], [at, at], color=TOGETHER, linewidth=1.2)
-    if alone:
-        axes.plot([alone], [at], marker="o", linestyle="", mfc="white", mec=ALONE, markersize=5)
+        axes.plot([error.least, error.greatest], [y, y], color=ESTIMATE_COLOUR, linewidth=1.2)
+    if single_table:
+        axes.plot(
+            [single_table],
+            [y],
+            marker="o",
+            linestyle="",
+            mfc="white",
+            mec=SINGLE_TABLE_COLOUR,
+            markersize=5,
+        )
     if is_drawn(error.median):
-        axes.plot([error.median], [at], marker="o", linestyle="", color=TOGETHER, markersize=4)
-    write_row_label(axes, at, GONE.get(error.median, f"{error.median:.3g}"), right=True)
+        axes.plot(
+            [error.median], [y], marker="o", linestyle="", color=ESTIMATE_COLOUR, markersize=4
+        )
+    write_row_label(axes, y, TEXTS_OF_UNDRAWN.get(error.median, f"{error.median:.3g}"), right=True)
 
 
-def _make_room(axes: Axes, places: Sequence[float]) -> None:
+def _extend_scale(axes: Axes, mark_positions: Sequence[float]) -> None:
     """Extend the scale so that the labels of marks fit inside."""
     low, high = (math.log(end) for end in axes.get_xlim())
-    for place in map(math.log, places):
-        if place - low < ROOM * (high - low):
-            low = (place - ROOM * high) / (1 - ROOM)
-        if high - place < ROOM * (high - low):
-            high = (place - ROOM * low) / (1 - ROOM)
+    for mark in map(math.log, mark_positions):
+        if mark - low < LABEL_WIDTH * (high - low):
+            low = (mark - LABEL_WIDTH * high) / (1 - LABEL_WIDTH)
+        if high - mark < LABEL_WIDTH * (high - low):
+            high = (mark - LABEL_WIDTH * low) / (1 - LABEL_WIDTH)
     axes.set_xlim(math.exp(low), math.exp(high))
 
 
-def _name_marks(axes: Axes, at: float, row: ExpectedError, step: float) -> tuple[float, ...]:
-    """Label the first marks, on sides that face away; return their positions."""
-    first = row.standard_error.median < _alone(row)
+def _label_marks(axes: Axes, y: float, row: ExpectedError, step: float) -> tuple[float, ...]:
+    """Label the two marks of the first row, on their outer sides; return their positions."""
+    is_estimate_left = row.standard_error.median < _single_table_error(row)
     for x, label, color, left in (
-        (row.standard_error.median, "least squares", TOGETHER, first),
-        (_alone(row), "one table alone", ALONE, not first),
+        (row.standard_error.median, "least squares", ESTIMATE_COLOUR, is_estimate_left),
+        (_single_table_error(row), "one table alone", SINGLE_TABLE_COLOUR, not is_estimate_left),
     ):
         axes.annotate(
             label,
-            (step * x, at),
+            (step * x, y),
             xytext=(-2 if left else 2, 7),
             textcoords="offset points",
             ha="right" if left else "left",
@@ -145,12 +152,12 @@ def _name_marks(axes: Axes, at: float, row: ExpectedError, step: float) -> tuple
             fontsize=7,
             color=color,
         )
-    return step * row.standard_error.median, step * _alone(row)
+    return step * row.standard_error.median, step * _single_table_error(row)
 
 
 @dataclass(frozen=True, slots=True)
 class AgreedErrors:
-    """The errors of one column of a family, a row for each table with estimates."""
+    """The expected errors of one column of consistent tables, with a row for each table."""
 
     family: str
     agreed: FamilyColumn
@@ -158,8 +165,8 @@ class AgreedErrors:
 
     @property
     def names(self) -> Mapping[tuple[int, Table], str]:
-        """Return the names of tables by level and attributes."""
-        return {(one.level, one.attributes): one.name for one in self.agreed.shape.placed}
+        """Return the names of the tables by level and attributes."""
+        return {(table.level, table.attributes): table.name for table in self.agreed.shape.placed}
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return the rows as JSON values, in the column's unit."""
@@ -171,8 +178,8 @@ class AgreedErrors:
                 "level": self.agreed.shape.levels[row.level],
                 "areas": row.areas,
                 "cells": row.cells,
-                "measured": _root(row.measured, step),
-                "one_table": _root(row.summed, step),
+                "measured": _standard_error(row.measured, step),
+                "one_table": _standard_error(row.summed, step),
                 "estimate": finite(row.standard_error.median * step),
                 "largest": finite(row.standard_error.greatest * step),
                 "margin": finite(row.margin.greatest * step),
@@ -182,26 +189,32 @@ class AgreedErrors:
         ]
 
 
-def _root(variance: float | None, step: float) -> float | None:
+def _standard_error(variance: float | None, step: float) -> float | None:
     return None if variance is None else float(variance**0.5 * step)
 
 
 def agreed_errors(plan: Plan) -> Iterator[AgreedErrors]:
-    """Yield the expected errors of all columns in consistent tables; opens no data.
+    """Yield the expected errors of all columns in consistent tables, without opening data.
 
-    `measured` is the standard error of a cell's own noise, `one_table` that of the best estimate
-    from a single measured table of the level, `estimate` that of least squares over all tables.
+    In the JSON values, `measured` is the standard error of the noise of a cell, `one_table` the
+    standard error of the best estimate from a single measured table of the level, and `estimate`
+    the standard error of least squares over all tables.
     """
     for family in plan.families:
         if not isinstance(family.step, Consistent):
             continue
         shape = Shape.of(family.tables)
-        shown = {
-            (one.level, one.attributes) for one in tables_with_estimates(shape, family.step.spec)
+        published_tables = {
+            (table.level, table.attributes)
+            for table in tables_with_estimates(shape, family.step.spec)
         }
         for agreed in agreed_columns(shape):
             published = [
-                [one.attributes for one in shape.at(level) if (level, one.attributes) in shown]
+                [
+                    table.attributes
+                    for table in shape.at(level)
+                    if (level, table.attributes) in published_tables
+                ]
                 for level in range(len(shape.levels))
             ]
             rows = expected_errors(agreed.variances, published, agreed.quantile)
@@ -209,20 +222,20 @@ def agreed_errors(plan: Plan) -> Iterator[AgreedErrors]:
 
 
 def draw_agreed_errors(plan: Plan, path: Path) -> None:
-    """Write a chart for each column of consistent tables, next to a file of other charts.
+    """Write a chart for each column of consistent tables, next to the file of other charts.
 
     Raises
     ------
     OutputError
-        DP-OUTPUT-002 if one can't be written.
+        DP-OUTPUT-002 if a chart can't be written.
     """
     for errors in agreed_errors(plan):
         target = path.with_name(f"{path.stem}_{errors.family}_{errors.agreed.name}{path.suffix}")
         shape = errors.agreed.shape
         tables = {
-            one.attributes: " x ".join(shape.attributes[i].column for i in one.attributes)
+            table.attributes: " x ".join(shape.attributes[i].column for i in table.attributes)
             or "total"
-            for one in shape.placed
+            for table in shape.placed
         }
         draw_family_errors(
             errors.rows,

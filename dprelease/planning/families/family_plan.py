@@ -1,4 +1,4 @@
-"""Check the families of a release: do their tables suit the step that publishes them?"""
+"""Check whether the tables of each family suit the step that publishes the family."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from dprelease.schema.release import ReleaseSpec
 
 
 def first_query(spec: ReleaseSpec, family: str) -> str:
-    """Return the query that represents a family's columns, which all its queries share."""
+    """Return the first query of a family; all queries of the family have the same columns."""
     return spec.families.get(family, [family])[0]
 
 
-def with_step(spec: ReleaseSpec) -> frozenset[str]:
-    """Return the names of the tables of a release that steps publish."""
+def tables_with_step(spec: ReleaseSpec) -> frozenset[str]:
+    """Return the names of the tables that a step, such as consistent tables, publishes."""
     names = (query.tables(name) for name, query in spec.queries.items() if step_of(name, query))
     return frozenset(table for tables in names for table in tables)
 
 
 def refuse_families(declaration: Declaration, families: Sequence[Family]) -> None:
-    """Raise for families whose tables do not suit their step; opens no data.
+    """Raise errors for families whose tables do not suit their step, without opening data.
 
     Raises
     ------
@@ -35,22 +35,25 @@ def refuse_families(declaration: Declaration, families: Sequence[Family]) -> Non
     findings: list[DpReleaseError] = []
     for family in families:
         if family.step is None:
-            continue  # most need no check, and there may be thousands
+            continue  # most of perhaps thousands of families need no check
 
         first_name = first_query(declaration.spec, family.name)
 
         def place(*keys: str | int, query: str = first_name) -> Place:
             return declaration.place("queries", query, *keys)
 
-        for problem in _problems(declaration.spec, family):
+        for problem in _problem_texts(declaration.spec, family):
             fields: dict[str, Any] = {"query": family.name, "step": family.step.name}
             findings.append(QueryError("DP-QUERY-013", place=place(), problem=problem, **fields))
         findings += family.step.findings(family.tables, place) if not findings else ()
     raise_all(findings)
 
 
-def _problems(spec: ReleaseSpec, family: Family) -> Iterator[str]:
-    """Yield why no step can process the tables: they are not whole vectors over public cells."""
+def _problem_texts(spec: ReleaseSpec, family: Family) -> Iterator[str]:
+    """Yield the reasons why no step can process the tables of a family.
+
+    A step needs tables with public keys whose columns are all numbers with noise.
+    """
     if spec.federated is not None:
         yield "a federated release publishes shares of integers"
     for table in family.tables:

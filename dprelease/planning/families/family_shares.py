@@ -1,16 +1,17 @@
 """Divide a column's budget among consistent tables, optimally for the declared targets.
 
-Without `targets`, each table at each level counts equally: the sum of their mean variances after
-least squares is minimized. A target changes a table's weight, or limits its margin of error.
+Without `targets`, each table at each level counts equally: the search minimizes the sum of the mean
+variances of the tables after least squares. A target changes the weight of a table, or limits its
+margin of error.
 
-The cost of a first plan with equal noise determines the cost of each table's variance: for noise
-whose cost is its squared sensitivity over its variance, all shares with the same sum cost the same.
-The plan with these shares is then computed like any other, so only the quality of the shares
-depends on this assumption. Under a pure guarantee costs add up differently, and weights stay as
-declared.
+A first plan with equal noise determines how much the variance of each table costs. The search
+assumes that the cost of noise is its squared sensitivity over its variance, so that all shares with
+the same sum have the same cost. The plan with these shares is then computed like any other plan, so
+only the quality of the shares depends on this assumption. Under a pure guarantee costs add up
+differently, and weights stay as declared.
 
-The search uses floats, and its last bits may differ between machines. The noise distributions of a
-release record what it spent on which table, and a verifier takes it from there.
+The search uses floats, and its last bits may differ between machines. The manifest of a release
+records the noise of each table, and a verifier reads the shares from there.
 """
 
 from __future__ import annotations
@@ -35,32 +36,32 @@ from dprelease.planning.kinds import Weights
 from dprelease.planning.plan import Plan
 from dprelease.postprocess.consistent.aims import aim_of
 from dprelease.postprocess.consistent.family_columns import FamilyColumn, agreed_columns
-from dprelease.postprocess.consistent.family_shape import PlacedTable as Tabled
-from dprelease.postprocess.consistent.family_shape import Shape
+from dprelease.postprocess.consistent.family_shape import PlacedTable, Shape
 from dprelease.postprocess.consistent.step import Consistent
 from dprelease.postprocess.families import Placer
 from dprelease.schema.column_spec import ColumnSpec
 from dprelease.schema.load import Declaration
 from dprelease.schema.release_parts.consistent import ConsistentSpec, TargetSpec
 
-"""By table and measurement: the factor of the declared weight."""
+LEAST_TOTAL_SHARE = Fraction(1, 1024)
+"""Part of the budget that all tables divide equally, so that each declared table gets noise of a
+finite scale."""
 
-LEAST = Fraction(1, 1024)
-"""Total share of tables that are hardly worth measuring: all declared ones are measured."""
-
-CLOSER = 1e-3
-"""Fraction by which margins are aimed below the target, to allow for steps and inexact search."""
+MARGIN_RESERVE = 1e-3
+"""Fraction by which the search aims below the target of a margin, because margins are whole steps
+and the search is inexact."""
 
 LEAST_MARGIN = 2.0**-60
-"""In steps: narrower ones are equally far from any noise, and their squares underflow."""
+"""Least margin in steps for the search: no noise comes near it, and squares of narrower margins
+underflow."""
 
 LARGEST_FACTOR = Fraction(10) ** 300
-"""Multiple of the budget: larger requirements are reported as this."""
+"""Largest multiple of the budget that an error reports as needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class SharedColumn:
-    """A column of a family whose tables have no amounts of their own."""
+    """A column of consistent tables, whose tables divide one amount by weights."""
 
     family: str
     agreed: FamilyColumn
@@ -68,38 +69,44 @@ class SharedColumn:
 
     @property
     def targets(self) -> dict[Placed, tuple[int, TargetSpec]]:
-        """Return the targets by level and table, with their index in the list."""
+        """Return the targets by level and table, each with its index in the declared list."""
         return _targets(self.agreed, self.spec)
 
 
 def _targets(agreed: FamilyColumn, spec: ConsistentSpec) -> dict[Placed, tuple[int, TargetSpec]]:
-    aims = (
+    targets_with_tables = (
         (aim_of(agreed.shape, target), i, target)
         for i, target in enumerate(spec.targets)
         if target.column in (None, agreed.name)
     )
-    return {aim: (i, target) for aim, i, target in aims if aim is not None}
+    return {
+        level_and_table: (i, target)
+        for level_and_table, i, target in targets_with_tables
+        if level_and_table is not None
+    }
 
 
-def _noisy_tables(agreed: FamilyColumn) -> list[Tabled]:
-    """Return the tables that share the noise: all but those that are published exactly."""
-    return [one for one in agreed.shape.placed if not agreed.is_exact(one)]
+def _noisy_tables(agreed: FamilyColumn) -> list[PlacedTable]:
+    """Return the tables that divide the budget: all tables except exactly published ones."""
+    return [table for table in agreed.shape.placed if not agreed.is_exact(table)]
 
 
 TRIES = 4
-"""Plans made to meet margins: a margin's number of standard errors depends slightly on the
-noise."""
+"""Maximum number of plans that are made to meet the margins: the ratio of a margin to its standard
+error depends slightly on the noise."""
 
 
-def optimize_shares(declaration: Declaration, plan: Plan, again: Callable[[Weights], Plan]) -> Plan:
+def optimize_shares(
+    declaration: Declaration, plan: Plan, make_plan_again: Callable[[Weights], Plan]
+) -> Plan:
     """Return the plan of a release with the best shares for its consistent tables.
 
     Parameters
     ----------
     plan
-        The plan with noise as columns are declared.
-    again
-        Makes the plan again, with other weights.
+        The plan with the declared weights.
+    make_plan_again
+        Function that makes the plan with other weights.
 
     Raises
     ------
@@ -112,7 +119,7 @@ def optimize_shares(declaration: Declaration, plan: Plan, again: Callable[[Weigh
         weights, notes = best_weights(declaration, plan, weights)
         if not weights:
             break
-        plan = replace(again(weights), shared=notes)
+        plan = replace(make_plan_again(weights), shared=notes)
         if not check_targets(declaration, plan):
             return plan
     raise_all(check_targets(declaration, plan))
@@ -120,13 +127,13 @@ def optimize_shares(declaration: Declaration, plan: Plan, again: Callable[[Weigh
 
 
 def best_weights(
-    declaration: Declaration, plan: Plan, before: Weights
+    declaration: Declaration, plan: Plan, current_weights: Weights
 ) -> tuple[Weights, tuple[str, ...]]:
-    """Return the factors of the weights of consistent tables; empty if they stay.
+    """Return factors for the weights of consistent tables, and texts on how good the shares are.
 
-    Also returns, in words, how close to the optimum the shares of each column are certified to be.
-
-    `before`: the factors of the plan, 1 where there is none.
+    The factors are empty if all weights stay as declared. For each column, a text says how close
+    its shares are proven to be to the optimum. `current_weights` has the factors of the plan; a
+    missing factor is 1.
 
     Raises
     ------
@@ -138,22 +145,22 @@ def best_weights(
     notes = []
     for shared in shared_columns(declaration, plan):
         try:
-            share_problem = program_of(shared, before)
+            share_problem = share_problem_of(shared, current_weights)
             allocation = least_mean(
                 share_problem.design, share_problem.weights, share_problem.limits
             )
         except UnreachableTargetsError as problem:
-            findings.append(_unreachable(declaration, shared, problem.nearest))
+            findings.append(_unreachable_target_error(declaration, shared, problem.nearest))
             continue
         weights |= weights_of(shared, allocation)
-        notes.append(_certificate(shared, allocation))
+        notes.append(_optimality_text(shared, allocation))
     raise_all(findings)
     return weights, tuple(notes)
 
 
-def _certificate(shared: SharedColumn, allocation: Allocation) -> str:
-    """Return how much smaller the mean variance could be, from a lower bound, rounded up."""
-    gap = (1 + allocation.gap) / float(1 - LEAST) - 1
+def _optimality_text(shared: SharedColumn, allocation: Allocation) -> str:
+    """Return a text on how far the mean variance is above a proven lower bound, rounded up."""
+    gap = (1 + allocation.gap) / float(1 - LEAST_TOTAL_SHARE) - 1
     return (
         f"the mean variance of '{shared.family}.{shared.agreed.name}' over its tables, "
         f"{'weighted as `targets` say' if shared.spec.targets else 'each alike'}, is at most "
@@ -162,28 +169,28 @@ def _certificate(shared: SharedColumn, allocation: Allocation) -> str:
 
 
 def check_targets(declaration: Declaration, plan: Plan) -> list[DpReleaseError]:
-    """Return an error for each target that a plan misses; opens no data."""
+    """Return an error for each target that a plan does not reach, without opening data."""
     findings: list[DpReleaseError] = []
     for family in plan.families:
         if not isinstance(family.step, Consistent) or not family.step.spec.targets:
             continue
         shape, spec = Shape.of(family.tables), family.step.spec
-        place = _placer(declaration, family.name)
+        place = _places_in_query(declaration, family.name)
         if plan.budget.needs_pure_noise:
             findings.append(QueryError("DP-CONSIST-021", place=place("consistent", "targets")))
             continue
         for agreed in agreed_columns(shape):
-            findings += _too_wide(agreed, spec, place)
+            findings += _missed_target_errors(agreed, spec, place)
     return findings
 
 
-def _placer(declaration: Declaration, family: str) -> Placer:
+def _places_in_query(declaration: Declaration, family: str) -> Placer:
     query = first_query(declaration.spec, family)
     return lambda *keys: declaration.place("queries", query, *keys)
 
 
 def shared_columns(declaration: Declaration, plan: Plan) -> Iterator[SharedColumn]:
-    """Yield the columns whose tables share an amount that weights alone divide."""
+    """Yield the columns of consistent tables whose tables divide an amount by weights alone."""
     if plan.budget.needs_pure_noise:
         return
     for family in plan.families:
@@ -197,95 +204,100 @@ def shared_columns(declaration: Declaration, plan: Plan) -> Iterator[SharedColum
 
 
 def is_settled(column: ColumnSpec) -> bool:
-    """Return whether a column declares its own cost."""
+    """Return whether a column declares an epsilon, a rho or a margin of error."""
     return any(part is not None for part in (column.epsilon, column.rho, column.margin_wanted))
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
-    """The optimization problem: the design, weights of mean variances, limits of variances."""
+class ShareProblem:
+    """The optimization problem: the design, the weights of mean variances, limits of variances."""
 
     design: Design
     weights: dict[Placed, float]
     limits: dict[Placed, float]
 
 
-def program_of(shared: SharedColumn, before: Weights, *, every: bool = False) -> Program:
-    """Return the problem of a column's shares; `before`: the weights of the current plan.
+def share_problem_of(
+    shared: SharedColumn, current_weights: Weights, *, include_wide: bool = False
+) -> ShareProblem:
+    """Return the optimization problem for the shares of a column.
 
-    `every`: include limits that hold anyway by the least share of a table under this budget.
+    `current_weights` are the weights of the current plan. `include_wide` adds limits that the least
+    share of each table already meets under this budget.
     """
     agreed, shape = shared.agreed, shared.agreed.shape
     squares = {
-        one.name: float(before.get((one.name, agreed.measurement.name), 1)) ** 2
-        for one in _noisy_tables(agreed)
+        table.name: float(current_weights.get((table.name, agreed.measurement.name), 1)) ** 2
+        for table in _noisy_tables(agreed)
     }
     costs: list[dict[Table, float]] = [{} for _ in shape.levels]
     exact: list[list[Table]] = [[] for _ in shape.levels]
-    for one in shape.placed:
-        if agreed.is_exact(one):
-            exact[one.level].append(one.attributes)
+    for table in shape.placed:
+        if agreed.is_exact(table):
+            exact[table.level].append(table.attributes)
             continue
-        mechanism = dict(agreed.laws[one.level])[one.attributes]
-        share = squares[one.name] / math.fsum(squares.values())
-        costs[one.level][one.attributes] = float(mechanism.variance) * share
-    weights = {(one.level, one.attributes): 1.0 for one in shape.placed}
+        mechanism = dict(agreed.laws[table.level])[table.attributes]
+        share = squares[table.name] / math.fsum(squares.values())
+        costs[table.level][table.attributes] = float(mechanism.variance) * share
+    weights = {(table.level, table.attributes): 1.0 for table in shape.placed}
     limits = {}
     for place, (_, target) in shared.targets.items():
         if target.weight is not None:
             weights[place] = float(target.weight)
-        level, table = place
-        if target.moe is not None and table in costs[level]:
-            limit = _limit(agreed, target.moe)
-            if every or limit * float(_floor(agreed)) < costs[level][table]:
+        level, attributes = place
+        if target.moe is not None and attributes in costs[level]:
+            limit = _variance_limit(agreed, target.moe)
+            if include_wide or limit * float(_least_share(agreed)) < costs[level][attributes]:
                 limits[place] = limit  # wider limits hold by the least share of each table
-    return Program(Design(shape.sizes, shape.tree, costs, exact), weights, limits)
+    return ShareProblem(Design(shape.sizes, shape.tree, costs, exact), weights, limits)
 
 
-def _limit(agreed: FamilyColumn, moe: Fraction) -> float:
-    """Return the variance of a cell whose margin is a little below the target."""
-    return margin_limit(float(_margin(agreed, moe)) * (1 - CLOSER), agreed.quantile)
+def _variance_limit(agreed: FamilyColumn, moe: Fraction) -> float:
+    """Return the variance of a cell whose margin of error is a little below the target."""
+    return margin_limit(
+        float(_margin_in_steps(agreed, moe)) * (1 - MARGIN_RESERVE), agreed.quantile
+    )
 
 
-def _margin(agreed: FamilyColumn, moe: Fraction) -> Fraction:
-    """Return a margin in steps, no narrower than floats can square."""
+def _margin_in_steps(agreed: FamilyColumn, moe: Fraction) -> Fraction:
+    """Return a margin in steps, or the least margin whose square is an exact float."""
     return max(moe / agreed.step, Fraction(LEAST_MARGIN))
 
 
-def _floor(agreed: FamilyColumn) -> Fraction:
-    """Return the share of a table that is hardly worth measuring."""
-    return LEAST / len(_noisy_tables(agreed))
+def _least_share(agreed: FamilyColumn) -> Fraction:
+    """Return the share that each table gets at least."""
+    return LEAST_TOTAL_SHARE / len(_noisy_tables(agreed))
 
 
 def weights_of(shared: SharedColumn, allocation: Allocation) -> dict[tuple[str, str], Fraction]:
-    """Return the factors that give each table its share; for equal shares they are 1."""
+    """Return the factors of weights that give each table its share; 1 for equal shares."""
     placed = _noisy_tables(shared.agreed)
-    number, floor = len(placed), _floor(shared.agreed)
+    number, floor = len(placed), _least_share(shared.agreed)
     weights = {}
-    for one in placed:
-        share = allocation.shares[one.level].get(one.attributes, Fraction(0))
-        shares = floor + share * (1 - LEAST)
-        root = math.isqrt(
+    for table in placed:
+        share = allocation.shares[table.level].get(table.attributes, Fraction(0))
+        shares = floor + share * (1 - LEAST_TOTAL_SHARE)
+        numerator = math.isqrt(
             math.floor(shares * number * 4**20)
         )  # the width of the noise is 1 / weight
-        name = one.name, shared.agreed.measurement.name
-        weights[name] = Fraction(max(root, 1), 2**20)
+        name = table.name, shared.agreed.measurement.name
+        weights[name] = Fraction(max(numerator, 1), 2**20)
     return weights
 
 
-def _too_wide(
+def _missed_target_errors(
     agreed: FamilyColumn, spec: ConsistentSpec, place: Placer
 ) -> Iterator[DpReleaseError]:
     for i, margin, moe in margins_of(agreed, spec):
         if not margin <= moe:
-            yield _wide(place, i, agreed.name, margin, (Fraction(margin) / moe) ** 2)
+            yield _missed_target_error(place, i, agreed.name, margin, (Fraction(margin) / moe) ** 2)
 
 
 def margins_of(agreed: FamilyColumn, spec: ConsistentSpec) -> Iterator[tuple[int, float, Fraction]]:
-    """Yield the targets of a column that limit margins: index, planned margin, target."""
+    """Yield (index, planned margin, limit) for each target of a column that limits a margin."""
     limited = {
-        aim: (i, target.moe)
-        for aim, (i, target) in _targets(agreed, spec).items()
+        level_and_table: (i, target.moe)
+        for level_and_table, (i, target) in _targets(agreed, spec).items()
         if target.moe is not None
     }
     levels = range(len(agreed.shape.levels))
@@ -295,20 +307,24 @@ def margins_of(agreed: FamilyColumn, spec: ConsistentSpec) -> Iterator[tuple[int
         yield i, row.margin.greatest * float(agreed.step), moe
 
 
-def _unreachable(
+def _unreachable_target_error(
     declaration: Declaration, shared: SharedColumn, nearest: Allocation
 ) -> DpReleaseError:
-    """Return the error for limits that no shares meet together: the first of the widest."""
+    """Return the error for limits that no shares meet, about the target that is missed most."""
     worst = max(nearest.parts, key=nearest.parts.__getitem__)
     i, target = shared.targets[worst]
-    placer = _placer(declaration, shared.family)
+    placer = _places_in_query(declaration, shared.family)
     agreed, moe = shared.agreed, target.moe or Fraction(0)
-    aimed_at = _margin(agreed, moe) * agreed.step
+    aimed_at = _margin_in_steps(agreed, moe) * agreed.step
     margin = float(aimed_at) * math.sqrt(nearest.parts[worst])
-    return _wide(placer, i, agreed.name, margin, nearest.needs * (aimed_at / moe) ** 2)
+    return _missed_target_error(
+        placer, i, agreed.name, margin, nearest.needs * (aimed_at / moe) ** 2
+    )
 
 
-def _wide(place: Placer, i: int, column: str, margin: float, factor: Fraction) -> DpReleaseError:
+def _missed_target_error(
+    place: Placer, i: int, column: str, margin: float, factor: Fraction
+) -> DpReleaseError:
     needed = float(min(factor, LARGEST_FACTOR))
     return QueryError(
         "DP-CONSIST-020",

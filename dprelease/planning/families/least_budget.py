@@ -1,9 +1,10 @@
 """Find the least budget that reaches all targets, for `spend: least`.
 
-The shares that meet all limits with the least noise budget do so for every budget, and each
-column's part follows from how much it takes (`consistency.shares.targets.least_budget`). One
-unknown remains: the epsilon or rho. Margins fall as it rises, so it is found by a bracketed secant
-on plans, each of them computed like any other. The declared amount remains the maximum.
+`consistency.shares.targets.least_budget` finds the shares that meet all limits of a column with the
+least budget, and the amount that the column needs. These shares do not depend on the amount, and
+the needed amounts divide the budget among the columns. Only the epsilon or rho remains unknown.
+Margins fall as it rises, so a bracketed secant search over plans finds the least amount. Each plan
+is computed like any other plan, and the declared amount is the maximum.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dprelease.planning.families.family_shares import (
     SharedColumn,
     is_settled,
     margins_of,
-    program_of,
+    share_problem_of,
     shared_columns,
     weights_of,
 )
@@ -33,11 +34,12 @@ from dprelease.schema.load import Declaration
 from dprelease.schema.release import ReleaseSpec
 from dprelease.schema.release_parts.consistent import ConsistentSpec
 
-NEAR = 0.01
-"""The search ends when a squared margin is below its target by at most this fraction."""
+CLOSE_ENOUGH = 0.01
+"""The search ends when the largest squared ratio of a margin to its target is below 1 by at most
+this number."""
 
 BRACKET = 1.005
-"""Amounts within this factor are not distinguished."""
+"""The search ends when the least known amount is within this factor of one that is too small."""
 
 TRIES = 12
 
@@ -50,38 +52,38 @@ class _TriedAmount:
 
     amount: Fraction
     plan: Plan
-    part: float
+    squared_ratio: float
     column: str
     margin: float
 
 
-def least(declaration: Declaration, plan: Plan, plan_at: PlanAt) -> Plan:
+def plan_of_least_budget(declaration: Declaration, plan: Plan, plan_at: PlanAt) -> Plan:
     """Return the plan that reaches all targets with the least amount, to a part in a hundred.
 
     Parameters
     ----------
     plan
-        The plan with noise as columns are declared, which may spend everything.
+        The plan with the declared weights, which spends the whole amount.
     plan_at
-        Makes the plan of a declaration, with weights of tables.
+        Function that makes the plan of a declaration, with weights of tables.
 
     Raises
     ------
     QueryError
         DP-CONSIST-021 to 023.
     """
-    refuse_endless(declaration, plan)
+    check_limits(declaration, plan)
     columns = list(shared_columns(declaration, plan))
-    weights = _least_weights(columns)
-    most = _amount(declaration.spec)
+    weights = _weights_for_least_budget(columns)
+    most = _amount_of(declaration.spec)
 
     def try_amount(amount: Fraction) -> _TriedAmount:
         trial_plan = plan_at(_with_amount(declaration, amount), weights)
-        return max(_target_trials(amount, trial_plan), key=lambda one: one.part)
+        return max(_tried_targets(amount, trial_plan), key=lambda trial: trial.squared_ratio)
 
     first = try_amount(most)
-    if first.part > 1:
-        raise _unreachable(declaration, first)
+    if first.squared_ratio > 1:
+        raise _unreachable_targets_error(declaration, first)
     found = _search_amount(try_amount, first)
     kind = "rho" if declaration.spec.budget.rho is not None else "epsilon"
     description = (
@@ -91,38 +93,51 @@ def least(declaration: Declaration, plan: Plan, plan_at: PlanAt) -> Plan:
     return replace(found.plan, shared=(description,))
 
 
-def _search_amount(tried: Callable[[Fraction], _TriedAmount], first: _TriedAmount) -> _TriedAmount:
-    """Return the plan that reaches all targets with nearly the least amount; the first does."""
-    best, last, below = first, first, Fraction(0)
+def _search_amount(
+    try_amount: Callable[[Fraction], _TriedAmount], first: _TriedAmount
+) -> _TriedAmount:
+    """Return the trial that reaches all targets with nearly the least amount.
+
+    `first` reaches all targets with the declared amount.
+    """
+    best, last, too_small = first, first, Fraction(0)
     slope = -2.0
     for _ in range(TRIES):
-        near = best.part > 1 - NEAR or (below and best.amount / below < BRACKET)
+        near = best.squared_ratio > 1 - CLOSE_ENOUGH or (
+            too_small and best.amount / too_small < BRACKET
+        )
         if near:
             break
-        step = (math.log(1 - NEAR / 2) - math.log(last.part)) / slope
-        amount = _round_up(last.amount * Fraction(math.exp(max(-30.0, min(step, 30.0)))))
-        if not below < amount < best.amount:
-            middle = best.amount / 2 if not below else (best.amount + below) / 2
-            amount = _round_up(middle)
-        if not below < amount < best.amount:
+        step = (math.log(1 - CLOSE_ENOUGH / 2) - math.log(last.squared_ratio)) / slope
+        amount = _round_up_to_four_digits(
+            last.amount * Fraction(math.exp(max(-30.0, min(step, 30.0))))
+        )
+        if not too_small < amount < best.amount:
+            middle = best.amount / 2 if not too_small else (best.amount + too_small) / 2
+            amount = _round_up_to_four_digits(middle)
+        if not too_small < amount < best.amount:
             break
         try:
-            now = tried(amount)
-        except DpReleaseError:  # too small: no noise can be certified
-            below = amount
+            trial = try_amount(amount)
+        except DpReleaseError:  # the amount is too small: no noise can be certified
+            too_small = amount
             continue
-        moved = math.log(float(now.amount / last.amount))
-        slope = min(-0.5, (math.log(now.part) - math.log(last.part)) / moved) if moved else slope
-        last = now
-        if now.part <= 1:
-            best = now
+        moved = math.log(float(trial.amount / last.amount))
+        slope = (
+            min(-0.5, (math.log(trial.squared_ratio) - math.log(last.squared_ratio)) / moved)
+            if moved
+            else slope
+        )
+        last = trial
+        if trial.squared_ratio <= 1:
+            best = trial
         else:
-            below = amount
+            too_small = amount
     return best
 
 
-def refuse_endless(declaration: Declaration, plan: Plan) -> None:
-    """Raise QueryError DP-CONSIST-021 or 022 if no declaration limits the error."""
+def check_limits(declaration: Declaration, plan: Plan) -> None:
+    """Raise QueryError DP-CONSIST-021 or 022 if the declared targets limit no error."""
     spec = declaration.spec
     targets = [
         (family.name, target)
@@ -134,50 +149,51 @@ def refuse_endless(declaration: Declaration, plan: Plan) -> None:
     if targets and plan.budget.needs_pure_noise:
         place = declaration.place("queries", targets[0][0], "consistent", "targets")
         raise QueryError("DP-CONSIST-021", place=place)
-    reason = next(_reasons(spec, bool(targets)), None)
+    reason = next(_reasons_without_limit(spec, bool(targets)), None)
     if reason is not None:
         place = declaration.place("budget", "spend")
         raise QueryError("DP-CONSIST-022", place=place, reason=reason)
 
 
-def _reasons(spec: ReleaseSpec, has_targets: bool) -> Iterator[str]:
+def _reasons_without_limit(spec: ReleaseSpec, has_targets: bool) -> Iterator[str]:
     if not has_targets:
         yield "no target declares a margin"
     if spec.budget.epsilon is None and spec.budget.rho is None:
         yield "no `epsilon` or `rho` limits what may be spent"
     shares = [*spec.budget.tables.values(), *(query.share for query in spec.queries.values())]
-    own = any(share.epsilon is not None or share.rho is not None for share in shares)
-    if own or any(is_settled(c) for query in spec.queries.values() for c in query.columns.values()):
+    has_own_share = any(share.epsilon is not None or share.rho is not None for share in shares)
+    columns = [c for query in spec.queries.values() for c in query.columns.values()]
+    if has_own_share or any(map(is_settled, columns)):
         yield "a column has its own epsilon, rho or margin, which can't be reduced with the rest"
 
 
-def _least_weights(columns: Sequence[SharedColumn]) -> Weights:
-    """Return weights with which every column's targets are reached by the same budget."""
+def _weights_for_least_budget(columns: Sequence[SharedColumn]) -> Weights:
+    """Return weights with which all columns reach their targets at the same amount."""
     factors: dict[int, Fraction] = {}
     by_column: list[dict[tuple[str, str], Fraction]] = []
     for i, shared in enumerate(columns):
-        program = program_of(shared, {}, every=True)
-        if program.limits:
-            factors[i], allocation = least_budget(program.design, program.weights, program.limits)
+        problem = share_problem_of(shared, {}, include_wide=True)
+        if problem.limits:
+            factors[i], allocation = least_budget(problem.design, problem.weights, problem.limits)
         else:
-            allocation = least_mean(program.design, program.weights)
+            allocation = least_mean(problem.design, problem.weights)
         by_column.append(weights_of(shared, allocation))
     if not factors:  # no column has several tables
         return {}
     most = max(factors.values())
     weights: dict[tuple[str, str], Fraction] = {}
-    for i, own in enumerate(by_column):
-        part = factors.get(i, most) / most
-        root = Fraction(max(1, math.isqrt(math.floor(part * 4**20))), 2**20)
-        weights |= {name: weight * root for name, weight in own.items()}
+    for i, weights_of_column in enumerate(by_column):
+        squared_ratio = factors.get(i, most) / most
+        root = Fraction(max(1, math.isqrt(math.floor(squared_ratio * 4**20))), 2**20)
+        weights |= {name: weight * root for name, weight in weights_of_column.items()}
     return weights
 
 
-def _target_trials(amount: Fraction, plan: Plan) -> Iterator[_TriedAmount]:
+def _tried_targets(amount: Fraction, plan: Plan) -> Iterator[_TriedAmount]:
     for agreed, spec in _consistent_columns(plan):
         for _, margin, moe in margins_of(agreed, spec):
-            part = float((Fraction(margin) / moe) ** 2) if margin else 0.0
-            yield _TriedAmount(amount, plan, max(part, 1e-300), agreed.name, margin)
+            squared_ratio = float((Fraction(margin) / moe) ** 2) if margin else 0.0
+            yield _TriedAmount(amount, plan, max(squared_ratio, 1e-300), agreed.name, margin)
 
 
 def _consistent_columns(plan: Plan) -> Iterator[tuple[FamilyColumn, ConsistentSpec]]:
@@ -187,7 +203,7 @@ def _consistent_columns(plan: Plan) -> Iterator[tuple[FamilyColumn, ConsistentSp
                 yield agreed, family.step.spec
 
 
-def _amount(spec: ReleaseSpec) -> Fraction:
+def _amount_of(spec: ReleaseSpec) -> Fraction:
     amount = spec.budget.epsilon if spec.budget.rho is None else spec.budget.rho
     if amount is None:
         raise TypeError("a budget has an amount")
@@ -201,16 +217,16 @@ def _with_amount(declaration: Declaration, amount: Fraction) -> Declaration:
     return replace(declaration, spec=declaration.spec.model_copy(update={"budget": changed}))
 
 
-def _round_up(amount: Fraction) -> Fraction:
-    """Return the number rounded up to four digits."""
+def _round_up_to_four_digits(amount: Fraction) -> Fraction:
+    """Return an amount rounded up to four digits."""
     unit = Fraction(10) ** (math.floor(math.log10(float(amount))) - 3)
     return math.ceil(amount / unit) * unit
 
 
-def _unreachable(declaration: Declaration, first: _TriedAmount) -> QueryError:
+def _unreachable_targets_error(declaration: Declaration, first: _TriedAmount) -> QueryError:
     budget = declaration.spec.budget
     kind, power = ("rho", 1.0) if budget.rho is not None else ("epsilon", 0.5)
-    needed = float(first.amount) * first.part**power
+    needed = float(first.amount) * first.squared_ratio**power
     return QueryError(
         "DP-CONSIST-023",
         place=declaration.place("budget"),

@@ -19,7 +19,7 @@ from dprelease.planning.federated_plan import (
     resolve_federated,
     trusts_of,
 )
-from dprelease.planning.guarantees import reading
+from dprelease.planning.guarantees import interpretation_of
 from dprelease.planning.plan import PlannedColumn
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.resolve import Query
@@ -74,7 +74,7 @@ class PartyFacts(Facts):
         return LabelSource(
             [ProtectedUnit(unit.table, unit.id, unit.words) for unit in units],
             GuaranteeRecord.of(guarantee),
-            ReadingRecord.model_validate(reading(guarantee)),
+            ReadingRecord.model_validate(interpretation_of(guarantee)),
             None,
         )
 
