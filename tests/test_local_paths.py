@@ -21,7 +21,7 @@ import dprelease
 from dprelease import cli
 from dprelease.errors import DeclarationError, DpReleaseError
 from dprelease.errors.local_paths import check_paths, uri_fields
-from dprelease.planning.declaration_findings import load_declaration, several
+from dprelease.planning.declaration_findings import load_declaration, single_errors
 from dprelease.schema.field_types import to_local_path, to_text
 from dprelease.schema.release import ReleaseSpec
 from dprelease.schema.table import Table
@@ -212,7 +212,7 @@ def test_what_a_key_refuses(key: str, uri: str, tmp_path: Path) -> None:
     write(tmp_path, file, old, new.format(uri))
     with pytest.raises(DpReleaseError) as caught:
         load_declaration(tmp_path / "release.yaml")
-    found = {(one.code, one.place.file) for one in several(caught.value)}
+    found = {(one.code, one.place.file) for one in single_errors(caught.value)}
     elsewhere = key == "ReleaseSpec.defaults"  # which names a file beside it, and no path at all
     assert found == {("DP-VAR-009" if elsewhere else "DP-PATH-001", file)}
 

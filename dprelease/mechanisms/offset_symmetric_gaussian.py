@@ -29,10 +29,10 @@ from dprelease.numerics.lattice import Floats
 from dprelease.numerics.normal_tail import normal_quantile
 from dprelease.privacy.losses.offset_gaussian import (
     OffsetGaussianLoss,
-    ln_upper,
+    density_at_zero,
+    log_upper_tail,
     moments,
-    peak,
-    upper_ball,
+    upper_tail_ball,
 )
 
 LEAST_RATIO, LARGEST_RATIO = 2.0**-10, 32.0
@@ -80,7 +80,9 @@ class OffsetSymmetricGaussian(SymmetricQuantile):
 
     def upper_tail(self, k: int) -> arb:
         """Return P(Y >= k - 1/2)."""
-        return upper_ball(ball(Fraction(2 * k - 1, 2) / Fraction(self.scale)), ball(self.ratio))
+        return upper_tail_ball(
+            ball(Fraction(2 * k - 1, 2) / Fraction(self.scale)), ball(self.ratio)
+        )
 
     def losses(self, shift: int) -> tuple[OffsetGaussianLoss, ...]:
         """Return the loss of the continuous noise, which bounds that of the rounded noise."""
@@ -91,7 +93,7 @@ class OffsetSymmetricGaussian(SymmetricQuantile):
         """Return twice the sum over k >= 1 of P(Y >= k - 1/2), by Euler-Maclaurin if long."""
         typical = self.scale * moments(self.ratio)[0]
         if typical >= SMALL:
-            return typical - peak(self.ratio) / (12 * self.scale)
+            return typical - density_at_zero(self.ratio) / (12 * self.scale)
         return float(np.sum(self._tails()))
 
     @property
@@ -100,7 +102,7 @@ class OffsetSymmetricGaussian(SymmetricQuantile):
         first, second = moments(self.ratio)
         if self.scale * first >= SMALL:
             # Sheppard's correction 1/12, and one for the kink of the density at zero.
-            kink = 7 / 480 * self.ratio * peak(self.ratio) / self.scale**2
+            kink = 7 / 480 * self.ratio * density_at_zero(self.ratio) / self.scale**2
             return math.sqrt(self.scale**2 * second + 1 / 12 + kink)
         tails = self._tails()
         return math.sqrt(float(np.sum((2 * np.arange(1, len(tails) + 1) - 1) * tails)))
@@ -114,7 +116,7 @@ class OffsetSymmetricGaussian(SymmetricQuantile):
         """Return P(|Y| >= k - 1/2) for k >= 1, up to negligible values."""
         far = math.sqrt(self.ratio**2 + 2 * MOST_EXPONENT) - self.ratio
         steps = np.arange(1, math.ceil(far * self.scale) + 2, dtype=np.float64)
-        return np.exp(ln_upper((steps - 0.5) / self.scale, self.ratio))
+        return np.exp(log_upper_tail((steps - 0.5) / self.scale, self.ratio))
 
 
 MECHANISM = OffsetSymmetricGaussian

@@ -1,6 +1,7 @@
-"""The only stage in which true values and randomness meet.
+"""The only stage that has access to true values and to randomness.
 
-Its inputs are exact integers of an engine, one per cell, and a source of random bits. Its outputs
-are noised and may be passed anywhere. No other stage imports both, which contracts in
-`pyproject.toml` enforce. So this folder is the one to read when looking for leaks.
+Its inputs are exact integers from an engine, one for each cell, and a source of random bits. Its
+outputs are noised, and may be passed to all other stages. No other stage imports exact results and
+random bits together, which contracts in `pyproject.toml` enforce. So a reviewer who looks for leaks
+reads this folder.
 """

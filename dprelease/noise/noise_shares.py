@@ -1,4 +1,4 @@
-"""One party's messages: its true values plus its share of the noise."""
+"""The messages of one party: its true values plus its share of the noise."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from dprelease.planning.federated_plan import ShareColumn
 def messages(
     exact: ExactTable, columns: Sequence[ShareColumn], parties: int, bits: BitSource
 ) -> dict[str, Integers]:
-    """Return each vector times its refinement plus a fresh share of noise, modulo 2^64.
+    """Return each vector in finer steps plus a fresh share of noise, modulo 2^64.
 
-    True values saturate first, where the sum over all parties could overflow: each cell separately,
-    so that no person moves it farther than before. Noise never saturates: the sum of all messages
-    modulo 2^64 must depend on the sum of the integers alone.
+    True values are clamped first, so that the sum over all parties can't overflow. Each cell is
+    clamped separately, so that no person moves a cell farther than without clamping. Noise is never
+    clamped, because the sum of all messages modulo 2^64 must depend on the sum of the integers
+    alone.
     """
     vectors = {}
     for column in columns:

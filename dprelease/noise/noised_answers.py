@@ -1,4 +1,4 @@
-"""Answer one query: select private keys if there are any, then add noise to every column."""
+"""Answer one query: select its private keys, if it has any, then add noise to every column."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dprelease.schema.release import PRIVATE_KEYS
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A noised table, and its columns over the published cells."""
+    """A noised table, and the planned columns over its published cells."""
 
     noisy: NoisyTable
     columns: tuple[PlannedColumn, ...]
@@ -35,34 +35,34 @@ class Answer:
 def answer_query(engine: Answering, columns: Sequence[PlannedColumn], bits: BitSource) -> Answer:
     """Return the noised answer of one query; `columns` are all its planned columns.
 
-    Private keys are selected first, by their own mechanism. The selected keys are public from then
-    on, and the other columns are computed and noised over these cells.
+    A separate mechanism selects private keys first. The selected keys are public from then on, and
+    the other columns are computed and noised over the cells of these keys.
 
     Raises
     ------
     DataError
-        As `Answering.run`.
+        The errors of `Answering.run`.
     """
     query = columns[0].query
     if query.private is None:
-        return Answer(_noisy(engine, query, columns, bits), tuple(columns))
+        return Answer(_noisy_table(engine, query, columns, bits), tuple(columns))
     (selecting,) = (column for column in columns if column.measurement.finds_keys)
     partitions = engine.partitions(query)
     selected, numbers = selected_keys(partitions, selecting, bits)
     space = query.private.among(partitions.names[i] for i in np.flatnonzero(selected).tolist())
-    place = {name: i for i, name in enumerate(partitions.names)}
-    order = [place[str(text)] for text in space.keys[0].values]
+    index_of_name = {name: i for i, name in enumerate(partitions.names)}
+    order = [index_of_name[str(text)] for text in space.keys[0].values]
     public = replace(query, keys=space)
     planned = tuple(replace(column, query=public) for column in columns)
     others = [column for column in planned if not column.measurement.finds_keys]
-    noisy = _noisy(engine, public, others, bits)
+    noisy = _noisy_table(engine, public, others, bits)
     vectors = dict(noisy.columns)
     if numbers is not None:
         vectors[PRIVATE_KEYS] = numbers[np.array(order, dtype=np.int64)]
     return Answer(NoisyTable(noisy.size, vectors), planned)
 
 
-def _noisy(
+def _noisy_table(
     engine: Answering, query: Query, columns: Sequence[PlannedColumn], bits: BitSource
 ) -> NoisyTable:
     """Return the noised vectors of all cells at once."""
@@ -79,12 +79,13 @@ def noisy_batches(
 ) -> Iterator[NoisyTable]:
     """Return the noised vectors of public keys in batches of `most` cells; the last may be smaller.
 
-    If the cells are on other machines, noise is drawn there. Either way all rows have been read.
+    If the cells are on other machines, these machines draw the noise. In both cases the engine has
+    already read all rows.
 
     Raises
     ------
     DataError
-        As `Answering.run`.
+        The errors of `Answering.run`.
     """
     if isinstance(bits, Entropy):
         drawn = engine.noisy_vectors(query, FreshNoise(tuple(columns)))
@@ -96,7 +97,7 @@ def noisy_batches(
 def selected_keys(
     partitions: Partitions, selecting: PlannedColumn, bits: BitSource
 ) -> tuple[np.ndarray, Integers | None]:
-    """Return the selected partitions, and their noised numbers of people if these decide."""
+    """Return which partitions are selected, and noised numbers of people if these decide it."""
     mechanism = selecting.mechanism
     if isinstance(mechanism, PartitionSelection):
         return mechanism.select(partitions.units, bits), None
@@ -109,8 +110,8 @@ def selected_keys(
 def threshold(mechanism: Mechanism) -> int:
     """Return the smallest number that noise alone never reaches.
 
-    Keys that nobody has stay below it. So leaving out smaller numbers is post-processing of a
-    vector over all possible keys.
+    The noised numbers of keys that nobody has are always below this threshold. So leaving out
+    smaller numbers is post-processing of a vector over all possible keys.
     """
 
     def possible(k: int) -> bool:

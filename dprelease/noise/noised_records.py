@@ -1,4 +1,4 @@
-"""Noise single records in random order: numbers plus noise, or randomized responses."""
+"""Add noise to single records, or randomize their answers, in random order."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from dprelease.planning.local_plan import LocalColumn
 def perturb_records(
     exact: ExactRecords, columns: Sequence[LocalColumn], bits: BitSource
 ) -> dict[str, Integers]:
-    """Return (n,) noised integers of each column: steps, or positions of values.
+    """Return (n,) noised integers of each column: steps of a number, or positions of values.
 
     The records are put into random order, because a source may store them in the order of their
-    values; `exact` has the same order afterwards. Every record gets fresh noise, independent of all
-    others. Numbers saturate at +-2^62, which is post-processing; the noise is clamped one step
-    earlier, so that no sum wraps.
+    values; afterwards `exact` has the same order. Every record gets fresh and independent noise.
+    Numbers are clamped to +-2^62, which is post-processing. The noise is clamped one step earlier,
+    so that no sum exceeds 64 bits.
     """
     exact.reorder(random_order(exact.size, bits))
     noisy = {}
     for planned in columns:
         mechanism, low = planned.mechanism, planned.column.low
-        # Whatever the engine returned: the privacy cost holds for values between these two.
+        # The privacy cost holds only for values in these bounds, so don't trust the engine here.
         true = np.clip(exact.vector(planned.column.name), low, planned.column.high)
         if isinstance(mechanism, RandomizedResponse):
             noisy[planned.column.name] = mechanism.respond(true - low, bits) + low

@@ -17,14 +17,14 @@ from dprelease.planning.plan import PlannedColumn
 
 @dataclass(frozen=True, slots=True)
 class NoisyTable:
-    """Noised integers of each measurement, in steps, by cell in key order: all cells or a batch."""
+    """Noised integers of each measurement, in steps, for all cells or a batch, in key order."""
 
     size: int
     columns: dict[str, Integers]
 
 
 def perturb(exact: ExactTable, columns: Sequence[PlannedColumn], bits: BitSource) -> NoisyTable:
-    """Return true vectors plus fresh noise in every cell, saturated at +-2^62, and selections."""
+    """Return true vectors plus fresh noise in every cell, clamped to +-2^62, and selections."""
     (noised,) = perturb_in_batches(exact, columns, bits, max(exact.size, 1))
     return noised
 
@@ -34,9 +34,9 @@ def perturb_in_batches(
 ) -> Iterator[NoisyTable]:
     """Yield the result of `perturb` in batches of `most` cells; the last one may be smaller.
 
-    Selections are made first, for all cells. Noise is drawn for `CHUNK` cells of one vector after
-    the other, in an order that does not depend on the batches. So a stream of bits always gives the
-    same table.
+    Selections for all cells are made first. Then noise is drawn for `CHUNK` cells of one vector
+    after the other, in an order that does not depend on the batches. So the same stream of bits
+    always yields the same table.
     """
     choices: dict[str, Integers] = {}
     for column in columns:
@@ -59,12 +59,12 @@ def perturb_in_batches(
 
 
 def rebatch(drawn: Iterable[Mapping[str, Integers]], size: int, most: int) -> Iterator[NoisyTable]:
-    """Yield vectors that arrive in chunks of cells, in batches of `most` cells, to their end.
+    """Yield vectors, which arrive in chunks of cells, in batches of `most` cells.
 
     Raises
     ------
     LookupError
-        If they do not have `size` cells.
+        If the vectors do not have `size` cells.
     """
     chunks = (dict(vectors) for vectors in drawn)
     left = next(chunks, {})
@@ -84,7 +84,7 @@ def rebatch(drawn: Iterable[Mapping[str, Integers]], size: int, most: int) -> It
 def _take_cells(
     chunks: Iterator[dict[str, Integers]], left: dict[str, Integers], size: int
 ) -> tuple[dict[str, Integers], dict[str, Integers]]:
-    """Return the next `size` cells of every vector, and the rest of the last chunk drawn."""
+    """Return the next `size` cells of every vector, and the remaining cells of the last chunk."""
     vectors: dict[str, Integers] = {name: np.empty(size, dtype=np.int64) for name in left}
     filled = 0
     while vectors and filled < size:
@@ -111,17 +111,17 @@ def _noisy_chunks(
 
 @dataclass(frozen=True, slots=True)
 class FreshNoise:
-    """Noise from the entropy of the machine that draws it, drawn again at every call."""
+    """A function that adds noise from the entropy of its machine, drawn again at every call."""
 
     columns: tuple[PlannedColumn, ...]
 
     def __call__(self, exact: ExactTable) -> dict[str, Integers]:
-        """Return the noised vectors of some cells."""
+        """Return the noised vectors of the cells of a table."""
         return perturb(exact, self.columns, Entropy()).columns
 
 
 def _law_of(column: PlannedColumn) -> Mechanism:
-    """Return the noise of a vector; no noise only for a declared invariant and its sums."""
+    """Return the noise of a vector; only a declared invariant and its sums may have none."""
     mechanism = column.mechanism
     if not isinstance(mechanism, Mechanism) or isinstance(mechanism, Invariant) is not bool(
         column.measurement.exact
@@ -131,10 +131,10 @@ def _law_of(column: PlannedColumn) -> Mechanism:
 
 
 def _add_noise(true: Integers, mechanism: Mechanism, bits: BitSource) -> Integers:
-    """Return values plus noise; for an invariant, return the values and draw nothing.
+    """Return true values plus noise; for an invariant, return the values and draw nothing.
 
-    Both addends lie within 2^62, so their sum fits 64 bits except for +-2^63 itself, which clamping
-    the noise by one step avoids; all of it is post-processing.
+    Both addends are at most 2^62 in size, so only a sum of +-2^63 could exceed 64 bits. Clamping
+    the noise one step earlier avoids such a sum. Clamping noise and sums is post-processing.
     """
     if isinstance(mechanism, Invariant):
         return np.clip(true, -LIMIT, LIMIT)

@@ -18,7 +18,7 @@ from dprelease.planning.quantile_target import Target, rows_inside
 from dprelease.query.aggregates.quantile import Quantile
 
 MOST_PAIRS = 2**20
-"""Pairs of a cell and a value that are processed together, to bound memory."""
+"""Maximum number of pairs of a cell and a value that are processed together, to limit memory."""
 
 
 def quantiles(
@@ -27,7 +27,7 @@ def quantiles(
     """Return (cells,) selected values, in steps of the column."""
     target = Target.of(aggregate, rows_inside(aggregate, mechanism))
     if isinstance(profile, DenseProfile):
-        choices = _dense(profile.upto, target, mechanism, bits)
+        choices = _select_dense(profile.upto, target, mechanism, bits)
     else:
         choices = np.empty(len(profile.starts) - 1, dtype=np.int64)
         for cells, block in profile.blocks(MOST_PAIRS):
@@ -35,33 +35,35 @@ def quantiles(
     return choices * aggregate.stride + aggregate.lower
 
 
-def _dense(sums: NDArray[Any], target: Target, mechanism: Exponential, bits: BitSource) -> Integers:
-    """Return (cells,) selected candidates, computing scores only near the quantile.
+def _select_dense(
+    sums: NDArray[Any], target: Target, mechanism: Exponential, bits: BitSource
+) -> Integers:
+    """Return (cells,) selected candidates; scores are computed only near the quantile.
 
-    `sums`: (cells, candidates) numbers of rows up to and including a candidate.
+    `sums` has the shape (cells, candidates), and counts the rows of values up to each candidate.
     """
-    reach = math.ceil(FAR * mechanism.scale) + 1
+    largest_distance = math.ceil(FAR * mechanism.scale) + 1
     words = bits.words(len(sums))
     choices = np.empty(len(sums), dtype=np.int64)
     for cell, upto in enumerate(sums):
-        first, last = target.near(upto, int(upto[-1]), reach)
-        scores = _scores(upto, first, last, target)
-        word, ones = int(words[cell]), np.ones(last - first, dtype=np.int64)
-        place = mechanism.choose_by_word(scores, ones, word, len(upto) - len(ones))
-        if place is None:
+        first, last_gap = target.near(upto, int(upto[-1]), largest_distance)
+        scores = _scores(upto, first, last_gap, target)
+        word, ones = int(words[cell]), np.ones(last_gap - first, dtype=np.int64)
+        selected = mechanism.choose_by_word(scores, ones, word, len(upto) - len(ones))
+        if selected is None:
             every_score = _scores(upto, 0, len(upto), target)
             uniform = LazyUniform(bits, word)
             choices[cell] = mechanism.choose_exactly(
                 every_score, np.ones(len(upto), dtype=np.int64), uniform
             )
         else:
-            choices[cell] = first + place
+            choices[cell] = first + selected
     return choices
 
 
-def _scores(upto: NDArray[Any], first: int, last: int, target: Target) -> Integers:
+def _scores(upto: NDArray[Any], first: int, last_gap: int, target: Target) -> Integers:
     """Return the scores of a range of one cell's candidates."""
-    counts_here = upto[first:last].astype(np.int64)
+    counts_here = upto[first:last_gap].astype(np.int64)
     before = counts_here.copy()
     before[1:] = counts_here[:-1]
     before[:1] = upto[first - 1] if first else 0
@@ -69,33 +71,33 @@ def _scores(upto: NDArray[Any], first: int, last: int, target: Target) -> Intege
 
 
 def quantile_runs(profile: Profile, aggregate: Quantile, target: Target) -> Runs:
-    """Return all candidates of every cell with their scores: occurring values, and gaps between.
+    """Return the candidates of every cell as runs of equal scores.
 
-    Each occurring value is a run, and so is each gap, so the work grows with the number of
-    occurring values.
+    Each occurring value is one run, and each gap between occurring values is one run. So the work
+    grows with the number of occurring values only.
     """
     starts, values, counts = profile.starts, profile.values, profile.counts
     cells, pairs = len(starts) - 1, len(values)
     sizes = np.diff(starts)
     cell = np.repeat(np.arange(cells), sizes)
     sums = np.cumsum(counts)
-    base = np.concatenate(([0], sums))[starts[:-1]]
-    total = np.concatenate(([0], sums))[starts[1:]] - base
-    upto = sums - base[cell]
+    rows_before_cell = np.concatenate(([0], sums))[starts[:-1]]
+    total = np.concatenate(([0], sums))[starts[1:]] - rows_before_cell
+    upto = sums - rows_before_cell[cell]
     # For each cell: the gap before each value and the value itself, then the gap after the last.
-    at = 2 * np.arange(pairs) + cell  # the gap before pair i
-    last = 2 * starts[1:] + np.arange(cells)
+    gap_before = 2 * np.arange(pairs) + cell  # the gap before pair i
+    last_gap = 2 * starts[1:] + np.arange(cells)
     scores = np.empty(2 * pairs + cells, dtype=np.int64)
     lengths = np.empty_like(scores)
     below = upto - counts
-    scores[at] = target.scores(below, below, total[cell])
-    scores[at + 1] = target.scores(below, upto, total[cell])
-    scores[last] = target.scores(total, total, total)
+    scores[gap_before] = target.scores(below, below, total[cell])
+    scores[gap_before + 1] = target.scores(below, upto, total[cell])
+    scores[last_gap] = target.scores(total, total, total)
     previous = np.concatenate(([-1], values[:-1])) if pairs else values
     previous[starts[:-1][sizes > 0]] = -1
-    lengths[at] = values - previous - 1
-    lengths[at + 1] = 1
+    lengths[gap_before] = values - previous - 1
+    lengths[gap_before + 1] = 1
     ends = np.full(cells, -1, dtype=np.int64)
     ends[sizes > 0] = values[starts[1:][sizes > 0] - 1]
-    lengths[last] = aggregate.candidates - 1 - ends
+    lengths[last_gap] = aggregate.candidates - 1 - ends
     return Runs(2 * starts + np.arange(cells + 1), scores, lengths).nonempty_runs()

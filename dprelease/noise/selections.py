@@ -1,9 +1,8 @@
 """Select candidates for every cell: quantiles and most frequent values.
 
-Several quantiles are read from a tree of noised counts, drawn only where a quantile passes.
-
-Every node of the tree gets its own noise, once. Nodes that no quantile visits are not drawn, which
-is equivalent to drawing and ignoring them. Noised counts alone decide where quantiles go.
+Several quantiles are read from a tree of noised counts. Each node of the tree gets its own noise,
+once. No noise is drawn for nodes that no quantile visits, which is equivalent to drawing and
+ignoring it. The noised counts alone decide which path each quantile takes.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from dprelease.query.measurement import Measurement, read_at
 def tree_quantiles(
     exact: ExactTable, column: PlannedColumn, bits: BitSource
 ) -> dict[str, Integers]:
-    """Return (size,) steps of every quantile that is read from one tree, by name."""
+    """Return all quantiles that are read from one tree, by name: arrays (size,) of steps."""
     measurement, mechanism = column.measurement, column.mechanism
     tree = narrow_aggregate(measurement.aggregate, Tree)
     if not isinstance(mechanism, Mechanism):
@@ -53,53 +52,58 @@ def tree_quantiles(
 def _descend(
     profile: Profile, tree: Tree, mechanism: Mechanism, ranks: list[Fraction], bits: BitSource
 ) -> Integers:
-    """Return (quantiles, cells) candidates, ascending along the first axis.
+    """Return candidates (quantiles, cells), sorted along the first axis.
 
-    At each node a quantile is a fraction of the node's noised count; it goes to the half that
-    contains that fraction. So of two quantiles in one node, the larger one never goes further left.
+    At each node, a quantile is a fraction of the node's noised count, and its path descends to the
+    half that contains this fraction. So of two quantiles in one node, the larger one never descends
+    further to the left.
     """
     cells = len(profile.starts) - 1
-    counter = _Counter(profile, 1 << tree.levels)
+    counter = _RangeCounter(profile, 1 << tree.levels)
     node = np.zeros((len(ranks), cells), dtype=np.int64)  # first candidate of the node
-    part: Floats = np.repeat(np.array([[float(at)] for at in ranks]), cells, axis=1)
+    fraction: Floats = np.repeat(np.array([[float(at)] for at in ranks]), cells, axis=1)
     at_cell = np.broadcast_to(np.arange(cells), node.shape)
     for level in range(tree.levels):
         half = 1 << (tree.levels - level - 1)
-        places, where = np.unique(node + at_cell * (1 << tree.levels), return_inverse=True)
-        cell, first = places >> tree.levels, places & ((1 << tree.levels) - 1)
-        left = counter.between(cell, first, first + half) + sample(mechanism.law, len(places), bits)
-        right = counter.between(cell, first + half, first + 2 * half)
-        right = right + sample(mechanism.law, len(places), bits)
+        nodes, index_of_node = np.unique(node + at_cell * (1 << tree.levels), return_inverse=True)
+        cell, first = nodes >> tree.levels, nodes & ((1 << tree.levels) - 1)
+        left = counter.count_between(cell, first, first + half) + sample(
+            mechanism.law, len(nodes), bits
+        )
+        right = counter.count_between(cell, first + half, first + 2 * half)
+        right = right + sample(mechanism.law, len(nodes), bits)
         sizes = np.maximum(np.stack([left, right]).astype(np.float64), 0.0)
-        sizes[:, sizes.sum(axis=0) == 0.0] = 1.0  # empty node: halve evenly
-        below, above = (side[where.reshape(node.shape)] for side in sizes)
-        goal = part * (below + above)
+        sizes[:, sizes.sum(axis=0) == 0.0] = 1.0  # an empty node has two equal halves
+        below, above = (side[index_of_node.reshape(node.shape)] for side in sizes)
+        goal = fraction * (below + above)
         goes_left = (goal <= below) & (below > 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            part = np.where(goes_left, goal / below, (goal - below) / above)
-        part = np.clip(np.nan_to_num(part, nan=1.0), 0.0, 1.0)
+            fraction = np.where(goes_left, goal / below, (goal - below) / above)
+        fraction = np.clip(np.nan_to_num(fraction, nan=1.0), 0.0, 1.0)
         node = np.where(goes_left, node, node + half)
     return np.minimum(node, tree.candidates - 1)
 
 
-class _Counter:
-    """Counts of candidates between two positions of a cell, by cumulative sums."""
+class _RangeCounter:
+    """Counts the rows of a cell whose values lie in a range of candidates, by cumulative sums."""
 
     def __init__(self, profile: Profile, width: int) -> None:
         cell = np.repeat(np.arange(len(profile.starts) - 1), np.diff(profile.starts))
-        self._places = cell * width + profile.values
-        self._upto = np.concatenate(([0], np.cumsum(profile.counts)))
+        self._pair_positions = cell * width + profile.values
+        self._rows_up_to = np.concatenate(([0], np.cumsum(profile.counts)))
         self._width = width
 
-    def between(self, cell: Integers, first: Integers, last: Integers) -> Integers:
-        """Return how many values lie at first..last - 1."""
-        ends = [np.searchsorted(self._places, cell * self._width + x) for x in (first, last)]
-        counts: Integers = self._upto[ends[1]] - self._upto[ends[0]]
+    def count_between(self, cell: Integers, first: Integers, last: Integers) -> Integers:
+        """Return the number of rows with candidates from `first` to `last` - 1."""
+        ends = [
+            np.searchsorted(self._pair_positions, cell * self._width + x) for x in (first, last)
+        ]
+        counts: Integers = self._rows_up_to[ends[1]] - self._rows_up_to[ends[0]]
         return counts
 
 
 MOST_PAIRS = 2**20
-"""Pairs of a cell and a value that are processed together, to bound memory."""
+"""Maximum number of pairs of a cell and a value that are processed together, to limit memory."""
 
 
 Choices = Mapping[str, Integers]
@@ -108,20 +112,21 @@ Choices = Mapping[str, Integers]
 def choose_candidates(
     exact: ExactTable, column: PlannedColumn, before: Choices, bits: BitSource
 ) -> dict[str, Integers]:
-    """Return (size,) selected candidates by name: steps, or positions of declared values.
+    """Return the selected candidates by name: arrays (size,) of steps, or of positions of values.
 
-    `before`: the selections of earlier measurements; values of lower ranks are not selected again.
+    `before` are the selections of earlier measurements; values of lower ranks are not selected
+    again.
     """
     return CHOOSERS[type(column.measurement.aggregate)](exact, column, before, bits)
 
 
-def _tree(
+def _choose_tree_quantiles(
     exact: ExactTable, column: PlannedColumn, _before: Choices, bits: BitSource
 ) -> dict[str, Integers]:
     return tree_quantiles(exact, column, bits)
 
 
-def _quantile(
+def _choose_quantile(
     exact: ExactTable, column: PlannedColumn, _before: Choices, bits: BitSource
 ) -> dict[str, Integers]:
     measurement, mechanism = column.measurement, column.mechanism
@@ -134,7 +139,7 @@ def _quantile(
     return {measurement.name: quantiles(profile, aggregate, mechanism, bits)}
 
 
-def _frequent(
+def _choose_frequent(
     exact: ExactTable, column: PlannedColumn, before: Choices, bits: BitSource
 ) -> dict[str, Integers]:
     measurement, mechanism = column.measurement, column.mechanism
@@ -156,7 +161,7 @@ def _frequent(
 
 
 def _lower_ranks(column: PlannedColumn) -> list[Measurement]:
-    """Return the earlier measurements that select among the same values."""
+    """Return the measurements of lower ranks that select among the same values."""
     measurement = column.measurement
     aggregate = narrow_aggregate(measurement.aggregate, Frequent)
     lower = {replace(aggregate, rank=rank) for rank in range(1, aggregate.rank)}
@@ -171,8 +176,8 @@ def _lower_ranks(column: PlannedColumn) -> list[Measurement]:
 Chooser = Callable[[ExactTable, PlannedColumn, Choices, BitSource], dict[str, Integers]]
 
 CHOOSERS: dict[type[Aggregate], Chooser] = {
-    Tree: _tree,
-    Quantile: _quantile,
-    Frequent: _frequent,
+    Tree: _choose_tree_quantiles,
+    Quantile: _choose_quantile,
+    Frequent: _choose_frequent,
 }
-"""Functions for answers other than noised vectors, by aggregate."""
+"""Functions that select candidates, by the type of the aggregate."""

@@ -11,7 +11,7 @@ from dprelease.errors import BudgetError, Place
 from dprelease.numerics.rounding import exact_of, plain_text, round_down, round_up
 from dprelease.privacy.accounting import epsilon_at, pure_epsilon
 from dprelease.privacy.budget import Budget, Variant
-from dprelease.privacy.guarantee import HOLDS, Guarantee
+from dprelease.privacy.guarantee import INVARIANTS_SENTENCE, Guarantee
 from dprelease.privacy.priced_vector import PricedVector
 from dprelease.privacy.renyi import rho_of, zcdp_epsilon
 from dprelease.schema.release import BudgetSpec
@@ -162,5 +162,5 @@ def interpretation_of(guarantee: Guarantee) -> dict[str, Any]:
             "The release can raise this prior belief in a statement about a privacy unit at most "
             "to the posterior, except with a probability of about delta."
         ),
-        **({"invariants_words": HOLDS} if guarantee.invariants else {}),
+        **({"invariants_words": INVARIANTS_SENTENCE} if guarantee.invariants else {}),
     }

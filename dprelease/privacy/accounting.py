@@ -20,7 +20,7 @@ from dprelease.privacy.priced_vector import Kind, PricedVector, kinds_of
 from dprelease.privacy.renyi import rho_of, zcdp_epsilon
 from dprelease.privacy.unit import Move
 
-LONGEST = 2**13
+MOST_POINTS = 2**13
 """Number of points above which a distribution is moved to a coarser grid.
 
 This adds at most width^2 / 8 to a variance. The new width is at most 1/4096 of the support of the
@@ -31,86 +31,87 @@ distribution, so the variance grows by about 2e-6 of it, and epsilon by half of 
 class Composer:
     """Composes privacy-loss distributions.
 
-    `truncation`: probability that each convolution may move from the far end to infinity.
-    `longest`: number of points above which a distribution is moved to a coarser grid.
+    `truncation` is the probability that each convolution may move from the far end to infinity.
+    `most_points` is the number of points above which a distribution is moved to a coarser grid.
     """
 
-    def __init__(self, truncation: float, longest: int = LONGEST) -> None:
+    def __init__(self, truncation: float, most_points: int = MOST_POINTS) -> None:
         self.truncation = truncation
-        self.longest = longest
+        self.most_points = most_points
 
     def power(self, grid: Grid, times: int) -> Grid:
         """Return the composition of `times` >= 1 copies, by squaring."""
-        grid = self._short(grid)
+        grid = self._shorten(grid)
         product: Grid | None = None
         while True:
             if times % 2:
-                product = grid if product is None else self._pair(product, grid)
+                product = grid if product is None else self._compose(product, grid)
             times //= 2
             if not times:
                 assert product is not None  # for type checkers: times was at least 1
                 return product
-            grid = self._pair(grid, grid)
+            grid = self._compose(grid, grid)
 
-    def all(self, grids: Sequence[Grid]) -> Grid:
-        """Return the composition of all grids, the two shortest first."""
-        heap = [(len(grid.probabilities), place, grid) for place, grid in enumerate(grids)]
+    def compose_all(self, grids: Sequence[Grid]) -> Grid:
+        """Return the composition of all grids, always composing the two shortest ones next."""
+        heap = [(len(grid.probabilities), number, grid) for number, grid in enumerate(grids)]
         heapq.heapify(heap)
-        place = len(heap)
+        number = len(heap)
         while len(heap) > 1:
-            both = self._pair(heapq.heappop(heap)[2], heapq.heappop(heap)[2])
-            heapq.heappush(heap, (len(both.probabilities), place, both))
-            place += 1
+            composed = self._compose(heapq.heappop(heap)[2], heapq.heappop(heap)[2])
+            heapq.heappush(heap, (len(composed.probabilities), number, composed))
+            number += 1
         return heap[0][2]
 
-    def _pair(self, one: Grid, other: Grid) -> Grid:
+    def _compose(self, one: Grid, other: Grid) -> Grid:
         while one.width < other.width:
             one = one.coarser()
         while other.width < one.width:
             other = other.coarser()
-        return self._short(one.compose(other))
+        return self._shorten(one.compose(other))
 
-    def _short(self, grid: Grid) -> Grid:
+    def _shorten(self, grid: Grid) -> Grid:
         grid = grid.without_tails(self.truncation)
-        while len(grid.probabilities) > self.longest:
+        while len(grid.probabilities) > self.most_points:
             grid = grid.coarser()
         return grid
 
 
-TRUNCATED = 1e-5
-"""Part of delta that the truncated tails of losses may take."""
+TRUNCATED_PART = 1e-5
+"""Part of delta that all truncated tails of losses together may take."""
 
-LARGEST_PRICE = 128.0
-"""Above this epsilon a privacy cost is reported as infinite: no budget is so large."""
+LARGEST_EPSILON = 128.0
+"""A larger epsilon is reported as infinite, because no budget is so large."""
 
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """Resolution of the grids of losses. Privacy costs are upper bounds at any precision."""
+    """The resolution of the grids of losses; privacy costs are upper bounds at any precision."""
 
     parts: int
     """Number of grid points within the root mean square of typical losses."""
     widest: float
     """Largest spacing of the grid."""
-    longest: int
+    most_points: int
     """Number of points above which a composed distribution is moved to a coarser grid."""
 
 
-FINE = Precision(40, 1e-3, LONGEST)
+FINE = Precision(40, 1e-3, MOST_POINTS)
 """Precision of all guarantees."""
 
-ROUGH = Precision(10, 4e-3, LONGEST // 8)
+ROUGH = Precision(10, 4e-3, MOST_POINTS // 8)
 """Precision for comparing candidates: mostly within 0.1 % of the fine cost, and much faster."""
 
 
-PARTS = (Fraction(1, 2), Fraction(1, 64))
-"""Parts of delta tried for vectors with Rényi divergences, when others have loss distributions."""
+DELTA_PARTS = (Fraction(1, 2), Fraction(1, 64))
+"""Parts of delta that are tried for vectors with Rényi divergences only, if other vectors have
+loss distributions."""
 
 
 def pure_epsilon(vectors: Sequence[PricedVector]) -> Fraction | None:
-    """Return the exact sum of the largest losses of all vectors; None if one is unbounded.
+    """Return the exact sum of the largest losses of all vectors; None if a loss is unbounded.
 
-    Basic composition of pure guarantees: Dwork, McSherry, Nissim and Smith 2006.
+    This is basic composition of pure guarantees (Dwork, McSherry, Nissim and Smith 2006).
     """
     total = Fraction(0)
     for vector in vectors:
@@ -129,9 +130,9 @@ def epsilon_at(
 ) -> float:
     """Return an upper bound of the epsilon that all vectors together have at `delta`.
 
-    For delta 0 this is the pure epsilon. Otherwise it is the least of three bounds: the pure
+    For delta 0 the bound is the pure epsilon. Otherwise it is the least of three bounds: the pure
     epsilon, the exact formula if every loss is normal, and the composition of privacy-loss
-    distributions. Infinity if there is no guarantee.
+    distributions. It is infinite without any guarantee.
     """
     pure = pure_epsilon(vectors)
     pure_price = math.inf if pure is None else round_up(pure)
@@ -140,47 +141,47 @@ def epsilon_at(
     mu = _normal_mu(vectors)
     if mu is not None:
         return min(pure_price, _normal_epsilon(mu, round_down(delta)))
-    curves = [vector for vector in vectors if _is_by_curve(vector)]
-    if curves:
-        return min(pure_price, _by_curves(vectors, curves, delta, precision))
+    renyi_vectors = [vector for vector in vectors if _has_only_renyi(vector)]
+    if renyi_vectors:
+        return min(pure_price, _epsilon_with_renyi(vectors, renyi_vectors, delta, precision))
     return min(
         pure_price, _composed_epsilon(tuple(kinds_of(vectors)), round_down(delta), precision)
     )
 
 
-def _is_by_curve(vector: PricedVector) -> bool:
+def _has_only_renyi(vector: PricedVector) -> bool:
     return any(
         loss.by_curve for move in vector.sensitivity.moves for loss in vector.losses(move.shift)
     )
 
 
-def _by_curves(
+def _epsilon_with_renyi(
     vectors: Sequence[PricedVector],
-    curves: Sequence[PricedVector],
+    renyi_vectors: Sequence[PricedVector],
     delta: Fraction,
     precision: Precision,
 ) -> float:
-    """Return an epsilon of vectors of which some, `curves`, have Rényi divergences only.
+    """Return an epsilon of vectors of which some, `renyi_vectors`, have Rényi divergences only.
 
-    It is the smaller of two bounds. The first uses the Rényi divergences of all vectors. The second
-    is basic composition: `curves` by their divergences at a part of delta, the others by their loss
-    distributions at the rest of delta. The second is sharper where most vectors have loss
-    distributions.
+    It is the smaller of two bounds. The first bound uses the Rényi divergences of all vectors. The
+    second bound is basic composition: it adds an epsilon of `renyi_vectors` at a part of delta to
+    an epsilon of the other vectors, from loss distributions, at the rest of delta. The second bound
+    is sharper if most vectors have loss distributions.
     """
-    together, alone = zcdp_epsilon(rho_of(vectors), round_down(delta)), rho_of(curves)
-    others = [vector for vector in vectors if not _is_by_curve(vector)]
+    together, alone = zcdp_epsilon(rho_of(vectors), round_down(delta)), rho_of(renyi_vectors)
+    others = [vector for vector in vectors if not _has_only_renyi(vector)]
     if not others or math.isinf(alone):
         return together
     separate_sum = min(
         epsilon_at(others, delta * (1 - part), precision)
         + zcdp_epsilon(alone, round_down(delta * part))
-        for part in PARTS
+        for part in DELTA_PARTS
     )
     return min(together, separate_sum * (1.0 + 2.0**-40))
 
 
 def _normal_mu(vectors: Sequence[PricedVector]) -> float | None:
-    """Return mu of the composed loss if all losses are normal; squares of mu add up."""
+    """Return mu of the composed loss if all losses are normal, else None; squares of mu add up."""
     total = 0.0
     for vector in vectors:
         worst = 0.0
@@ -196,7 +197,7 @@ def _normal_mu(vectors: Sequence[PricedVector]) -> float | None:
 def _normal_epsilon(mu: float, delta: float) -> float:
     """Return the least epsilon, up to rounding up, whose normal delta is at most `delta`.
 
-    Balle and Wang 2018, arXiv 1805.06530v2, Theorem 8, by bisection that ends on the safe side.
+    Bisection finds it in the formula of Balle and Wang 2018, arXiv 1805.06530v2, Theorem 8.
     """
     from dprelease.privacy.losses.normal import normal_delta
 
@@ -218,47 +219,47 @@ def _composed_epsilon(kinds: tuple[Kind, ...], delta: float, precision: Precisio
     Cached, because a plan computes the same cost twice: at the end of its search and for its
     guarantee.
     """
-    if any(_too_dear(vector, delta) for vector, _ in kinds):
+    if any(_exceeds_largest_epsilon(vector, delta) for vector, _ in kinds):
         return math.inf
     width = _grid_width(kinds, precision)
     coordinates = sum(
         slots * max(move.cells for move in vector.sensitivity.moves) for vector, slots in kinds
     )
-    # A squaring truncates once, but its result is used for all later copies.
-    composer = Composer(delta * TRUNCATED / (4 * coordinates), precision.longest)
+    # A squaring truncates once, but its result counts for all copies that it composes.
+    composer = Composer(delta * TRUNCATED_PART / (4 * coordinates), precision.most_points)
     try:
-        parts = [_several(vector, slots, width, composer) for vector, slots in kinds]
+        parts = [_vector_grid(vector, slots, width, composer) for vector, slots in kinds]
     except OverflowError:
         return math.inf
-    lattice_epsilon = composer.all(parts).epsilon(delta)
+    lattice_epsilon = composer.compose_all(parts).epsilon(delta)
     return (lattice_epsilon + coordinates * LOSS_ERROR) * (1.0 + 2.0**-40)
 
 
-def _too_dear(vector: PricedVector, delta: float) -> bool:
-    """Return whether a single cell costs more than any budget; composition only adds to it."""
+def _exceeds_largest_epsilon(vector: PricedVector, delta: float) -> bool:
+    """Return whether a single cell costs more than any budget; composition only adds costs."""
     return any(
-        loss.span > LARGEST_PRICE and loss.delta(LARGEST_PRICE) > delta
+        loss.span > LARGEST_EPSILON and loss.delta(LARGEST_EPSILON) > delta
         for move in vector.sensitivity.moves
         for loss in vector.losses(move.shift)
     )
 
 
-def _several(vector: PricedVector, slots: int, width: float, composer: Composer) -> Grid:
-    """Return the composition of `slots` parts, each bounded by the worst of the vector's moves."""
+def _vector_grid(vector: PricedVector, slots: int, width: float, composer: Composer) -> Grid:
+    """Return the loss distribution of `slots` parts, each of them the worst move of the vector."""
     moves = vector.sensitivity.moves
     if len(moves) > 1:
         slot = slot_grid(vector.losses, vector.sensitivity, width)
         return composer.power(slot, slots)
-    single = move_grid(vector.losses, Move(moves[0].shift, 1), width)
-    return composer.power(single, slots * moves[0].cells)
+    cell_grid = move_grid(vector.losses, Move(moves[0].shift, 1), width)
+    return composer.power(cell_grid, slots * moves[0].cells)
 
 
 def _grid_width(kinds: Sequence[Kind], precision: Precision) -> float:
     """Return the spacing of losses: a small part of the root mean square of typical losses.
 
-    A split onto two points of the grid adds at most width^2 / 4 to the variance of a coordinate's
-    loss. At a fortieth that is less than 1/6000 of the composed variance, and half of it of
-    epsilon.
+    Splitting a loss onto two points of the grid adds at most width^2 / 4 to the variance of a
+    coordinate's loss. With a fortieth of the root mean square, this is less than 1/6000 of the
+    composed variance, and adds half of this fraction to epsilon.
     """
     square, coordinates = 0.0, 0
     for vector, slots in kinds:

@@ -23,9 +23,10 @@ class Variant(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """An amount, epsilon or rho by the variant; `delta` is 0 for pure budgets.
+    """A privacy budget, whose amount is a rho for a zero-concentrated budget, else an epsilon.
 
-    For a zero-concentrated budget, `delta` only sets the delta at which epsilon is reported.
+    `delta` is 0 for pure budgets. For a zero-concentrated budget, it is only the delta at which an
+    epsilon is reported.
     """
 
     variant: Variant

@@ -1,11 +1,11 @@
 """Compute dominating pairs on a grid of losses from pieces of the outputs.
 
-The P probability p and the Q probability q of one piece, whose losses lie between two points of the
-grid, are split onto these two points so that both are preserved: a mean-preserving spread of the
-likelihood ratio, which lowers no hockey-stick divergence, for they are means of convex functions of
-that ratio (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022, arXiv 2207.04380v1, "connect the
-dots"). Unlike in second differences of delta, no nearly equal numbers are subtracted at small
-probabilities.
+A piece is a set of outputs whose losses lie between two points of the grid. Its P probability p and
+its Q probability q are divided between these two points so that both sums stay the same. This is a
+mean-preserving spread of the likelihood ratio. Hockey-stick divergences are means of convex
+functions of this ratio, so no divergence becomes smaller (Doroshenko, Ghazi, Kamath, Kumar and
+Manurangsi 2022, arXiv 2207.04380v1, "connect the dots"). Second differences of delta would be an
+alternative, but they subtract nearly equal numbers at small probabilities.
 """
 
 from __future__ import annotations
@@ -25,18 +25,19 @@ if TYPE_CHECKING:
 
     Losses = Callable[[int], tuple[PrivacyLoss, ...]]
 
-MASS_FACTOR = 1.0 + RELATIVE_ERROR
-"""Relative amount by which true P probabilities may exceed ours, per composed coordinate."""
+PROBABILITY_FACTOR = 1.0 + RELATIVE_ERROR
+"""Largest ratio of a true P probability to the computed one, for each composed coordinate."""
 
 LOSS_ERROR = 2.0 * RELATIVE_ERROR * (1.0 + 2.0**-10)
-"""Amount by which a loss ln(p/q) may exceed ours, per coordinate.
+"""Largest difference of a true loss ln(p/q) and the computed one, for each coordinate.
 
-With relative errors r of p and q, delta(epsilon) <= (1 + r) times our delta at epsilon - 2r. The
-rounding of a share, some units in the last place of q, is within the last factor.
+With relative errors r of p and q, delta(epsilon) is at most (1 + r) times the computed delta at
+epsilon - 2r. The last factor covers the rounding of divided probabilities, which is some units in
+the last place of q.
 """
 
-NEAR = 2.0**-36
-"""Curves with a smaller relative distance are equal, so that rounding makes no crossings."""
+EQUAL_CURVES = 2.0**-36
+"""Curves with a smaller relative distance count as equal, so that rounding causes no crossings."""
 
 LARGEST_GRID = 2**22
 LEAST_DELTA = 1e-290
@@ -46,8 +47,8 @@ LEAST_DELTA = 1e-290
 def grid_of(loss: PrivacyLoss, width: float) -> Grid:
     """Return a privacy-loss distribution on multiples of `width` that dominates `loss`.
 
-    Dominates: up to its factor and `LOSS_ERROR`, every delta(epsilon) of the result is at least
-    that of `loss`.
+    The result dominates `loss` if, up to its factor and `LOSS_ERROR`, every delta(epsilon) of the
+    result is at least the delta(epsilon) of `loss`.
 
     Raises
     ------
@@ -56,65 +57,68 @@ def grid_of(loss: PrivacyLoss, width: float) -> Grid:
     """
     if 2 * min(loss.span, LARGEST_LOSS) / width > LARGEST_GRID:
         raise OverflowError("the grid of losses is too long")
-    reach = int(min(math.ceil(loss.span / width) + 1, LARGEST_LOSS / width))
+    last_point = int(min(math.ceil(loss.span / width) + 1, LARGEST_LOSS / width))
     pieces = loss.pieces(width)
-    low = np.floor(np.clip(pieces.low / width, -reach, reach))
-    high = np.ceil(np.clip(pieces.high / width, -reach, np.inf))
-    endless = high > reach  # to infinity: the rest of Q has outputs with probability 0 under P
-    high = np.where(endless, low, np.maximum(high, low + 1))
+    low = np.floor(np.clip(pieces.low / width, -last_point, last_point))
+    high = np.ceil(np.clip(pieces.high / width, -last_point, np.inf))
+    # Such a piece moves to infinity; the rest of Q gets outputs with probability 0 under P.
+    is_infinite = high > last_point
+    high = np.where(is_infinite, low, np.maximum(high, low + 1))
     # A piece below the grid moves up to the first point, which needs less than its Q probability.
-    upper = _upper_share(pieces.p, pieces.q, low * width, (high - low) * width)
-    finite = np.where(endless, 0.0, pieces.p)
-    places = np.concatenate((low, high)).astype(np.int64) + reach
-    masses = np.concatenate((finite * (1.0 - upper), finite * upper))
-    probabilities: Floats = np.bincount(places, masses, 2 * reach + 2).astype(np.float64)
-    factor = MASS_FACTOR * (1.0 + sum_error(len(places)))
-    return Grid(width, -reach, probabilities, float(np.sum(pieces.p[endless])), factor)
+    upper_part = _part_of_upper_point(pieces.p, pieces.q, low * width, (high - low) * width)
+    finite = np.where(is_infinite, 0.0, pieces.p)
+    points = np.concatenate((low, high)).astype(np.int64) + last_point
+    point_probabilities = np.concatenate((finite * (1.0 - upper_part), finite * upper_part))
+    probabilities: Floats = np.bincount(points, point_probabilities, 2 * last_point + 2).astype(
+        np.float64
+    )
+    factor = PROBABILITY_FACTOR * (1.0 + sum_error(len(points)))
+    return Grid(width, -last_point, probabilities, float(np.sum(pieces.p[is_infinite])), factor)
 
 
-def _upper_share(p: Floats, q: Floats, lower: Floats, width: Floats) -> Floats:
-    """Return the share of the P probability of each piece that goes to its upper point.
+def _part_of_upper_point(p: Floats, q: Floats, lower: Floats, width: Floats) -> Floats:
+    """Return the part t of the P probability of each piece that goes to its upper point.
 
-    With t the share: q = p exp(-lower) ((1 - t) + t exp(-width)).
+    It follows from q = p exp(-lower) ((1 - t) + t exp(-width)).
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        share = (1.0 - np.exp(lower) * q / p) / -np.expm1(-width)
-    return np.where(p > 0.0, np.clip(np.nan_to_num(share, nan=1.0, posinf=1.0), 0.0, 1.0), 1.0)
+        part = (1.0 - np.exp(lower) * q / p) / -np.expm1(-width)
+    return np.where(p > 0.0, np.clip(np.nan_to_num(part, nan=1.0, posinf=1.0), 0.0, 1.0), 1.0)
 
 
 def pointwise_largest(grids: Sequence[Grid]) -> Grid:
-    """Return a distribution that covers the pairs that each of `grids` covers.
+    """Return a distribution that covers all pairs that one of `grids` covers.
 
-    The pointwise maximum of curves of dominating pairs is again such a curve (Zhu, Dong and Wang
-    2022, arXiv 2106.08567v4, Proposition 4).
+    The pointwise maximum of curves of dominating pairs is also the curve of a dominating pair (Zhu,
+    Dong and Wang 2022, arXiv 2106.08567v4, Proposition 4).
     """
     best = grids[0]
     for other in grids[1:]:
-        best = _larger(best, other)
+        best = _pointwise_larger(best, other)
     return best
 
 
-def _larger(a: Grid, b: Grid) -> Grid:
+def _pointwise_larger(a: Grid, b: Grid) -> Grid:
     """Return the distribution whose delta at every grid point is the larger of both deltas.
 
-    With x = exp(epsilon), a curve is linear between points and its slope there is minus the Q
-    probability above. Where one curve stays above the other, its probabilities are copied, so that
-    no nearly equal numbers are subtracted. Only where the curves cross is a probability a
-    difference of slopes. The rounding error there is measured and added.
+    With x = exp(epsilon), a curve is linear between two points, and its slope is minus the Q
+    probability above these points. Where one curve stays above the other, its probabilities are
+    copied, so that no nearly equal numbers are subtracted. A probability is a difference of slopes
+    only where the curves cross, and the rounding error of such differences is measured and added.
     """
     first, last = min(a.first, b.first), max(a.last, b.last)
-    a, b = _spread(a, first, last), _spread(b, first, last)
+    a, b = _pad(a, first, last), _pad(b, first, last)
     (delta_a, above_a), (delta_b, above_b) = a.curve(), b.curve()
-    factor = max(a.factor, b.factor) * (1.0 + NEAR) * (1.0 + 4.0 * a.curve_error)
-    upper = delta_b > delta_a * (1.0 + NEAR)
-    if not upper.any() and a.infinite >= b.infinite:
+    factor = max(a.factor, b.factor) * (1.0 + EQUAL_CURVES) * (1.0 + 4.0 * a.curve_error)
+    upper_part = delta_b > delta_a * (1.0 + EQUAL_CURVES)
+    if not upper_part.any() and a.infinite >= b.infinite:
         return replace(a, factor=factor, infinite=a.infinite + a.curve_lost)
-    if (delta_b * (1.0 + NEAR) >= delta_a).all() and b.infinite >= a.infinite:
+    if (delta_b * (1.0 + EQUAL_CURVES) >= delta_a).all() and b.infinite >= a.infinite:
         return replace(b, factor=factor, infinite=b.infinite + b.curve_lost)
-    delta, above = np.where(upper, delta_b, delta_a), np.where(upper, above_b, above_a)
-    p = np.where(upper, b.probabilities, a.probabilities)
+    delta, above = np.where(upper_part, delta_b, delta_a), np.where(upper_part, above_b, above_a)
+    p = np.where(upper_part, b.probabilities, a.probabilities)
     # above[i] is exp(epsilon_i) times minus the slope above point i: a chord at a crossing.
-    crossing = np.flatnonzero(upper[1:] != upper[:-1])
+    crossing = np.flatnonzero(upper_part[1:] != upper_part[:-1])
     grow = math.expm1(a.width)
     above[crossing] = (delta[crossing] - delta[crossing + 1]) / grow
     for i in sorted({*crossing.tolist(), *(crossing + 1).tolist()}):
@@ -122,15 +126,15 @@ def _larger(a: Grid, b: Grid) -> Grid:
         p[i] = max(0.0, before - above[i])
     largest = Grid(a.width, first, p, max(a.infinite, b.infinite))
     curve, _ = largest.curve()
-    seen = delta > LEAST_DELTA
+    relevant = delta > LEAST_DELTA
     totals = (float(np.sum(x.probabilities)) + x.infinite for x in (a, largest))
-    missing = float(np.max(delta[seen] / curve[seen], initial=next(totals) / next(totals)))
+    missing = float(np.max(delta[relevant] / curve[relevant], initial=next(totals) / next(totals)))
     infinite = largest.infinite + largest.curve_lost + LEAST_DELTA
     return replace(largest, factor=factor * max(1.0, missing), infinite=infinite)
 
 
-def _spread(grid: Grid, first: int, last: int) -> Grid:
-    return replace(grid, first=first, probabilities=grid.over(first, last))
+def _pad(grid: Grid, first: int, last: int) -> Grid:
+    return replace(grid, first=first, probabilities=grid.padded(first, last))
 
 
 def slot_grid(losses: Losses, sensitivity: Sensitivity, width: float) -> Grid:

@@ -1,4 +1,4 @@
-"""The immutable record of the noise added to one vector: mechanism and parameters, not cost."""
+"""The immutable record of the noise in one vector: its mechanism and parameters, without a cost."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from dprelease.privacy.unit import Move, Sensitivity
 class Event:
     """Noise of `mechanism` with `parameters` was added once to every cell of one vector.
 
-    Parameters are decimal texts, in lattice steps, that read back to exactly the float that was
-    sampled. A later accountant can recompute the privacy cost from this record alone.
+    Parameters are decimal texts, in steps, which read back to exactly the floats of the sampled
+    distribution. A later accountant can recompute the privacy cost from this record alone.
     """
 
     query: str
@@ -44,7 +44,7 @@ class Event:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Self:
-        """Return the event of a record written by `to_json`."""
+        """Return the event that `to_json` wrote."""
         sensitivity = record["sensitivity"]
         meeting = sensitivity.get("meeting", 1)
         return cls(

@@ -1,15 +1,15 @@
 """Privacy-loss distributions on a grid, composed without a Fourier transform.
 
-Every number here is a sum of positive floats, so its relative error has a bound whatever the order
-of the terms (Higham 2002, Accuracy and Stability of Numerical Algorithms, section 3.1); the bounds
-multiply up in `Grid.factor`. A Fourier transform has only an absolute error, which would hide a
-small delta.
+Every number here is a sum of positive floats, so its relative error has a bound that does not
+depend on the order of the terms (Higham 2002, Accuracy and Stability of Numerical Algorithms,
+section 3.1). `Grid.factor` is the product of these bounds. A Fourier transform has only a bound of
+its absolute error, which may exceed a small delta.
 
-A distribution covers a pair (P, Q) of neighbours if at every real epsilon the true delta(epsilon)
-is at most `factor` times the delta of the distribution. If two distributions cover two independent
-pairs, their convolution covers both pairs together: for a fixed output of the second pair, the
-curve of the first is evaluated at a moved epsilon, and the mean of covered curves is covered. The
-probabilities need not sum to one.
+A distribution covers a pair (P, Q) of neighbours if, at every real epsilon, the true
+delta(epsilon) is at most `factor` times the delta of the distribution. If two distributions cover
+two independent pairs, their convolution covers both pairs together: a fixed output of the second
+pair only moves the epsilon at which the curve of the first pair is evaluated, and a mean of covered
+curves is covered. The probabilities of a distribution need not sum to one.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ import numpy as np
 
 from dprelease.privacy.loss import LARGEST_LOSS, Floats
 
-LOST = 1e-300
+UNDERFLOW_BOUND = 1e-300
 """Bound on the sum of all products of probabilities that underflow."""
 
 LEAST_FLOAT = 2.0**-1074
 
-LOSS_NOISE = 2.0**-42
-"""Bound on the relative error of exp(loss), for losses up to 600, and of a few operations on it."""
+EXP_ERROR = 2.0**-42
+"""Bound on the relative error of exp(loss), for losses up to 600, after a few float operations."""
 
 
 def sum_error(terms: int) -> float:
@@ -39,8 +39,8 @@ def sum_error(terms: int) -> float:
 class Grid:
     """A privacy-loss distribution on the points (first + i) * width, and at infinity.
 
-    `probabilities[i]` belongs to point i, and `infinite` to infinity. `factor`: the true delta is
-    at most this many times the delta of the distribution.
+    `probabilities[i]` is the probability of point i, and `infinite` of an infinite loss. The true
+    delta is at most `factor` times the delta of the distribution.
     """
 
     width: float
@@ -54,48 +54,56 @@ class Grid:
         """Return the index of the largest finite loss."""
         return self.first + len(self.probabilities) - 1
 
-    def over(self, first: int, last: int) -> Floats:
+    def padded(self, first: int, last: int) -> Floats:
         """Return the probabilities at the losses from `first` to `last`, zero outside the grid."""
         return np.pad(self.probabilities, (self.first - first, last - self.last))
 
     def compose(self, other: Grid) -> Grid:
-        """Return the distribution of the sum of two independent losses; equal grid widths."""
+        """Return the distribution of the sum of two independent losses on grids of equal width."""
         shorter = min(len(self.probabilities), len(other.probabilities))
         infinite = self.infinite + other.infinite - self.infinite * other.infinite
-        both = Grid(
+        composed = Grid(
             self.width,
             self.first + other.first,
             np.convolve(self.probabilities, other.probabilities),
-            infinite + LOST,
+            infinite + UNDERFLOW_BOUND,
             self.factor * other.factor * (1.0 + sum_error(shorter)),
         )
         reach = int(LARGEST_LOSS / self.width)
-        return both._between(-reach, reach)
+        return composed._restricted(-reach, reach)
 
     def coarser(self) -> Grid:
         """Return a distribution on twice the width that covers the same pairs.
 
-        The P probability of an odd point is split onto both neighbours such that its Q probability
-        is preserved: the share t above it has exp(-width) = 1 - t (1 - exp(-2 width)).
+        The P probability of an odd point is divided between its two neighbours, so that the Q
+        probability stays the same: the part t of the upper neighbour has
+        exp(-width) = 1 - t (1 - exp(-2 width)).
         """
         start = self.first // 2
-        padded = self.over(2 * start, self.last + self.last % 2)
+        padded = self.padded(2 * start, self.last + self.last % 2)
         even, odd = padded[::2].copy(), padded[1::2]
         even[1:] += odd / (1.0 + math.exp(-self.width))
         even[:-1] += odd / (1.0 + math.exp(self.width))
         factor = self.factor * (1.0 + sum_error(4))
         return Grid(2.0 * self.width, start, even, self.infinite, factor)
 
-    def without_tails(self, mass: float) -> Grid:
-        """Return a distribution with up to `mass` moved to infinity, and to its lowest loss."""
+    def without_tails(self, probability: float) -> Grid:
+        """Return a distribution without points at both ends.
+
+        Points at the upper end with up to `probability` move to infinity, and points at the lower
+        end with up to `probability` move to the lowest remaining loss.
+        """
         below = np.cumsum(self.probabilities)
         above = np.cumsum(self.probabilities[::-1])
-        first = self.first + int(np.searchsorted(below, mass, side="right"))
-        last = self.last - int(np.searchsorted(above, mass, side="right"))
-        return self._between(first, last) if first <= last else self
+        first = self.first + int(np.searchsorted(below, probability, side="right"))
+        last = self.last - int(np.searchsorted(above, probability, side="right"))
+        return self._restricted(first, last) if first <= last else self
 
-    def _between(self, first: int, last: int) -> Grid:
-        """Return a distribution on these points; losses above move to infinity, losses below up."""
+    def _restricted(self, first: int, last: int) -> Grid:
+        """Return a distribution on the points from `first` to `last`.
+
+        Larger losses move to infinity, and smaller losses to the first point.
+        """
         p = self.probabilities
         low = min(max(0, first - self.first), len(p))
         high = min(max(0, self.last - last), len(p))
@@ -111,7 +119,7 @@ class Grid:
     def curve(self) -> tuple[Floats, Floats]:
         """Return delta at every point, and the Q probability above it times exp(loss).
 
-        Both have a relative error of at most `curve_error`, apart from `curve_lost`.
+        Both arrays have relative errors of at most `curve_error`, in addition to `curve_lost`.
         """
         x = np.exp(self.width * np.arange(self.first, self.last + 1))
         above = np.zeros_like(self.probabilities)
@@ -124,7 +132,7 @@ class Grid:
     @property
     def curve_error(self) -> float:
         """Return a bound on the relative error of `curve`."""
-        return 2.0 * sum_error(len(self.probabilities)) + LOSS_NOISE
+        return 2.0 * sum_error(len(self.probabilities)) + EXP_ERROR
 
     @property
     def curve_lost(self) -> float:
@@ -135,17 +143,19 @@ class Grid:
     def epsilon(self, delta: float) -> float:
         """Return the least epsilon >= 0 at which covered pairs have at most `delta`, rounded up.
 
-        Infinity if there is none. With x = exp(epsilon), delta is linear in x between two points:
-        a chord between bounds of both its ends is a bound.
+        It is infinite if no epsilon suffices. With x = exp(epsilon), delta is linear in x between
+        two points, so the chord between bounds at both points is a bound.
         """
-        room = delta / (self.factor * (1.0 + 2.0 * self.curve_error)) - self.curve_lost
-        if self.infinite > room or self.last <= 0:
-            return math.inf if self.infinite > room else 0.0
+        allowed = delta / (self.factor * (1.0 + 2.0 * self.curve_error)) - self.curve_lost
+        if self.infinite > allowed or self.last <= 0:
+            return math.inf if self.infinite > allowed else 0.0
         curve, _ = self.curve()
-        fits = int(np.argmax(curve <= room))
-        if fits == 0:
+        first_fitting = int(np.argmax(curve <= allowed))
+        if first_fitting == 0:
             return max(0.0, self.first * self.width)
-        before, after = float(curve[fits - 1]), float(curve[fits])
-        share = (before - room) / (before - after)
-        crossing = (self.first + fits - 1) * self.width + math.log1p(share * math.expm1(self.width))
+        before, after = float(curve[first_fitting - 1]), float(curve[first_fitting])
+        part = (before - allowed) / (before - after)
+        crossing = (self.first + first_fitting - 1) * self.width + math.log1p(
+            part * math.expm1(self.width)
+        )
         return max(0.0, crossing + 2.0**-40 * abs(crossing) + 2.0**-50)

@@ -1,4 +1,4 @@
-"""The guarantee of a release, as a record; the cost is computed elsewhere."""
+"""The guarantee of a release; other modules compute its numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from dprelease.numerics.rounding import plain_text
 from dprelease.privacy.unit import Neighbours
 
-HOLDS = (
+INVARIANTS_SENTENCE = (
     "The guarantee holds between tables that differ by one replaced privacy unit, and whose "
     "invariants are equal. It does not limit what the invariants reveal about a privacy unit."
 )
@@ -19,7 +19,7 @@ HOLDS = (
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """(epsilon, delta), and for zero-concentrated releases rho; all rounded up."""
+    """A guarantee (epsilon, delta), and rho for zero-concentrated releases, all rounded up."""
 
     epsilon: float
     delta: Fraction
@@ -28,11 +28,15 @@ class Guarantee:
     pure_epsilon: float
     rho: float | None = None
     invariants: tuple[str, ...] = ()
-    """Values published exactly: the guarantee is for neighbours that agree in these."""
+    """Names of exactly published values, which must be equal in both neighbouring tables."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the guarantee as JSON values; an infinite pure epsilon is null."""
-        between = {"invariants": [*self.invariants], "holds": HOLDS} if self.invariants else {}
+        invariants_json = (
+            {"invariants": [*self.invariants], "holds": INVARIANTS_SENTENCE}
+            if self.invariants
+            else {}
+        )
         return {
             "epsilon": repr(self.epsilon),
             "delta": plain_text(self.delta),
@@ -40,5 +44,5 @@ class Guarantee:
             "accountant": self.accountant,
             "pure_epsilon": None if math.isinf(self.pure_epsilon) else repr(self.pure_epsilon),
             "rho": None if self.rho is None else repr(self.rho),
-            **between,
+            **invariants_json,
         }

@@ -15,18 +15,18 @@ Floats = NDArray[np.float64]
 RELATIVE_ERROR = 2.0**-30
 """Bound on the relative error of every probability in `Pieces`, and of a likelihood ratio."""
 
-SURELY = 1000
-"""For epsilon below minus this number, 1 - delta is below the least float."""
+CERTAIN_DELTA_EPSILON = 1000
+"""For an epsilon below minus this number, delta rounds to 1."""
 
 LARGEST_LOSS = 600.0
 """Larger losses count as infinite, so that exp(loss) is a finite float."""
 
 
 def strictly_below(epsilon: float | Fraction) -> Fraction:
-    """Return a number that is below every decimal that reads to the float `epsilon`.
+    """Return a number below every decimal that Python would read as the float `epsilon`.
 
-    Delta falls with epsilon, so delta at this number bounds delta at whatever decimal was declared.
-    A Fraction is exact and is returned unchanged.
+    Delta falls as epsilon grows, so delta at this number bounds delta at the declared decimal. A
+    Fraction is exact, and is returned unchanged.
     """
     if isinstance(epsilon, Fraction):
         return epsilon
@@ -35,11 +35,11 @@ def strictly_below(epsilon: float | Fraction) -> Fraction:
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """A partition of the outputs into pieces; four arrays (n,).
+    """A partition of the outputs into n pieces, as four arrays (n,).
 
-    `p`, `q`: their probabilities under P and Q, with a relative error of at most `RELATIVE_ERROR`.
-    `low`, `high`: every loss ln(P/Q) on the piece lies between them, up to `RELATIVE_ERROR`; they
-    may be infinite.
+    `p` and `q` are the probabilities of the pieces under P and Q, with relative errors of at most
+    `RELATIVE_ERROR`. Every loss ln(P/Q) on a piece lies between `low` and `high`, up to
+    `RELATIVE_ERROR`. Both bounds may be infinite.
     """
 
     p: Floats
@@ -49,16 +49,16 @@ class Pieces:
 
 
 class PrivacyLoss(ABC):
-    """The loss `ln P(o)/Q(o)` of an output o, P and Q the distributions for two neighbours.
+    """The loss `ln P(o)/Q(o)` of an output o, for the distributions P and Q of two neighbours.
 
-    P is the distribution without the shift, Q the distribution moved by `shift` steps. For
-    symmetric noise both directions of the shift, and both orders of P and Q, have the same curve.
-    Defaults hold for all losses: no bound, not normal, no closed form.
+    P is the distribution without the shift, and Q the distribution moved by `shift` steps. For
+    symmetric noise, both directions of the shift, and both orders of P and Q, have the same curve.
+    The default properties of this class are valid for every loss.
     """
 
     @property
     def pure_epsilon(self) -> float:
-        """Return the largest loss, rounded up; infinity if it has no bound."""
+        """Return the largest loss, rounded up; infinity if losses have no bound."""
         return math.inf
 
     @property
@@ -68,19 +68,20 @@ class PrivacyLoss(ABC):
 
     @property
     def rho(self) -> float | None:
-        """Return the zero-concentrated guarantee, rounded up, if a closed form bounds D_a / a."""
+        """Return the rho of zCDP, rounded up, if a closed form bounds D_a / a; else None."""
         return None
 
     @property
     def by_curve(self) -> bool:
-        """Return whether only its Rényi divergences are known."""
+        """Return whether only the Rényi divergences of the loss are known, not its distribution."""
         return False
 
     @property
     def span(self) -> float:
-        """Return a loss above which, on either side, P has a probability below 1e-40.
+        """Return a number s such that losses above s, and below -s, have P probabilities < 1e-40.
 
-        Infinite losses, of outputs that only one of two neighbours can have, don't count.
+        Outputs that only one of the two neighbours can have are excluded: their losses are
+        infinite.
         """
         return self.pure_epsilon
 
@@ -92,8 +93,9 @@ class PrivacyLoss(ABC):
     def delta(self, epsilon: float | Fraction) -> float:
         """Return an upper bound of sup over events E of P(E) - exp(epsilon) Q(E).
 
-        Zero only where the true value is zero. A float epsilon stands for every decimal that reads
-        to it, a Fraction for itself. `epsilon` may be any real number or infinity.
+        The bound is zero only if the true value is zero. A float `epsilon` stands for every decimal
+        that Python would read as this float; a Fraction is exact. `epsilon` may be any real number
+        or infinity.
 
         Raises
         ------
@@ -104,44 +106,45 @@ class PrivacyLoss(ABC):
             raise ValueError("epsilon is not a number")
         if epsilon == math.inf:
             return self.infinity_mass
-        # Delta is at least 1 - exp(epsilon), which rounds to 1.
-        return 1.0 if epsilon < -SURELY else self._delta(epsilon)
+        # Delta is at least 1 - exp(epsilon), which rounds to 1 for such an epsilon.
+        return 1.0 if epsilon < -CERTAIN_DELTA_EPSILON else self._delta(epsilon)
 
     @abstractmethod
     def _delta(self, epsilon: float | Fraction) -> float:
-        """Return `delta` for a finite epsilon that is not far below 0."""
+        """Return the result of `delta` for a finite epsilon that is not far below 0."""
 
     @abstractmethod
     def renyi(self, order: float) -> float:
-        """Return an upper bound of the Rényi divergence of an order above 1; it may be infinite."""
+        """Return an upper bound of the Rényi divergence of an order above 1, perhaps infinite."""
 
     def concentration_beyond(self, order: float) -> float:
-        """Return a bound of D_a / a for every a >= `order`; infinity if none is known.
+        """Return a bound of D_a / a for every order a >= `order`; infinity if no bound is known.
 
-        By default it follows from the largest loss, which no divergence exceeds.
+        The default bound follows from the largest loss, which no divergence exceeds.
         """
         return self.pure_epsilon / order * (1.0 + 2.0**-50)
 
     @abstractmethod
     def pieces(self, width: float) -> Pieces:
-        """Return pieces whose losses differ by about `width` or less, except in far tails."""
+        """Return pieces on which losses differ by at most about `width`, except in far tails."""
 
 
 class MonotoneLoss(PrivacyLoss):
-    """A loss with known probabilities of intervals of losses, which are its pieces."""
+    """A loss for which the probabilities of intervals of losses are known."""
 
     @abstractmethod
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
         """Return the P probability and the Q probability of each interval of losses.
 
-        `edges` (n,) ascending. Result: two arrays (n + 1,): losses in (-inf, e0], (e0, e1], ...,
-        (e_{n-1}, inf), each with a relative error of at most `RELATIVE_ERROR`.
+        `edges` (n,) are the sorted ends e0, e1, ... of intervals. The result is two arrays
+        (n + 1,), for losses in (-inf, e0], (e0, e1], ..., (e_{n-1}, inf), with relative errors of
+        at most `RELATIVE_ERROR`.
         """
 
     def pieces(self, width: float) -> Pieces:
         """Return the intervals between multiples of `width`, and the two tails."""
-        reach = int(min(math.ceil(self.span / width) + 1, LARGEST_LOSS / width))
-        edges: Floats = np.arange(-reach, reach + 1, dtype=np.float64)
+        last_multiple = int(min(math.ceil(self.span / width) + 1, LARGEST_LOSS / width))
+        edges: Floats = np.arange(-last_multiple, last_multiple + 1, dtype=np.float64)
         edges *= width
         p, q = self.masses(edges)
         ends = np.concatenate(([-np.inf], edges, [np.inf]))
@@ -151,19 +154,20 @@ class MonotoneLoss(PrivacyLoss):
 def renyi_bound(pieces: Pieces, order: float) -> float:
     """Return an upper bound of the Rényi divergence of an order above 1, from pieces.
 
-    On a piece, (P/Q)^(order - 1) is convex in Q/P, whose mean under P is q / p: the chord between
-    the piece's two ends lies above. Infinity if P has a positive probability of an infinite loss.
+    On a piece, (P/Q)^(order - 1) is a convex function of Q/P, whose mean under P is q / p, so the
+    chord between the two ends of the piece bounds its mean. The result is infinite if P has a
+    positive probability of an infinite loss.
     """
-    a = order - 1.0
+    power = order - 1.0
     positive = pieces.p > 0
     p, q, low, high = (x[positive] for x in (pieces.p, pieces.q, pieces.low, pieces.high))
     if np.isinf(high).any():
         return math.inf
     low = np.maximum(low, -LARGEST_LOSS)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        share = (np.exp(-low) - q / p) / (np.exp(-low) - np.exp(-high))
-    share = np.clip(np.nan_to_num(share, nan=1.0, posinf=1.0, neginf=0.0), 0.0, 1.0)
+        part = (np.exp(-low) - q / p) / (np.exp(-low) - np.exp(-high))
+    part = np.clip(np.nan_to_num(part, nan=1.0, posinf=1.0, neginf=0.0), 0.0, 1.0)
     top = float(np.max(high))
-    terms = p * ((1 - share) * np.exp(a * (low - top)) + share * np.exp(a * (high - top)))
+    terms = p * ((1 - part) * np.exp(power * (low - top)) + part * np.exp(power * (high - top)))
     total = float(np.sum(terms)) * (1.0 + 4 * RELATIVE_ERROR)
-    return max(0.0, a * top + math.log(total)) / a + 4 * RELATIVE_ERROR
+    return max(0.0, power * top + math.log(total)) / power + 4 * RELATIVE_ERROR

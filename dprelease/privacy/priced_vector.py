@@ -1,4 +1,4 @@
-"""Noisy vectors in the form that the accountant takes: losses and sensitivity."""
+"""Noisy vectors as input for the accountant: their privacy losses and sensitivity."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ from dprelease.privacy.unit import Move, Sensitivity
 
 @dataclass(frozen=True)
 class PricedVector:
-    """The privacy losses and sensitivity of one noisy vector; equal keys have equal losses."""
+    """The privacy losses and sensitivity of one noisy vector.
+
+    Vectors with equal keys have equal losses. `losses` returns the losses of a cell for a shift.
+    """
 
     key: Hashable
     losses: Callable[[int], tuple[PrivacyLoss, ...]] = field(compare=False)
     sensitivity: Sensitivity
 
     def __post_init__(self) -> None:
-        """Raise ValueError for parts that may touch the same cell: use `priced_of` for these."""
+        """Raise ValueError if parts of a change may touch the same cell; see `priced_vector`."""
         if self.sensitivity.meeting > 1:
             raise ValueError("the parts of a change have to touch different cells")
 
@@ -44,35 +47,44 @@ def priced_vector(
         Whether the Rényi divergences of the noise at a shift d are at most a rho d^2, with the rho
         of its loss at a shift of 1.
 
-    Where several parts may touch one cell (`Sensitivity.meeting`), shifts add up there, not losses.
+    If several parts may touch one cell (`Sensitivity.meeting`), their shifts add up in this cell,
+    and their losses need not. The bound of the vector's loss depends on the distribution:
 
-    Normal losses: the loss of a vector follows from the L2 norm of its shift alone (Dong, Roth and
-    Su 2022, arXiv 1905.02383v3), and slots x meeting parts that touch different cells have that
-    norm. Other distributions by squares, such as the discrete Gaussian (Canonne, Kamath and Steinke
-    2020, arXiv 2004.00010v5, Theorem 4): so do their Rényi divergences, which add up over cells; no
-    other property is used. Pure mechanisms: the largest loss at a shift x + y is at most the sum of
-    those at x and at y, for noise that is the same everywhere, so that the largest losses of all
-    parts add up wherever they meet. For other distributions no bound is known here: the cost is
-    infinite.
+    - Normal losses: the loss of a vector follows from the L2 norm of its shift alone (Dong, Roth
+      and Su 2022, arXiv 1905.02383v3), and slots x meeting parts that touch different cells have
+      this norm.
+    - Other distributions with `by_squares`, such as the discrete Gaussian (Canonne, Kamath and
+      Steinke 2020, arXiv 2004.00010v5, Theorem 4): their Rényi divergences follow from the L2 norm,
+      and add up over cells. No other property is used.
+    - Pure mechanisms: for noise that is the same everywhere, the largest loss at a shift x + y is
+      at most the sum of the largest losses at x and at y. So the largest losses of all parts add
+      up, in whatever cells they meet.
+    - Other distributions: no bound is known here, so the cost is infinite.
     """
     meeting = sensitivity.meeting
     if meeting == 1:
         return PricedVector(key, losses, sensitivity)
     separate_parts = Sensitivity(sensitivity.slots * meeting, sensitivity.moves)
-    every = [(move, loss) for move in sensitivity.moves for loss in losses(move.shift)]
-    if all(loss.normal_mu is not None for _, loss in every):
+    moves_and_losses = [(move, loss) for move in sensitivity.moves for loss in losses(move.shift)]
+    if all(loss.normal_mu is not None for _, loss in moves_and_losses):
         return PricedVector(key, losses, separate_parts)
     worst: PrivacyLoss = ConcentratedLoss(math.inf)
-    pure = [move.cells * Fraction(loss.pure_epsilon) for move, loss in every if _is_pure(loss)]
-    rho = [move.cells * Fraction(loss.rho) for move, loss in every if loss.rho is not None]
-    if len(pure) == len(every):
+    pure = [
+        move.cells * Fraction(loss.pure_epsilon)
+        for move, loss in moves_and_losses
+        if _has_bound(loss)
+    ]
+    rho = [
+        move.cells * Fraction(loss.rho) for move, loss in moves_and_losses if loss.rho is not None
+    ]
+    if len(pure) == len(moves_and_losses):
         worst = PureLoss(sensitivity.slots * max(pure))
-    elif by_squares and len(rho) == len(every):
+    elif by_squares and len(rho) == len(moves_and_losses):
         worst = ConcentratedLoss(round_up(separate_parts.slots * max(rho)))
     return PricedVector((key, sensitivity), lambda _shift: (worst,), Sensitivity(1, (Move(1, 1),)))
 
 
-def _is_pure(loss: PrivacyLoss) -> bool:
+def _has_bound(loss: PrivacyLoss) -> bool:
     return math.isfinite(loss.pure_epsilon)
 
 
@@ -81,7 +93,7 @@ Kind = tuple[PricedVector, int]
 
 
 def kinds_of(vectors: Sequence[PricedVector]) -> list[Kind]:
-    """Return one vector of every kind, and the total number of slots of its kind."""
+    """Return one vector of every kind, each with the total number of slots of the kind."""
     counts: Counter[tuple[Hashable, Sensitivity]] = Counter()
     kinds: dict[tuple[Hashable, Sensitivity], PricedVector] = {}
     for vector in vectors:

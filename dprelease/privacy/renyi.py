@@ -13,28 +13,29 @@ from flint import arb
 from dprelease.numerics.balls import LEAST_FLOAT, ball, least_above
 from dprelease.privacy.priced_vector import Kind, PricedVector, kinds_of
 
-FIRST, LAST = 1.0 + 2.0**-12, 1e6
-CLOSE = 3e-4
-"""Largest relative distance of the bound of rho above a value of the curve."""
+FIRST_ORDER, LAST_ORDER = 1.0 + 2.0**-12, 1e6
+RELATIVE_GAP = 3e-4
+"""Largest relative gap between the bound of rho and a value of the curve."""
 
 MOST_ORDERS = 300
-NEAR, SPACING, REFINEMENTS = 2.0**-9, math.log(8.0), 5
-"""Rough search: start and step for values of order - 1, then halvings around the best."""
-MOST_LN = 700.0
-"""Largest absolute value of ln(a - 1) over the orders a of the search: exp of it is a float."""
+ROUGH_START, SPACING, REFINEMENTS = 2.0**-9, math.log(8.0), 5
+"""Rough search over orders: the least order - 1, the step of its logarithm, and the number of
+halvings around the best order."""
+MOST_LOG_ORDER = 700.0
+"""Largest absolute value of ln(a - 1) in the search for an order a, whose exp is a float."""
 
-UNSEEN = 800.0
-"""exp of minus this exponent, or of less, is below the least float."""
+UNDERFLOW_EXPONENT = 800.0
+"""exp(-x) is below the least float for every x from this exponent on."""
 
-SAFE = 1.0 + 2.0**-40
-"""Bound on the float error of the sums here; each term is rounded up already."""
+FLOAT_MARGIN = 1.0 + 2.0**-40
+"""Factor above the float error of the sums in this module, whose terms are already rounded up."""
 
 
 def renyi_of(vectors: Sequence[PricedVector], order: float) -> float:
     """Return an upper bound of the Rényi divergence of an order above 1 of all vectors together.
 
     Divergences of one order add up, also for adaptive composition (Mironov 2017, arXiv
-    1702.07476v3, Proposition 1). Infinity if one has no bound.
+    1702.07476v3, Proposition 1). The result is infinite if a divergence has no bound.
     """
     return _divergence(kinds_of(vectors), order)
 
@@ -48,7 +49,7 @@ def _divergence(kinds: Sequence[Kind], order: float) -> float:
             for loss in vector.losses(move.shift)
         )
         total += slots * worst
-    return total * SAFE
+    return total * FLOAT_MARGIN
 
 
 def rho_of(vectors: Sequence[PricedVector], *, rough: bool = False) -> float:
@@ -56,16 +57,16 @@ def rho_of(vectors: Sequence[PricedVector], *, rough: bool = False) -> float:
 
     rho bounds D_a / a over all orders a > 1 (Bun and Steinke 2016, arXiv 1605.02065v1, Definition
     1.1 and Lemma 1.7). (a - 1) D_a is the logarithm of a moment generating function, so it is
-    convex: between two orders the chord bounds it, and D_a / a with it. Intervals are halved where
-    that bound is largest, until it lies within `CLOSE` of a value of the curve. `rough`: return the
-    largest of some values of the curve, about `CLOSE` below the bound. It is no bound, and serves
-    to compare candidates.
+    convex: between two orders it lies below its chord, which also bounds D_a / a. The search halves
+    the interval with the largest bound until this bound is within `RELATIVE_GAP` of a value of the
+    curve. With `rough`, the result is the largest of some values of the curve. Such a value may lie
+    below rho by about `RELATIVE_GAP`, and serves to compare candidates.
     """
-    return _rho(tuple(kinds_of(vectors)), rough)
+    return _cached_rho(tuple(kinds_of(vectors)), rough)
 
 
 @lru_cache(maxsize=256)
-def _rho(kinds: tuple[Kind, ...], rough: bool) -> float:
+def _cached_rho(kinds: tuple[Kind, ...], rough: bool) -> float:
     known = 0.0
     rest: list[Kind] = []
     for vector, slots in kinds:
@@ -73,13 +74,15 @@ def _rho(kinds: tuple[Kind, ...], rough: bool) -> float:
         known += 0.0 if exact is None else slots * exact
         if exact is None:
             rest.append((vector, slots))
-    # Constant D_a / a of some vectors adds to the largest value of the others.
-    return (known + (_largest_ratio(rest, rough) if rest else 0.0)) * SAFE
+    # The ratios D_a / a of vectors with a closed form are constant, so they simply add up.
+    return (known + (_largest_ratio(rest, rough) if rest else 0.0)) * FLOAT_MARGIN
 
 
 def has_rho(vector: PricedVector) -> bool:
-    """Return whether a vector has a zero-concentrated guarantee; the scale is irrelevant."""
-    return _closed_form_rho(vector) is not None or math.isfinite(_ratio_bound([(vector, 1)], LAST))
+    """Return whether a vector has a zero-concentrated guarantee, at any scale."""
+    return _closed_form_rho(vector) is not None or math.isfinite(
+        _ratio_bound([(vector, 1)], LAST_ORDER)
+    )
 
 
 def _closed_form_rho(vector: PricedVector) -> float | None:
@@ -94,19 +97,24 @@ def _closed_form_rho(vector: PricedVector) -> float | None:
 
 
 def _largest_ratio(kinds: Sequence[Kind], rough: bool) -> float:
-    """Return a bound of D_a / a over all orders, by branch and bound; if `rough`, a value of it."""
-    if math.isinf(_ratio_bound(kinds, LAST)):
+    """Return a bound of D_a / a over all orders, by branch and bound.
+
+    With `rough`, the result is about the largest value of D_a / a instead.
+    """
+    if math.isinf(_ratio_bound(kinds, LAST_ORDER)):
         return math.inf
-    curve = _Curve(kinds)
-    best = curve.ratio(1.0 + NEAR if rough else FIRST)
-    last, beyond = _far_enough(kinds, best)
+    curve = _DivergenceCurve(kinds)
+    best = curve.ratio(1.0 + ROUGH_START if rough else FIRST_ORDER)
+    last, bound_beyond = _last_order_to_search(kinds, best)
     if rough:
-        return max(beyond, _peak(curve, last))
+        return max(bound_beyond, _approximate_maximum(curve, last))
     best = max(best, curve.ratio(last))
-    heap = [(-curve.bound(FIRST, last), FIRST, last)]
-    # Up to the first order: D_a <= D_FIRST.
-    ends = max(beyond, curve.divergence(FIRST))
-    while -heap[0][0] > max(best * (1 + CLOSE), ends) and len(curve.known) < MOST_ORDERS:
+    heap = [(-curve.bound(FIRST_ORDER, last), FIRST_ORDER, last)]
+    # For lower orders than the first one, D_a is at most the divergence of the first order.
+    ends = max(bound_beyond, curve.divergence(FIRST_ORDER))
+    while (
+        -heap[0][0] > max(best * (1 + RELATIVE_GAP), ends) and len(curve.divergences) < MOST_ORDERS
+    ):
         _, low, high = heapq.heappop(heap)
         middle = 1.0 + math.sqrt((low - 1.0) * (high - 1.0))
         best = max(best, curve.ratio(middle))
@@ -115,76 +123,78 @@ def _largest_ratio(kinds: Sequence[Kind], rough: bool) -> float:
     return max(ends, -heap[0][0])
 
 
-def _peak(curve: _Curve, last: float) -> float:
-    """Return about the largest D_a / a: from a coarse grid of orders, then around its best."""
-    ends = [math.log(NEAR), math.log(last - 1.0)]
+def _approximate_maximum(curve: _DivergenceCurve, last: float) -> float:
+    """Return about the largest D_a / a: the best of a coarse grid of orders, and nearby orders."""
+    ends = [math.log(ROUGH_START), math.log(last - 1.0)]
     count = max(2, math.ceil((ends[1] - ends[0]) / SPACING))
-    places = [ends[0] + (ends[1] - ends[0]) * i / count for i in range(count + 1)]
+    log_orders = [ends[0] + (ends[1] - ends[0]) * i / count for i in range(count + 1)]
 
-    def ratio(place: float) -> float:
-        return curve.ratio(1.0 + math.exp(place))
+    def ratio(log_order: float) -> float:
+        return curve.ratio(1.0 + math.exp(log_order))
 
-    best = max(places, key=ratio)
+    best = max(log_orders, key=ratio)
     step = (ends[1] - ends[0]) / count
     for _ in range(REFINEMENTS):
         step /= 2
-        near = (place for place in (best - step, best + step) if ends[0] <= place <= ends[1])
+        near = (
+            log_order for log_order in (best - step, best + step) if ends[0] <= log_order <= ends[1]
+        )
         best = max((best, *near), key=ratio)
     return ratio(best)
 
 
 @dataclass
-class _Curve:
+class _DivergenceCurve:
     kinds: Sequence[Kind]
 
     def __post_init__(self) -> None:
-        self.known: dict[float, float] = {}
+        self.divergences: dict[float, float] = {}
 
     def divergence(self, order: float) -> float:
-        if order not in self.known:
-            self.known[order] = _divergence(self.kinds, order)
-        return self.known[order]
+        if order not in self.divergences:
+            self.divergences[order] = _divergence(self.kinds, order)
+        return self.divergences[order]
 
     def ratio(self, order: float) -> float:
         return self.divergence(order) / order
 
     def bound(self, low: float, high: float) -> float:
-        """Return the largest value on the interval of the chord of (a - 1) D_a over a (a - 1)."""
+        """Return a bound of D_a / a between two orders a, from the chord of (a - 1) D_a."""
         ends = [(order - 1.0) * self.divergence(order) for order in (low, high)]
         if math.isinf(ends[1]):
             return math.inf
         slope = (ends[1] - ends[0]) / (high - low)
         start = ends[0] - slope * low
 
-        def over(order: float) -> float:
+        def chord_ratio(order: float) -> float:
             return (start + slope * order) / (order * (order - 1.0))
 
-        highest = max(over(low), over(high))
+        highest = max(chord_ratio(low), chord_ratio(high))
         # Where the derivative is zero: slope a^2 + 2 start a - start = 0.
-        inside = start * (start + slope)
-        if slope > 0.0 and inside >= 0.0:
+        discriminant = start * (start + slope)
+        if slope > 0.0 and discriminant >= 0.0:
             for sign in (-1.0, 1.0):
-                order = (-start + sign * math.sqrt(inside)) / slope
+                order = (-start + sign * math.sqrt(discriminant)) / slope
                 if low < order < high:
-                    highest = max(highest, over(order))
+                    highest = max(highest, chord_ratio(order))
         return highest
 
 
-def _far_enough(kinds: Sequence[Kind], ratio: float) -> tuple[float, float]:
-    """Return the order above which D_a / a stays below a value of the curve, and its bound there.
+def _last_order_to_search(kinds: Sequence[Kind], ratio: float) -> tuple[float, float]:
+    """Return the last order that must be searched, and a bound of D_a / a for higher orders.
 
-    The order is the least such power of two, or `LAST`. The search stops there, because high orders
-    take long and seldom have the largest ratio.
+    The order is the least power of two above which D_a / a stays below a known value, or
+    `LAST_ORDER`. Higher orders take long to compute, and seldom have the largest ratio.
     """
     order = 2.0
-    while order < LAST and _ratio_bound(kinds, order) > ratio * (1 + CLOSE):
+    while order < LAST_ORDER and _ratio_bound(kinds, order) > ratio * (1 + RELATIVE_GAP):
         order *= 2.0
-    order = min(order, LAST)
+    order = min(order, LAST_ORDER)
     return order, _ratio_bound(kinds, order)
 
 
 def _ratio_bound(kinds: Sequence[Kind], order: float) -> float:
-    """Return a bound of D_a / a for all orders >= `order`; infinity if there is none."""
+    """Return a bound of D_a / a for all orders a >= `order`; infinity if no bound is known."""
     total = 0.0
     for vector, slots in kinds:
         worst = max(
@@ -193,24 +203,24 @@ def _ratio_bound(kinds: Sequence[Kind], order: float) -> float:
             for loss in vector.losses(move.shift)
         )
         total += slots * worst
-    return total * SAFE
+    return total * FLOAT_MARGIN
 
 
 def zcdp_delta(rho: float, epsilon: float) -> float:
     """Return a delta that every rho-zCDP mechanism has at `epsilon`, rounded up.
 
-    The least over a > 1 of exp((a - 1)(a rho - epsilon)) (1 - 1/a)^a / (a - 1): Canonne, Kamath and
-    Steinke 2020, arXiv 2004.00010v5, Corollary 13; within a factor 1 + 2**-30 of the least, and
-    never below the least float unless rho is 0. Every order yields a valid delta: an order is
-    searched in floats, and its delta is computed in balls. With x = a - 1 the logarithm is x
-    ((1 + x) rho - epsilon) - ln(1 + x) - x ln(1 + 1/x), whose derivative rises.
+    It is the least over a > 1 of exp((a - 1)(a rho - epsilon)) (1 - 1/a)^a / (a - 1) (Canonne,
+    Kamath and Steinke 2020, arXiv 2004.00010v5, Corollary 13), up to a factor 1 + 2**-30, and never
+    below the least float unless rho is 0. Every order yields a valid delta, so the search for an
+    order uses floats, and its delta is computed in balls. With x = a - 1 the logarithm of delta is
+    x ((1 + x) rho - epsilon) - ln(1 + x) - x ln(1 + 1/x), whose derivative rises.
     """
     if math.isinf(rho) and epsilon < math.inf:
         return 1.0
     if rho == 0.0 or math.isinf(epsilon):
         # The distributions are equal or epsilon is infinite: delta is max(0, 1 - exp(epsilon)).
-        return min(1.0, -math.expm1(min(epsilon, 0.0)) * SAFE)
-    low, high = -MOST_LN, MOST_LN
+        return min(1.0, -math.expm1(min(epsilon, 0.0)) * FLOAT_MARGIN)
+    low, high = -MOST_LOG_ORDER, MOST_LOG_ORDER
     for _ in range(64):
         middle = (low + high) / 2
         x = math.exp(middle)
@@ -225,21 +235,21 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
 
     # Far from 0, the logarithm is too large for the exponent of a ball.
     start = order * ((rho - epsilon) + order * rho)
-    return LEAST_FLOAT if start < -UNSEEN else min(1.0, least_above(value))
+    return LEAST_FLOAT if start < -UNDERFLOW_EXPONENT else min(1.0, least_above(value))
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
     """Return an epsilon that every rho-zCDP mechanism has at `delta`, rounded up by bisection.
 
-    Within a factor 1 + 2**-40 of the least whose `zcdp_delta` is `delta`; 0 if `zcdp_delta` at 0 is
-    at most `delta`, and infinity if no float is large enough.
+    It is within a factor 1 + 2**-40 of the least epsilon whose `zcdp_delta` is `delta`. It is 0 if
+    `zcdp_delta` at 0 is at most `delta`, and infinite if no float is large enough.
     """
     if zcdp_delta(rho, 0.0) <= delta:
         return 0.0
     if delta == 0.0 or math.isinf(rho):
         return math.inf
     # Bun and Steinke 2016, Proposition 1.3.
-    high = (rho + 2.0 * math.sqrt(rho) * math.sqrt(-math.log(delta))) * SAFE + LEAST_FLOAT
+    high = (rho + 2.0 * math.sqrt(rho) * math.sqrt(-math.log(delta))) * FLOAT_MARGIN + LEAST_FLOAT
     low = 0.0
     while high - low > 2.0**-44 * high and low < (middle := low + (high - low) / 2) < high:
         low, high = (middle, high) if zcdp_delta(rho, middle) > delta else (low, middle)

@@ -1,14 +1,14 @@
 """Privacy cost of a sum of stable noise shares, where every party rounds its share.
 
 n parties draw Y_i, independently, with density f, and send q_i + K_i, where K_i is Y_i rounded to
-whole lattice steps. An attacker who sees only their sum sees q + V with V = K_1 + ... + K_n. V is
-not the rounded sum of the Y_i, so the post-processing argument does not apply; but V is close to
-it:
+whole steps. An attacker who sees only the sum of these messages sees q + V, with
+V = K_1 + ... + K_n. V is not the rounded sum of the Y_i, so the guarantee of the rounded sum does
+not carry over by post-processing. But V is close to the rounded sum:
 
     exp(-a) F'(v) <= P(V = v) <= exp(a) F'(v)    for every v,    a = (3 n + 1) / 2 * slope,
 
 where F' is the distribution of Y_1 + ... + Y_n, rounded once, and `slope` bounds |(ln f)'| per
-lattice step.
+step.
 
 Proof. f(y + t) <= exp(slope |t|) f(y). Let g(v) be the sum of f(k_1) ... f(k_n) over all whole k
 with the sum v.
@@ -24,21 +24,21 @@ Together: (n / 2 + n + 1 / 2) slope.
 
 So if a privacy unit can move `moved` coordinates, and rounded stable noise of n^(1/alpha) times the
 scale of a share is (epsilon, delta)-private for them, then the sums are (epsilon + 2 a moved, exp(a
-moved) delta)-private: the probabilities of unmoved coordinates cancel. A finer lattice of the
-parties makes `slope`, and so a, arbitrarily small. Messages of parties that add no noise, or reveal
-it, are constants: n is the number of parties that add noise and keep it secret.
+moved) delta)-private: the probabilities of unmoved coordinates cancel. Finer steps of the parties
+make `slope`, and so a, arbitrarily small. Messages of parties that add no noise, or reveal their
+noise, are constants, so n is the number of parties that add noise and keep it secret.
 
-Modulo 2^64 the sum of all messages is a function of their sum: post-processing.
+The sum of all messages modulo 2^64 is a function of the sum, so it is post-processing.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 
-from dprelease.privacy.losses.stable import LEAST_SHIFT, THIRD, largest_loss
+from dprelease.privacy.losses.stable import LEAST_SHIFT, THIRD_DERIVATIVE, largest_loss
 
-SAFE = 1.0 + 2.0**-40
-"""Bound on the float error of a few operations."""
+FLOAT_MARGIN = 1.0 + 2.0**-40
+"""Factor above the float error of a few operations."""
 
 
 @lru_cache(maxsize=256)
@@ -46,18 +46,18 @@ def steepest(alpha: float) -> float:
     """Return an upper bound of |(ln p)'| of the standard stable distribution.
 
     With s the steepest slope, the largest loss for a short shift h is at least
-    h (s - THIRD h^2 / 24).
+    h (s - THIRD_DERIVATIVE h^2 / 24).
     """
     h = LEAST_SHIFT
-    return (largest_loss(alpha, h) / h + THIRD * h * h / 24) * SAFE
+    return (largest_loss(alpha, h) / h + THIRD_DERIVATIVE * h * h / 24) * FLOAT_MARGIN
 
 
 def rounding_exponent(alpha: float, share: float, parties: int) -> float:
-    """Return a, rounded up: a probability of the sum may be off by a factor exp(a).
+    """Return a, rounded up, where rounding may change a probability of the sum by a factor exp(a).
 
-    `share`: scale of the noise of one party, in the lattice steps that it is rounded to. `parties`:
-    number of parties that add noise. A single party rounds once, so a is 0.
+    `share` is the scale of the noise of one party, in the steps to which the noise is rounded.
+    `parties` is the number of parties that add noise. A single party rounds once, so a is 0.
     """
     if parties == 1:
         return 0.0
-    return (3 * parties + 1) / 2 * steepest(alpha) / share * SAFE
+    return (3 * parties + 1) / 2 * steepest(alpha) / share * FLOAT_MARGIN

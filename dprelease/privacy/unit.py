@@ -1,4 +1,4 @@
-"""Privacy unit, neighbouring relation, contribution limits and exact sensitivities."""
+"""The privacy unit, the neighbouring relation, contribution limits and exact sensitivities."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Neighbours(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PrivacyUnit:
-    """The privacy unit, and how much one of them may contribute to one query.
+    """The privacy unit, and the limits of its contribution to one query.
 
-    `id` is the column that identifies the privacy unit. None makes every row a separate privacy
-    unit, with both limits 1. Guarantee: after contribution limits, a privacy unit has rows in at
-    most `max_groups` groups and at most `max_rows_per_group` rows in each of them.
+    `id` is the column that identifies the privacy unit. If it is None, every row is a separate
+    privacy unit, and both limits are 1. After contribution limits, a privacy unit has rows in at
+    most `max_groups` groups, and at most `max_rows_per_group` rows in each of these groups.
     """
 
     id: str | None = None
@@ -31,7 +31,7 @@ class PrivacyUnit:
 
     @property
     def contribution_limits_text(self) -> str:
-        """Return a text on which rows are counted; empty if every row is a privacy unit."""
+        """Return a text on the rows within the limits; empty if every row is a privacy unit."""
         if self.id is None:
             return ""
         rows = count_text(self.max_rows_per_group, "row", "rows")
@@ -46,7 +46,7 @@ class PrivacyUnit:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """`cells` cells, each moved by at most `shift` lattice steps, in either direction."""
+    """A change of `cells` cells, each by at most `shift` steps, up or down."""
 
     shift: int
     cells: int
@@ -56,12 +56,12 @@ class Move:
 class Sensitivity:
     """How far one privacy unit can move a vector of integers.
 
-    A change of one privacy unit has at most `slots` parts that touch different cells; each part is
-    any one of `moves`. So the privacy loss of the vector is at most that of `slots` independent
-    copies of the worst move.
+    A change of one privacy unit has at most `slots` parts, which touch different cells, and each
+    part is one of `moves`. So the privacy loss of the vector is at most the loss of `slots`
+    independent copies of the worst move.
 
-    `meeting`: number of parts that may touch the same cells, where they add up; see `over`.
-    `priced_vector.priced_of` computes the cost.
+    `meeting` is the number of parts that may touch the same cell, where they add up; see `over`.
+    `priced_vector.priced_vector` prepares such a vector for the accountant.
     """
 
     slots: int
@@ -69,7 +69,7 @@ class Sensitivity:
     meeting: int = 1
 
     def __str__(self) -> str:
-        """Return slots x cells x shift, such as "3 x 1 x 50" or "2 x (2 x 10 or 1 x 15)"."""
+        """Return a text slots x cells x shift, such as "3 x 1 x 50" or "2 x (2 x 10 or 1 x 15)"."""
         moves = " or ".join(f"{move.cells} x {move.shift:,}" for move in self.moves)
         together = f", up to {self.meeting} in the same cells" if self.meeting > 1 else ""
         return f"{self.slots} x {moves if len(self.moves) == 1 else f'({moves})'}{together}"
@@ -86,13 +86,14 @@ class Sensitivity:
     ) -> Self:
         """Return the sensitivity of a vector of `cells` cells, one for each group.
 
-        `per_group`: steps by which all rows of one privacy unit in one group can move its cell,
-        when they appear or disappear. `within_group`: steps by which the cell can move when the
-        rows of the privacy unit in that group are replaced by other rows, or by none.
+        `per_group` is the number of steps by which all rows of one privacy unit in one group can
+        move its cell, when they appear or disappear. `within_group` is the number of steps by which
+        the cell can move when other rows, or no rows, replace these rows.
 
-        add_remove: at most `max_groups` cells by `per_group`. replace: for each of the `max_groups`
-        groups, either the privacy unit stays in the group (one cell by `within_group`), or leaves
-        it and enters another (two cells by `per_group`). With one cell there is no other group.
+        With add_remove, at most `max_groups` cells move by `per_group`. With replace, for each of
+        the `max_groups` groups, the privacy unit either stays in the group and moves one cell by
+        `within_group`, or goes to another group and moves two cells by `per_group`. If the vector
+        has only one cell, no other group exists.
         """
         slots = min(unit.max_groups, cells)
         if neighbours is Neighbours.ADD_REMOVE:
@@ -105,20 +106,20 @@ class Sensitivity:
         return cls(slots=slots, moves=moves)
 
     def over(self, cells: int, most: int) -> Self:
-        """Return the sensitivity of sums of this vector's cells, each in one of `cells` cells.
+        """Return the sensitivity of a vector of `cells` sums over the cells of this vector.
 
-        `most`: largest number of cells of this vector in one of those cells.
+        Each cell of this vector is part of one sum, and each sum has at most `most` of these cells.
 
-        Proof. Let f be the change of this vector and d that of the sums, c_1 ... c_n with n = slots
-        the parts of f as they arrive in the sums, and S the largest squared norm of a move, so that
-        |f|^2 <= n S. A part that moves two cells of this vector by x and -y, which lie in the same
-        cell of the sums, moves that by |x - y|: of a unit's rows in one group that are replaced by
-        others, which is a move as well (`of`, within_group), or bounded by one. So |c_i|^2 <= S and
-        |d| <= |c_1| + ... + |c_n| <= n sqrt(S). And d_j is the sum of at most `most` entries of f:
-        by Cauchy and Schwarz |d|^2 <= most |f|^2. Together |d|^2 <= min(n, most) n S, which is what
-        `l2_squared` says with `meeting` = min(n, most). The L1 norm of sums is no larger than that
-        of f. One entry d_j is the sum of at most `most` changes, and of n parts, each within the
-        largest shift. With one cell the sensitivity is one move, by n times the largest shift.
+        Proof. Let f be the change of this vector and d the change of the sums. Let c_1 ... c_n,
+        n = slots, be the parts of f as they arrive in the sums, and S the largest squared norm of a
+        move, so that |f|^2 <= n S. If a part moves two cells of the same sum by x and -y, the sum
+        moves by |x - y|. Replacing a unit's rows in one group by other rows has the same effect,
+        which is also a move (`of`, within_group), or is bounded by a move. So |c_i|^2 <= S and
+        |d| <= |c_1| + ... + |c_n| <= n sqrt(S). Each d_j is the sum of at most `most` entries of f,
+        so |d|^2 <= most |f|^2 by Cauchy and Schwarz. Together |d|^2 <= min(n, most) n S, which is
+        `l2_squared` for `meeting` = min(n, most). The L1 norm of d is at most the L1 norm of f. One
+        entry d_j is the sum of at most `most` changes, and of n parts, each within the largest
+        shift. With one sum, the sensitivity is one move by n times the largest shift.
         """
         meeting = min(self.slots, most)
         if cells == 1:
@@ -127,15 +128,15 @@ class Sensitivity:
 
     @property
     def l1(self) -> int:
-        """Return the largest L1 norm of the change, lattice steps."""
+        """Return the largest L1 norm of a change, in steps."""
         return self.slots * max(move.shift * move.cells for move in self.moves)
 
     @property
     def l2_squared(self) -> int:
-        """Return the largest squared L2 norm of the change, squared lattice steps."""
+        """Return the largest squared L2 norm of a change, in squared steps."""
         return self.meeting * self.slots * max(move.shift**2 * move.cells for move in self.moves)
 
     @property
     def largest_shift(self) -> int:
-        """Return the most that one cell can move, lattice steps."""
+        """Return the largest number of steps by which one cell can move."""
         return self.meeting * max(move.shift for move in self.moves)

@@ -25,7 +25,7 @@ from dprelease.auditing.pairs import Pair
 from dprelease.auditing.stage import Stage
 from dprelease.errors import DpReleaseError, State
 from dprelease.exact.duckdb import Engine
-from dprelease.planning.declaration_findings import several
+from dprelease.planning.declaration_findings import single_errors
 from dprelease.query.resolve import Query
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
@@ -71,7 +71,7 @@ def stage_of(folder: Path) -> Stage:
         return Stage.of(read_declaration(folder / RELEASE))
     except DpReleaseError as error:
         if getattr(error, "state", State.NOTHING) is State.NOTHING:
-            raise Refused(several(error)[0].code) from None
+            raise Refused(single_errors(error)[0].code) from None
         raise
 
 

@@ -55,12 +55,12 @@ def test_masses_of_large_scales(ratio: float, shift: int) -> None:
     loss = OffsetIntegerLoss(1100.0, ratio, shift)
     edges = np.linspace(-loss.span, loss.span, 41) * 0.8
     p, q = loss.masses(edges)
-    cuts = [loss.continuous.cut(Fraction(edge)) for edge in edges.tolist()]
+    cuts = [loss.continuous.output_of_loss(Fraction(edge)) for edge in edges.tolist()]
     first = [math.ceil(cut * Fraction(loss.scale)) for cut in cuts]
     with ctx.workprec(2500):
         for found, away in ((p, 0), (q, shift)):
             # P(K < first) falls along the edges: losses above each edge.
-            above = [arb(1), *(loss._up_to(k - 1 - away) for k in first), arb(0)]
+            above = [arb(1), *(loss._probability_up_to(k - 1 - away) for k in first), arb(0)]
             exact = [float(a - b) for a, b in zip(above, above[1:], strict=False)]
             assert found == pytest.approx(np.array(exact), rel=2.0**-30, abs=1e-280)
 

@@ -89,7 +89,7 @@ def test_truncated_reference(row: dict[str, str]) -> None:
     scale = float(shift / Fraction(row["epsilon"]))
     upper, lower = float(row["upper_B"]) * STEPS, -float(row["lower_A"]) * STEPS
     ends = Ends(Fraction(scale), int(shift), Fraction(row["delta"]))
-    conditioning = 1e-15 * math.exp(lower / scale) * ends.growth
+    conditioning = 1e-15 * math.exp(lower / scale) * ends.growth_over_delta
     assert other_end(ends, upper * (1 + 1e-15)) == pytest.approx(lower, rel=1e-9 + conditioning)
     law = TruncatedLaplace.of(scale=scale, lower=-lower, upper=upper)
     assert law.mean / STEPS == pytest.approx(float(row["mean"]), rel=1e-6, abs=1e-8)

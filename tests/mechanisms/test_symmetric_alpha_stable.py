@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 from dprelease.errors import BudgetError
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
 from dprelease.numerics import stable
-from dprelease.privacy.losses.stable import SECOND, SETTLED, THIRD, StableLoss, largest_loss
+from dprelease.privacy.losses.stable import (
+    SECOND_DERIVATIVE,
+    TAIL_START,
+    THIRD_DERIVATIVE,
+    StableLoss,
+    largest_loss,
+)
 from tests.reference.read import rows
 
 ALPHAS = [1.0, 1.0001, 1.05, 1.3, 1.5, 1.75, 1.9, 1.99, 1.999, 2 - 1e-5, stable.LARGEST_ALPHA]
@@ -40,16 +46,16 @@ def test_the_priced_shift_is_never_smaller(shift: int, scale: float) -> None:
 def test_curvature_bounds(alpha: float) -> None:
     """Second and third differences of ln p stay below the stated bounds, with room."""
     step = 2.0**-6
-    y = np.arange(-8 * step, SETTLED + 5, step)
+    y = np.arange(-8 * step, TAIL_START + 5, step)
     log_p = stable.log_pdf(alpha, y)
-    assert np.max(np.abs(np.diff(log_p, 2))) / step**2 < SECOND / 1.2
-    assert np.max(np.abs(np.diff(log_p, 3))) / step**3 < THIRD / 1.2
+    assert np.max(np.abs(np.diff(log_p, 2))) / step**2 < SECOND_DERIVATIVE / 1.2
+    assert np.max(np.abs(np.diff(log_p, 3))) / step**3 < THIRD_DERIVATIVE / 1.2
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
 @pytest.mark.parametrize("shift", [0.01, 1.0, 20.0, 1e4])
 def test_the_loss_falls_from_where_it_is_settled(alpha: float, shift: float) -> None:
-    y = np.geomspace(SETTLED, 1e9, 4000)
+    y = np.geomspace(TAIL_START, 1e9, 4000)
     loss = stable.log_pdf(alpha, y) - stable.log_pdf(alpha, y + shift)
     assert np.all(np.diff(loss) < 1e-11)
     assert loss[0] <= largest_loss(alpha, shift)

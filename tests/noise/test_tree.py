@@ -17,7 +17,7 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
 from dprelease.noise.noised_answers import answer_query
-from dprelease.noise.selections import _Counter, read_at, tree_quantiles
+from dprelease.noise.selections import _RangeCounter, read_at, tree_quantiles
 from dprelease.numerics.lattice import sample
 from dprelease.planning.plan import PlannedColumn, make_plan
 from dprelease.planning.tree_error import path_width
@@ -108,12 +108,12 @@ def test_one_row_is_in_one_node_of_each_level(values: list[int], other: int) -> 
     def nodes(held: list[int]) -> list[np.ndarray]:
         ones = np.ones(len(held), dtype=np.int64)
         zeros = np.zeros(len(held), dtype=np.int64)
-        counter = _Counter(Profile.of(zeros, np.array(held, dtype=np.int64), ones, 1), width)
+        counter = _RangeCounter(Profile.of(zeros, np.array(held, dtype=np.int64), ones, 1), width)
         found = []
         for level in range(1, tree.levels + 1):
             size = width >> level
             first = np.arange(0, width, size)
-            found.append(counter.between(np.zeros_like(first), first, first + size))
+            found.append(counter.count_between(np.zeros_like(first), first, first + size))
         return found
 
     whole, rest, changed = nodes(values), nodes(values[1:]), nodes([*values[1:], other])

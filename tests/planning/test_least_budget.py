@@ -58,7 +58,7 @@ def parts(declaration: Declaration, plan: Plan) -> list[float]:
     """Return each margin of a target over the one that is asked for."""
     return [
         margin / float(moe)
-        for agreed, spec in _consistent_columns(declaration.spec, plan)
+        for agreed, spec in _consistent_columns(plan)
         for _, margin, moe in margins_of(agreed, spec)
     ]
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dprelease.privacy.accounting import LONGEST, Composer
+from dprelease.privacy.accounting import MOST_POINTS, Composer
 from dprelease.privacy.grid import Grid, sum_error
 
 WIDTH = 0.125
@@ -171,7 +171,7 @@ def test_long_laws_are_put_on_coarser_grids_and_cost_little() -> None:
     for _ in range(63):
         fine = fine.compose(bit)
     found = composer.power(bit, 64)
-    assert len(found.probabilities) <= LONGEST < len(fine.probabilities)
+    assert len(found.probabilities) <= MOST_POINTS < len(fine.probabilities)
     for delta in (1e-3, 1e-6, 1e-9, 1e-12):
         least = fine.epsilon(delta)
         assert least * (1 - 1e-9) <= found.epsilon(delta) <= least * (1 + 3e-5)

@@ -16,7 +16,11 @@ import dprelease
 from dprelease import cli
 from dprelease.documents.encoding import canonical
 from dprelease.errors import DpReleaseError, Findings
-from dprelease.planning.declaration_findings import load_declaration, queries_and_findings, several
+from dprelease.planning.declaration_findings import (
+    load_declaration,
+    queries_and_findings,
+    single_errors,
+)
 from dprelease.query.resolve import resolve
 from dprelease.schema.load import read_declaration, read_table
 from dprelease.schema.localized_text import Documented
@@ -67,7 +71,7 @@ def codes(path: Path, variables: Mapping[str, str] | None) -> list[str]:
     try:
         found = queries_and_findings(load_declaration(path, variables))[1]
     except DpReleaseError as error:
-        found = list(several(error))
+        found = list(single_errors(error))
     return [f"{e.code} {e.place.file}:{e.place.line} {e.place.key}" for e in found]
 
 

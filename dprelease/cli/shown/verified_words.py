@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dprelease.cli.shown.certificate_shown import certificate_text
 from dprelease.errors.printable import one_line
-from dprelease.privacy.guarantee import HOLDS
+from dprelease.privacy.guarantee import INVARIANTS_SENTENCE
 
 if TYPE_CHECKING:
     from dprelease.verification.report import Report
@@ -25,7 +25,7 @@ def verified_words(report: Report) -> str:
         if guarantee.rho is not None and not report.rehearsal:
             lines.append(f"It is {guarantee.rho:.6g}-zero-concentrated private.")
         if guarantee.invariants:
-            lines.append(f"This does not cover its invariants. {HOLDS}")
+            lines.append(f"This does not cover its invariants. {INVARIANTS_SENTENCE}")
     if report.rehearsal:
         lines.append("This is a rehearsal, not a release.")
     lines += [f"Note: {one_line(note)}." for note in report.notes]

@@ -16,7 +16,7 @@ from dprelease.mechanisms.common.variance_bounds import log_concave_moments
 from dprelease.numerics import theta
 from dprelease.numerics.lattice import Flags
 from dprelease.privacy.loss import Floats
-from dprelease.privacy.losses.offset_gaussian import moments, peak
+from dprelease.privacy.losses.offset_gaussian import density_at_zero, moments
 from dprelease.privacy.losses.offset_integers import OffsetIntegerLoss
 
 TABLE_ERROR = 2.0**-36
@@ -103,7 +103,9 @@ class OffsetLattice(SymmetricQuantile):
         `moment` is a moment of the continuous distribution, whose weights have the integral 1/(2
         peak) on one side; `rest` is the difference of sum and integral.
         """
-        return (moment / (2 * peak(self.offset)) + rest) / theta.size(self.scale, self.offset)
+        return (moment / (2 * density_at_zero(self.offset)) + rest) / theta.size(
+            self.scale, self.offset
+        )
 
 
 def _looked_up(tails: Floats, u: Floats) -> tuple[Floats, Flags]:

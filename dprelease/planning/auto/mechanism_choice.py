@@ -24,7 +24,7 @@ from dprelease.planning.budget_shares import Share
 from dprelease.planning.calibration import Factors, UnscaledNoise
 from dprelease.planning.noise_requests import NoiseRequest
 from dprelease.privacy.budget import Budget
-from dprelease.privacy.calibrate import lowest
+from dprelease.privacy.calibrate import parabola_minimum
 
 PROMISING_FACTOR = 1.1
 """If the error of a family with its best common shape is within this factor of the least error,
@@ -316,7 +316,7 @@ class _NoiseSearch:
         if len(points) == 2:
             points.append(at(float(f"{(points[0][0] + points[1][0]) / 2:.6g}")))
         for _ in range(PARABOLAS):
-            value = lowest(sorted(points))
+            value = parabola_minimum(sorted(points))
             if value is None or any(math.isclose(value, x, rel_tol=1e-3) for x, _ in points):
                 break
             least = min(error for _, error in points)

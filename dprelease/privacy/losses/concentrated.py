@@ -1,4 +1,4 @@
-"""The privacy loss of a mechanism of which only rho-zCDP is known."""
+"""The privacy loss of a mechanism that is only known to be rho-zCDP."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import NoReturn
 
 from dprelease.privacy.loss import PrivacyLoss, strictly_below
 
-SAFE = 1.0 + 2.0**-50
+FLOAT_MARGIN = 1.0 + 2.0**-50
 
 
 @dataclass(frozen=True)
 class ConcentratedLoss(PrivacyLoss):
-    """A loss with D_a <= a rho for every order a > 1; an infinite rho means no bound.
+    """A loss with D_a <= a rho for every order a > 1; an infinite rho stands for no bound.
 
-    Bun and Steinke 2016, arXiv 1605.02065v1, Definition 1.1.
+    The definition is Bun and Steinke 2016, arXiv 1605.02065v1, Definition 1.1.
     """
 
     known_rho: float
@@ -38,7 +38,7 @@ class ConcentratedLoss(PrivacyLoss):
 
     def renyi(self, order: float) -> float:
         """Return order * rho, rounded up."""
-        return order * self.known_rho * SAFE
+        return order * self.known_rho * FLOAT_MARGIN
 
     def concentration_beyond(self, order: float) -> float:
         """Return rho."""

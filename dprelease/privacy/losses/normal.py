@@ -9,35 +9,35 @@ from flint import arb
 
 from dprelease.numerics.balls import LEAST_FLOAT, ball, least_above
 from dprelease.numerics.normal_tail import ASYMPTOTIC, mills_ratio
-from dprelease.privacy.loss import SURELY, strictly_below
+from dprelease.privacy.loss import CERTAIN_DELTA_EPSILON, strictly_below
 
-UNSEEN = 39
+UNDERFLOW_DEVIATIONS = 39
 """Number of standard deviations at which a normal tail falls below the least float."""
 
 
 def normal_delta(mu: float, epsilon: float | Fraction) -> float:
-    """Return Q(a) - exp(epsilon) Q(a + mu), a = epsilon/mu - mu/2, rounded up; mu > 0.
+    """Return Q(a) - exp(epsilon) Q(a + mu), rounded up, with a = epsilon/mu - mu/2 and mu > 0.
 
-    Balle and Wang 2018, arXiv 1805.06530v2, Theorem 8.
+    This is the delta of a normal loss (Balle and Wang 2018, arXiv 1805.06530v2, Theorem 8).
     """
     if epsilon == math.inf:
         return 0.0
-    if epsilon < -SURELY or mu == math.inf:
+    if epsilon < -CERTAIN_DELTA_EPSILON or mu == math.inf:
         return 1.0
-    shift, edge = Fraction(mu), strictly_below(epsilon)
-    start = edge / shift - shift / 2
-    if start > UNSEEN:
+    shift, epsilon_below = Fraction(mu), strictly_below(epsilon)
+    a_exact = epsilon_below / shift - shift / 2
+    if a_exact > UNDERFLOW_DEVIATIONS:
         return LEAST_FLOAT
-    if edge >= 0 and start < -UNSEEN:
+    if epsilon_below >= 0 and a_exact < -UNDERFLOW_DEVIATIONS:
         return 1.0
 
     def value() -> arb:
-        a = ball(start)
+        a = ball(a_exact)
         root = arb(2).sqrt()
-        near = (a / root).erfc() / 2
-        if start + shift > ASYMPTOTIC:  # exp(epsilon) times the density at a + mu is that at a
+        upper_tail = (a / root).erfc() / 2
+        if a_exact + shift > ASYMPTOTIC:  # exp(epsilon) times the density at a + mu is that at a
             density = (-a * a / 2).exp() / (2 * arb.pi()).sqrt()
-            return near - density * mills_ratio(ball(start + shift))
-        return near - ball(edge).exp() * ((a + ball(shift)) / root).erfc() / 2
+            return upper_tail - density * mills_ratio(ball(a_exact + shift))
+        return upper_tail - ball(epsilon_below).exp() * ((a + ball(shift)) / root).erfc() / 2
 
     return min(1.0, least_above(value))

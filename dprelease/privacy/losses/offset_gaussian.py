@@ -1,13 +1,13 @@
 """Offset-symmetric Gaussian noise in units of its sigma: distribution and privacy loss.
 
-The density is exp(-z^2 / 2 - r |z|) / N, N = sqrt(2 pi) exp(r^2 / 2) 2 Q(r): |Z| is a normal
-variable minus r, conditional on exceeding r. Against itself moved up by d, the loss is d
-(d / 2 + r) + d |z| below zero, (d - 2 z)(d + 2 r) / 2 between 0 and d, and the negative of its
-mirror image above d: it falls everywhere. The distribution is log-concave, so the divergence grows
-with d.
+The density is exp(-z^2 / 2 - r |z|) / N, with N = sqrt(2 pi) exp(r^2 / 2) 2 Q(r). |Z| has the
+distribution of a normal variable minus r, under the condition that the variable exceeds r. Compared
+with the same noise moved up by d, the loss is d (d / 2 + r) + d |z| below zero,
+(d - 2 z)(d + 2 r) / 2 between 0 and d, and the negative of its mirror image above d, so it falls
+everywhere. The distribution is log-concave, so the divergence grows with d.
 
-Sadeghi and Korki, "Offset-symmetric Gaussians for differential privacy": eqs. (2), (9), (56) and
-Theorem 1, derived anew here.
+Source: Sadeghi and Korki, "Offset-symmetric Gaussians for differential privacy", eqs. (2), (9),
+(56) and Theorem 1; this module derives them independently.
 """
 
 from __future__ import annotations
@@ -25,57 +25,57 @@ from dprelease.numerics.normal_tail import ln_erfc_over, mills_ratio
 from dprelease.privacy.loss import Floats, MonotoneLoss, strictly_below
 
 ROOT = math.sqrt(2.0)
-FAR = 186.0
-"""Twice the exponent above which the probability is below 1e-40."""
+TAIL_EXPONENT = 186.0
+"""Twice the exponent of the density above which the probability is below 1e-40."""
 
-NARROW = 2.0**-8
-UNSEEN = 760
-"""Exponent at which a tail falls below the least float."""
+NARROW_WIDTH = 2.0**-8
+UNDERFLOW_EXPONENT = 760
+"""Exponent of the density at which a tail falls below the least float."""
 
 
-def upper_ball(z: arb, r: arb) -> arb:
-    """Return a ball around P(Z > z), z >= 0: Q(z + r) / (2 Q(r)), eq. (2)."""
+def upper_tail_ball(z: arb, r: arb) -> arb:
+    """Return a ball around P(Z > z) = Q(z + r) / (2 Q(r)) for z >= 0, eq. (2)."""
     root = arb(2).sqrt()
     return ((z + r) / root).erfc() / (2 * (r / root).erfc())
 
 
-def ln_upper(z: Floats, r: float) -> Floats:
-    """Return ln(2 P(Z > z)), z (n,) >= 0."""
+def log_upper_tail(z: Floats, r: float) -> Floats:
+    """Return ln(2 P(Z > z)) for z (n,) >= 0."""
     logarithm = np.zeros_like(z)
     beyond = z > 0
     logarithm[beyond] = ln_erfc_over((z[beyond] + r) / ROOT, r / ROOT)
     return logarithm
 
 
-def side_mass(low: Floats, high: Floats, r: float) -> Floats:
-    """Return P(low < Z <= high) for 0 <= low <= high; relative error below 2**-32."""
+def side_probability(low: Floats, high: Floats, r: float) -> Floats:
+    """Return P(low < Z <= high) for 0 <= low <= high, with a relative error below 2**-32."""
     width, middle = high - low, (low + high) / 2
-    norm = 1.0 / peak(r)
+    norm = 1.0 / density_at_zero(r)
     with np.errstate(invalid="ignore", over="ignore"):
         slope = middle + r
         bend = 1 + width**2 * (slope**2 - 1) / 24
         narrow = np.exp(-middle * (middle / 2 + r)) / norm * width * bend
-        first = ln_upper(low, r)
-        wide = np.exp(first) / 2 * -np.expm1(ln_upper(high, r) - first)
-    use = width * (1 + low + r) < NARROW
+        first = log_upper_tail(low, r)
+        wide = np.exp(first) / 2 * -np.expm1(log_upper_tail(high, r) - first)
+    use = width * (1 + low + r) < NARROW_WIDTH
     return np.where(use, narrow, np.where(np.isinf(high), np.exp(first) / 2, wide))
 
 
 def interval_probability(low: Floats, high: Floats, r: float) -> Floats:
     """Return P(low < Z <= high) for any low <= high."""
-    above = side_mass(np.maximum(low, 0.0), np.maximum(high, 0.0), r)
-    return above + side_mass(np.maximum(-high, 0.0), np.maximum(-low, 0.0), r)
+    above = side_probability(np.maximum(low, 0.0), np.maximum(high, 0.0), r)
+    return above + side_probability(np.maximum(-high, 0.0), np.maximum(-low, 0.0), r)
 
 
 def moments(r: float) -> tuple[float, float]:
-    """Return E |Z| = h - r and E Z^2 = 1 + r^2 - r h, h = phi(r) / Q(r): eq. (9)."""
+    """Return E |Z| = h - r and E Z^2 = 1 + r^2 - r h, with h = phi(r) / Q(r), eq. (9)."""
     with ctx.workprec(200):
         exact, hazard = arb(r), _hazard(r)
         return float(hazard - exact), float(1 + exact**2 - exact * hazard)
 
 
 @lru_cache(maxsize=256)
-def peak(r: float) -> float:
+def density_at_zero(r: float) -> float:
     """Return the density at zero, phi(r) / (2 Q(r)), accurate to about the last bit."""
     with ctx.workprec(200):
         return float(_hazard(r) / 2)
@@ -87,30 +87,30 @@ def _hazard(r: float) -> arb:
     return (-(exact**2) / 2).exp() * (2 / arb.pi()).sqrt() / (exact / arb(2).sqrt()).erfc()
 
 
-def reach(r: float) -> float:
-    """Return the z above which, on either side, the probability is below 1e-40."""
-    return math.sqrt(r * r + FAR) - r
+def negligible_above(r: float) -> float:
+    """Return a z for which the probabilities above z and below -z are less than 1e-40."""
+    return math.sqrt(r * r + TAIL_EXPONENT) - r
 
 
 @dataclass(frozen=True)
 class OffsetGaussianLoss(MonotoneLoss):
-    """The loss of noise with offset `r` against itself moved up by `d` (exact), in sigmas."""
+    """The loss of noise with offset `r` against the same noise moved up by `d`, both in sigmas."""
 
     d: Fraction
     r: Fraction
 
     @property
     def kink(self) -> Fraction:
-        """Return the loss at zero, d (d / 2 + r)."""
+        """Return the loss d (d / 2 + r) of the output 0."""
         return self.d * (self.d / 2 + self.r)
 
     @property
     def span(self) -> float:
-        """Return the loss at 1e-40 of the lower tail."""
-        return float(self.kink) + float(self.d) * reach(float(self.r))
+        """Return the loss of the output whose lower tail has a probability of 1e-40."""
+        return float(self.kink) + float(self.d) * negligible_above(float(self.r))
 
-    def cut(self, edge: Fraction) -> Fraction:
-        """Return z where the loss is `edge`."""
+    def output_of_loss(self, edge: Fraction) -> Fraction:
+        """Return the output z whose loss is `edge`."""
         if edge >= self.kink:
             return (self.kink - edge) / self.d
         if edge <= -self.kink:
@@ -118,10 +118,10 @@ class OffsetGaussianLoss(MonotoneLoss):
         return self.d / 2 - edge / (self.d + 2 * self.r)
 
     def _delta(self, epsilon: float | Fraction) -> float:
-        """Return P(Z < z) - exp(epsilon) P(Z + d < z), z where the loss is epsilon: Theorem 1."""
+        """Return P(Z < z) - exp(epsilon) P(Z + d < z) for the z whose loss is epsilon."""
         edge = strictly_below(epsilon)
-        z = self.cut(edge)
-        if z < 0 and -z * (-z / 2 + self.r) > UNSEEN:
+        z = self.output_of_loss(edge)
+        if z < 0 and -z * (-z / 2 + self.r) > UNDERFLOW_EXPONENT:
             return LEAST_FLOAT
 
         def value() -> arb:
@@ -133,25 +133,25 @@ class OffsetGaussianLoss(MonotoneLoss):
 
     def _probability_below(self, z: Fraction) -> arb:
         r = ball(self.r)
-        return upper_ball(ball(-z), r) if z <= 0 else 1 - upper_ball(ball(z), r)
+        return upper_tail_ball(ball(-z), r) if z <= 0 else 1 - upper_tail_ball(ball(z), r)
 
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
-        """Return the probabilities of the loss intervals, from the outputs at their ends."""
-        z = self.cuts(edges)
+        """Return the probabilities of loss intervals, computed from the outputs at their ends."""
+        z = self.outputs_of_losses(edges)
         ends = np.concatenate(([np.inf], z, [-np.inf]))
         d, r = float(self.d), float(self.r)
         return interval_probability(ends[1:], ends[:-1], r), interval_probability(
             ends[1:] - d, ends[:-1] - d, r
         )
 
-    def at(self, z: Floats) -> Floats:
-        """Return the loss of outputs, in floats."""
+    def loss_at(self, z: Floats) -> Floats:
+        """Return the losses of outputs as floats."""
         d, r = float(self.d), float(self.r)
         losses: Floats = d * (d / 2 - z) + r * (np.abs(z - d) - np.abs(z))
         return losses
 
-    def cuts(self, edges: Floats) -> Floats:
-        """Return z where the loss is each edge, in floats."""
+    def outputs_of_losses(self, edges: Floats) -> Floats:
+        """Return the outputs whose losses are `edges`, as floats."""
         d, r, kink = float(self.d), float(self.r), float(self.kink)
         inner = d / 2 - edges / (d + 2 * r)
         outer = (kink - np.abs(edges)) / d
@@ -175,14 +175,15 @@ class OffsetGaussianLoss(MonotoneLoss):
         return least_above(value, 256)
 
     def concentration_beyond(self, order: float) -> float:
-        """Return d^2 / 2 + C / (a (a - 1)), a the order, C = r^2 / 2 - ln erfcx(r / sqrt 2) + ln 2.
+        """Return d^2 / 2 + C / (a (a - 1)) for the order a.
 
-        The integral below zero is at most exp(m^2 / 2) sqrt(2 pi), m = (a - 1) d - r, and those
-        above it at most as much again; the norm is sqrt(2 pi) erfcx(r / sqrt 2), one over the
-        density at zero: Theorem 2.
+        C = r^2 / 2 - ln erfcx(r / sqrt 2) + ln 2. The integral below zero is at most
+        exp(m^2 / 2) sqrt(2 pi), with m = (a - 1) d - r, and the integrals above zero are together
+        at most as large. The norm is sqrt(2 pi) erfcx(r / sqrt 2), which is one over the density at
+        zero: Theorem 2.
         """
         d, r = float(self.d), float(self.r)
-        rest = r * r / 2 + math.log(2 * math.sqrt(2 * math.pi) * peak(r))
+        rest = r * r / 2 + math.log(2 * math.sqrt(2 * math.pi) * density_at_zero(r))
         return (d * d / 2 + rest / (order * (order - 1))) * (1 + 2.0**-40)
 
 

@@ -1,4 +1,4 @@
-"""Truncated two-sided exponential noise: admissible lengths of its sides, and privacy loss."""
+"""Truncated two-sided exponential noise: the admissible lengths of its sides, and its loss."""
 
 from __future__ import annotations
 
@@ -16,40 +16,45 @@ from dprelease.privacy.loss import Floats, MonotoneLoss, strictly_below
 
 @dataclass(frozen=True)
 class Ends:
-    """Parameters for finding the ends that have `delta` at epsilon = shift / scale, in steps."""
+    """Parameters of the search for ends of the noise, in steps.
+
+    Noise of `scale` with these ends has `delta` at epsilon = shift / scale.
+    """
 
     scale: Fraction
     shift: int
     delta: Fraction
 
     @property
-    def growth(self) -> float:
+    def growth_over_delta(self) -> float:
         """Return approximately (exp(epsilon) - 1) / delta."""
         epsilon = float(self.shift / self.scale)
         return math.expm1(min(epsilon, 700.0)) / float(self.delta)
 
 
 def symmetric_length(ends: Ends) -> float:
-    """Return the length of both sides of symmetric noise, slightly above the exact one.
+    """Return the length of both sides of symmetric noise, slightly above the exact length.
 
-    scale ln(1 + (e^epsilon - 1) / (2 delta)): Geng et al. 2018, arXiv 1810.00877v3, Theorem 1.
+    The exact length is scale ln(1 + (e^epsilon - 1) / (2 delta)) (Geng et al. 2018, arXiv
+    1810.00877v3, Theorem 1).
     """
-    length = float(ends.scale) * math.log1p(ends.growth / 2)
+    length = float(ends.scale) * math.log1p(ends.growth_over_delta / 2)
     return _certify_length(ends, length, None)
 
 
 def bounds(ends: Ends) -> tuple[float, float]:
-    """Return the approximate open lower and closed upper bound of the length of a short side.
+    """Return the approximate lower (open) and upper (closed) bound of the length of a short side.
 
-    With b = exp(-short / scale): the other end's a = 2 - b - b (e^epsilon - 1) / delta lies in
-    (0, b] exactly between these lengths. The paper's "any" is wrong.
+    With b = exp(-short / scale), the other end has a = 2 - b - b (e^epsilon - 1) / delta, which
+    lies in (0, b] if and only if the length is between these bounds. The paper admits any length,
+    which is wrong.
     """
-    scale = float(ends.scale)
-    return scale * math.log(max((ends.growth + 1) / 2, 1.0)), scale * math.log1p(ends.growth / 2)
+    scale, growth = float(ends.scale), ends.growth_over_delta
+    return scale * math.log(max((growth + 1) / 2, 1.0)), scale * math.log1p(growth / 2)
 
 
 def other_end(ends: Ends, length: float) -> float:
-    """Return the length of the other side, slightly above the exact one.
+    """Return the length of the other side, slightly above the exact length.
 
     Raises
     ------
@@ -60,23 +65,23 @@ def other_end(ends: Ends, length: float) -> float:
 
 
 def near_other_end(ends: Ends, length: float) -> float:
-    """Return the length of the other side to float accuracy, for comparisons only.
+    """Return the length of the other side with the accuracy of floats, for comparisons only.
 
     Raises
     ------
     ValueError
-        As `other_end`.
+        The errors of `other_end`.
     """
     if length < ends.shift:
         raise ValueError("a side is shorter than the shift")
     scale, b = float(ends.scale), math.exp(-length / float(ends.scale))
     if length <= bounds(ends)[1]:
-        a = 2 - b - b * ends.growth
+        a = 2 - b - b * ends.growth_over_delta
         # Near the lower bound a cancels to zero: reject values that may be rounding errors.
         if a <= 2.0**-40:
             raise ValueError("the side is too short for this delta")
     else:
-        a = (2 - b) / (1 + ends.growth)
+        a = (2 - b) / (1 + ends.growth_over_delta)
     other = -scale * math.log(a)
     if other < ends.shift:
         raise ValueError("the other side is shorter than the shift")
@@ -98,10 +103,11 @@ def _certify_length(ends: Ends, length: float, fixed: float | None) -> float:
 
 @dataclass(frozen=True)
 class TruncatedLoss(MonotoneLoss):
-    """The loss of exp(-|x| / scale) on [-low, high] against itself moved up by `shift` steps.
+    """The loss of noise with density exp(-|x| / scale) on [-low, high], moved up by `shift` steps.
 
-    Outputs below -low + shift have an infinite loss. A shift longer than either side is treated as
-    revealing everything. This is an upper bound; no noise is designed for such shifts.
+    Outputs below -low + shift have an infinite loss. For a shift longer than one of the sides, the
+    loss is that of a mechanism that reveals everything. This is an upper bound, and no noise is
+    designed for such shifts.
     """
 
     scale: Fraction
@@ -110,7 +116,7 @@ class TruncatedLoss(MonotoneLoss):
     shift: int
 
     @property
-    def _hopeless(self) -> bool:
+    def _reveals_everything(self) -> bool:
         return self.shift > min(self.low, self.high)
 
     @property
@@ -124,8 +130,8 @@ class TruncatedLoss(MonotoneLoss):
         return self.delta(self.shift / self.scale)
 
     def _delta(self, epsilon: float | Fraction) -> float:
-        """Return P(Y < x) - exp(epsilon) P(Y + shift < x), x where the loss is epsilon."""
-        if self._hopeless:
+        """Return P(Y < x) - exp(epsilon) P(Y + shift < x) for the x whose loss is epsilon."""
+        if self._reveals_everything:
             return 1.0
         ratio = self.shift / self.scale
         edge = strictly_below(epsilon)
@@ -142,7 +148,7 @@ class TruncatedLoss(MonotoneLoss):
         return min(1.0, least_above(value))
 
     def _probability_below(self, x: Fraction) -> arb:
-        """Return a ball around P(Y < x), -low <= x <= high."""
+        """Return a ball around P(Y < x) for -low <= x <= high."""
         a, b = (ball(-side / self.scale).exp() for side in (self.low, self.high))
         if x <= 0:
             if x <= -self.low:
@@ -151,9 +157,12 @@ class TruncatedLoss(MonotoneLoss):
         return 1 - b * ball((self.high - x) / self.scale).expm1() / (2 - a - b)
 
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
-        """Return probabilities of loss intervals, with points at +-shift / scale and +-infinity."""
+        """Return the probabilities of loss intervals.
+
+        Losses of +-shift / scale and +-infinity have positive probabilities.
+        """
         p, q = np.zeros(len(edges) + 1), np.zeros(len(edges) + 1)
-        if self._hopeless:
+        if self._reveals_everything:
             p[-1] = q[0] = 1.0
             return p, q
         scale, shift = float(self.scale), float(self.shift)
@@ -163,7 +172,7 @@ class TruncatedLoss(MonotoneLoss):
         ends = np.concatenate(([-ratio], inside, [ratio]))
         x = (ratio - ends) * (scale / 2)
         width = -np.expm1(-np.diff(ends) / 2)
-        # Between 0 and shift both densities fall away from their peaks, up to the truncation.
+        # Between 0 and shift, each density falls as the distance from its peak grows.
         p += np.exp(-x[1:] / scale) * width / total
         q += np.exp((x[:-1] - shift) / scale) * width / total
         first, last = np.searchsorted(edges, [ratio, -ratio])
@@ -178,5 +187,5 @@ class TruncatedLoss(MonotoneLoss):
         return p, q
 
     def renyi(self, order: float) -> float:
-        """Return infinity: some outputs have an infinite loss."""
+        """Return infinity, because some outputs have an infinite loss."""
         return math.inf

@@ -1,9 +1,9 @@
 """The privacy loss of two-sided exponential noise, whose sides may have different scales.
 
-The density is continuous and falls like exp(x / left) below zero, like exp(-x / right) above.
-Against itself moved up by `shift`, the loss is shift / left below zero, falls linearly up to
-`shift`, and is -shift / right above it. The distribution is log-concave, so the divergence grows
-with the shift.
+The density is continuous, proportional to exp(x / left) below zero and to exp(-x / right) above
+zero. Compared with the same noise moved up by `shift`, the loss is shift / left below zero, falls
+linearly from zero to `shift`, and is -shift / right above `shift`. The distribution is log-concave,
+so the divergence grows with the shift.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from dprelease.numerics.balls import ball, least_above
 from dprelease.numerics.rounding import round_up
 from dprelease.privacy.loss import Floats, MonotoneLoss, strictly_below
 
-SAFE = 1.0 + 2.0**-40
+FLOAT_MARGIN = 1.0 + 2.0**-40
 """Bound on the float error of a few dozen operations."""
 
 
 @dataclass(frozen=True)
 class ExponentialLoss(MonotoneLoss):
-    """The loss of noise with these two scales (exact, steps) against itself moved up.
+    """The loss of noise with two exact scales, in steps, against the same noise moved up.
 
-    The loss of a move down is that of noise with exchanged scales.
+    A move down has the loss of noise with exchanged scales.
     """
 
     left: Fraction
@@ -41,11 +41,11 @@ class ExponentialLoss(MonotoneLoss):
 
     @property
     def span(self) -> float:
-        """Return the largest loss on either side; no larger loss has a probability."""
+        """Return the largest absolute value of a loss."""
         return round_up(self.shift / min(self.left, self.right))
 
     def _delta(self, epsilon: float | Fraction) -> float:
-        """Return P(Y < x) - exp(epsilon) P(Y + shift < x), x where the loss is epsilon."""
+        """Return P(Y < x) - exp(epsilon) P(Y + shift < x) for the x whose loss is epsilon."""
         left, right, shift = self.left, self.right, self.shift
         if epsilon >= shift / left:
             return 0.0
@@ -62,7 +62,10 @@ class ExponentialLoss(MonotoneLoss):
         return min(1.0, least_above(value))
 
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
-        """Return probabilities of loss intervals: points at both ends, a density between them."""
+        """Return the probabilities of loss intervals.
+
+        The loss has a positive probability at each end, and a density between the ends.
+        """
         left, right, shift = float(self.left), float(self.right), float(self.shift)
         top, bottom = shift / left, -shift / right
         inside = np.clip(edges, bottom, top)
@@ -90,4 +93,4 @@ class ExponentialLoss(MonotoneLoss):
         between = above_zero / right * -math.expm1(-shift * rate) / rate
         beyond = above_zero * math.exp(-shift / right - a * shift * slope)
         total = below_zero + between + beyond
-        return max(0.0, min(self.pure_epsilon, (a * top + math.log(total)) / a)) * SAFE
+        return max(0.0, min(self.pure_epsilon, (a * top + math.log(total)) / a)) * FLOAT_MARGIN
