@@ -103,8 +103,8 @@ class AsymmetricLaplace(RealQuantile):
         """Return the cell around zero, after subtraction of the centre."""
         return -int(self.center)
 
-    def unevenness(self, first: Floats, size: float) -> Floats:
-        """Return the unevenness of a block, from the log slope of its side."""
+    def largest_relative_drop(self, first: Floats, size: float) -> Floats:
+        """Bound the relative drop in a block by the log slope of its side."""
         left, right = float(self.left), float(self.right)
         near = first + self.center
         scales = np.where(near > size, right, np.where(near < -2 * size, left, min(left, right)))

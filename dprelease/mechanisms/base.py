@@ -15,7 +15,7 @@ from dprelease.errors import BudgetError, Place
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.balls import ball
 from dprelease.numerics.blocks import LawBlocks
-from dprelease.numerics.lattice import Flags, Floats, SampledLaw, certain, largest
+from dprelease.numerics.lattice import Flags, Floats, SampledLaw, certain_floor, largest_true
 from dprelease.numerics.rounding import exact, round_up
 
 LARGEST_CENTER = 2.0**62
@@ -23,9 +23,9 @@ LARGEST_CENTER = 2.0**62
 QUANTILE_ERROR = 2.0**-40
 """Claimed bound, in scales, on the error of a float quantile for tails above 2**-20.
 
-An interval of 2**-64 at such a tail moves the quantile by less than 2**-43 scales; the library
-functions behind the quantiles err by a few units in the last place. The tests compare densely with
-ball arithmetic.
+An interval of width 2**-64 at such a tail moves the quantile by less than 2**-43 scales. The
+library functions that compute quantiles have errors of a few units in the last place. The tests
+compare them with ball arithmetic at many points.
 """
 
 
@@ -44,23 +44,24 @@ class Mechanism(Randomizer):
     def federated(self, parties: int) -> Self:
         """Return the distribution of each of `parties` shares, whose sum has this scale.
 
-        Only for distributions that are closed under sums before rounding. The sum of rounded shares
-        is not the rounded sum: `privacy/rounded_shares.py` bounds the difference for stable noise.
+        Only distributions that are closed under sums before rounding have such shares. The sum of
+        rounded shares is not the rounded sum: `privacy/rounded_shares.py` bounds the difference for
+        stable noise.
 
         Raises
         ------
         ValueError
-            If there is no party.
+            If `parties` is below 1.
         BudgetError
-            DP-FED-001 if shares of the noise are not of the same family, DP-MECH-001 if a share's
-            scale can't be certified.
+            DP-FED-001 if shares of the noise are not of the same family, DP-MECH-001 if the scale
+            of a share can't be certified.
         """
         reason = "a sum of such noise is not of its own kind"
         raise BudgetError("DP-FED-001", mechanism=self.name, reason=reason)
 
     @property
     def blocks(self) -> LawBlocks | None:
-        """Return how to draw by blocks of cells; None where cells are located directly."""
+        """Return the blocks of cells for drawing, or None if cells are drawn directly."""
         return None
 
     @property
@@ -75,23 +76,23 @@ class Mechanism(Randomizer):
 
     @property
     def moments_above(self) -> tuple[Fraction, Fraction] | None:
-        """Return a certified upper bound of the variance, and the mean; in steps.
+        """Return a certified upper bound of the variance, and the exact mean, in steps.
 
-        Computed with ball arithmetic, so the same on every machine. None for distributions without
-        a certificate, or without a variance.
+        Both are computed with ball arithmetic, so they are equal on every machine. The result is
+        None for distributions without a certified bound or without a variance.
         """
         return None
 
     @abstractmethod
     def invert(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:
-        """Return k and where it is certain; see `LatticeLaw.invert`."""
+        """Return integers k, and flags of the certain ones; see `LatticeLaw.invert`."""
 
     @abstractmethod
     def tail(self, k: int, upper: bool) -> arb:
-        """Return a ball around P(K >= k), or P(K <= k), for any k."""
+        """Return a ball around P(K >= k), or around P(K <= k) if not `upper`, for any k."""
 
     def half_width(self, confidence: float) -> int:
-        """Return the least w, in steps, with P(|K| <= w) >= confidence; never too small."""
+        """Return the least w, in steps, with P(|K| <= w) >= confidence, or slightly more."""
         miss = Fraction(1) - exact(repr(float(confidence)))
         if not 0 < miss < 1:
             raise ValueError("a confidence lies between 0 and 1")
@@ -104,14 +105,14 @@ class Mechanism(Randomizer):
                 # Where balls can't decide, the width counts as too narrow.
                 return w < 0 or not self._two_sided_tail(w) <= bound
 
-            widest = largest(too_narrow, int(guess))
+            widest = largest_true(too_narrow, int(guess))
         return 0 if widest is None else widest + 1
 
     def smooth_width(self, confidence: float) -> float:
-        """Return the w with P(|K + U| <= w) = confidence, U uniform within half a step of 0.
+        """Return the w with P(|K + U| <= w) = confidence, for a U uniform within half a step of 0.
 
-        This is the half width without steps: for scales of many steps, as in sums of several cells.
-        Computed with ball arithmetic, so the same on every machine.
+        So w is not rounded to steps, and suits sums of several cells, whose noise has many steps.
+        It is computed with ball arithmetic, so it is equal on every machine.
         """
         width = self.half_width(confidence)
         with ctx.workprec(128):
@@ -135,7 +136,10 @@ class Symmetric(Mechanism):
 
     @abstractmethod
     def upper_quantile(self, u: Floats) -> tuple[Floats, Flags]:
-        """Return k with P(K >= k + 1) <= u < P(K >= k), and where it is certain; u in (0, 1/2]."""
+        """Return k with P(K >= k + 1) <= u < P(K >= k), and flags of the certain ones.
+
+        Every u is in (0, 1/2].
+        """
 
     @abstractmethod
     def upper_tail(self, k: int) -> arb:
@@ -173,12 +177,12 @@ class RealQuantile(Mechanism):
         """Return real numbers whose floors are `invert`, and bounds of their errors, in steps."""
 
     @abstractmethod
-    def unevenness(self, first: Floats, size: float) -> Floats | float:
+    def largest_relative_drop(self, first: Floats, size: float) -> Floats | float:
         """Return bounds of 1 - p(k) / p(j) within blocks of `size` cells; see `BlockLaw`."""
 
     def invert(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:
         """Return k and where it is certain; see `LatticeLaw.invert`."""
-        return certain(*self.position(u, upper))
+        return certain_floor(*self.position(u, upper))
 
     @cached_property
     def blocks(self) -> LawBlocks | None:
@@ -195,7 +199,7 @@ class SymmetricQuantile(Symmetric, RealQuantile):
 
     def upper_quantile(self, u: Floats) -> tuple[Floats, Flags]:
         """Return the floor of the real quantile, and where it is certain."""
-        return certain(*self.upper_position(u))
+        return certain_floor(*self.upper_position(u))
 
     def position(self, u: Floats, upper: bool) -> tuple[Floats, Floats | float]:
         """Return real numbers whose floors are `invert`, and bounds of their errors, in steps."""
@@ -203,10 +207,11 @@ class SymmetricQuantile(Symmetric, RealQuantile):
         return (places if upper else 1.0 - places), error
 
 
-def normal_unevenness(scale: float, offset: float, first: Floats, size: float) -> Floats:
-    """Return `unevenness` for probabilities or densities exp(-(k/scale)^2 / 2 - offset |k|/scale).
+def normal_relative_drop(scale: float, offset: float, first: Floats, size: float) -> Floats:
+    """Return `largest_relative_drop` for exp(-(k / scale)^2 / 2 - offset |k| / scale).
 
-    The slope of the logarithm is largest at the end away from zero.
+    These may be probabilities or densities, up to a factor. The slope of their logarithm is largest
+    at the end of a block that is farther from zero.
     """
     slope = np.abs(first)
     slope += size + 1.0
@@ -217,7 +222,7 @@ def normal_unevenness(scale: float, offset: float, first: Floats, size: float) -
 
 
 def rounded_up(x: arb) -> float:
-    """Return the least float that is certainly above the number in a ball."""
+    """Return the least float that is certainly at least the number in a ball."""
     mantissa, exponent = (int(part) for part in x.upper().man_exp())
     return round_up(Fraction(mantissa) * Fraction(2) ** exponent)
 
@@ -225,7 +230,7 @@ def rounded_up(x: arb) -> float:
 def number(
     kind: type[Mechanism], value: str | float | None, name: str, place: Place | None
 ) -> Fraction:
-    """Return the exact number of a declared shape parameter; raise DP-MECH-003 for a word."""
+    """Return the exact number of a declared shape parameter; raise DP-MECH-003 for other texts."""
     try:
         return exact(str(value))
     except ValueError:

@@ -19,7 +19,7 @@ from flint import arb, ctx
 from dprelease.mechanisms.base import (
     QUANTILE_ERROR,
     SymmetricQuantile,
-    normal_unevenness,
+    normal_relative_drop,
     rounded_up,
 )
 from dprelease.mechanisms.common.variance_bounds import log_concave_moments
@@ -52,9 +52,9 @@ class Gaussian(SymmetricQuantile):
         """Return 2**-40 scales."""
         return self.scale * QUANTILE_ERROR
 
-    def unevenness(self, first: Floats, size: float) -> Floats:
-        """Return the unevenness of a block, from the slope of the log density at its far end."""
-        return normal_unevenness(self.scale, 0.0, first, size)
+    def largest_relative_drop(self, first: Floats, size: float) -> Floats:
+        """Bound the relative drop in a block by the slope of the log density at its far end."""
+        return normal_relative_drop(self.scale, 0.0, first, size)
 
     def upper_position(self, u: Floats) -> tuple[Floats, float]:
         """Return x + 1/2 for the quantile x = scale times the normal one."""

@@ -71,8 +71,8 @@ class GeneralizedGaussian(SymmetricQuantile):
         """Return the slope of the log density, in scales, at a tail certainly below 2**-21."""
         return float(self.p * power_tail.reach(self.p, power_tail.LEAST_TAIL / 2) ** (self.p - 1))
 
-    def unevenness(self, first: Floats, size: float) -> float:
-        """Return the unevenness of a block, from the steepest slope of the log density."""
+    def largest_relative_drop(self, first: Floats, size: float) -> float:
+        """Bound the relative drop in a block by the steepest slope of the log density."""
         return self._steepest * (size / self.scale)
 
     def upper_position(self, u: Floats) -> tuple[Floats, Floats]:

@@ -41,8 +41,8 @@ class Laplace(SymmetricQuantile):
         """Return 2**-40 scales."""
         return self.scale * QUANTILE_ERROR
 
-    def unevenness(self, first: Floats, size: float) -> float:
-        """Return the unevenness of a block for a log slope of 1 / scale per step."""
+    def largest_relative_drop(self, first: Floats, size: float) -> float:
+        """Bound the relative drop in a block for a log slope of 1 / scale."""
         return size / self.scale
 
     def upper_position(self, u: Floats) -> tuple[Floats, float]:

@@ -20,7 +20,7 @@ from typing import ClassVar
 import numpy as np
 from flint import arb
 
-from dprelease.mechanisms.base import QUANTILE_ERROR, SymmetricQuantile, normal_unevenness
+from dprelease.mechanisms.base import QUANTILE_ERROR, SymmetricQuantile, normal_relative_drop
 from dprelease.mechanisms.common.shape import Shape
 from dprelease.mechanisms.common.variance_bounds import log_concave_moments
 from dprelease.mechanisms.randomizer import PlaceInAuto
@@ -66,9 +66,9 @@ class OffsetSymmetricGaussian(SymmetricQuantile):
         """Return 2**-40 scales, and as much for the offset."""
         return self.scale * (1.0 + self.ratio) * QUANTILE_ERROR
 
-    def unevenness(self, first: Floats, size: float) -> Floats:
-        """Return the unevenness of a block, from the slope of the log density at its far end."""
-        return normal_unevenness(self.scale, self.ratio, first, size)
+    def largest_relative_drop(self, first: Floats, size: float) -> Floats:
+        """Bound the relative drop in a block by the slope of the log density at its far end."""
+        return normal_relative_drop(self.scale, self.ratio, first, size)
 
     def upper_position(self, u: Floats) -> tuple[Floats, float]:
         """Return x + 1/2 for x = scale (z - ratio), Q(z) = 2 u Q(ratio)."""

@@ -36,9 +36,10 @@ FLOAT_ERROR = 2.0**-30
 class PartitionSelection(Randomizer):
     """Randomized selection of keys, by the number of privacy units with each key.
 
-    With e = exp(epsilon): p(n) = delta (e^n - 1) / (e - 1) up to n = `turn`, then 1 - p(n) falls by
-    the factor 1 / e and delta at each further unit, until p is 1. p(0) is 0: a key without a
-    privacy unit is never selected. Errors are numbers of privacy units at which keys are selected.
+    Let e = exp(epsilon). The probability p(n) of selecting a key with n privacy units is
+    delta (e^n - 1) / (e - 1) up to n = `turn`. Above, 1 - p(n) falls by the factor 1 / e, and by
+    delta, with each further unit, until p is 1. p(0) is 0, so a key without a privacy unit is never
+    selected. As errors, the class reports the numbers of privacy units at which keys are selected.
     """
 
     name: ClassVar[str] = "partition_selection"
@@ -70,12 +71,12 @@ class PartitionSelection(Randomizer):
 
     @property
     def epsilon(self) -> Fraction:
-        """Return epsilon of one key, exact."""
+        """Return the exact epsilon of one key."""
         return 1 / Fraction(self.scale)
 
     @property
     def turn(self) -> int:
-        """Return the number of units up to which p grows by the factor e."""
+        """Return the number of privacy units up to which p grows by about the factor e."""
         epsilon, delta = 1.0 / self.scale, self.delta
         ratio = (math.expm1(epsilon) + 2 * delta) / (delta * (math.exp(epsilon) + 1))
         return 1 + math.floor(math.log(ratio) / epsilon)
@@ -83,7 +84,8 @@ class PartitionSelection(Randomizer):
     def probability(self, n: int) -> arb:
         """Return a ball around p(n), at the precision of the flint context.
 
-        It is the smaller of the two branches: they cross at `turn`, which a float may miss by one.
+        p is the smaller of its two branches, which cross at `turn`. A float error may change `turn`
+        by one, so the neighbours of `turn` are tried as well.
         """
         if n <= 0:
             return arb(0)
@@ -95,7 +97,7 @@ class PartitionSelection(Randomizer):
         return least.min(arb(1))
 
     def _branch(self, n: int, turn: int) -> arb:
-        """Return p(n) for a change of branch at `turn`."""
+        """Return p(n) if its branches change at `turn`."""
         epsilon, delta = ball(self.epsilon), ball(self.delta)
         grow = epsilon.expm1()
         if n <= turn:
@@ -105,7 +107,7 @@ class PartitionSelection(Randomizer):
         return (1 - fall) * (1 + delta / grow) + fall * last
 
     def select(self, units: Integers, bits: BitSource) -> Flags:
-        """Return (n,) whether each key is selected; one word per key."""
+        """Return flags (n,) of the selected keys, from one random word for each key."""
         words = bits.words(len(units))
         counts, places = np.unique(units, return_inverse=True)
         p = np.array([float(self.probability(n).mid()) for n in counts.tolist()])[places]
@@ -126,7 +128,7 @@ class PartitionSelection(Randomizer):
         return (ApproximateLoss(self.epsilon, Fraction(self.delta)),)
 
     def _least_units(self, probability: float) -> int:
-        """Return the least number of units that is selected with at least this probability."""
+        """Return the least number of units whose key is selected with at least a probability."""
         low, high = 0, 1
         while not float(self.probability(high).mid()) >= probability:
             low, high = high, 2 * high
@@ -143,7 +145,7 @@ class PartitionSelection(Randomizer):
 
     @property
     def standard_deviation(self) -> float:
-        """Return infinity: a selection has no standard deviation."""
+        """Return infinity, because a selection has no standard deviation."""
         return math.inf
 
     def half_width(self, confidence: float) -> int:

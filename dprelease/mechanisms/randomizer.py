@@ -22,12 +22,13 @@ ONE_STEP = Sensitivity(slots=1, moves=(Move(1, 1),))
 
 @dataclass(frozen=True, slots=True)
 class PlaceInAuto:
-    """When `auto` tries a family.
+    """The conditions under which `auto` tries a family.
 
-    `last_resort`: only if it is allowed by name, or nothing else is possible. `integers`: the
-    family's variant on the integers, which is at least as good unless the noise is only a few
-    steps. `composed`: not for pure budgets, because it gains by composition only. `within`: its
-    other shapes are tried if its first one is this close to the best.
+    A family with `last_resort` is tried only if `allowed` names it, or no other family is possible.
+    `integers` is the name of the family's variant on the integers, which is at least as good unless
+    the noise is only a few steps. A family with `composed` is not tried under pure budgets, because
+    it is better than others only by composition. `auto` searches the other shapes of a family if
+    the error of its first shape is at most `within` times the least error.
     """
 
     last_resort: bool = False
@@ -38,11 +39,11 @@ class PlaceInAuto:
 
 @dataclass(frozen=True)
 class Randomizer(ABC):
-    """What makes one cell's answer random: noise, or a selection among candidates.
+    """The random procedure for the answer of one cell: noise, or a selection among candidates.
 
-    Fields are floats, exact dyadic rationals: the distribution in the manifest is the one that was
-    sampled, to the bit. `scale` grows with the error. The file name, the YAML name and `name` are
-    the same word.
+    Fields are floats, which are exact dyadic rationals, so the distribution in the manifest is
+    exactly the sampled one. A larger `scale` means larger errors. The name of the module, the name
+    in YAML files and `name` are equal.
     """
 
     name: ClassVar[str]
@@ -55,19 +56,19 @@ class Randomizer(ABC):
     norm: ClassVar[int]
     """1 or 2: the norm of the sensitivity that determines the scale when a budget is shared."""
     by_squares: ClassVar[bool] = False
-    """Whether the Rényi divergences of a vector follow from the L2 norm of its shift alone."""
+    """Whether the L2 norm of its shift alone determines the Rényi divergences of a vector."""
     bounded: ClassVar[bool] = False
     """Whether the noise is bounded."""
     integers: ClassVar[bool] = False
-    """Whether it is a distribution on the integers, not a rounded continuous one."""
+    """Whether the noise has a distribution on the integers, and not a rounded continuous one."""
     shapes: ClassVar[tuple[Shape, ...]] = ()
     """Keys that a release file may declare in addition to the name."""
     auto: ClassVar[PlaceInAuto] = PlaceInAuto()
-    """When `auto` tries it."""
+    """The conditions under which `auto` tries the family."""
     needed: ClassVar[frozenset[str]] = frozenset()
-    """Shapes that must be declared, because no value of theirs is the best one."""
+    """Names of the shape parameters that must be declared, because none of their values is best."""
     search: ClassVar[tuple[Mapping[str, float], ...]] = ({},)
-    """Shapes to search for the best one when none is declared, good ones first."""
+    """Shapes among which the best one is searched if none is declared, good ones first."""
     examples: ClassVar[tuple[Mapping[str, str | float], ...]] = ({},)
     """Representative shapes, for documentation and for the conformance suite."""
     domains: ClassVar[Mapping[str, tuple[float, float]]] = {}
@@ -82,7 +83,7 @@ class Randomizer(ABC):
 
     def __post_init__(self) -> None:
         """Raise BudgetError DP-MECH-001 or 005 unless the parameters can be certified."""
-        # Whatever number type was passed, its text in the manifest must be that of a float.
+        # The text in the manifest must be the text of a float, also if another type was passed.
         values = {field.name: float(getattr(self, field.name)) for field in fields(self)}
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -112,8 +113,8 @@ class Randomizer(ABC):
         Raises
         ------
         BudgetError
-            DP-MECH-001 and 005 outside the domain, DP-MECH-002 for a parameter that does not exist,
-            DP-MECH-003 for one that is missing or not a number.
+            DP-MECH-001 and 005 for a value outside the domain, DP-MECH-002 for a parameter that
+            does not exist, DP-MECH-003 for one that is missing or not a number.
         """
         known = [field.name for field in fields(cls)]
         for name in parameters:
@@ -147,13 +148,13 @@ class Randomizer(ABC):
     ) -> Self:
         """Return the mechanism of one scale for the `shape` of a release file.
 
-        `shape` holds values of `shapes`, lengths in steps. A mechanism whose parameters depend on
-        the shift of a cell reads it from `sensitivity`.
+        `shape` has the values of the parameters in `shapes`, with lengths in steps. A mechanism
+        whose parameters depend on the shift of a cell takes the shift from `sensitivity`.
 
         Raises
         ------
         BudgetError
-            As `of`; mechanisms define their own admissible ranges.
+            The errors of `of`; each mechanism defines its admissible ranges.
         """
         return cls.of(place, scale=scale, **shape)
 
@@ -161,9 +162,9 @@ class Randomizer(ABC):
     def admits(
         cls, scale: float, sensitivity: Sensitivity = ONE_STEP, /, **shape: str | float
     ) -> bool:
-        """Return whether `design` may succeed: False if it certainly fails.
+        """Return False if `design` certainly fails, and True if it may succeed.
 
-        Mechanisms that are expensive to construct answer from their ranges alone.
+        For mechanisms that are expensive to construct, only the ranges of parameters are checked.
         """
         try:
             cls.design(scale, sensitivity, **shape)
@@ -179,11 +180,10 @@ class Randomizer(ABC):
 
     @abstractmethod
     def losses(self, shift: int) -> tuple[PrivacyLoss, ...]:
-        """Return losses; at each epsilon, the worst of them is the loss of a cell.
+        """Return the privacy losses of a cell that moves by up to `shift` >= 1 steps, up or down.
 
-        The cell moves by up to `shift` >= 1 steps, up or down. There is one object if one curve
-        bounds all moves; otherwise there are several, and the pointwise maximum of delta(epsilon)
-        counts.
+        If one curve delta(epsilon) bounds all moves, the result is one loss. Otherwise it has
+        several losses, and the pointwise maximum of their curves bounds all moves.
         """
 
     @property
@@ -208,4 +208,4 @@ class Randomizer(ABC):
 
     @abstractmethod
     def half_width(self, confidence: float) -> int:
-        """Return w, in steps, with P(|error| <= w) >= confidence; never too small."""
+        """Return a w, in steps, with P(|error| <= w) >= confidence."""

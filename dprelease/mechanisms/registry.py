@@ -1,4 +1,4 @@
-"""Find mechanisms by name: every file of this folder that declares `MECHANISM`."""
+"""Find mechanisms by name; every file of this folder that declares `MECHANISM` is a mechanism."""
 
 from __future__ import annotations
 
@@ -21,35 +21,40 @@ from dprelease.privacy.event import Event
 RECORD_NAMES = ("randomized_response",)
 """Mechanisms for single records only.
 
-They add no noise to an aggregate, so `names` excludes them; the file declares a
+They add no noise to an aggregate, so `names` excludes them. Their files declare a
 `RECORD_MECHANISM`.
 """
 
 
 @cache
 def names() -> tuple[str, ...]:
-    """Return the names of all mechanisms, sorted; imports none of them."""
-    return _declaring(folder, "MECHANISM")
+    """Return the sorted names of all mechanisms, without importing them."""
+    return _modules_with(folder, "MECHANISM")
 
 
-def _declaring(package: ModuleType, what: str) -> tuple[str, ...]:
-    """Return the names of the files of a package that declare something, without importing them."""
+def _modules_with(package: ModuleType, variable: str) -> tuple[str, ...]:
+    """Return the sorted names of the modules of a package that declare a variable.
+
+    No module is imported.
+    """
     files = (file for path in package.__path__ for file in Path(path).glob("*.py"))
-    line = f"\n{what} = "
-    return tuple(sorted(file.stem for file in files if line in file.read_text(encoding="utf-8")))
+    declaration = f"\n{variable} = "
+    return tuple(
+        sorted(file.stem for file in files if declaration in file.read_text(encoding="utf-8"))
+    )
 
 
 @cache
 def kind_of(name: str) -> type[Mechanism]:
-    """Return the class that a file of this folder declares."""
+    """Return the class of the mechanism that a module of this folder declares."""
     kind = "RECORD_MECHANISM" if name in RECORD_NAMES else "MECHANISM"
     mechanism: type[Mechanism] = getattr(importlib.import_module(f"{folder.__name__}.{name}"), kind)
     return mechanism
 
 
 def check_name(name: str, place: Place | None = None) -> None:
-    """Raise BudgetError DP-MECH-004 unless a mechanism has this name; imports none of them."""
-    _find(name, names(), place)
+    """Raise BudgetError DP-MECH-004 if no mechanism has this name, without importing any."""
+    _check_known(name, names(), place)
 
 
 def get(name: str, place: Place | None = None) -> type[Mechanism]:
@@ -58,23 +63,23 @@ def get(name: str, place: Place | None = None) -> type[Mechanism]:
     Raises
     ------
     BudgetError
-        DP-MECH-004 if there is none; the message gives the nearest name.
+        DP-MECH-004 if no mechanism has this name; the message has the nearest name.
     """
-    _find(name, names(), place)
+    _check_known(name, names(), place)
     return kind_of(name)
 
 
 def randomizer(name: str, place: Place | None = None) -> type[Randomizer]:
-    """Return the class of a noise or selection mechanism by name; raises as `get`."""
+    """Return the class of a noise or selection mechanism by name, or raise the error of `get`."""
     if name == PartitionSelection.name:
         return PartitionSelection
     return get_selection(name) if name in selection_names() else get(name, place)
 
 
 def law_of(event: Event) -> Randomizer:
-    """Return the mechanism that an event records: noise, selection, or response of a record.
+    """Return the mechanism of an event: noise, a selection, or the response of a record.
 
-    A release and a ledger use the same look-up, so a ledger can price every release.
+    Releases and ledgers use the same look-up, so a ledger can compute the cost of every release.
 
     Raises
     ------
@@ -94,11 +99,11 @@ def record_law_of(event: Event) -> Mechanism:
     BudgetError
         DP-MECH-001 to 005 for an unknown mechanism, invalid parameters, or a selection.
     """
-    _find(event.mechanism, (*names(), *RECORD_NAMES), None)
+    _check_known(event.mechanism, (*names(), *RECORD_NAMES), None)
     return cast("Mechanism", law_of(event))
 
 
-def _find(name: str, known: tuple[str, ...], place: Place | None) -> None:
+def _check_known(name: str, known: tuple[str, ...], place: Place | None) -> None:
     if name not in known:
         close = get_close_matches(name, known, n=1)
         nearest = f"; did you mean '{close[0]}'" if close else ""
@@ -114,12 +119,12 @@ def pure_names() -> tuple[str, ...]:
 
 @cache
 def selection_names() -> tuple[str, ...]:
-    """Return the names of all selection mechanisms, sorted; imports none of them."""
-    return _declaring(selections, "SELECTION")
+    """Return the sorted names of all selection mechanisms, without importing them."""
+    return _modules_with(selections, "SELECTION")
 
 
 def get_selection(name: str, place: Place | None = None) -> type[Selection]:
-    """Return the class of a selection mechanism by name; raises as `get`."""
-    _find(name, selection_names(), place)
+    """Return the class of a selection mechanism by name, or raise the error of `get`."""
+    _check_known(name, selection_names(), place)
     selection: type[Selection] = importlib.import_module(f"{selections.__name__}.{name}").SELECTION
     return selection

@@ -128,8 +128,8 @@ class Staircase(SymmetricQuantile):
         """Return 2**-40 widths, or scales where these are larger, and a little more."""
         return self.width / -math.expm1(-self.width / self.scale) * QUANTILE_ERROR
 
-    def unevenness(self, first: Floats, size: float) -> Floats:
-        """Return the unevenness of a block: a factor b for each end of a stair in it."""
+    def largest_relative_drop(self, first: Floats, size: float) -> Floats:
+        """Bound the relative drop in a block, by a factor b for each end of a stair in it."""
         middle = np.abs(first + size / 2)
         far = (middle + (size / 2 + 1)) / self.width - self.gamma
         near = np.maximum(middle - (size / 2 + 1), 0.0) / self.width - self.gamma

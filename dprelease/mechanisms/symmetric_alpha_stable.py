@@ -66,8 +66,8 @@ class SymmetricAlphaStable(SymmetricQuantile):
         """Return the error at three scales; half of all draws lie within one scale."""
         return 4.0 * self.scale * stable.QUANTILE_RELATIVE_ERROR
 
-    def unevenness(self, first: Floats, size: float) -> float:
-        """Return the unevenness of a block, from the steepest slope of the log density."""
+    def largest_relative_drop(self, first: Floats, size: float) -> float:
+        """Bound the relative drop in a block by the steepest slope of the log density."""
         return stable.steepest(self.alpha) * size / self.scale
 
     def upper_position(self, u: Floats) -> tuple[Floats, Floats]:

@@ -208,8 +208,8 @@ class TruncatedLaplace(RealQuantile):
         """Return the cell around zero, after subtraction of the centre."""
         return -int(self.center)
 
-    def unevenness(self, first: Floats, size: float) -> Floats:
-        """Return the unevenness for a log slope of 1 / scale per step; 1 at an end of the noise."""
+    def largest_relative_drop(self, first: Floats, size: float) -> Floats:
+        """Bound the relative drop in a block, by 1 for a block with an end of the noise."""
         near = first + self.center
         low, high = near - size, near + 2 * size
         ends = (low < self.lower) & (self.lower < high)

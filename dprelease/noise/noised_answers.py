@@ -13,7 +13,7 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.partition_selection import PartitionSelection
 from dprelease.noise.noised_vectors import FreshNoise, NoisyTable, perturb_in_batches, rebatch
 from dprelease.numerics.entropy import BitSource, Entropy
-from dprelease.numerics.lattice import Integers, largest, sample
+from dprelease.numerics.lattice import Integers, largest_true, sample
 from dprelease.planning.plan import PlannedColumn
 from dprelease.query.resolve import Query
 from dprelease.schema.release import PRIVATE_KEYS
@@ -119,7 +119,7 @@ def threshold(mechanism: Mechanism) -> int:
 
     if not mechanism.bounded:
         raise ValueError("only noise that ends has a threshold")
-    last = largest(possible, mechanism.half_width(0.9))
+    last = largest_true(possible, mechanism.half_width(0.9))
     if last is None:
         raise ValueError("the end of the noise can't be told")
     return last + 1

@@ -1,10 +1,11 @@
-"""The only source of randomness: the operating system, stretched by AES-256-CTR for many words.
+"""The only source of randomness: the operating system, and AES-256-CTR for many words.
 
-The first words of a stream come directly from the system; further ones from a keystream whose key
-the system provides. The stream has no seed, and no public way to set one. It can't be copied or
-pickled, and a forked child draws a new key, whatever its process number. Fresh bytes of the
-operating system are mixed into the key before many words are drawn, so that a cloned or restored
-machine does not repeat the noise of its twin.
+The first words of a stream come directly from the operating system, and all further words from a
+keystream whose key comes from the operating system. The stream has no seed, and no public function
+sets one. A stream can't be copied or pickled, and a forked child process draws a new key, even if
+it has the process number of an earlier process. Before a stream draws many words, it mixes fresh
+bytes of the operating system into the key, so that a cloned or restored virtual machine does not
+repeat the noise of the original.
 """
 
 from __future__ import annotations
@@ -26,18 +27,21 @@ if TYPE_CHECKING:
 Words = NDArray[np.uint64]
 
 REKEY_AFTER = 2**36
-"""Bytes drawn from one key: 2**32 AES blocks, far below where a counter stream shows its period."""
+"""Maximum number of bytes from one key: 2**32 AES blocks, far below the number at which a stream in
+counter mode differs from random bits."""
 
 
-OWN = 2**18
-"""Bytes drawn directly from the system, in 0.7 ms: faster than loading the cipher (10 ms)."""
+SYSTEM_BYTES = 2**18
+"""Number of bytes of a stream that the operating system provides directly. They take 0.7 ms, while
+loading the cipher takes 10 ms."""
 
-MANY = 1024
-"""From this many words drawn at once, fresh bytes are mixed in: each vector of noise starts so."""
+REKEY_WORDS = 1024
+"""Before it draws at least so many words at once, a stream mixes fresh bytes into its key. Each
+vector of noise starts with such a draw."""
 
 
 class BitSource(Protocol):
-    """Anything that provides independent uniform 64-bit words."""
+    """A source of independent and uniform 64-bit words."""
 
     def words(self, n: int) -> Words:
         """Return (n,) independent uniform words."""
@@ -45,10 +49,10 @@ class BitSource(Protocol):
 
 
 def random_order(n: int, bits: BitSource) -> NDArray[np.intp]:
-    """Return (n,) the numbers 0..n-1 in a random order; all n! orders are equally likely.
+    """Return an array (n,) of 0..n-1 in a random order; all n! orders are equally likely.
 
-    They are sorted by independent uniform words. If all words differ, every order is equally
-    likely. If two words are equal, all are drawn again, so that no tie is ever resolved. That
+    The numbers are sorted by independent uniform words. If all words differ, every order is equally
+    likely. If two words are equal, all words are drawn again, so no tie is ever resolved. This
     happens with a probability below n^2 2^-65, and depends on the words alone.
     """
     while True:
@@ -67,11 +71,11 @@ class Entropy:
         self._zeros = b""
         self._key = b""
         self._stream: CipherContext | None = None
-        self._own = OWN
+        self._system_bytes_left = SYSTEM_BYTES
         _STREAMS.add(self)
 
     def fresh(self) -> None:
-        """Mix fresh bytes of the operating system into the key; `words` does before large draws."""
+        """Mix fresh bytes of the operating system into the key, as `words` does for large draws."""
         with self._lock:
             if self._stream is not None:
                 self._rekey()
@@ -80,8 +84,8 @@ class Entropy:
         """Return (n,) independent uniform words; safe from several threads and after a fork."""
         size = 8 * n
         with self._lock:
-            if size <= self._own:
-                self._own -= size
+            if size <= self._system_bytes_left:
+                self._system_bytes_left -= size
                 return np.frombuffer(os.urandom(size), dtype=np.uint64)
             return np.frombuffer(self._keystream(size), dtype=np.uint64)
 
@@ -91,7 +95,7 @@ class Entropy:
             stream is None
             or not self._maker.is_here
             or self._drawn > REKEY_AFTER
-            or size >= 8 * MANY
+            or size >= 8 * REKEY_WORDS
         ):
             stream = self._rekey()
         self._drawn += size
@@ -100,12 +104,12 @@ class Entropy:
         return stream.update(memoryview(self._zeros)[:size])
 
     def _rekey(self) -> CipherContext:
-        # Imported here: plans load this module, but draw nothing.
+        # Imported here, because plans load this module without drawing random bits.
         from cryptography.hazmat.primitives.ciphers import Cipher
         from cryptography.hazmat.primitives.ciphers.algorithms import AES256
         from cryptography.hazmat.primitives.ciphers.modes import CTR
 
-        # Hashing in the old key can only add entropy: if either part is unknown, so is the new key.
+        # The old key can only add entropy: if one of both parts is unknown, so is the new key.
         self._key = hashlib.sha256(self._key + os.urandom(64)).digest()
         self._stream = Cipher(AES256(self._key), CTR(bytes(16))).encryptor()
         self._maker = Maker()
@@ -129,7 +133,7 @@ _STREAMS: weakref.WeakSet[Entropy] = weakref.WeakSet()
 
 
 def _unlock_all() -> None:
-    """Release locks that threads of the parent held: a child has none of these threads."""
+    """Release locks of threads of the parent process, which do not exist in the child process."""
     for stream in _STREAMS:
         stream._unlock()
 

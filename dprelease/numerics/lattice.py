@@ -1,15 +1,15 @@
-"""Exact draws from any distribution on the integers with tails computable in floats and balls.
+"""Exact draws from any distribution on the integers whose tails are known as floats and balls.
 
-A draw inverts a uniform U with lazily refined bits. One 64-bit word decides the side and places the
-tail probability U in an interval of width 2**-64. A float quantile with a stated error bound
-decides k wherever the whole interval certainly lies inside one cell; the few undecided draws are
-refined with more bits and python-flint balls of growing precision. So P(K = k) is exactly the
-probability of the cell, whatever the error of the float quantile within its bound, and the time
-depends only on the bits.
+A draw inverts a uniform number U, whose bits are drawn as needed. One 64-bit word decides which
+tail it is, and limits the tail probability U to an interval of width 2**-64. A float quantile with
+a stated error bound determines k if the whole interval certainly lies inside one cell. The few
+other draws are decided with more bits, and python-flint balls of growing precision. So P(K = k) is
+exactly the probability of the cell, for any error of the float quantile within its bound, and the
+running time depends only on the bits.
 
-The error bound grows with the scale: from about 2**22 steps on, more and more draws would touch the
-edge of a cell. For such scales, a block of neighbouring cells is drawn in this way, and then a cell
-of the block by rejection; see `blocks`.
+The error bound grows with the scale: from about 2**22 steps on, more and more intervals would
+contain the edge of a cell. For such scales, a block of neighbouring cells is drawn in this way, and
+then a cell of the block by rejection sampling; see `blocks`.
 """
 
 from __future__ import annotations
@@ -28,18 +28,19 @@ Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 LIMIT = 2**62
-"""Noise and releases saturate here. This is post-processing, far above every allowed scale."""
+"""Noise and released integers are clamped to +-LIMIT, which is post-processing. The limit is far
+above every allowed scale."""
 
 CHUNK = 2**14
-"""Number of draws per batch: small enough for the arrays to stay in the second-level cache."""
+"""Number of draws in a batch, so small that its arrays stay in the second-level cache."""
 
 SIDE_BIT = 63
 TAIL_MASK = np.uint64(2**SIDE_BIT - 1)
 LEAST_GUESS = 1e-300
-"""Tail probability for a float guess if the true one underflows."""
+"""Tail probability from which a quantile is guessed if the true tail probability underflows."""
 
-TOO_SMALL = 2.0**-20
-"""Below this tail probability one word is too coarse for the float path."""
+LEAST_FLOAT_TAIL = 2.0**-20
+"""Least tail probability for which one word is precise enough to use a float quantile."""
 
 
 class LatticeLaw(Protocol):
@@ -51,10 +52,11 @@ class LatticeLaw(Protocol):
         ...
 
     def invert(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:
-        """Return integers k for tail probabilities u in (0, 1/2], and where they are certain.
+        """Return integers k for tail probabilities u in (0, 1/2], and flags of the certain ones.
 
-        Upper: P(K >= k + 1) <= U < P(K >= k); lower: P(K <= k - 1) <= U < P(K <= k). Where the flag
-        is set, this holds for every U within a relative 2**-43 of u.
+        For the upper tail, P(K >= k + 1) <= U < P(K >= k), and for the lower tail,
+        P(K <= k - 1) <= U < P(K <= k). If the flag is set, this holds for every U within a relative
+        distance of 2**-43 from u.
         """
         ...
 
@@ -67,11 +69,11 @@ class Blocks(Protocol):
     """Draws from one distribution by blocks of cells."""
 
     def draws(self, words: Words, bits: BitSource, modular: bool) -> Integers:
-        """Return (n,) draws, one for each word, which places its block; takes further words."""
+        """Return (n,) draws; each word determines the block of a draw, further words its cell."""
         ...
 
     def draw(self, word: int, bits: BitSource) -> int:
-        """Return the draw of one word, decided by balls only, without saturation."""
+        """Return the draw of one word, decided by balls only, and without clamping."""
         ...
 
 
@@ -85,10 +87,11 @@ class SampledLaw(LatticeLaw, Protocol):
 
 
 def sample(distribution: SampledLaw, n: int, bits: BitSource, *, modular: bool = False) -> Integers:
-    """Return (n,) independent exact draws from `distribution`, saturated at +-2**62.
+    """Return (n,) independent exact draws from `distribution`, clamped to +-2**62.
 
-    `modular`: modulo 2**64 instead, as signed integers: then a sum of draws modulo 2**64 is a
-    function of the sum of the integers themselves, which does not hold for saturated draws.
+    If `modular`, draws are reduced modulo 2**64 instead, as signed integers. Then a sum of draws
+    modulo 2**64 is a function of the sum of the original integers, which would not hold for clamped
+    draws.
     """
     draws = np.empty(n, dtype=np.int64)
     blocks = distribution.blocks
@@ -96,20 +99,20 @@ def sample(distribution: SampledLaw, n: int, bits: BitSource, *, modular: bool =
         stop = min(start + CHUNK, n)
         words = bits.words(stop - start)
         if blocks is None:
-            draws[start:stop] = _chunk(distribution, words, bits, modular)
+            draws[start:stop] = _draw_chunk(distribution, words, bits, modular)
         else:
             draws[start:stop] = blocks.draws(words, bits, modular)
     return draws
 
 
-def _chunk(distribution: LatticeLaw, words: Words, bits: BitSource, modular: bool) -> Integers:
-    u, lower = tails_of(words)
+def _draw_chunk(distribution: LatticeLaw, words: Words, bits: BitSource, modular: bool) -> Integers:
+    u, lower = tails_of_words(words)
     if distribution.symmetric:
         k, sure = distribution.invert(u, True)
         np.negative(k, out=k, where=lower)
     else:
-        k, sure = both_sides(distribution, u, lower)
-    sure &= u >= TOO_SMALL
+        k, sure = invert_both_tails(distribution, u, lower)
+    sure &= u >= LEAST_FLOAT_TAIL
     if modular:
         sure &= np.abs(k) < LIMIT  # casting a larger float to an integer is undefined
     undecided = np.flatnonzero(~sure)
@@ -120,16 +123,16 @@ def _chunk(distribution: LatticeLaw, words: Words, bits: BitSource, modular: boo
     return draws
 
 
-def tails_of(words: Words) -> tuple[Floats, Flags]:
-    """Return the tail probabilities that words stand for, never 0, and where the lower tail is."""
+def tails_of_words(words: Words) -> tuple[Floats, Flags]:
+    """Return the tail probabilities of words, which are never 0, and flags of the lower tail."""
     u: Floats = (words & TAIL_MASK).view(np.int64).astype(np.float64)
     u *= 2.0**-64
-    np.maximum(u, 2.0**-64, out=u)  # a tail of zero has no quantile; it is refined anyway
+    np.maximum(u, 2.0**-64, out=u)  # a tail of zero has no quantile, and is decided by balls
     return u, words.view(np.int64) < 0
 
 
-def both_sides(distribution: LatticeLaw, u: Floats, lower: Flags) -> tuple[Floats, Flags]:
-    """Return integers for upper and lower tail probabilities, and where they are certain."""
+def invert_both_tails(distribution: LatticeLaw, u: Floats, lower: Flags) -> tuple[Floats, Flags]:
+    """Return integers for upper and lower tail probabilities, and flags of the certain ones."""
     k, sure = np.empty_like(u), np.empty(u.shape, dtype=np.bool_)
     for side in (False, True):
         on_side = lower == side
@@ -137,8 +140,8 @@ def both_sides(distribution: LatticeLaw, u: Floats, lower: Flags) -> tuple[Float
     return k, sure
 
 
-def certain(position: Floats, error: float | Floats) -> tuple[Floats, Flags]:
-    """Return floor(position), and where no number within `error` of it has another floor."""
+def certain_floor(position: Floats, error: float | Floats) -> tuple[Floats, Flags]:
+    """Return floor(position), and flags where all numbers within `error` have the same floor."""
     k = np.floor(position)
     rest = position - k
     return k, (rest > error) & (rest < 1.0 - error)
@@ -147,7 +150,7 @@ def certain(position: Floats, error: float | Floats) -> tuple[Floats, Flags]:
 def refine(distribution: SampledLaw, word: int, bits: BitSource, *, modular: bool = False) -> int:
     """Return the draw of `word` and as many further words as needed, decided by balls only.
 
-    Saturated, or modulo 2**64, as `sample`.
+    The draw is clamped, or reduced modulo 2**64, as by `sample`.
     """
     blocks = distribution.blocks
     k = locate_exactly(distribution, word, bits) if blocks is None else blocks.draw(word, bits)
@@ -155,34 +158,34 @@ def refine(distribution: SampledLaw, word: int, bits: BitSource, *, modular: boo
 
 
 def wrap_or_saturate(draw: int, modular: bool) -> int:
-    """Return a draw saturated, or modulo 2**64 as a signed integer."""
+    """Return a draw clamped to +-`LIMIT`, or modulo 2**64 as a signed integer."""
     if modular:
         return (draw + 2**63) % 2**64 - 2**63
     return max(-LIMIT, min(LIMIT, draw))
 
 
 def locate_exactly(distribution: LatticeLaw, word: int, bits: BitSource) -> int:
-    """Return the cell of U, whose first bits are those of `word`, by balls only."""
+    """Return the cell that contains U, decided by balls only; `word` has the first bits of U."""
     upper = word >> SIDE_BIT == 0
     value, length = word & int(TAIL_MASK), 64
     while True:
-        k = _locate(distribution, upper, value, length)
+        k = _locate_or_none(distribution, upper, value, length)
         if k is not None:
             return k
         value, length = value << 64 | int(bits.words(1)[0]), length + 64
 
 
-def _locate(distribution: LatticeLaw, upper: bool, value: int, length: int) -> int | None:
-    """Return k if all of [value, value + 1) * 2**-length lies in its cell, else None.
+def _locate_or_none(distribution: LatticeLaw, upper: bool, value: int, length: int) -> int | None:
+    """Return k if all of [value, value + 1) * 2**-length lies in the cell k, else None.
 
-    `outward` counts steps away from the far side: the cell is the largest j with U < T(j).
+    With T(j) the tail from the step j outward, the cell of U is the largest j with U < T(j).
     """
     sign = 1 if upper else -1
     with ctx.workprec(length + 64):
         low, high = _binary_fraction(value, length), _binary_fraction(value + 1, length)
 
-        def inside(j: int) -> bool | None:
-            """Return whether all of U is below T(j); None if the balls can't decide."""
+        def holds_at(j: int) -> bool | None:
+            """Return whether the whole interval of U is below T(j); None if balls can't decide."""
             ball = distribution.tail(sign * j, upper)
             if high <= ball:
                 return True
@@ -190,7 +193,7 @@ def _locate(distribution: LatticeLaw, upper: bool, value: int, length: int) -> i
 
         u = np.array([max(max(value, 1) / 2**length, LEAST_GUESS)])
         guess = float(distribution.invert(u, upper)[0][0])
-        k = largest(inside, sign * int(max(-LIMIT, min(LIMIT, guess))))
+        k = largest_true(holds_at, sign * int(max(-LIMIT, min(LIMIT, guess))))
     return None if k is None else sign * k
 
 
@@ -198,18 +201,18 @@ def _binary_fraction(value: int, length: int) -> arb:
     return arb(value) * arb(2) ** -length
 
 
-def largest(inside: Callable[[int], bool | None], start: int) -> int | None:
-    """Return the largest j with inside(j), for a predicate that is true up to j and false above.
+def largest_true(holds_at: Callable[[int], bool | None], start: int) -> int | None:
+    """Return the largest j with holds_at(j), for a predicate that is true up to j and false above.
 
-    None if the predicate can't be decided at a relevant j.
+    The result is None if the predicate is None, which means undecided, at a relevant j.
     """
     stride, good, bad = 1, start, start
-    first = inside(start)
+    first = holds_at(start)
     if first is None:
         return None
     while True:
         probe = good + stride if first else bad - stride
-        holds = inside(probe)
+        holds = holds_at(probe)
         if holds is None:
             return None
         good, bad = (probe, bad) if holds else (good, probe)
@@ -218,7 +221,7 @@ def largest(inside: Callable[[int], bool | None], start: int) -> int | None:
         stride *= 2
     while bad - good > 1:
         middle = (good + bad) // 2
-        holds = inside(middle)
+        holds = holds_at(middle)
         if holds is None:
             return None
         good, bad = (middle, bad) if holds else (good, middle)

@@ -17,10 +17,10 @@ def _floor(x: arb) -> int:
 
 
 class LazyUniform:
-    """U in [0, 1), known to lie in [value, value + 1) * 2**-length."""
+    """A uniform number U in [0, 1), which lies in [value, value + 1) * 2**-length."""
 
     def __init__(self, bits: BitSource, word: int | None = None, length: int = 64) -> None:
-        """Start with the last `length` bits of `word`, or with a new word."""
+        """Use the last `length` bits of `word` as the first bits of U, or a new word."""
         self._bits = bits
         self._value = int(bits.words(1)[0]) if word is None else word & (1 << length) - 1
         self._length = length
@@ -28,10 +28,10 @@ class LazyUniform:
     def place(self, sums: Callable[[], Sequence[arb]]) -> int:
         """Return the least i with U < sums[i] / sums[-1], exactly.
 
-        `sums` returns ascending positive balls at the precision of the flint context. While the
-        interval of U touches a boundary, another word is drawn and `sums` is called again at a
-        higher precision. The probability of this is about len(sums) * 2**-64 at first, and smaller
-        by 2**-64 each further time.
+        `sums` returns positive, sorted balls at the precision of the flint context. While the
+        interval of U contains a boundary, another word is drawn, and `sums` is called again at a
+        higher precision. The probability of this is about len(sums) * 2**-64 the first time, and
+        smaller by a factor 2**-64 each further time.
         """
         while True:
             with ctx.workprec(self._length + GUARD_BITS):
@@ -41,9 +41,10 @@ class LazyUniform:
             self._refine()
 
     def part(self, before: Callable[[], arb], width: Callable[[], arb], n: int) -> int:
-        """Return the part of [before, before + n width) that U lies in; both balls are shares of 1.
+        """Return the index of the part of [before, before + n width) in which U lies.
 
-        U is known to lie in that interval, which has n equal parts.
+        The interval has n parts of equal width, and U must lie in it. `before` and `width` return
+        balls at the precision of the flint context.
         """
         while True:
             with ctx.workprec(self._length + GUARD_BITS):
@@ -65,7 +66,7 @@ class LazyUniform:
         unit = arb(2) ** self._length
         low, high = self._value * sums[-1], (self._value + 1) * sums[-1]
         first, last = 0, len(sums) - 1
-        while first < last:  # the first sum that U is not certainly above
+        while first < last:  # find the first sum that is not certainly below U
             middle = (first + last) // 2
             if low >= sums[middle] * unit:
                 first = middle + 1

@@ -116,7 +116,7 @@ def test_what_is_accepted_without_a_look_is_below_every_share_of_masses(law: Mec
     size = 1 << blocks.width
     chosen = some_blocks(law) if law.name != "symmetric_alpha_stable" else some_blocks(law)[::4]
     first = np.array(chosen, dtype=np.float64) * size
-    bounds = np.broadcast_to(law.unevenness(first, float(size)), first.shape)
+    bounds = np.broadcast_to(law.largest_relative_drop(first, float(size)), first.shape)
     for h, bound in zip(chosen, bounds, strict=True):
         tail = min(law.tail(h * size, True), law.tail((h + 1) * size - 1, False), key=float)
         if tail < 2.0**-20 or bound >= 1.0:
@@ -274,6 +274,6 @@ def test_the_float_bound_is_not_used_where_nothing_is_claimed() -> None:
     law = wide_law("generalized_gaussian", 2.0**45, {"p": 8.0})
     assert law is not None
     rest = 64 - law.blocks.width
-    bound = float(law.unevenness(np.zeros(1), 2.0**law.blocks.width))
+    bound = float(law.largest_relative_drop(np.zeros(1), 2.0**law.blocks.width))
     low = ALL_ONES - int(1.5 * bound * 2**rest)  # the last cell, a share below what is kept
     assert sample(law, 1, Led([1, low], "rest"))[0] == refine(law, 1, Led([low], "rest"))

@@ -11,7 +11,7 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from dprelease.mechanisms.base import QUANTILE_ERROR, SymmetricQuantile, normal_unevenness
+from dprelease.mechanisms.base import QUANTILE_ERROR, SymmetricQuantile, normal_relative_drop
 from dprelease.mechanisms.common.variance_bounds import log_concave_moments
 from dprelease.numerics import theta
 from dprelease.numerics.lattice import Flags
@@ -43,9 +43,9 @@ class OffsetLattice(SymmetricQuantile):
         """Return 2**-40 scales, and as much for the offset."""
         return self.scale * (1.0 + self.offset) * QUANTILE_ERROR
 
-    def unevenness(self, first: Floats, size: float) -> Floats:
-        """Return the unevenness of a block, from the ratio of neighbours at its far end."""
-        return normal_unevenness(self.scale, self.offset, first, size)
+    def largest_relative_drop(self, first: Floats, size: float) -> Floats:
+        """Bound the relative drop in a block by the ratio of neighbours at its far end."""
+        return normal_relative_drop(self.scale, self.offset, first, size)
 
     def upper_position(self, u: Floats) -> tuple[Floats, float]:
         """Return the real quantile of large scales."""
